@@ -29,93 +29,105 @@ let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let services: [(executable: String, target: String, dependencies: [Target.Dependency])] = [
     (
         "change-relay", "ChangeRelay",
-        ["Environments", "Essentials", "Kafka", "Model", "Postgres", "Realms", "Runtime", "Work", logging, metrics]
+        [
+            "Audit", "Essentials", "Kafka", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ServiceRuntime",
+            "ServiceSettings", logging, metrics,
+        ]
     ),
     (
         "realm-gateway", "RealmGateway",
         [
-            "Environments", "Essentials", "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", crypto,
+            "Access", "Audit", "BackendConnections", "Essentials", "HTTPClient", "HTTPServer", "Identity", "Model",
+            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry", "Tenants", crypto,
             httpTypes, hummingbird, lifecycle, logging, metrics, nio,
         ]
     ),
     (
         "onboarding", "Onboarding",
         [
-            "Environments", "Essentials", "HTTP", "Identity", "Model", "Postgres", "Realms", "Runtime", crypto,
-            httpTypes, hummingbird, lifecycle, logging, nio,
+            "Access", "Audit", "Essentials", "HTTPClient", "HTTPServer", "Identity", "Model", "ObjectStore", "Postgres",
+            "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry", "Tenants", crypto, httpTypes, hummingbird,
+            lifecycle, logging, nio,
         ]
     ),
     (
         "realm-initializer", "RealmInitializer",
         [
-            "BackendProtocol", "Catalogues", "Environments", "HTTP", "Model", "Postgres", "Realms", "Runtime", "Work",
-            logging,
+            "Access", "BackendConnections", "BackendProtocol", "Catalogues", "HTTPClient", "KeyedWorker", "Model",
+            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", logging,
         ]
     ),
     (
         "entry-submitter", "EntrySubmitter",
         [
-            "BackendProtocol", "Environments", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres", "Realms",
-            "Runtime", "Work",
+            "BackendConnections", "BackendProtocol", "Essentials", "HTTPClient", "KeyedWorker", "Model", "ObjectStore",
+            "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
         ]
     ),
     (
         "backend-poller", "BackendPoller",
         [
-            "BackendProtocol", "Catalogues", "Environments", "Essentials", "HTTP", "Model", "Postgres", "Realms",
-            "Runtime", "Work", logging, metrics,
+            "BackendConnections", "BackendProtocol", "Catalogues", "Essentials", "HTTPClient", "KeyedWorker", "Model",
+            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", logging, metrics,
         ]
     ),
     (
         "task-fan-out", "TaskFanOut",
-        ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work", logging]
+        [
+            "Access", "Essentials", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ServiceRuntime",
+            "ServiceSettings", logging,
+        ]
     ),
     (
         "location-fan-out", "LocationFanOut",
-        ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]
+        [
+            "Access", "Essentials", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ServiceRuntime",
+            "ServiceSettings",
+        ]
     ),
-    ("share-fan-out", "ShareFanOut", ["Environments", "Essentials", "Model", "Postgres", "Realms", "Runtime", "Work"]),
+    (
+        "share-fan-out", "ShareFanOut",
+        [
+            "Access", "Essentials", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ServiceRuntime",
+            "ServiceSettings",
+        ]
+    ),
     (
         "defect-notifier", "DefectNotifier",
         [
-            "BackendProtocol", "Compass", "Environments", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres",
-            "Realms", "Runtime", "Work", logging, metrics,
+            "BackendConnections", "BackendProtocol", "Compass", "Essentials", "HTTPClient", "KeyedWorker", "Model",
+            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", logging, metrics,
         ]
     ),
     (
         "notice-deliverer", "NoticeDeliverer",
         [
-            "BackendHTTP", "Deliveries", "Environments", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres",
-            "Realms", "Runtime", "Work", crypto, logging, metrics,
+            "BackendHTTP", "Deliveries", "Essentials", "HTTPClient", "KeyedWorker", "Model", "ObjectStore", "Postgres",
+            "Secrets", "ServiceRuntime", "ServiceSettings", "Tenants", crypto, logging, metrics,
         ]
     ),
     (
         "defect-submitter", "DefectSubmitter",
         [
-            "BackendProtocol", "Compass", "Environments", "Essentials", "HTTP", "Model", "Postgres", "Realms",
-            "Runtime", "Work",
+            "BackendConnections", "BackendProtocol", "Compass", "Essentials", "HTTPClient", "KeyedWorker", "Model",
+            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings",
         ]
     ),
     (
         "lag-monitor", "LagMonitor",
         [
-            "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Lag", "Model", "Operations", "Postgres",
-            "Realms", "Runtime", "Work", crypto, httpTypes, hummingbird, lifecycle, logging, metrics, nio,
+            "Access", "AdminQueries", "Audit", "Essentials", "HTTPClient", "HTTPServer", "Identity", "Kafka",
+            "KeyedWorker", "LagMonitoring", "Model", "ObjectStore", "Postgres", "ServiceRuntime", "ServiceSettings",
+            "Telemetry", "Tenants", crypto, httpTypes, hummingbird, lifecycle, logging, metrics, nio,
         ]
     ),
     (
         "fieldpost", "Fieldpost",
         [
-            "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "Deliveries", "Environments",
-            "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "Lag", "Model", "Moving", "Operations",
-            "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto,
-        ]
-    ),
-    (
-        "sandbox", "Sandbox",
-        [
-            "CBroker", "CKafka", "Commands", "DataFiles", "Essentials", "Model", "Runtime", argumentParser, crypto,
-            cryptoExtras, httpTypes, hummingbird, jwtKit, logging, nio, nioHTTPTypes,
+            "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "Catalogues",
+            "CommandLineSupport", "Compass", "Deliveries", "Essentials", "HTTPClient", "Identity", "ImportSources",
+            "Kafka", "KeyedWorker", "LagMonitoring", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime",
+            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser, crypto,
         ]
     ),
 ]
@@ -127,117 +139,159 @@ let embedded: [String: [Resource]] = [
     }
 ]
 
-/// Who may import whom. Arrows point down, and services do not import each other.
+/// The layers of `Shared`, from the lowest to the highest. A module imports modules of its own and of lower layers.
 let shared: [Target] = [
-    .systemLibrary(name: "CCurl", path: "Shared/CLibraries/CCurl", pkgConfig: "libcurl"),
-    .systemLibrary(name: "CKafka", path: "Shared/CLibraries/CKafka", pkgConfig: "rdkafka"),
-    .systemLibrary(name: "CPostgres", path: "Shared/CLibraries/CPostgres", pkgConfig: "libpq"),
-    .target(name: "CBroker", path: "Shared/CLibraries/CBroker"),
-    .target(name: "Essentials", path: "Shared/Essentials"),
-    .target(name: "NameBasedIDs", dependencies: [crypto], path: "Shared/NameBasedIDs"),
+    // Foundation
+    .target(name: "Essentials", dependencies: [crypto], path: "Shared/Foundation/Essentials"),
+
+    // Model
     .target(name: "Model", dependencies: ["Essentials"], path: "Shared/Model"),
-    .target(name: "Deliveries", dependencies: ["Essentials", crypto], path: "Shared/Deliveries"),
-    .target(
-        name: "ImportSources", dependencies: ["Essentials", "Model", "NameBasedIDs"], path: "Shared/ImportSources"),
-    .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/DeviceClient"),
-    .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Postgres"),
-    .target(name: "Kafka", dependencies: ["CKafka", "Essentials", deque], path: "Shared/Kafka"),
-    .target(name: "Lag", dependencies: ["Essentials", "Kafka", "Runtime"], path: "Shared/Lag"),
-    .target(name: "HTTP", dependencies: ["CCurl", "Essentials"], path: "Shared/HTTP"),
-    .target(name: "Realms", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Realms"),
-    .target(
-        name: "Work",
-        dependencies: ["Essentials", "Kafka", "Model", "Postgres", "Realms", "Runtime", logging, metrics],
-        path: "Shared/Work"),
-    .target(name: "BackendProtocol", dependencies: ["Essentials", "Model"], path: "Shared/BackendProtocol"),
+
+    // Clients
+    .systemLibrary(name: "CCurl", path: "Shared/Clients/CLibraries/CCurl", pkgConfig: "libcurl"),
+    .systemLibrary(name: "CKafka", path: "Shared/Clients/CLibraries/CKafka", pkgConfig: "rdkafka"),
+    .systemLibrary(name: "CPostgres", path: "Shared/Clients/CLibraries/CPostgres", pkgConfig: "libpq"),
+    .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Clients/Postgres"),
+    .target(name: "Kafka", dependencies: ["CKafka", "Essentials", deque], path: "Shared/Clients/Kafka"),
+    .target(name: "HTTPClient", dependencies: ["CCurl", "Essentials"], path: "Shared/Clients/HTTPClient"),
+
+    // Connectors
+    .target(name: "BackendProtocol", dependencies: ["Essentials", "Model"], path: "Shared/Connectors/BackendProtocol"),
     .target(
         name: "BackendContract", dependencies: ["BackendProtocol", "Essentials", "Model"],
-        path: "Shared/BackendContract"),
+        path: "Shared/Connectors/BackendContract"),
     .target(
-        name: "BackendHTTP", dependencies: ["BackendProtocol", "Essentials", "HTTP"], path: "Shared/BackendHTTP"),
+        name: "BackendHTTP", dependencies: ["BackendProtocol", "Essentials", "HTTPClient"],
+        path: "Shared/Connectors/BackendHTTP"),
     .target(
-        name: "Backends",
-        dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTP", "Model", "NameBasedIDs"],
-        path: "Shared/Backends"),
+        name: "Backends", dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTPClient", "Model"],
+        path: "Shared/Connectors/Backends"),
     .target(
-        name: "Compass", dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTP"],
-        path: "Shared/Compass"),
+        name: "Compass", dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTPClient"],
+        path: "Shared/Connectors/Compass"),
+    .target(name: "Deliveries", dependencies: ["Essentials", crypto], path: "Shared/Connectors/Deliveries"),
+
+    // Platform
+    .target(name: "ServiceSettings", dependencies: ["Essentials"], path: "Shared/Platform/ServiceSettings"),
     .target(
-        name: "CompassContract", dependencies: ["BackendContract", "BackendProtocol", "Compass"],
-        path: "Shared/CompassContract"),
-    .target(
-        name: "Environments",
+        name: "Telemetry",
         dependencies: [
-            "BackendProtocol", "Backends", "Compass", "Essentials", "HTTP", "Model", "NameBasedIDs", "Postgres",
-            "Realms", crypto,
-        ],
-        path: "Shared/Environments"),
+            "Essentials", "HTTPClient", "ServiceSettings", httpTypes, hummingbird, lifecycle, logging, metrics, nio,
+        ], path: "Shared/Platform/Telemetry"),
     .target(
-        name: "Moving", dependencies: ["Environments", "Essentials", "Model", "Postgres", "Realms", crypto],
-        path: "Shared/Moving"),
+        name: "HTTPServer",
+        dependencies: [
+            "Essentials", "ServiceSettings", "Telemetry", httpTypes, hummingbird, hummingbirdCore, hummingbirdTLS,
+            lifecycle, logging, metrics, nio, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioWebSocket,
+        ], path: "Shared/Platform/HTTPServer"),
+    .target(
+        name: "ServiceRuntime",
+        dependencies: [
+            "Essentials", "HTTPServer", "ServiceSettings", "Telemetry", httpTypes, hummingbird, lifecycle, logging,
+            metrics, nio, nioPosix, signals,
+        ], path: "Shared/Platform/ServiceRuntime"),
+
+    // Store
+    .target(name: "ObjectStore", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Store/ObjectStore"),
+    .target(name: "Secrets", dependencies: ["Model", "ObjectStore", "Postgres", crypto], path: "Shared/Store/Secrets"),
+    .target(name: "Audit", dependencies: ["Model", "ObjectStore", "Postgres"], path: "Shared/Store/Audit"),
+    .target(
+        name: "Tenants", dependencies: ["BackendProtocol", "Model", "ObjectStore", "Postgres", "Secrets"],
+        path: "Shared/Store/Tenants"),
+    .target(
+        name: "Access", dependencies: ["Audit", "Essentials", "Model", "ObjectStore", "Postgres", "Tenants"],
+        path: "Shared/Store/Access"),
     .target(
         name: "Catalogues",
         dependencies: [
-            "BackendProtocol", "Environments", "Essentials", "Model", "NameBasedIDs", "Postgres", "Realms", crypto,
-            logging, metrics,
-        ],
-        path: "Shared/Catalogues"),
+            "Access", "BackendProtocol", "Essentials", "Model", "ObjectStore", "Postgres", crypto, logging, metrics,
+        ], path: "Shared/Store/Catalogues"),
     .target(
         name: "Identity",
-        dependencies: ["Environments", "Essentials", "HTTP", "Model", "Runtime", crypto, httpTypes, jwtKit],
-        path: "Shared/Identity"),
+        dependencies: ["Essentials", "HTTPClient", "HTTPServer", "Model", "Tenants", crypto, httpTypes, jwtKit],
+        path: "Shared/Store/Identity"),
     .target(
-        name: "Operations",
-        dependencies: ["BackendProtocol", "Environments", "Essentials", "Model", "Postgres", "Realms"],
-        path: "Shared/Operations"),
-    .target(name: "Commands", dependencies: [argumentParser], path: "Shared/Commands"),
-    .target(name: "DataFiles", path: "Shared/DataFiles"),
-    .target(
-        name: "Runtime",
+        name: "BackendConnections",
         dependencies: [
-            "Essentials", "HTTP", httpTypes, hummingbird, hummingbirdCore, hummingbirdTLS, lifecycle, logging, metrics,
-            nio, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioWebSocket, signals,
-        ],
-        path: "Shared/Runtime"),
+            "Access", "BackendProtocol", "Backends", "Compass", "Essentials", "HTTPClient", "Model", "ObjectStore",
+            "Postgres", "Secrets",
+        ], path: "Shared/Store/BackendConnections"),
+
+    // Worker
+    .target(
+        name: "KeyedWorker",
+        dependencies: [
+            "Essentials", "Kafka", "Model", "ObjectStore", "Postgres", "ServiceRuntime", "ServiceSettings", logging,
+            metrics,
+        ], path: "Shared/Worker/KeyedWorker"),
+    .target(
+        name: "LagMonitoring", dependencies: ["Essentials", "Kafka", "Telemetry"], path: "Shared/Worker/LagMonitoring"),
+
+    // Administration
+    .target(
+        name: "AdminQueries",
+        dependencies: ["Audit", "BackendProtocol", "Essentials", "Model", "ObjectStore", "Postgres"],
+        path: "Shared/Admin/AdminQueries"),
+    .target(
+        name: "TenantMigration",
+        dependencies: ["Essentials", "Model", "ObjectStore", "Postgres", "Secrets", "Tenants", crypto],
+        path: "Shared/Admin/TenantMigration"),
+    .target(name: "CommandLineSupport", dependencies: [argumentParser], path: "Shared/Admin/CommandLineSupport"),
+    .target(name: "ImportSources", dependencies: ["Essentials", "Model"], path: "Shared/Admin/ImportSources"),
+
+    // Devices
+    .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/Device/DeviceClient"),
 ]
 
-/// The tools of developers: nothing that ships imports them.
+/// Modules that do not ship, and that no shipped module imports.
 let tools: [Target] = [
+    .target(name: "CBroker", path: "Tools/CBroker"),
+    .target(name: "DataFiles", path: "Tools/DataFiles"),
     .target(
-        name: "LocalCluster", dependencies: ["Essentials", "HTTP", "Model", "Postgres"], path: "Workbench/LocalCluster"),
+        name: "CompassContract", dependencies: ["BackendContract", "BackendProtocol", "Compass"],
+        path: "Tools/CompassContract"),
+    .target(
+        name: "LocalCluster", dependencies: ["Essentials", "HTTPClient", "Model", "Postgres"],
+        path: "Tools/LocalCluster"),
+    .executableTarget(
+        name: "Sandbox",
+        dependencies: [
+            "CBroker", "CKafka", "CommandLineSupport", "DataFiles", "Essentials", "HTTPServer", "Model",
+            "ServiceRuntime", "Telemetry", argumentParser, crypto, cryptoExtras, httpTypes, hummingbird, jwtKit,
+            logging, nio, nioHTTPTypes,
+        ], path: "Tools/Sandbox"),
     .executableTarget(
         name: "Workbench",
         dependencies: [
-            "BackendProtocol", "Backends", "Catalogues", "Commands", "Compass", "DataFiles", "DeviceClient",
-            "Environments", "Essentials", "HTTP", "Identity", "ImportSources", "Kafka", "Lag", "LocalCluster",
-            "Model", "Moving", "Postgres", "Realms", "Runtime", "Work", algorithms, argumentParser, crypto, logging,
-            nio, nioPosix, signals,
-        ],
-        path: "Workbench", exclude: ["LocalCluster"]),
+            "Access", "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "CommandLineSupport",
+            "Compass", "DataFiles", "DeviceClient", "Essentials", "HTTPClient", "Identity", "ImportSources", "Kafka",
+            "KeyedWorker", "LagMonitoring", "LocalCluster", "Model", "ObjectStore", "Postgres", "Secrets",
+            "ServiceRuntime", "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser,
+            crypto, logging, nio, nioPosix, signals,
+        ], path: "Tools/Workbench"),
 ]
 
 let tests: [Target] = [
     .target(
         name: "TestSupport",
         dependencies: [
-            "BackendContract", "CBroker", "CKafka", "Essentials", "HTTP", "Kafka", "LocalCluster", "Model", "Postgres",
-            "Realms", "Work",
-        ],
-        path: "Tests/TestSupport"),
+            "BackendContract", "CBroker", "CKafka", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster",
+            "Model", "ObjectStore", "Postgres",
+        ], path: "Tests/TestSupport"),
     .target(name: "CTestNames", path: "Tests/CTestNames"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
     .testTarget(
         name: "BackendPollerTests",
         dependencies: [
-            "BackendPoller", "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials", "HTTP", "Model",
-            "NameBasedIDs", "Postgres", "Realms", "Sandbox", "TestSupport", "Work", logging,
+            "BackendConnections", "BackendPoller", "BackendProtocol", "Backends", "Catalogues", "Essentials",
+            "HTTPClient", "KeyedWorker", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "TestSupport",
+            logging,
         ], path: "Tests/BackendPollerTests"),
     .testTarget(
         name: "BackendsTests",
         dependencies: [
-            "BackendContract", "BackendHTTP", "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials",
-            "HTTP",
-            "Model", "NameBasedIDs", "Runtime", "Sandbox", "TestSupport", "Work",
+            "BackendContract", "BackendHTTP", "BackendProtocol", "Backends", "Catalogues", "Essentials", "HTTPClient",
+            "HTTPServer", "KeyedWorker", "Model", "Sandbox", "TestSupport",
         ], path: "Tests/BackendsTests"),
     .testTarget(
         name: "CataloguesTests", dependencies: ["Backends", "Catalogues", "Essentials", "Model"],
@@ -247,20 +301,21 @@ let tests: [Target] = [
     .testTarget(
         name: "CompassTests",
         dependencies: [
-            "BackendContract", "BackendProtocol", "Compass", "CompassContract", "Essentials", "HTTP", "Sandbox",
+            "BackendContract", "BackendProtocol", "Compass", "CompassContract", "Essentials", "HTTPClient", "Sandbox",
             "TestSupport",
         ], path: "Tests/CompassTests"),
     .testTarget(
         name: "DefectNotifierTests",
         dependencies: [
-            "BackendContract", "BackendProtocol", "Compass", "DefectNotifier", "Environments", "Essentials", "HTTP",
-            "Model", "Postgres", "Realms", "Sandbox", "TestSupport", "Work", logging,
+            "BackendConnections", "BackendContract", "BackendProtocol", "Compass", "DefectNotifier", "Essentials",
+            "HTTPClient", "KeyedWorker", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "TestSupport",
+            logging,
         ], path: "Tests/DefectNotifierTests"),
     .testTarget(
         name: "DefectSubmitterTests",
         dependencies: [
-            "BackendProtocol", "Compass", "DefectSubmitter", "Environments", "Essentials", "HTTP", "Model", "Postgres",
-            "Realms", "Sandbox", "TestSupport", "Work",
+            "BackendConnections", "BackendProtocol", "Compass", "DefectSubmitter", "Essentials", "HTTPClient",
+            "KeyedWorker", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "TestSupport",
         ], path: "Tests/DefectSubmitterTests"),
     .testTarget(
         name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
@@ -268,64 +323,71 @@ let tests: [Target] = [
     .testTarget(
         name: "EntrySubmitterTests",
         dependencies: [
-            "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Environments", "Essentials", "HTTP",
-            "Model", "Postgres", "RealmGateway", "Realms", "Sandbox", "TestSupport", "Work",
+            "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Essentials",
+            "HTTPClient", "KeyedWorker", "Model", "ObjectStore", "Postgres", "RealmGateway", "Sandbox", "Secrets",
+            "TestSupport",
         ], path: "Tests/EntrySubmitterTests"),
     .testTarget(
-        name: "EnvironmentsTests", dependencies: ["BackendProtocol", "Environments", "Model"],
-        path: "Tests/EnvironmentsTests"),
+        name: "BackendConnectionsTests",
+        dependencies: ["Access", "BackendConnections", "BackendProtocol", "Model", "Secrets", "Tenants"],
+        path: "Tests/BackendConnectionsTests"),
     .testTarget(
         name: "FieldpostTests",
         dependencies: [
-            "BackendProtocol", "Backends", "Environments", "Essentials", "Fieldpost", "HTTP", "Identity",
-            "ImportSources", "Kafka", "LocalCluster", "Model", "Moving", "Operations", "Postgres", "Realms", "Runtime",
-            "Sandbox", "TestSupport", "Work", crypto, httpTypes, hummingbird, lifecycle, logging, nioPosix,
+            "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "Essentials",
+            "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "ImportSources", "Kafka", "KeyedWorker",
+            "LocalCluster", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime",
+            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", "TestSupport", crypto, httpTypes, hummingbird,
+            lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",
         dependencies: [
-            "BackendProtocol", "Backends", "DeviceClient", "Essentials", "HTTP", "LocalCluster", "Model", "Postgres",
-            "Realms", "TestSupport",
+            "BackendProtocol", "Backends", "DeviceClient", "Essentials", "HTTPClient", "LocalCluster", "Model",
+            "ObjectStore", "Postgres", "TestSupport",
         ], path: "Tests/FlowTests"),
     .testTarget(
-        name: "HTTPTests", dependencies: ["CTestNames", "Essentials", "HTTP", "LocalCluster", "Model", "TestSupport"],
-        path: "Tests/HTTPTests"),
+        name: "HTTPClientTests",
+        dependencies: ["CTestNames", "Essentials", "HTTPClient", "LocalCluster", "Model", "TestSupport"],
+        path: "Tests/HTTPClientTests"),
     .testTarget(
         name: "InterleavingTests",
         dependencies: [
-            "BackendPoller", "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Environments",
-            "Essentials", "HTTP", "Kafka", "LocalCluster", "Model", "Postgres", "RealmGateway", "Realms",
-            "TestSupport", "Work", logging,
+            "BackendConnections", "BackendPoller", "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter",
+            "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model", "ObjectStore", "Postgres",
+            "RealmGateway", "Secrets", "TestSupport", logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(
         name: "LagMonitorTests",
         dependencies: [
-            "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Lag", "LagMonitor", "LocalCluster", "Model",
-            "Operations", "Postgres", "Realms", "Runtime", "Sandbox", "TestSupport", lifecycle, logging, nioPosix,
+            "AdminQueries", "Audit", "Essentials", "HTTPClient", "HTTPServer", "Identity", "Kafka", "LagMonitor",
+            "LagMonitoring", "LocalCluster", "Model", "ObjectStore", "Postgres", "Sandbox", "ServiceRuntime",
+            "ServiceSettings", "Telemetry", "Tenants", "TestSupport", lifecycle, logging, nioPosix,
         ], path: "Tests/LagMonitorTests"),
     .testTarget(
-        name: "LagTests", dependencies: ["Kafka", "Lag", "Runtime", "TestSupport", nio],
-        path: "Tests/LagTests"),
+        name: "LagMonitoringTests", dependencies: ["Kafka", "LagMonitoring", "Telemetry", "TestSupport", nio],
+        path: "Tests/LagMonitoringTests"),
     .testTarget(
         name: "LocationFanOutTests",
-        dependencies: ["Essentials", "LocationFanOut", "Model", "Postgres", "Realms", "TestSupport", "Work"],
-        path: "Tests/LocationFanOutTests"),
+        dependencies: [
+            "Essentials", "KeyedWorker", "LocationFanOut", "Model", "ObjectStore", "Postgres", "TestSupport",
+        ], path: "Tests/LocationFanOutTests"),
     .testTarget(
         name: "ModelTests", dependencies: ["Essentials", "Model", "ProjectDocuments", "TestSupport", yams],
         path: "Tests/ModelTests", exclude: ["Golden"]),
     .testTarget(
         name: "NoticeDelivererTests",
         dependencies: [
-            "Deliveries", "Environments", "Essentials", "HTTP", "LocalCluster", "Model", "NoticeDeliverer", "Postgres",
-            "Realms", "TestSupport", "Work", crypto, logging,
+            "Deliveries", "Essentials", "HTTPClient", "KeyedWorker", "LocalCluster", "Model", "NoticeDeliverer",
+            "ObjectStore", "Postgres", "Secrets", "Tenants", "TestSupport", crypto, logging,
         ], path: "Tests/NoticeDelivererTests"),
     .testTarget(
         name: "OnboardingTests",
         dependencies: [
-            "Environments", "Essentials", "HTTP", "Identity", "LocalCluster", "Model", "Onboarding", "Postgres",
-            "ProjectDocuments", "Realms", "Runtime", "Sandbox", "TestSupport", crypto, jwtKit, lifecycle, logging, nio,
-            nioPosix, yams,
+            "Access", "Essentials", "HTTPClient", "HTTPServer", "Identity", "LocalCluster", "Model", "ObjectStore",
+            "Onboarding", "Postgres", "ProjectDocuments", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings",
+            "Telemetry", "Tenants", "TestSupport", crypto, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/OnboardingTests"),
     .testTarget(
         name: "PostgresTests", dependencies: ["Essentials", "LocalCluster", "Postgres", "TestSupport"],
@@ -333,46 +395,48 @@ let tests: [Target] = [
     .testTarget(
         name: "RealmGatewayTests",
         dependencies: [
-            "ChangeRelay", "DeviceClient", "Environments", "Essentials", "HTTP", "Identity", "Kafka", "Model",
-            "Postgres", "ProjectDocuments", "RealmGateway", "Realms", "Runtime", "Sandbox", "TestSupport", "Work",
-            "Workbench", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio, nioPosix, yams,
+            "Access", "Audit", "BackendConnections", "ChangeRelay", "DeviceClient", "Essentials", "HTTPClient",
+            "HTTPServer", "Identity", "Kafka", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ProjectDocuments",
+            "RealmGateway", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry", "Tenants",
+            "TestSupport", "Workbench", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "TaskFanOutTests",
-        dependencies: ["Essentials", "Model", "Postgres", "Realms", "TaskFanOut", "TestSupport"],
+        dependencies: ["Essentials", "Model", "ObjectStore", "Postgres", "TaskFanOut", "TestSupport"],
         path: "Tests/TaskFanOutTests"),
     .testTarget(
         name: "RealmInitializerTests",
         dependencies: [
-            "BackendProtocol", "Backends", "Catalogues", "Environments", "Essentials", "HTTP", "Model", "Postgres",
-            "RealmInitializer", "Realms", "TestSupport", "Work", logging,
+            "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "Essentials", "HTTPClient",
+            "KeyedWorker", "Model", "ObjectStore", "Postgres", "RealmInitializer", "Secrets", "TestSupport", logging,
         ], path: "Tests/RealmInitializerTests"),
     .testTarget(
-        name: "RealmsTests",
-        dependencies: ["Essentials", "LocalCluster", "Model", "Postgres", "Realms", "TestSupport"],
-        path: "Tests/RealmsTests"),
+        name: "ObjectStoreTests",
+        dependencies: ["Essentials", "LocalCluster", "Model", "ObjectStore", "Postgres", "TestSupport"],
+        path: "Tests/ObjectStoreTests"),
     .testTarget(
-        name: "RuntimeTests",
+        name: "PlatformTests",
         dependencies: [
-            "Essentials", "HTTP", "Model", "Postgres", "Runtime", "TestSupport", hummingbird, hummingbirdCore,
-            lifecycle, logging, metrics, nio, nioEmbedded, nioPosix,
-        ], path: "Tests/RuntimeTests"),
+            "Essentials", "HTTPClient", "HTTPServer", "Model", "Postgres", "ServiceRuntime", "ServiceSettings",
+            "Telemetry", "TestSupport", hummingbird, hummingbirdCore, lifecycle, logging, metrics, nio, nioEmbedded,
+            nioPosix,
+        ], path: "Tests/PlatformTests"),
     .testTarget(
         name: "ShareFanOutTests",
-        dependencies: [
-            "Environments", "Essentials", "Model", "Postgres", "Realms", "ShareFanOut", "TestSupport", "Work",
-        ], path: "Tests/ShareFanOutTests"),
+        dependencies: ["Essentials", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ShareFanOut", "TestSupport"],
+        path: "Tests/ShareFanOutTests"),
     .testTarget(
         name: "TidyTests",
         dependencies: [
-            "Backends", "Environments", "LocalCluster", "Model", "Postgres", "ProjectDocuments", "Realms",
+            "Backends", "LocalCluster", "Model", "ObjectStore", "Postgres", "ProjectDocuments", "Tenants",
             "TestSupport", yams,
         ], path: "Tests/TidyTests"),
     .testTarget(
-        name: "WorkTests",
+        name: "KeyedWorkerTests",
         dependencies: [
-            "ChangeRelay", "Essentials", "HTTP", "Kafka", "Model", "Postgres", "Realms", "TestSupport", "Work", logging,
-        ], path: "Tests/WorkTests"),
+            "ChangeRelay", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "Model", "ObjectStore", "Postgres",
+            "TestSupport", logging,
+        ], path: "Tests/KeyedWorkerTests"),
     .testTarget(
         name: "WorkbenchTests",
         dependencies: [
@@ -384,6 +448,7 @@ let tests: [Target] = [
 let package = Package(
     name: "fieldpost",
     products: services.map { .executable(name: $0.executable, targets: [$0.target]) } + [
+        .executable(name: "sandbox", targets: ["Sandbox"]),
         .executable(name: "workbench", targets: ["Workbench"]),
         // For adapters outside this package.
         .library(name: "BackendProtocol", targets: ["BackendProtocol", "Essentials", "Model"]),

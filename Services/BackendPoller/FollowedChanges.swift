@@ -1,6 +1,6 @@
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Where each realm was last changed, by the change log, since a worker began to follow it: whether anything of a
 /// person is new is known without reading all that the person has.

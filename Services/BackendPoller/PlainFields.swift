@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 // Stored records and entries are read without a decoder: to decode them was half of what a comparison of somebody took
 // of whom nothing is remembered. What is not plainly as Fieldpost writes it is left to the decoder, which says what is

@@ -1,12 +1,12 @@
+import BackendConnections
 import BackendProtocol
 import Catalogues
-import Environments
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// What has changed in an environment's back end, read part by part.
 extension PollHandler {

@@ -3,8 +3,8 @@ import Catalogues
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 extension PollHandler {
     /// What a person may report on, as a poll read it.

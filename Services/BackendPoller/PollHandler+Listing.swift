@@ -1,13 +1,13 @@
+import BackendConnections
 import BackendProtocol
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Everybody's records, where a back end lists them together, read some days at a time.
 extension PollHandler {

@@ -1,13 +1,13 @@
+import BackendConnections
 import BackendProtocol
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Reads what has changed, or a polled person's choices and records, from the back end, and writes what differs from
 /// what is stored.

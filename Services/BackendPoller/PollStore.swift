@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The SQL of `poll.run`, `poll.finished` and `poll.watermark`.
 enum PollStore {

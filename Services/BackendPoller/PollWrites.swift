@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Collects what a batch of polls writes; an object that several of them write is written once.
 struct PollWrites {

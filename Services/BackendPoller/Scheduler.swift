@@ -1,13 +1,13 @@
+import BackendConnections
 import BackendProtocol
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Writes the polls of each environment's next run as objects. One is active among all instances, others are ready.
 struct Scheduler: ~Copyable {

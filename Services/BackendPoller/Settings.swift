@@ -1,5 +1,5 @@
-import Environments
-import Runtime
+import ServiceRuntime
+import ServiceSettings
 
 /// What `backend-poller` can be told, beside what all services can.
 enum Settings {

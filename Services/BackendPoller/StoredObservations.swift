@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// What was seen of many people's records: those of some days, and some by their ids.
 struct StoredObservations {

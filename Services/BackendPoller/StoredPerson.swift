@@ -3,8 +3,8 @@ import Catalogues
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// What is stored of a polled person, as far as a comparison needs it: of the entries and of what was seen of them,
 /// those of the days that were read, and those whose records were found. An object that does not decode is written

@@ -2,13 +2,15 @@
 // changed, or all of a person's choices and records, and write what differs. Reads `poll.events`; what a record means
 // for its entry `entry-submitter` decides.
 
+import ServiceSettings
+import BackendConnections
 import Catalogues
-import Environments
 import Essentials
-import HTTP
+import HTTPClient
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import Secrets
+import ServiceRuntime
 
 await serve("backend-poller", settings: Settings.all) { context in
     let configuration = context.configuration

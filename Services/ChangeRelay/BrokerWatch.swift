@@ -1,5 +1,5 @@
 import Kafka
-import Runtime
+import ServiceRuntime
 import Synchronization
 
 /// Queries the brokers on a thread of its own: which topics they have, and how far partitions reach. A broker that does

@@ -1,6 +1,6 @@
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Whose turn it is to be compacted.
 struct Compactor {

@@ -1,9 +1,9 @@
 import Essentials
 import FoundationEssentials
 import Kafka
+import KeyedWorker
 import Model
 import Postgres
-import Work
 
 /// What goes to the broker, and what it confirms.
 extension Relay {

@@ -1,12 +1,12 @@
 import Essentials
 import FoundationEssentials
 import Kafka
+import KeyedWorker
 import Logging
 import Metrics
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Follows the change log of every environment and publishes the latest state of each changed object of a routed kind,
 /// in position order (law 1). Nothing else publishes.

@@ -1,7 +1,7 @@
 import FoundationEssentials
+import KeyedWorker
 import Model
-import Realms
-import Work
+import ObjectStore
 
 /// How far one environment is read, sent and confirmed. A value: it knows neither PostgreSQL nor Kafka.
 struct RelayProgress {

@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Kafka
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// An environment with something to publish.
 struct RelayTask {

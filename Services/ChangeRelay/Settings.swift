@@ -1,4 +1,4 @@
-import Runtime
+import ServiceSettings
 
 /// What `change-relay` can be told, beside what all services can.
 enum Settings {

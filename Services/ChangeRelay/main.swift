@@ -1,10 +1,11 @@
 // Publishes changed objects to Kafka in position order, one instance is active, others are ready to take over. And
 // removes what is old and in nobody's use.
 
+import ServiceSettings
 import Essentials
 import Kafka
-import Runtime
-import Work
+import KeyedWorker
+import ServiceRuntime
 
 await serve("change-relay", settings: Settings.all) { context in
     let configuration = context.configuration

@@ -1,11 +1,11 @@
+import BackendConnections
 import Compass
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// A round: what has happened since the watermark.
 extension DefectHandler {

@@ -1,9 +1,9 @@
-import Environments
+import BackendConnections
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// People's mirrors of defects.
 extension DefectHandler {

@@ -1,12 +1,12 @@
+import BackendConnections
 import BackendProtocol
 import Compass
-import Environments
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Reads what has happened to the defects of an environment, page by page, and writes notices and mirrors; or reads all
 /// of them, and compares the mirrors. It does so with the environment's account for everybody, or with each person's

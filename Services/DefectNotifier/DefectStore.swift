@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The SQL of `defect.run`, `defect.watermark` and `defect.seen`.
 enum DefectStore {

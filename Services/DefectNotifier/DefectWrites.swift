@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// What one batch of decisions writes. An object that several of them would write is written by the first: the others'
 /// next reading sees whether anything is left to be done.

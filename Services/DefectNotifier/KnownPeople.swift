@@ -1,7 +1,7 @@
-import Environments
+import BackendConnections
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// People of an environment who have a login in its tracker, and a realm.
 struct KnownPeople {

@@ -1,8 +1,8 @@
-import Environments
+import BackendConnections
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// What a batch of polls is decided from.
 struct LoadedPolls {

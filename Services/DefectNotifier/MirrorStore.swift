@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The SQL of `defect.mirror`, and of what is removed from people's realms.
 enum MirrorStore {

@@ -1,8 +1,8 @@
-import Environments
+import BackendConnections
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// A person with whose own login the tracker is read, for them alone.
 struct OwnReader: Sendable {

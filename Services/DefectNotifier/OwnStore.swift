@@ -1,8 +1,7 @@
-import Environments
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The SQL of `defect.own_run` and `defect.own_watermark`: what `DefectStore` has of an environment's account, of
 /// people who are told by their own logins. People are named by the numbers of their realms.

@@ -1,6 +1,6 @@
+import BackendConnections
 import BackendProtocol
 import Compass
-import Environments
 import FoundationEssentials
 import Model
 

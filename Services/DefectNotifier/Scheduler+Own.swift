@@ -1,11 +1,11 @@
-import Environments
+import BackendConnections
 import Essentials
+import KeyedWorker
 import Logging
 import Metrics
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// The polls of people who are told by their own logins.
 extension Scheduler {

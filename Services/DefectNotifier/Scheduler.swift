@@ -1,12 +1,11 @@
-import Environments
+import BackendConnections
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
-import NameBasedIDs
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Writes the polls of each environment's tracker as objects, when they are due: those of the environment, or of each
 /// person who is told by their own login. One is active among all instances, others are ready.

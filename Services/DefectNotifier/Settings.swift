@@ -1,4 +1,5 @@
-import Runtime
+import ServiceRuntime
+import ServiceSettings
 
 /// What `defect-notifier` can be told, beside what all services can.
 enum Settings {

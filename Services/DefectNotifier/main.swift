@@ -2,12 +2,14 @@
 // is to be read, workers read it from HCL Compass, with the environment's account or with people's own logins, and
 // write what differs. Reads `defect-poll.events`.
 
-import Environments
+import ServiceSettings
+import BackendConnections
 import Essentials
-import HTTP
+import HTTPClient
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import Secrets
+import ServiceRuntime
 
 await serve("defect-notifier", settings: Settings.all) { context in
     let configuration = context.configuration

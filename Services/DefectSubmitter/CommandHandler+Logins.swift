@@ -1,9 +1,9 @@
 import BackendProtocol
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
-import Realms
-import Work
+import ObjectStore
 
 /// People's own logins, which are checked when they are stored.
 extension CommandHandler {

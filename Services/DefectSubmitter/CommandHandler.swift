@@ -1,11 +1,10 @@
 import BackendProtocol
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Loads what commands concern, lets `CommandRule` decide, and writes what it decided; and has people's own logins
 /// checked.

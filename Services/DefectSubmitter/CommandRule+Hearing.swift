@@ -1,6 +1,6 @@
 import Essentials
+import KeyedWorker
 import Model
-import Work
 
 /// What an answer of the tracker means.
 extension CommandRule {

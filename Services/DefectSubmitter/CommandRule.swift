@@ -1,6 +1,6 @@
 import Essentials
+import KeyedWorker
 import Model
-import Work
 
 /// Decides what happens next with a command.
 ///

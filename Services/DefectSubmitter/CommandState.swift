@@ -1,7 +1,7 @@
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
-import Work
 
 /// What a decision about a command is made from.
 struct CommandState: Equatable, Sendable {

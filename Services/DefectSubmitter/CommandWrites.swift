@@ -1,9 +1,9 @@
-import Environments
+import BackendConnections
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Collects what a batch of decisions writes.
 struct CommandWrites {

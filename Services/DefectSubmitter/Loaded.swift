@@ -1,10 +1,10 @@
+import BackendConnections
 import BackendProtocol
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// What a batch of commands and logins is decided from.
 struct Loaded {

@@ -1,9 +1,9 @@
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// The SQL of `defect.command`: the order of people's commands, which the database keeps as they are written.
 enum OrderStore {

@@ -1,9 +1,10 @@
+import BackendConnections
 import BackendProtocol
 import Compass
-import Environments
 import Essentials
-import HTTP
+import HTTPClient
 import Model
+import Secrets
 
 /// How trackers are called as people: one client each, whose login serves all their commands of this process as long
 /// as their login and the tracker's settings stay the same. A login that is refused is tried once: the commands that

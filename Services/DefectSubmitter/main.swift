@@ -1,11 +1,12 @@
 // Does at HCL Compass what people want to be done with defects, as themselves, and says what came of it; says whether
 // their own logins are good. Reads `defect.events`; the only writer of `defect.attempt`.
 
-import Environments
-import HTTP
+import ServiceSettings
+import HTTPClient
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import Secrets
+import ServiceRuntime
 
 await serve("defect-submitter", settings: Settings.all) { context in
     let configuration = context.configuration

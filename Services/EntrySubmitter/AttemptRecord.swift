@@ -1,9 +1,9 @@
 import BackendProtocol
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
 import Postgres
-import Work
 
 /// What a decision adds to the history of an entry's attempts: what was heard of a call, and which call it begins.
 ///

@@ -1,8 +1,8 @@
 import Essentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 extension EntryHandler {
     /// An entry of which nothing else is to be written, and the number of its decision.

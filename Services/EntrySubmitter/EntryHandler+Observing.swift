@@ -1,10 +1,10 @@
 import BackendProtocol
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 extension EventSubject {
     /// The realm of the entry that this is, or is a record of.

@@ -1,7 +1,7 @@
 import Model
 import Postgres
-import Realms
-import Work
+import ObjectStore
+import KeyedWorker
 
 /// Records that two entries have. If the back end cut a record's marker off, the poller sees it as a record without an
 /// entry.

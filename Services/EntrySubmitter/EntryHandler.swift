@@ -1,11 +1,11 @@
+import BackendConnections
 import BackendProtocol
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Loads what entries concern, lets `SubmissionRule` decide, and writes what it decided.
 struct EntryHandler: Handler {

@@ -1,10 +1,10 @@
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
-import Work
+import Telemetry
 
 /// The SQL of `submission.ledger`, and of what the submitter writes into realms.
 enum EntryStore {

@@ -1,9 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
-import NameBasedIDs
+import ObjectStore
 import Postgres
-import Realms
 
 /// Collects what a batch of decisions writes: one statement per table.
 struct EntryWrites {

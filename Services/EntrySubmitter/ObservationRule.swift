@@ -1,8 +1,8 @@
 import BackendProtocol
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
-import Work
 
 /// What the poller's observation of a record means for its entry.
 ///

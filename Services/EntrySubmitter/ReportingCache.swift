@@ -1,9 +1,9 @@
+import BackendConnections
 import BackendProtocol
-import Environments
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// What people may report on, kept for a short while: an entry is checked against it, and a refusal is decided only
 /// from what was just read.

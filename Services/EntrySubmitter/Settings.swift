@@ -1,5 +1,5 @@
-import Runtime
-import Work
+import KeyedWorker
+import ServiceSettings
 
 /// What `entry-submitter` can be told, beside what all services can.
 enum Settings {

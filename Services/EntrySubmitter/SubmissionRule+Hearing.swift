@@ -1,6 +1,6 @@
 import BackendProtocol
+import KeyedWorker
 import Model
-import Work
 
 /// What an answer of the back end means.
 extension SubmissionRule {

@@ -1,7 +1,7 @@
 import BackendProtocol
 import FoundationEssentials
+import KeyedWorker
 import Model
-import Work
 
 /// When an entry is sent to its back end, and what its answers mean (laws 4 and 5).
 ///

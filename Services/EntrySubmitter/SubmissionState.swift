@@ -1,8 +1,8 @@
 import BackendProtocol
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
-import Work
 
 /// What an entry is to be in the back end, with the fields it was made from.
 struct Wanted: Codable, Equatable, Sendable {

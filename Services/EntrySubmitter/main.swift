@@ -1,11 +1,13 @@
 // Sends each entry whose device asks for it to its back end, once, and records the answer.
 // Reads `entry.events`; the only writer of an entry's status and of `submission.ledger`.
 
-import Environments
-import HTTP
+import ServiceSettings
+import BackendConnections
+import HTTPClient
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import Secrets
+import ServiceRuntime
 
 await serve("entry-submitter", settings: Settings.all) { context in
     let configuration = context.configuration

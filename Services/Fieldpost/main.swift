@@ -1,8 +1,8 @@
 // The command line: for people who run Fieldpost, and with --json for their scripts.
 
 import ArgumentParser
-import Commands
-import Runtime
+import CommandLineSupport
+import ServiceSettings
 
 struct FieldpostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

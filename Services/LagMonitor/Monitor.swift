@@ -1,11 +1,12 @@
 import Essentials
 import Kafka
-import Lag
+import LagMonitoring
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
+import Telemetry
 
 /// Looks at Kafka and at PostgreSQL, and says what it saw. That one of them is away is no reason not to tell of the
 /// other.

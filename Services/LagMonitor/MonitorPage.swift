@@ -1,6 +1,6 @@
+import Telemetry
 import Essentials
-import Lag
-import Runtime
+import LagMonitoring
 
 /// What `lag-monitor` tells beside groups' lags: what waits in PostgreSQL, and how it fares itself.
 extension LagPage {

@@ -1,12 +1,11 @@
-import Environments
 import Essentials
 import FoundationEssentials
 import Logging
 import Metrics
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
 
 /// Sends a note through the suite again and again: written as a device's edit, published by the relay, read by
 /// `share-fan-out`, and copied for the one it is shared with. It is back when the copy says what was written.

@@ -1,8 +1,8 @@
-import Environments
+import Access
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Where a probe's note is written, and where it is to come.
 struct ProbeWay: Sendable {

@@ -1,4 +1,4 @@
-import Runtime
+import ServiceSettings
 
 /// What `lag-monitor` can be told, beside what all services can.
 enum Settings {

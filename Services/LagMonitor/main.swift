@@ -2,11 +2,14 @@
 // It reads only, but for the notes of a probe where an environment is named for them, and for what administrators do on
 // its console where there is one.
 
+import Telemetry
+import ServiceSettings
 import Essentials
+import HTTPServer
 import Kafka
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import ServiceRuntime
 
 await serve("lag-monitor", settings: Settings.all) { context in
     let configuration = context.configuration

@@ -1,9 +1,9 @@
-import Environments
+import Access
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Keeps the copies of people's last positions.
 ///

@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Model
-import Realms
+import ObjectStore
 
 /// What is decided together: the people whose ids begin with the same eight bytes, which is all that a membership's id
 /// says of its person. That is one, unless somebody chose ids on purpose.

@@ -1,9 +1,9 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The decisions of one batch about people: what they read, in a few round trips for all, and what they write.
 struct LocationWork {

@@ -1,9 +1,10 @@
 // Shows people's last positions to managers and to their teams.
 // Reads `location.events` and `team.events`.
 
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import ServiceRuntime
+import ServiceSettings
 
 await serve("location-fan-out", settings: Setting.worker) { context in
     let configuration = context.configuration

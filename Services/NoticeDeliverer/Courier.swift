@@ -2,7 +2,7 @@ import BackendHTTP
 import Deliveries
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
 
 /// Carries one environment's notices. It never throws: what went wrong is an outcome.

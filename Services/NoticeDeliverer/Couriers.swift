@@ -1,9 +1,10 @@
 import Crypto
 import Deliveries
-import Environments
 import Essentials
-import HTTP
+import HTTPClient
 import Postgres
+import Secrets
+import Tenants
 
 /// The clients by which all environments' notices are carried.
 final class Couriers: Sendable {
@@ -42,7 +43,7 @@ final class Couriers: Sendable {
     /// - Throws: `SecretBox.Failure` when a secret does not open.
     func courier(_ settings: DeliverySettings) throws(SecretBox.Failure) -> Courier {
         func opened(_ sealed: [UInt8], _ which: DeliverySettings.Secret) throws(SecretBox.Failure) -> [UInt8] {
-            try secrets.open(sealed, at: which.place(settings.environment))
+            try secrets.open(sealed, at: which.context(settings.environment))
         }
         var courier = Courier(
             open: open, named: settings.allowsPrivate ? inner : open, namedHosts: settings.webhookHosts, mail: mail,

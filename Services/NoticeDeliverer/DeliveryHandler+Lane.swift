@@ -1,10 +1,10 @@
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// The next step of one person's deliveries.
 extension DeliveryHandler {

@@ -1,11 +1,12 @@
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
+import Secrets
+import Tenants
 
 /// Carries notices outside.
 ///

@@ -1,9 +1,9 @@
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 /// What a batch of decisions is made from, read in a few round trips for all.
 struct DeliveryWork {

@@ -1,7 +1,6 @@
 import Essentials
 import FoundationEssentials
 import Model
-import NameBasedIDs
 
 /// A notice that waits for its way to one target: a row of `delivery.shipment`.
 struct WaitingRow: Equatable, Sendable {

@@ -1,6 +1,6 @@
 import Logging
+import ObjectStore
 import Postgres
-import Realms
 
 /// Removes what ended long ago, and measures for how long the oldest waits.
 struct Sweep: ~Copyable {

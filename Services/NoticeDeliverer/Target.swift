@@ -1,6 +1,6 @@
+import Essentials
 import FoundationEssentials
 import Model
-import NameBasedIDs
 
 /// How a notice is carried.
 enum Way: String, CaseIterable, Sendable {

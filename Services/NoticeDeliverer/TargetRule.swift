@@ -1,7 +1,7 @@
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import Tenants
 
 /// Where a person is told of notices: what they chose, as far as their environment offers it.
 enum TargetRule {

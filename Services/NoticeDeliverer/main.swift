@@ -1,12 +1,13 @@
 // Carries notices outside: by webhook, e-mail and web push, as each person chose.
 // Reads `notice.events`.
 
-import Environments
+import ServiceSettings
 import Essentials
-import HTTP
+import HTTPClient
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import Secrets
+import ServiceRuntime
 
 await serve("notice-deliverer", settings: Settings.all) { context in
     let configuration = context.configuration

@@ -1,5 +1,5 @@
+import HTTPServer
 import Model
-import Runtime
 
 /// What the device page consists of.
 extension DevicePage {

@@ -1,8 +1,8 @@
-import HTTP
+import HTTPClient
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import NIOCore
-import Runtime
 
 /// A page on which a person walks through as a phone would, for demonstrations; off unless it is asked for.
 ///
@@ -34,7 +34,7 @@ struct DevicePage: Sendable {
         let stream: StreamedResponse
         do {
             stream = try await client.stream(
-                HTTP.Request(
+                HTTPClient.Request(
                     "POST", gateway + "/v1/sync",
                     headers: [
                         ("Authorization", request.headers[.authorization] ?? ""), ("Content-Type", "application/json"),

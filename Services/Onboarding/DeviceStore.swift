@@ -1,10 +1,13 @@
-import Environments
+import Access
+import Audit
 import FoundationEssentials
+import HTTPServer
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import Secrets
+import Tenants
 
 /// The SQL of devices that renew their tokens. Each is the row of its login's refresh token.
 struct DeviceStore: Sendable {
@@ -109,7 +112,7 @@ struct DeviceStore: Sendable {
                     environment: environment, id: id, person: person, email: email, device: device, subject: subject,
                     organisation: organisation,
                     refreshToken: try secrets.openText(
-                        sealed.bytes, at: RefreshTokens.secretPlace(environment, person: person)),
+                        sealed.bytes, at: SecretContext.refreshToken(environment, person: person)),
                     newest: newest, version: try lease[0].decode(Int64.self), callsUntil: callsUntil))
         }
     }
@@ -132,7 +135,7 @@ struct DeviceStore: Sendable {
     func keep(
         _ refreshToken: String, of renewal: Renewal, on connection: inout Connection
     ) throws -> Written {
-        let place = RefreshTokens.secretPlace(renewal.environment, person: renewal.person)
+        let place = SecretContext.refreshToken(renewal.environment, person: renewal.person)
         let sealed = Bytea(try secrets.seal(refreshToken, at: place))
         let answers = try connection.run([
             """

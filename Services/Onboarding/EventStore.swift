@@ -1,8 +1,8 @@
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
 import Postgres
+import Secrets
 
 /// The SQL of events.
 struct EventStore: Sendable {

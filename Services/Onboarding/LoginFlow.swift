@@ -1,12 +1,12 @@
-import Environments
+import Access
+import Audit
 import Essentials
 import FoundationEssentials
 import Identity
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// Brings a login to its end once the browser comes back from the provider.
 struct LoginFlow: Sendable {

@@ -1,7 +1,7 @@
-import Environments
 import Essentials
 import Identity
 import Model
+import Tenants
 
 /// What a provider's answer is worth. Pure functions of what came.
 enum LoginRule {

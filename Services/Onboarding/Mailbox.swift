@@ -1,5 +1,5 @@
+import HTTPServer
 import Postgres
-import Runtime
 import Synchronization
 
 /// What one socket is still to be told. A session has few events: three, and an error for each of its attempts; each is

@@ -1,15 +1,17 @@
-import Environments
 import Essentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Identity
 import Logging
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import Secrets
+import ServiceRuntime
+import ServiceSettings
 
 /// Onboarding, put together.
 struct Onboarding: Sendable {

@@ -1,8 +1,10 @@
-import Environments
+import Access
+import HTTPServer
 import Identity
 import Model
 import Postgres
-import Runtime
+import Secrets
+import Tenants
 
 /// What an environment says of its logins.
 struct Organisation: Sendable {
@@ -31,7 +33,7 @@ struct Organisation: Sendable {
         discoveryURL = settings.discoveryURL
         scopes = settings.scopes
         client = ProviderClient(
-            id: id, secret: try secrets.openText(sealed.bytes, at: OAuthClient.secretPlace(environment)))
+            id: id, secret: try secrets.openText(sealed.bytes, at: SecretContext.clientSecret(environment)))
         initialisesOnLogin = settings.initialisesOnLogin
         hidesUnknown = settings.hidesUnknown
         vouching = try Self.vouching(settings.addressVouchedBy)

@@ -1,5 +1,5 @@
 import Essentials
-import HTTP
+import HTTPClient
 import HTTPTypes
 import Hummingbird
 import Model

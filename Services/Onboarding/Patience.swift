@@ -1,6 +1,5 @@
 import Essentials
 import Postgres
-import Runtime
 
 extension Pool {
     /// Runs what may be repeated, when what came before may not: a database that is away for a moment is waited for.

@@ -1,5 +1,5 @@
+import HTTPServer
 import HTTPTypes
-import Runtime
 
 /// The problems onboarding answers with; `deploy/openapi.yaml` lists their types.
 enum Problems {

@@ -1,7 +1,7 @@
 import Essentials
+import HTTPServer
 import Model
 import Postgres
-import Runtime
 
 /// Counts what is tried, over all instances, in windows of a minute.
 enum RateLimiter {

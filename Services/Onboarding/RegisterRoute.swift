@@ -1,13 +1,12 @@
-import Environments
 import FoundationEssentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Identity
 import Model
 import NIOCore
 import Postgres
-import Runtime
 
 /// `POST /register_device`: where the person logs in, and the session the device waits in.
 struct RegisterRoute: Sendable {

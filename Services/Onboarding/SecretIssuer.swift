@@ -1,6 +1,6 @@
 import Crypto
-import Environments
 import Essentials
+import Secrets
 
 /// Issues the secrets of devices' credentials, and recognises every secret that it issued, however long ago.
 ///

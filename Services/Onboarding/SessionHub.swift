@@ -1,8 +1,9 @@
+import HTTPServer
 import Logging
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 import ServiceLifecycle
+import ServiceRuntime
 import Synchronization
 
 /// The sockets of this instance. It follows the events of all sessions and hands out those of its own; whichever

@@ -1,7 +1,9 @@
 import FoundationEssentials
+import HTTPServer
 import Logging
 import Postgres
-import Runtime
+import ServiceRuntime
+import Telemetry
 
 /// `GET /sessions/{session_id}` as a WebSocket: tells a device its session's events until it has acknowledged them.
 struct SessionSocket: Sendable {

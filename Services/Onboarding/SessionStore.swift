@@ -1,10 +1,13 @@
-import Environments
+import Access
+import Audit
 import Essentials
 import FoundationEssentials
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
+import Tenants
 
 /// The SQL of sessions and of attempts to log in.
 struct SessionStore: Sendable {
@@ -183,7 +186,7 @@ struct SessionStore: Sendable {
             ]
         }
         if let device {
-            let place = RefreshTokens.secretPlace(environment, person: person.id)
+            let place = SecretContext.refreshToken(environment, person: person.id)
             let sealed = Bytea(try secrets.seal(device.refreshToken, at: place))
             let credential = device.credential
             statements.append(

@@ -1,4 +1,6 @@
-import Runtime
+import HTTPServer
+import ServiceRuntime
+import ServiceSettings
 
 /// What `onboarding` can be told.
 enum Settings {

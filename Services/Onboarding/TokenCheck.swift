@@ -1,8 +1,7 @@
-import Environments
 import Essentials
 import Identity
 import Model
-import Runtime
+import Tenants
 
 /// Checks what a provider gave for a code, or for a refresh token.
 struct TokenCheck: Sendable {

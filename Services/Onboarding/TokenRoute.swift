@@ -1,14 +1,13 @@
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Identity
 import Logging
 import Model
 import Postgres
-import Runtime
 
 /// `POST /v1/token`: another token for a device that came in before, without its person.
 ///

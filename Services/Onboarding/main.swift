@@ -1,7 +1,9 @@
 // Lets a device in: registers it, has its person log in at the identity provider, and tells it when its realm is ready.
 
-import Environments
-import Runtime
+import HTTPServer
+import Secrets
+import ServiceRuntime
+import ServiceSettings
 
 await serve("onboarding", settings: Settings.all) { context in
     let configuration = context.configuration

@@ -1,11 +1,12 @@
-import Environments
+import HTTPServer
 import Hummingbird
 import Identity
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import Secrets
+import ServiceRuntime
 
 /// The device API, put together.
 struct Gateway: Sendable {

@@ -1,7 +1,7 @@
-import Environments
+import Access
+import HTTPServer
 import HTTPTypes
 import Identity
-import Runtime
 
 /// The problems the device API answers with; `deploy/openapi.yaml` lists their types.
 enum Problems {

@@ -1,4 +1,4 @@
-import Runtime
+import ServiceSettings
 
 /// What `realm-gateway` can be told.
 enum Settings {

@@ -1,9 +1,11 @@
 // The device API: which realms a person may open, what is in them, and what the device changes.
 // Reads and writes objects in PostgreSQL; never calls a back end.
 
-import Environments
+import ServiceSettings
+import HTTPServer
 import Identity
-import Runtime
+import Secrets
+import ServiceRuntime
 
 await serve("realm-gateway", settings: Settings.all) { context in
     let configuration = context.configuration

@@ -1,12 +1,13 @@
+import Access
+import BackendConnections
 import BackendProtocol
 import Catalogues
-import Environments
 import FoundationEssentials
+import KeyedWorker
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Initialises the realm of each person that was registered and is not initialised.
 struct RealmHandler: Handler {

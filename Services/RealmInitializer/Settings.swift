@@ -1,5 +1,4 @@
-import Environments
-import Runtime
+import ServiceSettings
 
 /// What `realm-initializer` can be told, beside what all services can.
 enum Settings {

@@ -1,12 +1,14 @@
 // Fills a new user's realm from the back end: trees, contexts, templates, existing entries; then sets `isInitialized`.
 // Reads `realm.events`.
 
+import ServiceSettings
+import BackendConnections
 import Catalogues
-import Environments
-import HTTP
+import HTTPClient
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import Secrets
+import ServiceRuntime
 
 await serve("realm-initializer", settings: Settings.all) { context in
     let configuration = context.configuration

@@ -1,8 +1,8 @@
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Keeps the copies of what people share, and the shares between them.
 ///

@@ -1,10 +1,10 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// What an input is about, as its subject tells it.
 enum Concern: Equatable, Sendable {

@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// A person whose items are shared.
 struct Owner: Hashable, Sendable {

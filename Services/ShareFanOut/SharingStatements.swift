@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The SQL of links and shares: ranges of objects, since ids that are made of two begin with one of them.
 struct SharingStatements {

@@ -1,9 +1,10 @@
 // Keeps the copies of shared appointments and notes with those they are shared with.
 // Reads `share.events`.
 
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import ServiceRuntime
+import ServiceSettings
 
 await serve("share-fan-out", settings: Setting.worker) { context in
     let configuration = context.configuration

@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Removes a deleted team's or person's objects in `/common`: the memberships, and the `PersonLookup`.
 ///

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// A task as one look at PostgreSQL finds it.
 struct FoundTask: Sendable {

@@ -1,7 +1,7 @@
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Has the tasks be decided anew that were completed long ago: nothing happens to them that would.
 struct Sweep: ~Copyable {

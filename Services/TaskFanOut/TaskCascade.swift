@@ -1,9 +1,9 @@
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Which tasks are decided anew when something else has changed, or with time.
 enum TaskCascade {

@@ -1,10 +1,9 @@
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Keeps tasks' copies, unassigns tasks of deleted teams and people, and removes the memberships of both.
 struct TaskHandler: Handler {

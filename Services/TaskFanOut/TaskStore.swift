@@ -1,9 +1,8 @@
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// A row of `task.copy`: where a task's copy is, and what both sides agreed on last.
 struct TaskRow: Equatable, Sendable {

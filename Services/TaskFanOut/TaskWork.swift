@@ -1,9 +1,9 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The tasks of one batch on their way from what is stored to what is written.
 ///

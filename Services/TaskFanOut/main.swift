@@ -1,10 +1,11 @@
 // Keeps the one copy of each master task where its team or its assignee sees it, and carries completion back.
 // Reads `task.events` and `team.events`.
 
+import ServiceSettings
 import Essentials
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import ServiceRuntime
 
 await serve("task-fan-out", settings: Settings.all) { context in
     let configuration = context.configuration

@@ -2,7 +2,7 @@ import Backends
 import Essentials
 import FoundationEssentials
 import Model
-import Realms
+import ObjectStore
 import TestSupport
 import Testing
 

@@ -5,8 +5,8 @@ import Essentials
 import FoundationEssentials
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

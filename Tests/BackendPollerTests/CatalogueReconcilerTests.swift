@@ -5,13 +5,13 @@ import Essentials
 import Foundation
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
 @testable import BackendPoller
-@testable import Work
+@testable import KeyedWorker
 
 /// Catalogues in a real database; what the back end says is given.
 @Suite(.ownThreads) struct CatalogueReconcilerTests {

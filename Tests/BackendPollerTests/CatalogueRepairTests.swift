@@ -2,8 +2,8 @@ import Catalogues
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

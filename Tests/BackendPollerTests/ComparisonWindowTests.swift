@@ -1,16 +1,17 @@
+import BackendConnections
 import Backends
 import Catalogues
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
 @testable import BackendPoller
-@testable import Work
+@testable import KeyedWorker
 
 /// A full comparison reads what its days need, and not all that a person ever had.
 @Suite struct ComparisonWindowTests {

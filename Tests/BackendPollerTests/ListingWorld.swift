@@ -2,7 +2,7 @@ import BackendProtocol
 import Backends
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
 import Postgres
 import TestSupport

@@ -2,12 +2,12 @@ import BackendProtocol
 import Catalogues
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
-import Work
 
 @testable import BackendPoller
 

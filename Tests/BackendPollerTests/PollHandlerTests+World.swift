@@ -1,20 +1,20 @@
+import BackendConnections
 import BackendProtocol
 import Backends
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Logging
 import Model
-import NameBasedIDs
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
 @testable import BackendPoller
-@testable import Work
+@testable import KeyedWorker
 
 extension PollHandler.Answer {
     /// What was read of a person.

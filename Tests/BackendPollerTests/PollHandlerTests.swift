@@ -1,19 +1,19 @@
+import BackendConnections
 import BackendProtocol
 import Backends
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
 @testable import BackendPoller
-@testable import Work
+@testable import KeyedWorker
 
 /// What the scheduler and the handler make of a real database; what the back end says is given.
 @Suite(.ownThreads) struct PollHandlerTests {

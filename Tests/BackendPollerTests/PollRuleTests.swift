@@ -3,9 +3,9 @@ import Backends
 import Catalogues
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
 import Testing
-import Work
 
 @testable import BackendPoller
 

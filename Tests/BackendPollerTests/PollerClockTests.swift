@@ -3,7 +3,7 @@ import Catalogues
 import Essentials
 import FoundationEssentials
 import Model
-import Realms
+import ObjectStore
 import TestSupport
 import Testing
 

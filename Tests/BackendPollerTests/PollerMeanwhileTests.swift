@@ -2,8 +2,8 @@ import Backends
 import Catalogues
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

@@ -1,20 +1,21 @@
+import BackendConnections
 import BackendProtocol
 import Backends
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
 @testable import BackendPoller
+@testable import KeyedWorker
 @testable import Sandbox
-@testable import Work
 
 /// The scheduler and the handler of the poller with a real database and an e-conomic of their own. A worker's steps are
 /// taken one by one, so that anything can happen between them.
@@ -44,7 +45,7 @@ struct PollerWorld: ~Copyable {
         let url = "http://127.0.0.1:\(port)"
         let secrets = try SecretBox([Self.secretKey])
         let sealed = Bytea(
-            try secrets.seal(password, at: BackendConfiguration.secretPlace(acme.id)))
+            try secrets.seal(password, at: SecretContext.backendPassword(acme.id)))
         try acme.setBackend(.init(kind: kind, url: url, password: sealed))
         let fetcher = try Self.fetcher(client, entryDays: entryDays)
         let backend = try fetcher.adapters.adapter(of: acme.id, on: &acme.connection)

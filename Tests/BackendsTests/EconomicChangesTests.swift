@@ -3,7 +3,6 @@ import Catalogues
 import Essentials
 import FoundationEssentials
 import Model
-import NameBasedIDs
 import TestSupport
 import Testing
 

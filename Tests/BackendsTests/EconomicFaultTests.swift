@@ -1,6 +1,6 @@
 import BackendProtocol
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
 import TestSupport
 import Testing

@@ -2,9 +2,9 @@ import BackendHTTP
 import BackendProtocol
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import Model
-import Runtime
 import Testing
 
 @testable import Backends

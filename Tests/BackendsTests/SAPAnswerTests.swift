@@ -2,9 +2,8 @@ import BackendHTTP
 import BackendProtocol
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
-import NameBasedIDs
 import Testing
 
 @testable import Backends

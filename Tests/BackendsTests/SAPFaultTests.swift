@@ -1,7 +1,7 @@
 import BackendProtocol
 import Backends
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
 import TestSupport
 import Testing

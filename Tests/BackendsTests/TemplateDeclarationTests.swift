@@ -1,6 +1,6 @@
 import Foundation
+import KeyedWorker
 import Testing
-import Work
 
 @testable import Backends
 

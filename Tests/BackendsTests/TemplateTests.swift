@@ -1,6 +1,5 @@
 import BackendProtocol
 import Catalogues
-import Environments
 import Foundation
 import Model
 import TestSupport

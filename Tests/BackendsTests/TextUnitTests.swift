@@ -1,6 +1,6 @@
 import BackendProtocol
 import Essentials
-import HTTP
+import HTTPClient
 import Testing
 
 @testable import Backends

@@ -1,6 +1,6 @@
 import BackendProtocol
 import Compass
-import HTTP
+import HTTPClient
 import TestSupport
 import Testing
 

@@ -4,7 +4,7 @@ import Compass
 import CompassContract
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import TestSupport
 import Testing
 

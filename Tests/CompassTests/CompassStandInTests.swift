@@ -2,7 +2,7 @@ import BackendProtocol
 import Compass
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import TestSupport
 import Testing
 

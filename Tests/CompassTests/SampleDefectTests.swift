@@ -1,7 +1,7 @@
 import BackendProtocol
 import Compass
 import Essentials
-import HTTP
+import HTTPClient
 import TestSupport
 import Testing
 

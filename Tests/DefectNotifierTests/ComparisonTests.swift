@@ -1,4 +1,4 @@
-import Environments
+import BackendConnections
 import FoundationEssentials
 import Model
 import Postgres

@@ -1,13 +1,12 @@
 import BackendContract
-import Environments
 import Model
 import Postgres
 import TestSupport
 import Testing
 
 @testable import DefectNotifier
+@testable import KeyedWorker
 @testable import Sandbox
-@testable import Work
 
 /// Rounds with people's own logins over real HTTP, with the stand-in for Compass and a real PostgreSQL.
 @Suite(.ownThreads) struct CompassOwnTests {

@@ -1,6 +1,6 @@
+import BackendConnections
 import BackendContract
 import Compass
-import Environments
 import Essentials
 import FoundationEssentials
 import Logging
@@ -9,8 +9,8 @@ import TestSupport
 import Testing
 
 @testable import DefectNotifier
+@testable import KeyedWorker
 @testable import Sandbox
-@testable import Work
 
 /// Rounds over real HTTP, with the stand-in for Compass and a real PostgreSQL.
 @Suite(.ownThreads) struct CompassRoundTests {

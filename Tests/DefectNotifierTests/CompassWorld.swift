@@ -1,18 +1,19 @@
+import BackendConnections
 import Compass
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
 @testable import DefectNotifier
+@testable import KeyedWorker
 @testable import Sandbox
-@testable import Work
 
 /// A stand-in for Compass that a test runs.
 struct StandIn: RunningSandbox {
@@ -62,7 +63,7 @@ struct CompassWorld: ~Copyable {
         let secrets = try SecretBox([Self.secretKey])
         var tracker = DefectTracker(environment: acme.id)
         (tracker.serverURL, tracker.repository, tracker.database) = (standIn.url, "CCMRepo", "SAMPL")
-        let secret = try secrets.seal("secret-of-all", at: DefectTracker.secretPlace(acme.id))
+        let secret = try secrets.seal("secret-of-all", at: SecretContext.defectAccount(acme.id))
         tracker.account = .password(user: "fieldpost", sealed: Bytea(secret))
         try acme.connection.run(
             [tracker.save()]

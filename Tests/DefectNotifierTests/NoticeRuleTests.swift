@@ -1,4 +1,4 @@
-import Environments
+import BackendConnections
 import Essentials
 import FoundationEssentials
 import Model

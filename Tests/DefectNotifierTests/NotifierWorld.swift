@@ -1,16 +1,17 @@
-import Environments
+import BackendConnections
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
 @testable import DefectNotifier
-@testable import Work
+@testable import KeyedWorker
 
 /// The notifier's handler with a real database and a tracker in memory. A worker's steps are taken one by one, so that
 /// anything can happen between them.

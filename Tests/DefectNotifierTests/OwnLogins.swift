@@ -1,9 +1,10 @@
-import Environments
+import BackendConnections
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 
 @testable import DefectNotifier
@@ -22,7 +23,7 @@ enum OwnLogins {
     ) throws {
         let realm = try acme.realm(.user(email))
         let secrets = try SecretBox([CompassWorld.secretKey])
-        let place = OwnDefectLogin.secretPlace(acme.id, realm: realm)
+        let place = SecretContext.personalDefectLogin(acme.id, realm: realm)
         let login = OwnDefectLogin(user: user, sealed: Bytea(try secrets.seal(password, at: place)))
         let account = DefectAccount(status: status, user: user, storedAt: .now())
         var batch = WriteBatch(environment: acme.id)

@@ -1,15 +1,14 @@
 import BackendProtocol
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
 @testable import DefectNotifier
-@testable import Work
+@testable import KeyedWorker
 
 /// Rounds with people's own logins, on a real PostgreSQL.
 @Suite(.ownThreads) struct OwnRoundTests {

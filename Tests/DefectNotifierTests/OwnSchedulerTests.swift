@@ -1,15 +1,14 @@
-import Environments
 import Essentials
 import FoundationEssentials
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
 @testable import DefectNotifier
-@testable import Work
+@testable import KeyedWorker
 
 /// When the polls of people who are told by their own logins are written.
 @Suite(.ownThreads) struct OwnSchedulerTests {

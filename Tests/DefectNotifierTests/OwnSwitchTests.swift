@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @testable import DefectNotifier
-@testable import Work
+@testable import KeyedWorker
 
 /// An environment's account that comes or goes when not everybody has read the same: whoever lags loses nothing.
 @Suite(.ownThreads) struct OwnSwitchTests {

@@ -2,13 +2,13 @@ import BackendProtocol
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
 @testable import DefectNotifier
-@testable import Work
+@testable import KeyedWorker
 
 /// Rounds of the notifier on a real PostgreSQL: what is told to whom, once.
 @Suite(.ownThreads) struct RoundTests {

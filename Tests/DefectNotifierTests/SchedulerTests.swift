@@ -2,13 +2,13 @@ import Essentials
 import FoundationEssentials
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
 @testable import DefectNotifier
-@testable import Work
+@testable import KeyedWorker
 
 /// When polls are written, on a real PostgreSQL.
 @Suite(.ownThreads) struct SchedulerTests {

@@ -1,5 +1,5 @@
+import BackendConnections
 import BackendProtocol
-import Environments
 import Model
 
 @testable import Compass

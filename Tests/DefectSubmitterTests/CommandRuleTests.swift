@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
 import Testing
-import Work
 
 @testable import DefectSubmitter
 

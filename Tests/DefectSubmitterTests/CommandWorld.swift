@@ -1,18 +1,19 @@
+import BackendConnections
 import BackendProtocol
 import Compass
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
 @testable import DefectSubmitter
+@testable import KeyedWorker
 @testable import Sandbox
-@testable import Work
 
 /// A stand-in for Compass that a test runs.
 struct StandIn: RunningSandbox {
@@ -128,7 +129,7 @@ struct CommandWorld: ~Copyable {
         _ email: String, _ user: String?, _ secret: String, status: DefectAccount.Status = .unchecked
     ) throws -> Place {
         let realm = try acme.realm(.user(email))
-        let place = OwnDefectLogin.secretPlace(acme.id, realm: realm)
+        let place = SecretContext.personalDefectLogin(acme.id, realm: realm)
         let own = OwnDefectLogin(user: user, sealed: Bytea(try secrets.seal(secret, at: place)))
         storedCount += 1
         let account = DefectAccount(

@@ -2,10 +2,10 @@ import BackendProtocol
 import Compass
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
 import TestSupport
 import Testing
-import Work
 
 @testable import DefectSubmitter
 @testable import Sandbox

@@ -1,10 +1,10 @@
+import BackendConnections
 import BackendProtocol
 import Compass
-import Environments
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 
 @testable import Compass

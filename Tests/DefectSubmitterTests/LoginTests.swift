@@ -1,12 +1,12 @@
+import BackendConnections
 import BackendProtocol
-import Environments
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
 import Postgres
 import TestSupport
 import Testing
-import Work
 
 @testable import DefectSubmitter
 @testable import Sandbox

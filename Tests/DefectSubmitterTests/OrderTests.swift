@@ -2,12 +2,12 @@ import BackendProtocol
 import Compass
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
-import Work
 
 @testable import DefectSubmitter
 @testable import Sandbox

@@ -1,17 +1,17 @@
+import BackendConnections
 import BackendProtocol
 import Compass
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
 @testable import DefectSubmitter
+@testable import KeyedWorker
 @testable import Sandbox
-@testable import Work
 
 /// More than one of them wants something of the same defect.
 @Suite(.ownThreads) struct TwoDevicesTests {

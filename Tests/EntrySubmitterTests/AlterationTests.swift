@@ -3,13 +3,13 @@ import Backends
 import Catalogues
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Work
+@testable import KeyedWorker
 
 /// Back ends that keep something else than they were sent.
 @Suite(.ownThreads) struct AlterationTests {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Work
+@testable import KeyedWorker
 
 /// Entries that an approver has seen, or that their device changes while they are on their way.
 @Suite(.ownThreads) struct ApprovalTests {

@@ -1,8 +1,8 @@
 import Backends
+import KeyedWorker
 import Model
 import TestSupport
 import Testing
-import Work
 
 @testable import EntrySubmitter
 

@@ -1,20 +1,21 @@
+import BackendConnections
 import BackendProtocol
 import Backends
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
+@testable import KeyedWorker
 @testable import RealmGateway
 @testable import Sandbox
-@testable import Work
 
 /// One person with a realm in PostgreSQL and a back end's stand-in that really runs. The handler decides and calls as
 /// in a worker, one key at a time, and a look into the back end tells what a poll would.
@@ -88,7 +89,7 @@ struct BackendWorld: ~Copyable {
                     "businessPartnerUuid": Self.guid(1),
                 ] : ["employeeNumber": "7"])
         var acme = try TestEnvironment()
-        let place = BackendConfiguration.secretPlace(acme.id)
+        let place = SecretContext.backendPassword(acme.id)
         let password = vendor == .sap ? "sandbox" : "sandbox-app:sandbox-grant"
         try acme.setBackend(
             .init(

@@ -1,16 +1,17 @@
+import BackendConnections
 import Backends
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Work
+@testable import KeyedWorker
 
 /// What the handler makes of objects in PostgreSQL.
 @Suite(.ownThreads) struct EntryHandlerTests {

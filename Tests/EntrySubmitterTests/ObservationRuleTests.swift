@@ -2,9 +2,9 @@ import BackendProtocol
 import Backends
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
 import Testing
-import Work
 
 @testable import EntrySubmitter
 

@@ -1,17 +1,18 @@
+import BackendConnections
 import BackendProtocol
 import Backends
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Work
+@testable import KeyedWorker
 
 /// What the handler makes of records that were seen, in PostgreSQL.
 @Suite(.ownThreads) struct ObservingTests {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Work
+@testable import KeyedWorker
 
 /// Closed periods, and entries with a start and an end.
 @Suite(.ownThreads) struct PeriodTests {

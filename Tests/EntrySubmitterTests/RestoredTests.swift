@@ -2,11 +2,11 @@ import BackendProtocol
 import Backends
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
 import Postgres
 import TestSupport
 import Testing
-import Work
 
 @testable import EntrySubmitter
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Realms
+@testable import ObjectStore
 
 /// What goes with a call and comes back with its answer stands for the ledger's row that it was written to, and for no
 /// other.

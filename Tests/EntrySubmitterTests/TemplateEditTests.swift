@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Work
+@testable import KeyedWorker
 
 /// Edits of entries whose environment declares its templates.
 @Suite(.ownThreads) struct TemplateEditTests {

@@ -3,12 +3,12 @@ import Backends
 import Essentials
 import FoundationEssentials
 import Model
-import Realms
+import ObjectStore
 import TestSupport
 import Testing
 
 @testable import EntrySubmitter
-@testable import Work
+@testable import KeyedWorker
 
 /// Entries whose device changes its mind about submitting them, and what an edit of a submitted entry means.
 @Suite(.ownThreads) struct WithdrawalTests {

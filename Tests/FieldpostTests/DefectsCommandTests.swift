@@ -1,8 +1,9 @@
-import Environments
+import BackendConnections
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
@@ -40,7 +41,7 @@ import Testing
 
     private func secret() throws -> String {
         let sealed = try #require(try stored()?.account?.sealed)
-        let place = DefectTracker.secretPlace(EnvironmentID(rawValue: 1))
+        let place = SecretContext.defectAccount(EnvironmentID(rawValue: 1))
         return try SecretBox([Self.key]).openText(sealed.bytes, at: place)
     }
 

@@ -1,8 +1,9 @@
 import Crypto
-import Environments
 import Foundation
 import Model
 import Postgres
+import Secrets
+import Tenants
 import TestSupport
 import Testing
 
@@ -32,7 +33,7 @@ import Testing
     }
 
     private func opened(_ sealed: Bytea?, _ which: DeliverySettings.Secret, key: String = key) throws -> [UInt8] {
-        try SecretBox([key]).open(try #require(sealed).bytes, at: which.place(Self.id))
+        try SecretBox([key]).open(try #require(sealed).bytes, at: which.context(Self.id))
     }
 
     @Test func whatIsNotGivenStays() throws {

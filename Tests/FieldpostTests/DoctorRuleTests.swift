@@ -1,6 +1,6 @@
 import Essentials
 import Model
-import Realms
+import ObjectStore
 import Testing
 
 @testable import Fieldpost

@@ -1,11 +1,11 @@
-import Environments
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
@@ -200,7 +200,7 @@ import Testing
                         id: Int32(id), name: name,
                         provider: .init(
                             issuer: issuer, clientID: TestProvider.client.id,
-                            clientSecret: Bytea(try box.seal(secret, at: OAuthClient.secretPlace(environment)))),
+                            clientSecret: Bytea(try box.seal(secret, at: SecretContext.clientSecret(environment)))),
                         backend: .init()
                     ).insert(on: &connection)
                 }

@@ -1,11 +1,11 @@
 import Backends
-import Environments
 import Foundation
 import Identity
 import Model
-import Moving
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
+import TenantMigration
 import TestSupport
 import Testing
 
@@ -40,9 +40,9 @@ import Testing
             WHERE p.environment_id = \(id)
             """
         )[0].decode(Bytea.self, Bytea.self, Bytea.self)
-        #expect(try box.openText(client.bytes, at: OAuthClient.secretPlace(here)) == "client")
-        #expect(try box.openText(password.bytes, at: BackendConfiguration.secretPlace(here)) == "password")
-        #expect(try box.openText(token.bytes, at: RefreshTokens.secretPlace(here, person: 70)) == "token")
+        #expect(try box.openText(client.bytes, at: SecretContext.clientSecret(here)) == "client")
+        #expect(try box.openText(password.bytes, at: SecretContext.backendPassword(here)) == "password")
+        #expect(try box.openText(token.bytes, at: SecretContext.refreshToken(here, person: 70)) == "token")
         // What is made here does not get a number that came along.
         let made = try connection.run(
             "INSERT INTO realm.realm (environment_id, path) VALUES (\(id), '/common') RETURNING id"

@@ -1,8 +1,8 @@
 import Foundation
 import ImportSources
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

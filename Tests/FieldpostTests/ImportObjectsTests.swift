@@ -1,8 +1,8 @@
 import Essentials
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

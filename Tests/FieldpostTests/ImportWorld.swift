@@ -1,7 +1,7 @@
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

@@ -1,9 +1,9 @@
-import Environments
 import Essentials
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import Foundation
-import Moving
 import Postgres
 import Synchronization
+import TenantMigration
 import TestSupport
 import Testing
 

@@ -1,11 +1,13 @@
-import Environments
+import Access
+import Audit
 import Foundation
 import Identity
 import Model
-import Moving
+import ObjectStore
 import Postgres
-import Realms
 import Synchronization
+import TenantMigration
+import Tenants
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 import Essentials
 import Foundation
-import Moving
 import Postgres
 import Synchronization
+import TenantMigration
 import TestSupport
 import Testing
 

@@ -1,9 +1,9 @@
-import Environments
 import Foundation
 import Identity
 import Model
-import Moving
 import Postgres
+import Secrets
+import TenantMigration
 import TestSupport
 import Testing
 
@@ -25,9 +25,9 @@ struct MovedEnvironment {
         ]
         var connection = try Connection(old)
         let box = try box(at: old)
-        let secret = Bytea(try box.seal("client", at: OAuthClient.secretPlace(environment)))
-        let password = Bytea(try box.seal("password", at: BackendConfiguration.secretPlace(environment)))
-        let token = Bytea(try box.seal("token", at: RefreshTokens.secretPlace(environment, person: 70)))
+        let secret = Bytea(try box.seal("client", at: SecretContext.clientSecret(environment)))
+        let password = Bytea(try box.seal("password", at: SecretContext.backendPassword(environment)))
+        let token = Bytea(try box.seal("token", at: SecretContext.refreshToken(environment, person: 70)))
         try EnvironmentRows(
             id: 7, name: "acme", provider: .init(issuer: "http://127.0.0.1/7", clientID: "c", clientSecret: secret),
             domains: ["example.com"], backend: .init(password: password),

@@ -1,13 +1,13 @@
+import AdminQueries
 import BackendProtocol
 import Essentials
 import Foundation
+import KeyedWorker
 import Model
-import Operations
 import Postgres
 import Synchronization
 import TestSupport
 import Testing
-import Work
 
 @Suite(.ownThreads) struct ParkedTests {
     private let conninfo: String

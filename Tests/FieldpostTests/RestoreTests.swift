@@ -1,6 +1,6 @@
 import Foundation
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

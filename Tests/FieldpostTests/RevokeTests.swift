@@ -1,8 +1,8 @@
-import Environments
 import Foundation
 import Identity
 import Model
 import Postgres
+import Secrets
 import TestSupport
 import Testing
 
@@ -102,7 +102,7 @@ import Testing
 
     private func setUp(_ provider: TestProvider) throws {
         let secret = Bytea(
-            try SecretBox([key]).seal(TestProvider.client.secret, at: OAuthClient.secretPlace(acme)))
+            try SecretBox([key]).seal(TestProvider.client.secret, at: SecretContext.clientSecret(acme)))
         var connection = try Connection(conninfo)
         try EnvironmentRows(
             id: 1,
@@ -119,7 +119,7 @@ import Testing
     private func keep(_ token: String, of email: String) throws {
         let person: Int32 = email.hasPrefix("ana") ? 1 : 2
         let sealed = Bytea(
-            try SecretBox([key]).seal(token, at: RefreshTokens.secretPlace(acme, person: person)))
+            try SecretBox([key]).seal(token, at: SecretContext.refreshToken(acme, person: person)))
         var connection = try Connection(conninfo)
         try connection.run(
             """

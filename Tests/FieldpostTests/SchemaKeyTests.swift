@@ -1,6 +1,6 @@
 import Foundation
-import Moving
 import Postgres
+import TenantMigration
 import TestSupport
 import Testing
 

@@ -1,9 +1,11 @@
+import BackendConnections
 import Backends
-import Environments
 import Foundation
 import Identity
 import Model
 import Postgres
+import Secrets
+import Tenants
 import TestSupport
 import Testing
 
@@ -32,15 +34,15 @@ import Testing
         var connection = try Connection(conninfo)
         for id in [Int32(1), 2] {
             let environment = EnvironmentID(rawValue: id)
-            let secret = Bytea(try box.seal("client-\(id)", at: OAuthClient.secretPlace(environment)))
-            let password = Bytea(try box.seal("password-\(id)", at: BackendConfiguration.secretPlace(environment)))
-            let account = Bytea(try box.seal("account-\(id)", at: DefectTracker.secretPlace(environment)))
-            let own = try box.seal("own-\(id)", at: OwnDefectLogin.secretPlace(environment, realm: 9))
+            let secret = Bytea(try box.seal("client-\(id)", at: SecretContext.clientSecret(environment)))
+            let password = Bytea(try box.seal("password-\(id)", at: SecretContext.backendPassword(environment)))
+            let account = Bytea(try box.seal("account-\(id)", at: SecretContext.defectAccount(environment)))
+            let own = try box.seal("own-\(id)", at: SecretContext.personalDefectLogin(environment, realm: 9))
             let deliveries = try DeliverySettings.Secret.allCases.map {
-                Bytea(try box.seal("\($0)-\(id)", at: $0.place(environment)))
+                Bytea(try box.seal("\($0)-\(id)", at: $0.context(environment)))
             }
             let tokens = try (1...600).map { number in
-                Bytea(try box.seal("token-\(number)", at: RefreshTokens.secretPlace(environment, person: 7)))
+                Bytea(try box.seal("token-\(number)", at: SecretContext.refreshToken(environment, person: 7)))
             }
             try EnvironmentRows(
                 id: id, name: "e\(id)",
@@ -88,21 +90,22 @@ import Testing
         {
             let environment = EnvironmentID(rawValue: try row.value(0))
             let secrets = try (1...4).map { try row.value($0, as: Bytea.self).bytes }
-            #expect(try box.openText(secrets[0], at: OAuthClient.secretPlace(environment)) == "client-\(environment)")
             #expect(
-                try box.openText(secrets[1], at: BackendConfiguration.secretPlace(environment))
+                try box.openText(secrets[0], at: SecretContext.clientSecret(environment)) == "client-\(environment)")
+            #expect(
+                try box.openText(secrets[1], at: SecretContext.backendPassword(environment))
                     == "password-\(environment)")
             #expect(
-                try box.openText(secrets[2], at: DefectTracker.secretPlace(environment)) == "account-\(environment)")
+                try box.openText(secrets[2], at: SecretContext.defectAccount(environment)) == "account-\(environment)")
             #expect(
-                try box.openText(secrets[3], at: OwnDefectLogin.secretPlace(environment, realm: 9))
+                try box.openText(secrets[3], at: SecretContext.personalDefectLogin(environment, realm: 9))
                     == "own-\(environment)")
         }
         for (id, webhook, mail, push) in try connection.run(
             "SELECT environment_id, webhook_secret, smtp_password, push_key FROM backend.delivery"
         ).decode(EnvironmentID.self, Bytea.self, Bytea.self, Bytea.self) {
             for (sealed, secret) in zip([webhook, mail, push], DeliverySettings.Secret.allCases) {
-                #expect(try box.openText(sealed.bytes, at: secret.place(id)) == "\(secret)-\(id)")
+                #expect(try box.openText(sealed.bytes, at: secret.context(id)) == "\(secret)-\(id)")
             }
         }
         let tokens = try connection.run(
@@ -110,7 +113,7 @@ import Testing
         ).map { row in
             let sealed: Bytea = try row.value(0)
             return try box.openText(
-                sealed.bytes, at: RefreshTokens.secretPlace(EnvironmentID(rawValue: 2), person: 7))
+                sealed.bytes, at: SecretContext.refreshToken(EnvironmentID(rawValue: 2), person: 7))
         }
         #expect(tokens == (1...600).map { "token-\($0)" })
         let audit = try fieldpost(

@@ -1,6 +1,5 @@
-import Environments
 import Foundation
-import HTTP
+import HTTPClient
 import HTTPTypes
 import Hummingbird
 import Identity
@@ -10,8 +9,11 @@ import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
-@testable import Runtime
+@testable import HTTPServer
 @testable import Sandbox
+@testable import ServiceRuntime
+@testable import ServiceSettings
+@testable import Telemetry
 
 /// The sandbox's identity provider in the test's own process: what runs the command line meanwhile has a thread of its
 /// own (`withOwnThread`), so that the provider can answer.

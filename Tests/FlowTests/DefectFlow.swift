@@ -1,6 +1,6 @@
 import DeviceClient
 import Foundation
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
 import Testing

@@ -1,7 +1,7 @@
 import Backends
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
 import Postgres

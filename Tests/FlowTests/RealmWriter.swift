@@ -2,8 +2,8 @@ import Backends
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Writes entries into realms as the gateway does for a device, and reads what is there. For one thread.
 ///

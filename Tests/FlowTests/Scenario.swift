@@ -2,7 +2,7 @@ import BackendProtocol
 import Backends
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
 import Postgres

@@ -1,6 +1,6 @@
 import Backends
 import Foundation
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
 import Testing

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
 

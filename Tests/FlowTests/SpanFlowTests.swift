@@ -1,5 +1,5 @@
 import Foundation
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
 import TestSupport

@@ -1,8 +1,8 @@
 import Foundation
 import LocalCluster
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import Testing
 
 extension FlowTests {

@@ -3,7 +3,7 @@ import Backends
 import Catalogues
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
 

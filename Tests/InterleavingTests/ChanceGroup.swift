@@ -2,10 +2,10 @@ import Essentials
 import FoundationEssentials
 import Kafka
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
-@testable import Work
+@testable import KeyedWorker
 
 /// What can happen to a call on its way.
 enum Fault: CaseIterable, Sendable {

@@ -3,7 +3,7 @@ import Backends
 import Essentials
 import FoundationEssentials
 import Model
-import Realms
+import ObjectStore
 
 @testable import EntrySubmitter
 

@@ -3,8 +3,8 @@ import Backends
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 @testable import RealmGateway
 

@@ -1,15 +1,16 @@
+import BackendConnections
 import BackendProtocol
 import Backends
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import LocalCluster
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
@@ -48,7 +49,7 @@ struct World<Office: BackOffice>: ~Copyable {
         var acme = try TestEnvironment()
         let (id, chronicle) = (acme.id, Chronicle())
         let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
-        let password = Bytea(try secrets.seal(Office.password, at: BackendConfiguration.secretPlace(id)))
+        let password = Bytea(try secrets.seal(Office.password, at: SecretContext.backendPassword(id)))
         try acme.setBackend(.init(kind: Office.kind, url: office.url, password: password))
         let people = (0..<Self.peopleCount).map {
             BackendPerson(email: "person\($0)@example.com", reference: Office.reference($0))

@@ -2,8 +2,8 @@ import Essentials
 import Foundation
 import LocalCluster
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

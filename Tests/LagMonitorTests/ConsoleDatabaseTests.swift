@@ -1,12 +1,13 @@
+import AdminQueries
 import Dispatch
-import Environments
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
+import HTTPServer
 import Model
-import Operations
 import Postgres
-import Runtime
+import ServiceRuntime
+import Tenants
 import TestSupport
 import Testing
 

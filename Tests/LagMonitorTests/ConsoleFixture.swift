@@ -1,20 +1,23 @@
+import AdminQueries
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Identity
 import LocalCluster
 import Logging
 import Model
 import NIOPosix
-import Operations
 import Postgres
 import ServiceLifecycle
 import TestSupport
 import Testing
 
+@testable import HTTPServer
 @testable import LagMonitor
-@testable import Runtime
 @testable import Sandbox
+@testable import ServiceRuntime
+@testable import ServiceSettings
+@testable import Telemetry
 
 /// A console and an identity provider that really listen, on a database of their own.
 struct ConsoleFixture: Sendable {

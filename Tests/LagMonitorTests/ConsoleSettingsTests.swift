@@ -1,8 +1,7 @@
-import Runtime
+import ServiceSettings
 import Testing
 
 @testable import LagMonitor
-@testable import Runtime
 
 /// A console that would let in somebody else does not start.
 @Suite struct ConsoleSettingsTests {

@@ -1,6 +1,6 @@
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Testing
 
 /// A browser as far as sign-ins need one: it keeps cookies, follows redirects, and sends forms.

@@ -1,7 +1,7 @@
-import Environments
+import AdminQueries
+import Audit
 import Foundation
 import Model
-import Operations
 import Postgres
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
 import Kafka
-import Lag
+import LagMonitoring
 import Testing
 
 @testable import LagMonitor

@@ -1,4 +1,4 @@
-import Runtime
+import HTTPServer
 import Testing
 
 @testable import LagMonitor

@@ -1,11 +1,11 @@
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
-import Work
 
 @testable import LocationFanOut
 

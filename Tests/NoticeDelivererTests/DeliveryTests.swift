@@ -1,7 +1,7 @@
-import Environments
+import Tenants
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import LocalCluster
 import Model
 import TestSupport

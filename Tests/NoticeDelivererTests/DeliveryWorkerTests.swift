@@ -7,8 +7,8 @@ import Postgres
 import TestSupport
 import Testing
 
+@testable import KeyedWorker
 @testable import NoticeDeliverer
-@testable import Work
 
 /// The handler in its worker, with a broker and many people.
 @Suite(.ownThreads) struct DeliveryWorkerTests {

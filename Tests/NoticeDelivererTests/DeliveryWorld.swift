@@ -1,19 +1,20 @@
 import Crypto
 import Deliveries
-import Environments
 import Essentials
 import FoundationEssentials
 import LocalCluster
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import Synchronization
+import Tenants
 import TestSupport
 import Testing
 
+@testable import KeyedWorker
 @testable import NoticeDeliverer
-@testable import Work
 
 /// The deliverer's handler with a real database, and real servers that notices are carried to. A worker's steps are
 /// taken one by one, so that anything can happen between them.
@@ -45,7 +46,7 @@ struct DeliveryWorld: ~Copyable {
         let environment = acme.id
         var settings = DeliverySettings(environment: environment)
         func sealed(_ secret: [UInt8], _ which: DeliverySettings.Secret) throws -> Bytea {
-            Bytea(try box.seal(secret, at: which.place(environment)))
+            Bytea(try box.seal(secret, at: which.context(environment)))
         }
         settings.webhookHosts = ["127.0.0.1", "localhost"]
         settings.webhookSecret = try sealed(Array(Self.secret.utf8), .webhook)

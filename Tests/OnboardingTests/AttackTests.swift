@@ -1,16 +1,19 @@
 import Essentials
 import Foundation
 import Glibc
-import HTTP
+import HTTPClient
 import Logging
 import Model
 import NIOCore
 import TestSupport
 import Testing
 
+@testable import HTTPServer
 @testable import Onboarding
-@testable import Runtime
 @testable import Sandbox
+@testable import ServiceRuntime
+@testable import ServiceSettings
+@testable import Telemetry
 
 /// Attacks on the login and on the requests around it.
 @Suite(.ownThreads) struct AttackTests {

@@ -1,14 +1,15 @@
 import Foundation
-import HTTP
+import HTTPClient
 import Postgres
 import ProjectDocuments
 import TestSupport
 import Testing
 import Yams
 
+@testable import HTTPServer
 @testable import Onboarding
-@testable import Runtime
 @testable import Sandbox
+@testable import ServiceRuntime
 
 /// `deploy/openapi.yaml` says what onboarding answers.
 @Suite(.ownThreads) struct ContractTests {

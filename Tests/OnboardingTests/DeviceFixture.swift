@@ -1,8 +1,6 @@
-import Environments
 import Foundation
-import HTTP
+import HTTPClient
 import Identity
-import Runtime
 import Synchronization
 import TestSupport
 import Testing

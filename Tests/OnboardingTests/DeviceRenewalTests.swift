@@ -1,9 +1,10 @@
-import Environments
+import Tenants
 import Foundation
-import HTTP
+import HTTPClient
 import Identity
 import Model
 import Postgres
+import Secrets
 import TestSupport
 import Testing
 

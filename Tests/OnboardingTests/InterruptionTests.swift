@@ -1,8 +1,10 @@
-import Environments
+import Access
 import Foundation
-import HTTP
+import HTTPClient
 import Model
 import Postgres
+import Secrets
+import Tenants
 import TestSupport
 import Testing
 
@@ -260,7 +262,7 @@ extension OnboardingFixture {
     /// A second organisation, at the same provider.
     fileprivate func addEnvironment(number: Int32, domain: String, people: [String]) throws {
         let other = EnvironmentID(rawValue: number)
-        let sealed = Bytea(try secrets.seal(Self.clientSecret, at: OAuthClient.secretPlace(other)))
+        let sealed = Bytea(try secrets.seal(Self.clientSecret, at: SecretContext.clientSecret(other)))
         let rows = EnvironmentRows(
             id: number, name: "other",
             provider: .init(

@@ -1,6 +1,5 @@
-import Environments
 import Foundation
-import HTTP
+import HTTPClient
 import Model
 import Postgres
 import TestSupport

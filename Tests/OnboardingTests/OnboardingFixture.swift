@@ -1,20 +1,24 @@
-import Environments
+import Access
 import Foundation
-import HTTP
+import HTTPClient
 import Identity
 import LocalCluster
 import Logging
 import Model
 import NIOPosix
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import ServiceLifecycle
 import TestSupport
 import Testing
 
+@testable import HTTPServer
 @testable import Onboarding
-@testable import Runtime
 @testable import Sandbox
+@testable import ServiceRuntime
+@testable import ServiceSettings
+@testable import Telemetry
 
 /// Instances of onboarding and an identity provider that really listen, on one database of their own.
 struct OnboardingFixture: Sendable {
@@ -209,7 +213,7 @@ private func makeEnvironment(
     var connection = try Connection(database)
     let sealed = Bytea(
         try secrets.seal(
-            OnboardingFixture.clientSecret, at: OAuthClient.secretPlace(EnvironmentID(rawValue: 1))))
+            OnboardingFixture.clientSecret, at: SecretContext.clientSecret(EnvironmentID(rawValue: 1))))
     try EnvironmentRows(
         id: 1,
         provider: .init(

@@ -1,9 +1,9 @@
-import Environments
 import Foundation
-import HTTP
+import HTTPClient
 import Identity
 import Model
 import Postgres
+import Secrets
 import TestSupport
 import Testing
 
@@ -189,13 +189,13 @@ import Testing
             }
             #expect(sealed.bytes.count > 43 + 28)
             #expect(try fixture.count("SELECT count(*) FROM onboarding.refresh_token") == 1)
-            let place = RefreshTokens.secretPlace(fixture.environment, person: 1)
+            let place = SecretContext.refreshToken(fixture.environment, person: 1)
             let token = try fixture.secrets.openText(sealed.bytes, at: place)
             #expect(fixture.identity.find(token, as: .refreshToken) != nil)
             // Of another person it does not open; and it can be revoked.
             #expect(throws: SecretBox.Failure.self) {
                 _ = try fixture.secrets.openText(
-                    sealed.bytes, at: RefreshTokens.secretPlace(fixture.environment, person: 2))
+                    sealed.bytes, at: SecretContext.refreshToken(fixture.environment, person: 2))
             }
             let provider = OpenIDProvider(client: fixture.client)
             try await provider.revoke(

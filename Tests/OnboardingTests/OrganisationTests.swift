@@ -1,8 +1,8 @@
-import Environments
 import Foundation
 import Identity
 import Model
 import Postgres
+import Secrets
 import TestSupport
 import Testing
 
@@ -19,7 +19,7 @@ import Testing
         conninfo = try makeFoundationDatabase()
         var connection = try Connection(conninfo)
         for id in [Int32(1), 2] {
-            let place = OAuthClient.secretPlace(EnvironmentID(rawValue: id))
+            let place = SecretContext.clientSecret(EnvironmentID(rawValue: id))
             let secret = Bytea(try secrets.seal("hush", at: place))
             try EnvironmentRows(
                 id: id, name: "e\(id)",

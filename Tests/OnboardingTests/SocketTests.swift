@@ -4,9 +4,11 @@ import Postgres
 import TestSupport
 import Testing
 
+@testable import HTTPServer
 @testable import Onboarding
-@testable import Runtime
 @testable import Sandbox
+@testable import ServiceRuntime
+@testable import Telemetry
 
 /// WebSocket frames that are not as RFC 6455 has them, or more than a device needs.
 @Suite(.ownThreads) struct SocketTests {

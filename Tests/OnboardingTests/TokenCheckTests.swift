@@ -1,8 +1,8 @@
+import Tenants
 import Crypto
-import Environments
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Identity
 import JWTKit
 import Model

@@ -1,9 +1,10 @@
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
+import HTTPServer
 import Model
 import Postgres
-import Runtime
+import ServiceRuntime
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
 import TestSupport
 
@@ -65,7 +65,7 @@ extension GatewayDevice {
     }
 
     /// - Parameter tag: What the device holds of it.
-    nonisolated func getBlob(_ id: UUID, holding tag: String? = nil) async throws -> HTTP.Response {
+    nonisolated func getBlob(_ id: UUID, holding tag: String? = nil) async throws -> HTTPClient.Response {
         var request = request("GET", "/v1/blobs/\(id.text)")
         if let tag { request.headers.append(("If-None-Match", tag)) }
         return try await fixture.client.send(request)

@@ -1,9 +1,9 @@
-import Environments
+import Access
 import Foundation
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

@@ -1,9 +1,9 @@
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

@@ -1,16 +1,16 @@
 import Foundation
-import HTTP
+import HTTPClient
 import Kafka
+import KeyedWorker
 import Logging
 import Model
 import NIOCore
 import NIOPosix
+import ObjectStore
 import Postgres
-import Realms
 import Synchronization
 import TestSupport
 import Testing
-import Work
 
 @testable import ChangeRelay
 @testable import RealmGateway

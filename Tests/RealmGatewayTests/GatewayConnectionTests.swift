@@ -1,10 +1,10 @@
 import Foundation
-import HTTP
+import HTTPClient
+import HTTPServer
 import Model
+import ObjectStore
 import Postgres
 import ProjectDocuments
-import Realms
-import Runtime
 import TestSupport
 import Testing
 import Yams

@@ -1,7 +1,7 @@
-import Environments
+import Access
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
 import Postgres
 import ProjectDocuments

@@ -1,10 +1,11 @@
-import Environments
+import BackendConnections
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
@@ -25,7 +26,7 @@ import Testing
         return try fixture.withDatabase { connection in
             let rows = try connection.run(OwnDefectLogin.load([realm], in: fixture.environment))
             guard let own = try OwnDefectLogin.byRealm(rows)[realm] else { return nil }
-            let place = OwnDefectLogin.secretPlace(fixture.environment, realm: realm)
+            let place = SecretContext.personalDefectLogin(fixture.environment, realm: realm)
             let box = try SecretBox([GatewayFixture.secretKey])
             return (own.user, try box.openText(own.sealed.bytes, at: place))
         }

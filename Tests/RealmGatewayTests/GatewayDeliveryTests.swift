@@ -1,8 +1,8 @@
-import Environments
 import Foundation
-import HTTP
+import HTTPClient
 import Model
 import Postgres
+import Tenants
 import TestSupport
 import Testing
 

@@ -1,10 +1,10 @@
 import DeviceClient
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import Synchronization
 import TestSupport
 import Testing

@@ -1,21 +1,24 @@
 import Crypto
-import Environments
 import Foundation
-import HTTP
+import HTTPClient
 import JWTKit
 import Logging
 import Model
 import NIOPosix
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import ServiceLifecycle
 import Synchronization
 import TestSupport
 import Testing
 
+@testable import HTTPServer
 @testable import Identity
 @testable import RealmGateway
-@testable import Runtime
+@testable import ServiceRuntime
+@testable import ServiceSettings
+@testable import Telemetry
 
 /// Gateways that really listen, on one database of their own.
 struct GatewayFixture: Sendable {

@@ -1,6 +1,6 @@
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
 import Postgres
 import TestSupport

@@ -1,12 +1,12 @@
+import Access
 import Crypto
-import Environments
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

@@ -1,10 +1,10 @@
-import Environments
+import Access
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

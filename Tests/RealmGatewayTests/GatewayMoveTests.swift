@@ -1,5 +1,5 @@
 import Foundation
-import HTTP
+import HTTPClient
 import Model
 import Postgres
 import Synchronization

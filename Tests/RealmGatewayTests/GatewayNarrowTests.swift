@@ -1,8 +1,8 @@
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
-import Realms
+import ObjectStore
 import TestSupport
 import Testing
 

@@ -1,9 +1,10 @@
-import Environments
+import Access
+import BackendConnections
 import Essentials
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

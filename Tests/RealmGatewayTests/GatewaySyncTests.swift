@@ -1,10 +1,10 @@
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

@@ -1,4 +1,4 @@
-import Environments
+import Tenants
 import Essentials
 import FoundationEssentials
 import JWTKit

@@ -1,9 +1,8 @@
 import Foundation
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 import TestSupport
 import Testing
 

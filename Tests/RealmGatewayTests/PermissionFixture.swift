@@ -1,11 +1,11 @@
+import Access
 import Crypto
-import Environments
 import Essentials
 import Foundation
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 

@@ -1,9 +1,9 @@
-import Environments
+import Access
 import Essentials
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import Testing
 
 @testable import RealmGateway

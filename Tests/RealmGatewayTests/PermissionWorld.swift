@@ -1,7 +1,7 @@
 import Essentials
 import Foundation
 import Model
-import Realms
+import ObjectStore
 import Synchronization
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-import Environments
+import Access
 import Essentials
 import Foundation
 import HTTPTypes
@@ -6,8 +6,9 @@ import Hummingbird
 import Logging
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 import TestSupport
 import Testing
 

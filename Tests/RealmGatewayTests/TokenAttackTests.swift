@@ -1,5 +1,5 @@
+import Tenants
 import Crypto
-import Environments
 import Essentials
 import FoundationEssentials
 import JWTKit

@@ -1,11 +1,11 @@
+import HTTPServer
 import Crypto
-import Environments
 import Essentials
 import FoundationEssentials
 import HTTPTypes
 import JWTKit
-import Runtime
 import Synchronization
+import Tenants
 import TestSupport
 import Testing
 

@@ -1,19 +1,20 @@
+import BackendConnections
 import BackendProtocol
 import Backends
 import Catalogues
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
 import TestSupport
 import Testing
 
+@testable import KeyedWorker
 @testable import RealmInitializer
-@testable import Work
 
 /// What the handler makes of registrations in PostgreSQL.
 @Suite(.ownThreads) struct RealmHandlerTests {

@@ -1,14 +1,13 @@
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
+@testable import KeyedWorker
 @testable import ShareFanOut
-@testable import Work
 
 /// People who share, in a database of their own, and the service: what is written becomes events, as the relay makes
 /// them, and the service gets these when the test says so.

@@ -1,12 +1,12 @@
 import Essentials
 import FoundationEssentials
 import Model
-import Realms
+import ObjectStore
 import TestSupport
 import Testing
 
+@testable import KeyedWorker
 @testable import ShareFanOut
-@testable import Work
 
 /// Who sees what, told a second time: what people did is done at once, in the order in which it was committed.
 struct SharingModel {

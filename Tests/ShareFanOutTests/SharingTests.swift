@@ -1,13 +1,13 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import TestSupport
 import Testing
 
+@testable import KeyedWorker
 @testable import ShareFanOut
-@testable import Work
 
 /// Repeats, lateness, races, bounds, and what changes its mind.
 @Suite(.ownThreads) struct SharingTests {

@@ -1,7 +1,7 @@
 import Essentials
 import FoundationEssentials
 import Model
-import Realms
+import ObjectStore
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 package import BackendContract
 internal import FoundationEssentials
-package import HTTP
+package import HTTPClient
 internal import Testing
 
 /// A stand-in that a test runs, and its own interface.

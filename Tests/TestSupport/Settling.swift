@@ -1,7 +1,7 @@
+package import KeyedWorker
 package import Model
+import ObjectStore
 package import Postgres
-import Realms
-package import Work
 
 /// Drives a handler that makes no calls as a worker does, without Kafka: everything that is published of its topics,
 /// and what is parked of its group and due, until nothing is left.

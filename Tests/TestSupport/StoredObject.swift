@@ -1,6 +1,6 @@
 package import Model
+package import ObjectStore
 package import Postgres
-package import Realms
 import Testing
 
 extension RealmObject {

@@ -1,8 +1,8 @@
 import Essentials
 package import FoundationEssentials
 package import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// People and teams, as managers and the server make them.
 extension TestEnvironment {

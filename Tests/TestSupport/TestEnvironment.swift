@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import Model
+import ObjectStore
 package import Postgres
-import Realms
 
 /// An environment whose back end is not there, in a database of its own.
 package struct TestEnvironment: ~Copyable {

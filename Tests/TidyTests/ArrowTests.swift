@@ -1,8 +1,8 @@
-import Environments
 import LocalCluster
+import Tenants
 import Testing
 
-/// Who may import whom.
+/// The imports between modules.
 @Suite struct ArrowTests {
     /// Package.swift names what the sources import, no more and no less.
     @Test func aTargetDependsOnWhatItImports() throws {
@@ -11,7 +11,7 @@ import Testing
         let own = Set(package.modules.map(\.name))
         let others = package.modules.reduce(into: Set<String>()) { $0.formUnion($1.others) }
         for module in package.modules
-        where !["CBroker", "TidyTests"].contains(module.name) && !module.path.hasPrefix("Shared/CLibraries/") {
+        where !["CBroker", "TidyTests"].contains(module.name) && !module.path.hasPrefix("Shared/Clients/CLibraries/") {
             let imports = module.imports
             let needed = Set(imports.keys).subtracting([module.name])
             for name in needed.intersection(own.union(others)).subtracting(module.own.union(module.others)) {
@@ -27,28 +27,49 @@ import Testing
         }
     }
 
-    /// What is for developers alone: stand-ins, tools and checks.
-    static let notShipped: Set = [
-        "BackendContract", "CBroker", "CompassContract", "DataFiles", "LocalCluster", "Sandbox", "Workbench",
-    ]
-
-    @Test func nothingThatShipsImportsATool() throws {
+    /// A module imports modules of its own and of lower layers.
+    @Test func importsPointDown() throws {
         let package = try PackageModules()
-        for module in package.modules
-        where !module.isTest && !module.path.hasPrefix("Tests/") && !Self.notShipped.contains(module.name) {
-            let tools = package.reachable(from: module.name).intersection(Self.notShipped)
-            #expect(tools.isEmpty, "\(module.name) ships, and needs \(tools.sorted())")
+        for module in package.modules where !module.isTest && !module.path.hasPrefix("Tests/") {
+            let layer = try #require(module.layer, "\(module.path) belongs to no layer")
+            for other in module.own {
+                let below = try #require(package.module(other)?.layer)
+                #expect(below <= layer, "\(module.name) (\(layer)) imports \(other) (\(below))")
+            }
         }
     }
 
-    /// What a rule may know: values, what an adapter promises, what a worker is told, how ids are made, and what a login
-    /// can say.
-    static let ofRules: Set = [
-        "BackendProtocol", "Catalogues", "Environments", "Essentials", "FoundationEssentials", "Identity", "Model",
-        "Work",
+    /// The contracts that adapters are tested with import nothing of a tool, but no service needs them.
+    static let forTestsOnly: Set = ["BackendContract"]
+
+    @Test func shippedModulesImportNoTool() throws {
+        let package = try PackageModules()
+        let tools = Set(package.modules.filter { $0.layer == .tools }.map(\.name)).union(Self.forTestsOnly)
+        for module in package.modules where module.layer.map({ $0 < .tools }) == true {
+            let imported = package.reachable(from: module.name).intersection(tools)
+            #expect(imported.isEmpty, "\(module.name) ships and imports \(imported.sorted())")
+        }
+    }
+
+    /// Services that call no back end link no adapter.
+    static let withoutAdapter: Set = [
+        "ChangeRelay", "LagMonitor", "LocationFanOut", "NoticeDeliverer", "Onboarding", "ShareFanOut", "TaskFanOut",
     ]
 
-    @Test func aRuleKnowsValuesOnly() {
+    @Test func servicesThatCallNoBackEndLinkNoAdapter() throws {
+        let package = try PackageModules()
+        let services = package.modules.filter { $0.layer == .services }.map(\.name)
+        let found = services.filter { !package.linksAdapter($0) }
+        #expect(Set(found) == Self.withoutAdapter)
+    }
+
+    /// The modules of values, which a rule may import.
+    static let ofRules: Set = [
+        "Access", "BackendConnections", "BackendProtocol", "Catalogues", "Essentials", "FoundationEssentials",
+        "Identity", "KeyedWorker", "Model", "Tenants",
+    ]
+
+    @Test func rulesImportModulesOfValues() {
         let line = /^(?:public |package |internal |private )*import (\w+)/
         for file in SourceFile.all where file.isRule {
             for (index, text) in file.lines.enumerated() {
@@ -58,11 +79,10 @@ import Testing
         }
     }
 
-    /// Whoever uses a module says so.
-    @Test func nothingIsImportedForOthers() {
+    @Test func modulesAreNotReexported() {
         for file in SourceFile.all {
             for line in file.lines(with: "@_exported") {
-                Issue.record("\(file.path):\(line): who uses a module imports it")
+                Issue.record("\(file.path):\(line): each file imports the modules that it uses")
             }
         }
     }

@@ -16,20 +16,20 @@ struct Ban: Sendable, CustomTestStringConvertible {
 
 @Suite struct BanTests {
     static let everywhere = [
-        Ban(pattern: "import CPostgres", allowedIn: ["Shared/Postgres/"], reason: "one module per C library"),
+        Ban(pattern: "import CPostgres", allowedIn: ["Shared/Clients/Postgres/"], reason: "one module per C library"),
         Ban(
             pattern: "import CKafka",
-            allowedIn: ["Shared/Kafka/", "Services/Sandbox/", "Tests/KafkaTests/", "Tests/TestSupport/"],
+            allowedIn: ["Shared/Clients/Kafka/", "Tools/Sandbox/", "Tests/KafkaTests/", "Tests/TestSupport/"],
             reason: "one module per C library; the mock cluster is no client"),
-        Ban(pattern: "import CCurl", allowedIn: ["Shared/HTTP/"], reason: "one module per C library"),
+        Ban(pattern: "import CCurl", allowedIn: ["Shared/Clients/HTTPClient/"], reason: "one module per C library"),
         Ban(
-            pattern: "import CBroker", allowedIn: ["Services/Sandbox/", "Tests/TestSupport/"],
+            pattern: "import CBroker", allowedIn: ["Tools/Sandbox/", "Tests/TestSupport/"],
             reason: "it changes the process's bind(2)"),
         Ban(
             pattern: " Application(",
-            allowedIn: ["Shared/Runtime/HTTPServer.swift", "Services/Sandbox/SandboxServer.swift"],
+            allowedIn: ["Shared/Platform/HTTPServer/HTTPListener.swift", "Tools/Sandbox/SandboxServer.swift"],
             reason: "a server whose channels are not held can end the process when it stops"),
-        Ban(pattern: ".http1(", reason: "Shared/Runtime has one whose channels are held"),
+        Ban(pattern: ".http1(", reason: "HTTPServer has one whose channels are held"),
         Ban(pattern: "@unchecked Sendable", reason: "own it or lock it"),
         Ban(pattern: "nonisolated(unsafe)", reason: "own it or lock it"),
         Ban(pattern: "try!", reason: "an error is handled or thrown"),
@@ -97,7 +97,8 @@ struct Ban: Sendable, CustomTestStringConvertible {
     }
 
     @Test func onlyEntryPointsKnowTheCommandLine() {
-        for file in SourceFile.all where file.path.hasPrefix("Shared/") && !file.path.hasPrefix("Shared/Commands/") {
+        for file in SourceFile.all
+        where file.path.hasPrefix("Shared/") && !file.path.hasPrefix("Shared/Admin/CommandLineSupport/") {
             #expect(file.lines(with: "import ArgumentParser").isEmpty, "\(file.path): services have settings")
         }
     }

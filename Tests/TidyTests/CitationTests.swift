@@ -73,7 +73,7 @@ import Testing
         let operations = overview + TextFile.runbooks.map(\.text).joined()
         var count = 0
         for file in SourceFile.all where !file.path.hasPrefix("Tests/") {
-            if ["Services/Sandbox/", "Services/Fieldpost/", "Workbench/"].contains(where: file.path.hasPrefix) {
+            if ["Tools/", "Services/Fieldpost/"].contains(where: file.path.hasPrefix) {
                 continue
             }
             guard ["logger.error(", "logger.critical("].contains(where: { TextFile.contains(file.text, $0) }) else {

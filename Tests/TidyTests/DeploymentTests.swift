@@ -78,7 +78,7 @@ import Yams
 
     /// Dashboards, rules and triggers for scaling ask for metrics that are made.
     @Test func nobodyAsksForAMetricThatIsNotMade() throws {
-        let help = try #require(projectText("Shared/Runtime/MetricsHelp.swift"))
+        let help = try #require(projectText("Shared/Platform/Telemetry/MetricsHelp.swift"))
         let label = "messaging_consumer_group_name"
         let made = Set(help.matches(of: /"([a-z_]+)":/).map { String($0.1) }).union([label])
         let folders = ["deploy/grafana/dashboards", "deploy/kubernetes/services", "deploy/prometheus"]

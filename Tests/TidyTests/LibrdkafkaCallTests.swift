@@ -74,8 +74,8 @@ import Testing
     /// Add a new call to one of the lists, with its limit if it can block.
     @Test func everyCallThatCanBlockHasALimit() {
         var used: Set<String> = []
-        for file in SourceFile.all where file.path.hasPrefix("Shared/Kafka/") {
-            let name = String(file.path.dropFirst("Shared/Kafka/".count))
+        for file in SourceFile.all where file.path.hasPrefix("Shared/Clients/Kafka/") {
+            let name = String(file.path.dropFirst("Shared/Clients/Kafka/".count))
             for (index, line) in file.lines.enumerated() where !line.drop(while: { $0 == " " }).hasPrefix("//") {
                 for match in line.matches(of: /(rd_kafka_\w+)\(/) {
                     let function = String(match.1)

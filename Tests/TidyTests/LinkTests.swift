@@ -51,7 +51,7 @@ import Testing
 
     // MARK: Paths
 
-    private static let folders = ["Shared", "Services", "Tests", "Workbench", "deploy", "docs", "examples"]
+    private static let folders = ["Shared", "Services", "Tests", "Tools", "deploy", "docs", "examples"]
 
     /// Paths, in backticks or bare, of files or folders of the project; `*`, `…`, `{a,b}` and `NNNN` stand for any.
     private static func paths(in text: Substring, below folder: String) -> [String] {

@@ -4,7 +4,7 @@ import Testing
 /// Every metric that the code makes has its text, and every text its metric.
 @Suite struct MetricsHelpTests {
     @Test func everyMetricHasItsText() throws {
-        let help = try #require(projectText("Shared/Runtime/MetricsHelp.swift"))
+        let help = try #require(projectText("Shared/Platform/Telemetry/MetricsHelp.swift"))
         let texts = Set(help.matches(of: /"([a-z_]+)":\s*"[^"\\]+[.]",/).map { String($0.1) })
         var names: Set<String> = []
         for file in SourceFile.all where file.path.hasPrefix("Services/") || file.path.hasPrefix("Shared/") {
@@ -17,7 +17,7 @@ import Testing
             }
         }
         #expect(names.count >= 10)
-        #expect(names.subtracting(texts) == [], "these need a text in Shared/Runtime/MetricsHelp.swift")
+        #expect(names.subtracting(texts) == [], "these need a text in Shared/Platform/Telemetry/MetricsHelp.swift")
         #expect(texts.subtracting(names) == [], "nobody makes these any more")
     }
 }

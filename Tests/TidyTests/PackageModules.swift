@@ -44,7 +44,7 @@ struct PackageModules {
 
     func module(_ name: String) -> Module? { modules.first { $0.name == name } }
 
-    /// All that a module needs of this package, directly or through others.
+    /// The modules of this package that a module imports, directly or through others.
     func reachable(from name: String) -> Set<String> {
         var found: Set<String> = []
         var waiting = Array(module(name)?.own ?? [])
@@ -53,12 +53,6 @@ struct PackageModules {
             waiting += module(next)?.own ?? []
         }
         return found
-    }
-
-    /// The arrows that do not follow from others.
-    func essentialArrows(of name: String) -> Set<String> {
-        let own = module(name)?.own ?? []
-        return own.filter { target in !own.contains { $0 != target && reachable(from: $0).contains(target) } }
     }
 }
 
@@ -82,43 +76,101 @@ extension PackageModules.Module {
         var imports: [String: String] = [:]
         let line =
             /^(?:@testable |@preconcurrency |public |package |internal |private )*import (?:struct |class |enum |func )?(\w+)/
-        for file in SourceFile.all where file.path.hasPrefix(path + "/") && !isElsewhere(file.path) {
+        for file in SourceFile.all where file.path.hasPrefix(path + "/") {
             for text in file.lines {
                 if let found = text.prefixMatch(of: line) { imports[String(found.1)] = file.path }
             }
         }
         return imports
     }
+}
 
-    /// Whether a file below its folder is another module's.
-    private func isElsewhere(_ file: String) -> Bool {
-        name == "Workbench" && file.hasPrefix("Workbench/LocalCluster/")
+/// A layer of the package, from the lowest to the highest.
+enum Layer: String, CaseIterable, Comparable {
+    case foundation = "Shared/Foundation/"
+    case model = "Shared/Model"
+    case clients = "Shared/Clients/"
+    case connectors = "Shared/Connectors/"
+    case platform = "Shared/Platform/"
+    case store = "Shared/Store/"
+    case worker = "Shared/Worker/"
+    case admin = "Shared/Admin/"
+    case device = "Shared/Device/"
+    case services = "Services/"
+    case tools = "Tools/"
+
+    var title: String { rawValue.split(separator: "/").last.map(String.init) ?? rawValue }
+
+    static func < (a: Layer, b: Layer) -> Bool {
+        guard let a = allCases.firstIndex(of: a), let b = allCases.firstIndex(of: b) else { return false }
+        return a < b
     }
 }
 
-/// The picture of the modules.
+extension PackageModules.Module {
+    /// `nil` for modules of tests.
+    var layer: Layer? { Layer.allCases.first { path.hasPrefix($0.rawValue) } }
+}
+
+extension PackageModules {
+    /// Whether a module links the adapter of a back end or of a defect tracker.
+    func linksAdapter(_ name: String) -> Bool { !reachable(from: name).isDisjoint(with: ["Backends", "Compass"]) }
+}
+
+/// The picture of the layers.
 enum ModulePicture {
-    /// All but tests, as a diagram in Mermaid's language: an arrow goes from a module to one that it needs. Arrows that
-    /// follow from others are left out.
+    /// A box of the picture.
+    private struct Box {
+        let id: String
+        let title: String
+        let names: [String]
+    }
+
+    /// All layers as a Mermaid diagram with the modules in each. An arrow points to a layer that modules import from;
+    /// arrows that follow from others are left out.
     static func diagram() throws -> String {
         let package = try PackageModules()
-        let drawn = package.modules.filter { !$0.isTest && !$0.path.hasPrefix("Tests/") && $0.name != "CBroker" }
-        let groups = [
-            ("tools", "Tools, which do not ship", "Workbench"), ("services", "Services", "Services/"),
-            ("c", "C libraries", "Shared/CLibraries/"), ("shared", "Shared", "Shared/"),
-        ]
-        var lines = ["```mermaid", "graph TD"]
-        var grouped: Set<String> = []
-        for (id, title, folder) in groups {
-            let names = drawn.filter { $0.path.hasPrefix(folder) && !grouped.contains($0.name) }.map(\.name).sorted()
-            grouped.formUnion(names)
-            lines += ["  subgraph \(id) [\(title)]"] + names.map { "    \($0)" } + ["  end"]
+        let boxes = try boxes(of: package)
+        var arrows: [String: Set<String>] = [:]
+        for box in boxes {
+            let imported = box.names.reduce(into: Set<String>()) { $0.formUnion(package.module($1)?.own ?? []) }
+            arrows[box.id] = Set(boxes.filter { !imported.isDisjoint(with: $0.names) }.map(\.id)).subtracting([box.id])
         }
-        for module in drawn.sorted(by: { $0.name < $1.name }) {
-            for target in package.essentialArrows(of: module.name).sorted() where target != "CBroker" {
-                lines.append("  \(module.name) --> \(target)")
+        func reachable(from id: String) -> Set<String> {
+            (arrows[id] ?? []).reduce(into: []) { $0.formUnion(reachable(from: $1).union([$1])) }
+        }
+        var lines = ["```mermaid", "graph TD"]
+        for box in boxes {
+            lines.append("  \(box.id)[\"<b>\(box.title)</b><br>\(box.names.joined(separator: "<br>"))\"]")
+        }
+        for box in boxes {
+            let targets = arrows[box.id] ?? []
+            for target in targets.sorted() where !targets.contains(where: { reachable(from: $0).contains(target) }) {
+                lines.append("  \(box.id) --> \(target)")
             }
         }
         return (lines + ["```"]).joined(separator: "\n")
+    }
+
+    /// The C libraries are left out; services are in two boxes.
+    private static func boxes(of package: PackageModules) throws -> [Box] {
+        var boxes: [Box] = []
+        for layer in Layer.allCases.reversed() {
+            let names = package.modules.filter { module in
+                module.layer == layer && !module.path.hasPrefix("Shared/Clients/CLibraries/")
+            }.map(\.name).sorted()
+            #expect(!names.isEmpty, "\(layer) has no module")
+            if layer == .services {
+                let calling = names.filter(package.linksAdapter)
+                boxes.append(Box(id: "calling", title: "Services with adapters", names: calling))
+                boxes.append(
+                    Box(id: "others", title: "Services without adapters", names: names.filter { !calling.contains($0) })
+                )
+            } else {
+                boxes.append(Box(id: "\(layer)", title: layer.title, names: names))
+            }
+        }
+        #expect(boxes.count <= 15)
+        return boxes
     }
 }

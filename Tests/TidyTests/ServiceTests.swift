@@ -3,10 +3,10 @@ import Model
 import TestSupport
 import Testing
 
-/// `Services`, the folders of `Services/` and Package.swift say the same.
+/// `Services`, the folders of `Services/` and Package.swift agree.
 @Suite struct ServiceTests {
-    /// Executables that serve nobody: command lines.
-    static let commands: Set = ["Fieldpost", "Sandbox"]
+    /// Executables that are command lines and not services.
+    static let commands: Set = ["Fieldpost"]
 
     @Test func everyFolderIsARow() throws {
         let path = projectFolder.appendingPathComponent("Services").path

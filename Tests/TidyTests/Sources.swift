@@ -23,7 +23,7 @@ struct SourceFile: Sendable, CustomTestStringConvertible {
     static let all: [SourceFile] = {
         let root = projectFolder.path + "/"
         var files: [SourceFile] = []
-        for folder in ["Services", "Shared", "Tests", "Workbench"] {
+        for folder in ["Services", "Shared", "Tests", "Tools"] {
             let paths = FileManager.default.enumerator(atPath: root + folder)
             while let path = paths?.nextObject() as? String {
                 let path = folder + "/" + path

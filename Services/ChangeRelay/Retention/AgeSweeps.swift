@@ -1,9 +1,8 @@
-import Environments
+import Audit
 import Essentials
 import Logging
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// Refresh tokens that were revoked, which the audit log knows, those so old that no provider takes them, and those of
 /// devices that did not come for long.

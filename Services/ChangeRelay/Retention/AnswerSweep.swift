@@ -1,9 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// The answers kept for clients that have sent nothing new for long: the program was removed, or the phone is gone. The
 /// number they go on from stays, so one that comes back after all loses nothing and repeats nothing; a mutation that it

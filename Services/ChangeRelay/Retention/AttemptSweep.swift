@@ -1,8 +1,7 @@
 import Essentials
 import FoundationEssentials
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// What came of old attempts to submit entries: history for people, which nothing is decided from.
 struct AttemptSweep: Sweep {

@@ -1,8 +1,7 @@
 import Essentials
 import FoundationEssentials
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// Images that no object names, once they were sent long ago.
 struct BlobSweep: Sweep {

@@ -1,9 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// Rows of the ledger that nothing can be done with any more: nothing is open, and the entry is closed for editing, or
 /// it is gone and the back end has no record of it.

@@ -1,8 +1,7 @@
 import Essentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// What back ends were seen to hold of days so long ago that nobody compares them any more.
 ///

@@ -1,8 +1,7 @@
 import Essentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// Pointers to polls, which nobody follows once they are published: no device opens the realm of the polls, and what is
 /// published again is published from the objects. There may be more of them than of all other changes: one for each

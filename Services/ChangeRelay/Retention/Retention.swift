@@ -1,7 +1,7 @@
 import Logging
 import Metrics
+import ObjectStore
 import Postgres
-import Realms
 
 /// Removes what is old and in nobody's use, so that nothing but people's own data grows without end.
 ///

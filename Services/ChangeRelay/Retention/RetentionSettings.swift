@@ -1,5 +1,5 @@
-import Runtime
-import Work
+import KeyedWorker
+import ServiceSettings
 
 /// How long `change-relay` lets stay what is in nobody's use.
 enum RetentionSettings {

@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Lines of an entry's status log beyond its bound: the oldest become tombstones, which devices are told as ever. The
 /// newest line, which carries the status, is never among them.

@@ -3,8 +3,8 @@ import Essentials
 import FoundationEssentials
 import Glibc
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Looks for what is not as it should be, twice: what is on its way at the first look has come, or has another
 /// position, at the second, and is no fault.

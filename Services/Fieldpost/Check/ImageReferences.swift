@@ -1,6 +1,6 @@
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The repair of `blob.reference`, whose rows the triggers of `019-blobs.sql` keep.
 enum ImageReferences {

@@ -1,4 +1,4 @@
-import Commands
+import CommandLineSupport
 import FoundationEssentials
 import Model
 import Postgres

@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Memberships that are left of a person or a team that was removed, or that no manager can have made.
 ///

@@ -1,13 +1,13 @@
+import AdminQueries
 import Algorithms
-import Environments
+import Audit
 import Essentials
 import FoundationEssentials
 import Glibc
+import KeyedWorker
 import Model
-import Operations
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// Has what differs be decided anew by the services that own it, and writes what nobody owns.
 struct Repair {

@@ -1,10 +1,10 @@
 import Essentials
 import Kafka
-import Lag
+import KeyedWorker
+import LagMonitoring
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 /// What was on its way in an environment when it was looked at, and how much of it has not come yet: until it has, what
 /// differs may go away by itself.

@@ -1,4 +1,4 @@
-import Environments
+import Audit
 import FoundationEssentials
 
 extension Administrator {

@@ -1,11 +1,14 @@
 import ArgumentParser
-import Commands
-import Environments
+import Audit
+import CommandLineSupport
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
+import ServiceSettings
+import Telemetry
+import Tenants
 
 /// `fieldpost audit`: who did what, when, and from where.
 struct AuditCommand: ParsableCommand {

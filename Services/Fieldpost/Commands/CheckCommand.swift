@@ -1,12 +1,13 @@
 import ArgumentParser
-import Commands
-import Environments
+import CommandLineSupport
 import Essentials
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
+import ServiceSettings
+import Telemetry
 
 /// `fieldpost check`: recomputes what follows from other data, and tells what differs.
 struct CheckCommand: ParsableCommand {

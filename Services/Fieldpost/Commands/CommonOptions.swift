@@ -1,10 +1,10 @@
 import ArgumentParser
-import Commands
+import CommandLineSupport
 import FoundationEssentials
 import Kafka
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceSettings
 
 /// What a command could not do, in one line.
 struct CommandFailure: Error, CustomStringConvertible {

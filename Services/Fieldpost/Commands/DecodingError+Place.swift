@@ -1,4 +1,4 @@
-import Runtime
+import ServiceRuntime
 
 extension DecodingError {
     /// Where something is wrong, and what, in one line.

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// What people are told of their own logins of a tracker (`DefectAccount`), when these go together with something else.
 enum DefectAccounts {

@@ -1,12 +1,13 @@
 import ArgumentParser
+import BackendConnections
 import BackendProtocol
-import Commands
+import CommandLineSupport
 import Compass
-import Environments
 import Essentials
-import HTTP
+import HTTPClient
 import Model
 import Postgres
+import Secrets
 
 extension DefectsCommand {
     /// `fieldpost environment defects check`: calls an environment's Compass, and says what works.

@@ -1,10 +1,13 @@
+import Access
 import ArgumentParser
-import Commands
-import Environments
+import Audit
+import BackendConnections
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
 import Model
 import Postgres
+import Tenants
 
 extension DefectsCommand {
     /// `fieldpost environment defects logins`: who is who in the tracker.

@@ -1,13 +1,17 @@
 import ArgumentParser
-import Commands
+import Audit
+import BackendConnections
+import CommandLineSupport
 import Compass
-import Environments
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Identity
 import Model
 import Postgres
-import Runtime
+import Secrets
+import ServiceRuntime
+import ServiceSettings
+import Tenants
 
 /// `fieldpost environment defects`: where an environment's defects are kept.
 struct DefectsCommand: ParsableCommand {
@@ -113,7 +117,7 @@ struct DefectsCommand: ParsableCommand {
             guard secrets.canSeal else { throw CommandFailure("\(Setting.secretKeys.variable) is not set") }
             return Bytea(
                 try secrets.seal(
-                    try SecretOptions.value(of: variable), at: DefectTracker.secretPlace(tracker.environment)))
+                    try SecretOptions.value(of: variable), at: SecretContext.defectAccount(tracker.environment)))
         }
     }
 

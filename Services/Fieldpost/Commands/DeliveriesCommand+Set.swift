@@ -1,11 +1,12 @@
 import ArgumentParser
+import Audit
 import Crypto
 import Deliveries
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
 import Postgres
+import Tenants
 
 extension DeliveriesCommand {
     /// `fieldpost environment deliveries set`.

@@ -1,11 +1,15 @@
+import Secrets
 import ArgumentParser
-import Commands
+import Audit
+import CommandLineSupport
 import Crypto
 import Deliveries
-import Environments
 import Model
 import Postgres
-import Runtime
+import ServiceRuntime
+import ServiceSettings
+import Telemetry
+import Tenants
 
 /// `fieldpost environment deliveries`: by which ways an environment's people can be told of notices.
 struct DeliveriesCommand: ParsableCommand {
@@ -47,7 +51,7 @@ struct DeliveriesCommand: ParsableCommand {
             else { throw CommandFailure("\(name) has no webhooks: environment deliveries set --webhook-host") }
             guard renew else {
                 return print(
-                    try SecretOptions.box().openText(sealed.bytes, at: DeliverySettings.Secret.webhook.place(id)))
+                    try SecretOptions.box().openText(sealed.bytes, at: DeliverySettings.Secret.webhook.context(id)))
             }
             let secret = WebhookSignature.newSecret()
             settings.webhookSecret = try DeliveriesCommand.sealed(Array(secret.utf8), .webhook, of: id)
@@ -80,7 +84,7 @@ struct DeliveriesCommand: ParsableCommand {
     static func sealed(_ secret: [UInt8], _ which: DeliverySettings.Secret, of id: EnvironmentID) throws -> Bytea {
         let secrets = try SecretOptions.box()
         guard secrets.canSeal else { throw CommandFailure("\(Setting.secretKeys.variable) is not set") }
-        return Bytea(try secrets.seal(secret, at: which.place(id)))
+        return Bytea(try secrets.seal(secret, at: which.context(id)))
     }
 
     /// What is stored, for a person or a script, without the secrets.

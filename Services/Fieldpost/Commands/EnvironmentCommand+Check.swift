@@ -1,14 +1,16 @@
 import ArgumentParser
+import BackendConnections
 import BackendProtocol
 import Backends
-import Commands
-import Environments
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Identity
 import Model
 import Postgres
+import Secrets
+import Tenants
 
 extension EnvironmentCommand {
     /// `fieldpost environment check`: calls what an environment depends on, and says what works.
@@ -109,7 +111,7 @@ struct EnvironmentCheck {
             return .init(what: "client", works: false, detail: "not set: --client-id, --client-secret-from")
         }
         do {
-            let secret = try SecretOptions.box().openText(sealed.bytes, at: OAuthClient.secretPlace(id))
+            let secret = try SecretOptions.box().openText(sealed.bytes, at: SecretContext.clientSecret(id))
             _ = try await provider.exchange(
                 "fieldpost-environment-check", verifier: "check", redirect: "https://fieldpost.invalid/auth_callback",
                 as: ProviderClient(id: clientID, secret: secret), at: metadata)

@@ -1,8 +1,9 @@
+import Access
 import ArgumentParser
-import Commands
-import Environments
+import CommandLineSupport
 import Model
 import Postgres
+import Tenants
 
 extension EnvironmentCommand {
     /// `fieldpost environment devices`: which devices come back without their person's login.

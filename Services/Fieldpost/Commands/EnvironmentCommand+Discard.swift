@@ -1,8 +1,8 @@
 import ArgumentParser
-import Environments
+import Audit
 import Foundation
-import Moving
 import Postgres
+import TenantMigration
 
 extension EnvironmentCommand {
     /// `fieldpost environment discard`: what arrived, or what stays where it has left, is not needed.

@@ -1,8 +1,9 @@
 import ArgumentParser
-import Environments
+import Audit
 import Foundation
-import Moving
 import Postgres
+import Secrets
+import TenantMigration
 
 /// What both ends of a move have.
 struct MoveOptions: ParsableArguments {

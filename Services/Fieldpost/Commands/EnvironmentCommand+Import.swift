@@ -1,8 +1,8 @@
 import ArgumentParser
-import Environments
+import Audit
 import Foundation
-import Moving
 import Postgres
+import TenantMigration
 
 extension EnvironmentCommand {
     /// `fieldpost environment import`: the receiving end of a move.

@@ -1,6 +1,6 @@
 import ArgumentParser
-import Commands
-import Moving
+import CommandLineSupport
+import TenantMigration
 
 extension EnvironmentCommand {
     /// `fieldpost environment moves`: which environments move from or to this installation, and what is to be done.

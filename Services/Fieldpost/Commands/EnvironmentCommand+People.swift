@@ -1,13 +1,16 @@
+import Access
 import ArgumentParser
+import Audit
+import BackendConnections
 import BackendProtocol
 import Backends
-import Commands
-import Environments
+import CommandLineSupport
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 extension EnvironmentCommand {
     /// `fieldpost environment people`: who an environment's people are, and whom its back end proposes.

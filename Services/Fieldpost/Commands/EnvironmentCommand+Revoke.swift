@@ -1,12 +1,15 @@
+import Access
 import ArgumentParser
-import Commands
-import Environments
+import Audit
+import CommandLineSupport
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Secrets
+import Tenants
 
 extension EnvironmentCommand {
     /// `fieldpost environment revoke`: has the provider and Fieldpost forget people's refresh tokens.
@@ -93,7 +96,7 @@ private struct Revoking {
         }
         let secrets = try SecretOptions.box()
         let application = ProviderClient(
-            id: clientID, secret: try secrets.openText(secret.bytes, at: OAuthClient.secretPlace(id)))
+            id: clientID, secret: try secrets.openText(secret.bytes, at: SecretContext.clientSecret(id)))
         let metadata = try await provider.discover(stored.issuer, at: stored.discoveryURL)
         guard metadata.revocationEndpoint != nil else {
             throw CommandFailure(
@@ -107,7 +110,7 @@ private struct Revoking {
     /// - Returns: `nil` when the provider confirmed it.
     func problem(revoking token: RefreshTokenStore.Token) async -> String? {
         do {
-            let place = RefreshTokens.secretPlace(environment, person: token.person)
+            let place = SecretContext.refreshToken(environment, person: token.person)
             let text = try secrets.openText(token.sealed.bytes, at: place)
             try await provider.revoke(text, as: application, at: metadata)
             return nil

@@ -1,7 +1,8 @@
 import ArgumentParser
-import Commands
-import Environments
+import BackendConnections
+import CommandLineSupport
 import FoundationEssentials
+import Tenants
 
 extension EnvironmentCommand {
     /// `fieldpost environment show`: all that is stored of one, without its secrets.

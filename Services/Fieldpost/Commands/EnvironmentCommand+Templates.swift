@@ -1,11 +1,12 @@
 import ArgumentParser
+import Audit
 import Backends
-import Environments
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 extension EnvironmentCommand {
     /// `fieldpost environment templates`: what the people of an environment can register.

@@ -1,8 +1,11 @@
+import Access
 import ArgumentParser
-import Environments
+import Audit
+import BackendConnections
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 extension EnvironmentCommand {
     /// `fieldpost environment unbind`: lets people come in with another account of the identity provider.

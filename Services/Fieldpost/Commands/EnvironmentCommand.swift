@@ -1,11 +1,12 @@
+import Access
 import ArgumentParser
 import BackendProtocol
-import Commands
-import Environments
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
 import Model
 import Postgres
+import Tenants
 
 /// `fieldpost environment`: the tenants of the installation.
 struct EnvironmentCommand: ParsableCommand {

@@ -1,12 +1,14 @@
+import Audit
 import Backends
-import Environments
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import Secrets
+import ServiceSettings
+import Tenants
 
 extension EnvironmentOptions {
     /// Stores what is there with what was given over it. The caller has locked the environment.
@@ -153,7 +155,7 @@ extension EnvironmentOptions {
         let id = try EnvironmentStore.make(environment.name, on: &connection)
         if let clientSecretFrom {
             let sealed = try secrets.seal(
-                try SecretOptions.value(of: clientSecretFrom), at: OAuthClient.secretPlace(id))
+                try SecretOptions.value(of: clientSecretFrom), at: SecretContext.clientSecret(id))
             environment.clientSecret = Bytea(sealed)
         }
         if let backendPasswordFrom {
@@ -161,7 +163,7 @@ extension EnvironmentOptions {
             if let objection = BackendKind.named(environment.backend)?.objectionToPassword(password) {
                 throw CommandFailure("\(backendPasswordFrom) \(objection)")
             }
-            let sealed = try secrets.seal(password, at: BackendConfiguration.secretPlace(id))
+            let sealed = try secrets.seal(password, at: SecretContext.backendPassword(id))
             (environment.backendPassword, environment.backendPasswordVariable) = (Bytea(sealed), nil)
         }
     }

@@ -1,13 +1,15 @@
+import Access
 import ArgumentParser
 import Backends
-import Environments
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import Secrets
+import ServiceSettings
+import Tenants
 
 /// What `environment add` and `environment edit` are told. What is not given stays as it is.
 struct EnvironmentOptions: ParsableArguments {

@@ -1,6 +1,7 @@
-import Environments
+import Audit
 import Model
 import Postgres
+import Tenants
 
 /// Something that an environment may have, and that a command takes away again.
 enum EnvironmentPart {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Environments
 import Essentials
 import FoundationEssentials
 import ImportSources

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Environments
 import Foundation
 import Model
 

@@ -1,10 +1,12 @@
 import ArgumentParser
+import Audit
+import BackendConnections
 import Backends
-import Environments
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 /// `fieldpost import`: what others have written down, brought into realms.
 struct ImportCommand: ParsableCommand {

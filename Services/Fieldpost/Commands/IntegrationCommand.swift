@@ -1,11 +1,13 @@
+import Access
 import ArgumentParser
-import Commands
+import Audit
+import CommandLineSupport
 import Crypto
-import Environments
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 /// `fieldpost environment integration`: the programs that may open every realm of an environment.
 struct IntegrationCommand: ParsableCommand {

@@ -1,11 +1,14 @@
+import Access
 import Algorithms
 import ArgumentParser
-import Commands
-import Environments
+import Audit
+import BackendConnections
+import CommandLineSupport
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 extension EnvironmentCommand {
     /// `fieldpost environment invite`: makes people's realms known, so that `realm-initializer` fills them.

@@ -1,11 +1,11 @@
 import ArgumentParser
-import Commands
+import CommandLineSupport
 import Essentials
 import Glibc
 import Kafka
-import Lag
+import LagMonitoring
 import Model
-import Runtime
+import ServiceRuntime
 
 /// `fieldpost lag`: how far each consumer group is behind.
 struct LagCommand: ParsableCommand {

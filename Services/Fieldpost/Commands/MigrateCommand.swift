@@ -1,11 +1,11 @@
 import ArgumentParser
-import Commands
-import Environments
+import Audit
+import CommandLineSupport
 import Essentials
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// `fieldpost migrate`: brings the database's schema to this program's version.
 struct MigrateCommand: ParsableCommand {

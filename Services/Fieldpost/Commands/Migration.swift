@@ -2,8 +2,8 @@ import Crypto
 import Essentials
 import Foundation
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// One numbered file of SQL.
 struct SchemaFile {

@@ -1,8 +1,8 @@
+import AdminQueries
 import Algorithms
 import ArgumentParser
-import Commands
+import CommandLineSupport
 import Foundation
-import Operations
 import Postgres
 
 extension ParkedCommand {

@@ -1,9 +1,9 @@
+import AdminQueries
 import ArgumentParser
-import Commands
-import Environments
+import CommandLineSupport
 import Model
-import Operations
 import Postgres
+import Tenants
 
 /// `fieldpost parked`: keys whose event could not be handled, for the person they wait for.
 struct ParkedCommand: ParsableCommand {

@@ -1,6 +1,6 @@
+import AdminQueries
 import ArgumentParser
 import Crypto
-import Operations
 import Postgres
 
 extension ParkedCommand {

@@ -1,7 +1,7 @@
-import Commands
+import AdminQueries
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
-import Operations
 
 extension ParkedStore {
     static func table(_ rows: [Row], empty: String = "nothing is parked") -> Table {

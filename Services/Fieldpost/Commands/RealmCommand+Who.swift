@@ -1,11 +1,12 @@
+import Access
+import AdminQueries
 import ArgumentParser
-import Commands
-import Environments
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
 import Model
-import Operations
 import Postgres
+import Tenants
 
 extension RealmCommand {
     /// `fieldpost realm who`: by which rule people may open a realm, or may not.

@@ -1,12 +1,12 @@
+import AdminQueries
 import ArgumentParser
-import Commands
-import Environments
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
 import Model
-import Operations
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 /// `fieldpost realm`: what is in a realm, who may open it, and how two realms differ.
 struct RealmCommand: ParsableCommand {

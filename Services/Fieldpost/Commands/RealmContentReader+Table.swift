@@ -1,6 +1,6 @@
-import Commands
+import AdminQueries
+import CommandLineSupport
 import Essentials
-import Operations
 
 extension RealmContentReader {
     /// Characters of an object's fields in a table.

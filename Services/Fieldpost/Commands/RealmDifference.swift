@@ -1,10 +1,10 @@
-import Commands
+import AdminQueries
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
 import Model
-import Operations
+import ObjectStore
 import Postgres
-import Realms
 
 /// An object that is not the same in two realms.
 struct RealmDifference: Encodable {

@@ -1,6 +1,5 @@
 import ArgumentParser
-import Commands
-import Environments
+import CommandLineSupport
 import Essentials
 import Foundation
 import Model

@@ -1,10 +1,10 @@
 import ArgumentParser
-import Commands
-import Environments
+import Audit
+import CommandLineSupport
 import Foundation
-import Moving
+import ObjectStore
 import Postgres
-import Realms
+import TenantMigration
 
 /// `fieldpost restore`: lets the services work on a database that PostgreSQL may have cut short.
 struct RestoreCommand: ParsableCommand {

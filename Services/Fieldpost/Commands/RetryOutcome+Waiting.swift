@@ -1,6 +1,6 @@
+import AdminQueries
 import Essentials
 import Glibc
-import Operations
 import Postgres
 
 extension RetryOutcome {

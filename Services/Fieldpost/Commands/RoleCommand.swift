@@ -1,10 +1,12 @@
+import Access
 import ArgumentParser
-import Environments
+import Audit
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
+import Tenants
 
 /// `fieldpost environment role`: says who is an admin, a manager or a worker; how an environment gets its first admin.
 struct RoleCommand: ParsableCommand {

@@ -1,9 +1,11 @@
 import ArgumentParser
-import Commands
-import Environments
+import Audit
+import CommandLineSupport
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import Secrets
+import ServiceRuntime
+import ServiceSettings
 
 /// `fieldpost secrets`: what is kept sealed in PostgreSQL.
 struct SecretsCommand: ParsableCommand {

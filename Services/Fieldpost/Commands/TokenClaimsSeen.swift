@@ -1,7 +1,7 @@
-import Environments
 import Identity
 import Model
 import Postgres
+import Tenants
 
 /// The names of the claims that the ID token of an environment's newest login had.
 struct TokenClaimsSeen {

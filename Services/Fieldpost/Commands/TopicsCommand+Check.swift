@@ -1,5 +1,5 @@
 import ArgumentParser
-import Commands
+import CommandLineSupport
 import Kafka
 import Model
 

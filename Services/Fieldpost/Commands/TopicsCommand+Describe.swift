@@ -1,10 +1,11 @@
 import ArgumentParser
-import Commands
+import CommandLineSupport
 import Essentials
 import Kafka
-import Lag
+import LagMonitoring
 import Model
-import Runtime
+import ServiceRuntime
+import ServiceSettings
 
 extension TopicsCommand {
     struct Describe: ParsableCommand {

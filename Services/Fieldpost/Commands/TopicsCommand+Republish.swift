@@ -1,9 +1,9 @@
 import ArgumentParser
-import Environments
+import Audit
+import KeyedWorker
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Work
 
 extension TopicsCommand {
     struct Republish: ParsableCommand {
@@ -26,7 +26,7 @@ extension TopicsCommand {
             let topics = Topics.all.map(\.name).filter { topic == nil || topic == $0 }
             var statements: [Statement] = []
             for topic in topics {
-                statements.append(Work.Republish.ask(topic))
+                statements.append(KeyedWorker.Republish.ask(topic))
                 statements.append(Administrator.commandLine.audit(.topicRepublished, topic, in: nil))
             }
             let answers = try connection.run(statements)

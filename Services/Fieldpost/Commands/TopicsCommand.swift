@@ -1,10 +1,11 @@
 import ArgumentParser
-import Commands
+import CommandLineSupport
 import Essentials
 import Kafka
+import KeyedWorker
 import Model
-import Runtime
-import Work
+import ServiceRuntime
+import ServiceSettings
 
 /// `fieldpost topics`: the catalogue of topics and what the broker has of it.
 struct TopicsCommand: ParsableCommand {

@@ -1,10 +1,10 @@
+import AdminQueries
 import ArgumentParser
-import Commands
-import Environments
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
 import Model
-import Operations
+import Tenants
 
 /// `fieldpost trace`: the life of one object.
 struct TraceCommand: ParsableCommand {

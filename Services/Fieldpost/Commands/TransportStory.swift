@@ -1,7 +1,7 @@
+import AdminQueries
 import Essentials
 import Kafka
 import Model
-import Operations
 
 /// Adds to a story what Kafka still has of it.
 struct TransportStory {

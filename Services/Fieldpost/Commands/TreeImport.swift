@@ -2,8 +2,8 @@ import Algorithms
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Writes what is in a ``TreeFile`` into one realm, as far as it is not there.
 struct TreeImport {

@@ -1,5 +1,5 @@
 import Essentials
-import HTTP
+import HTTPClient
 
 /// Whether what devices and services call over HTTP answers, with a certificate that is good and for a while, and the
 /// right time.

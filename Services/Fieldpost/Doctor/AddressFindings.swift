@@ -1,5 +1,5 @@
 import Essentials
-import HTTP
+import HTTPClient
 
 /// What a server's certificate, its time and its silence mean.
 enum AddressFindings {

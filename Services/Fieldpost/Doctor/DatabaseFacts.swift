@@ -1,6 +1,6 @@
 import Essentials
+import ObjectStore
 import Postgres
-import Realms
 
 /// What a database says of itself.
 struct DatabaseFacts: Equatable, Sendable {

@@ -1,9 +1,10 @@
 import ArgumentParser
-import Commands
-import Environments
+import BackendConnections
+import CommandLineSupport
 import FoundationEssentials
 import Glibc
 import Model
+import Tenants
 
 /// `fieldpost doctor`: looks at everything an installation rests on, and says what to do.
 struct DoctorCommand: AsyncParsableCommand {

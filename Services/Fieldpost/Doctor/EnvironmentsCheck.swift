@@ -1,6 +1,6 @@
-import Environments
-import Moving
 import Postgres
+import TenantMigration
+import Tenants
 
 /// Whether the identity provider and the back end of each environment work: what `environment check` finds.
 struct EnvironmentsCheck: DoctorCheck {

@@ -1,6 +1,6 @@
-import Environments
 import Postgres
-import Runtime
+import Secrets
+import ServiceSettings
 
 /// Whether what is kept sealed opens with the keys given.
 struct SecretsCheck: DoctorCheck {

@@ -1,6 +1,6 @@
 import Kafka
 import Model
-import Runtime
+import ServiceSettings
 
 /// Whether every service can be started in this environment.
 struct SettingsCheck: DoctorCheck {

@@ -1,7 +1,7 @@
 import Essentials
 import Kafka
 import Model
-import Runtime
+import ServiceSettings
 
 /// Whether the brokers' topics are as the catalogue wants them. For `fieldpost doctor` and `fieldpost topics check`.
 enum TopicFindings {

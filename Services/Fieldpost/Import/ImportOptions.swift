@@ -1,10 +1,11 @@
 import ArgumentParser
+import BackendConnections
 import Backends
-import Commands
-import Environments
+import CommandLineSupport
 import Foundation
 import Model
 import Postgres
+import Tenants
 
 /// What the imports that read row by row have in common.
 struct ImportOptions: ParsableArguments {

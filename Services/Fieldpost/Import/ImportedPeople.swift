@@ -1,9 +1,9 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
 import Model
 import Postgres
-import Realms
+import ObjectStore
 
 /// Checks the people that imported objects are of, and the objects of `/common` to which they refer, by the rules that
 /// hold for devices.

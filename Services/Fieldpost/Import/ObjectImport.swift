@@ -1,9 +1,10 @@
-import Environments
+import Access
+import Audit
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Writes objects in batches, one transaction each. While PostgreSQL writes a batch, the next one is made.
 ///

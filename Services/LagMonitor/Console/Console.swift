@@ -1,11 +1,12 @@
 import Essentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import Hummingbird
 import Identity
 import Logging
 import Model
 import NIOCore
-import Runtime
+import ServiceRuntime
 
 /// The operators' page, put together: a component of the monitor that runs only where it is configured.
 struct Console: Sendable {

@@ -1,11 +1,12 @@
-import Environments
+import AdminQueries
+import Audit
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import Hummingbird
 import Model
-import Operations
 import Postgres
-import Runtime
+import Tenants
 
 /// Parked keys, and what an administrator does about them.
 extension ConsoleAPI {

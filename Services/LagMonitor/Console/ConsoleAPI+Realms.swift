@@ -1,11 +1,13 @@
-import Environments
+import Audit
+import Access
+import AdminQueries
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import Hummingbird
 import Model
-import Operations
 import Postgres
-import Runtime
+import Tenants
 
 /// What is in realms, who may open them, and the life of an object. All of it tells of people: each page that is looked
 /// at is in the audit log before it is answered.

@@ -1,11 +1,13 @@
-import Environments
+import AdminQueries
+import Audit
 import Essentials
+import HTTPServer
 import Hummingbird
 import Logging
 import Model
-import Operations
 import Postgres
-import Runtime
+import ServiceRuntime
+import Tenants
 
 /// What the page asks for. Each answer is bounded, and long lists come by pages.
 struct ConsoleAPI: Sendable {

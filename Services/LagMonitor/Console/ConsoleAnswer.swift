@@ -1,10 +1,10 @@
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Model
 import NIOCore
-import Runtime
 
 /// Answers of the console's API, and the parameters of its requests.
 enum ConsoleAnswer {

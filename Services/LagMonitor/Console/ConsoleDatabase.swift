@@ -1,10 +1,11 @@
 import Essentials
+import HTTPServer
 import HTTPTypes
+import KeyedWorker
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
 import Synchronization
-import Work
 
 /// The console's connections. They are opened when the database is there, so that lag is told while it is away.
 final class ConsoleDatabase: Sendable {

@@ -1,8 +1,8 @@
+import Audit
 import Crypto
-import Environments
+import HTTPServer
 import HTTPTypes
 import Hummingbird
-import Runtime
 
 /// Lets requests of administrators through, and nobody else's.
 struct ConsoleGate: Sendable {

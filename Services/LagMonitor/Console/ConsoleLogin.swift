@@ -1,11 +1,12 @@
-import Environments
+import Audit
 import Essentials
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Identity
 import Logging
 import Postgres
-import Runtime
+import Tenants
 
 /// Has an operator log in at their OpenID provider: code flow with PKCE, `state` and `nonce`.
 struct ConsoleLogin: Sendable {
@@ -80,7 +81,7 @@ struct ConsoleLogin: Sendable {
         }
     }
 
-    private func identity(_ request: Request) async throws -> (Environments.Identity, idToken: String) {
+    private func identity(_ request: Request) async throws -> (Tenants.Identity, idToken: String) {
         guard let begun = cookies.login(in: request.headers), let fields = FormFields(request.uri.query ?? ""),
             fields["state"] == begun.state
         else { throw Refusal.unexpected }

@@ -1,8 +1,8 @@
-import Environments
 import Essentials
+import HTTPServer
 import Identity
 import Model
-import Runtime
+import ServiceSettings
 
 extension Settings {
     static let consoleURL = Setting(

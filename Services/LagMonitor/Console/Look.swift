@@ -1,6 +1,6 @@
 import Essentials
 import Kafka
-import Lag
+import LagMonitoring
 import Synchronization
 
 /// What the monitor saw last, for who looks at the console.

@@ -1,5 +1,5 @@
 import Essentials
-import Lag
+import LagMonitoring
 import Model
 
 /// The suite at one time: services and topics, and what flows between them.

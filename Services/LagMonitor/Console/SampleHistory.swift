@@ -1,4 +1,4 @@
-import Lag
+import LagMonitoring
 
 /// An hour of figures of each group on each topic, in a memory that does not grow: a fixed number of samples of a fixed
 /// number of series, whatever partitions there are.

@@ -1,8 +1,8 @@
 import Essentials
-import HTTP
+import HTTPClient
 import Logging
-import Runtime
 import ServiceLifecycle
+import ServiceRuntime
 import Synchronization
 
 /// Asks services how they are, at the addresses that the settings name.
@@ -81,9 +81,9 @@ final class ServiceWatch: Sendable {
         }
     }
 
-    private func get(_ url: String) async throws -> HTTP.Response {
+    private func get(_ url: String) async throws -> HTTPClient.Response {
         try await client.send(
-            HTTP.Request(
+            HTTPClient.Request(
                 url, connectMax: .seconds(1), totalMax: .seconds(3), answerBytesMax: Self.answerBytesMax))
     }
 }

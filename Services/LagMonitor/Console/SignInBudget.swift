@@ -1,5 +1,5 @@
+import HTTPServer
 import HTTPTypes
-import Runtime
 import Synchronization
 
 /// Limits of requests without a session: how many of one network come to nothing (a token bucket), and how many are in

@@ -1,7 +1,7 @@
-import Environments
+import Access
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Reads what a caller may open. It knows the numbers of the realms that say so.
 struct AccessReader: Sendable {

@@ -1,4 +1,4 @@
-import Environments
+import Access
 import Model
 
 extension AccessState {

@@ -1,16 +1,18 @@
+import Access
+import Audit
 import Crypto
-import Environments
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import Hummingbird
 import Identity
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 import Synchronization
+import Tenants
 
 /// A caller who came in.
 struct Login: Sendable {

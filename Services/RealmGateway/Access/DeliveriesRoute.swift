@@ -1,12 +1,13 @@
-import Environments
+import Access
 import FoundationEssentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import Hummingbird
 import Identity
 import Model
 import NIOCore
 import Postgres
-import Runtime
+import Tenants
 
 /// `GET /v1/deliveries`: the ways by which people can be told of notices outside of their devices.
 struct DeliveriesRoute: Sendable {

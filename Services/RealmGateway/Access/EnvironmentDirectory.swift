@@ -1,13 +1,14 @@
-import Environments
+import Access
 import FoundationEssentials
 import Identity
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 import ServiceLifecycle
+import ServiceRuntime
 import Synchronization
+import Tenants
 
 /// The environments and their identity providers, read again every few seconds: one that was added needs no restart.
 final class EnvironmentDirectory: Service, Sendable {

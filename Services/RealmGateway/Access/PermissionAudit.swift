@@ -1,9 +1,10 @@
-import Environments
+import Access
+import Audit
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Which mutations change what somebody may do or what others let them see, for the audit log.
 struct PermissionAudit {

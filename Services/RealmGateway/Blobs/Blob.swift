@@ -1,9 +1,9 @@
+import Access
 import Crypto
-import Environments
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import Model
-import Runtime
 
 /// An image without its metadata, as it is stored.
 struct Blob: Sendable {

@@ -1,14 +1,14 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Identity
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// `PUT` and `GET /v1/blobs/{id}`.
 struct BlobsRoute: Sendable {

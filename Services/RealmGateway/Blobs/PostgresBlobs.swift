@@ -1,8 +1,8 @@
-import Environments
+import Access
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Blobs in `blob.content`; triggers of `store.object` keep in `blob.reference` which objects name them.
 struct PostgresBlobs: BlobStore {

@@ -1,13 +1,15 @@
-import Environments
+import Access
+import BackendConnections
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import Secrets
 
 /// `PUT` and `DELETE /v1/credentials/compass`: the login with which a person's commands are done.
 ///
@@ -34,7 +36,7 @@ struct CredentialsRoute: Sendable {
         let login = try CompassLogin(try await JSONBody.read(request, bytesMax: CompassLogin.bytesMax))
         guard secrets.canSeal else { throw Problems.credentialsUnavailable }
         try await write(person) { [secrets] key, batch in
-            let place = OwnDefectLogin.secretPlace(person.environment, realm: key.realm)
+            let place = SecretContext.personalDefectLogin(person.environment, realm: key.realm)
             let own = OwnDefectLogin(user: login.user, sealed: Bytea(try secrets.seal(login.secret, at: place)))
             let account = DefectAccount(status: .unchecked, user: login.user, storedAt: .now)
             batch.put(key, try CanonicalJSON(encoding: account), decision: 0)

@@ -1,10 +1,9 @@
-import Environments
+import Access
 import Essentials
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// Commits one environment's mutations: while one transaction runs, the requests that arrive wait for the next.
 actor GroupCommit {

@@ -1,11 +1,10 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 
 /// Several callers' requests that share a transaction: at most one of each client, and one caller for each
 /// object.

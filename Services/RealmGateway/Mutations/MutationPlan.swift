@@ -1,9 +1,10 @@
-import Environments
+import Access
+import Audit
 import Essentials
 import FoundationEssentials
 import Identity
 import Model
-import Realms
+import ObjectStore
 
 /// What a mutation was answered.
 enum MutationAnswer: Sendable, Equatable {

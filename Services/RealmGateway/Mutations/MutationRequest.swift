@@ -1,10 +1,10 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import HTTPTypes
 import Identity
 import Model
-import Runtime
 
 /// A body of `POST /v1/mutations`, split but not decided.
 struct MutationRequest: Sendable {

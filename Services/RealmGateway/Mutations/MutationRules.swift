@@ -1,4 +1,4 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
 import Model

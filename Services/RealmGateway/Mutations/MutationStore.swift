@@ -1,9 +1,9 @@
-import Environments
+import Access
 import FoundationEssentials
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// The SQL of `device.client` and `device.mutation`.
 struct MutationStore {

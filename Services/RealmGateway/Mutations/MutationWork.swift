@@ -1,10 +1,11 @@
-import Environments
+import Access
+import Audit
 import Essentials
 import FoundationEssentials
 import Identity
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// A plan on its way into a transaction and back. A caller is one decision: their requests stand or fall together.
 struct MutationWork {

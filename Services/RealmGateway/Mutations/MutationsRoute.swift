@@ -1,12 +1,12 @@
-import Environments
+import Access
 import Essentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Identity
 import Model
 import NIOCore
-import Runtime
 import Synchronization
 
 /// `POST /v1/mutations`.

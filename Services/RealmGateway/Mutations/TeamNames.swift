@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
-import Realms
 
 /// Which team has which name, as far as a batch of mutations has come: no two have one.
 struct TeamNames: Sendable {

@@ -1,11 +1,11 @@
-import Environments
+import Access
 import FoundationEssentials
-import HTTP
+import HTTPClient
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
 
 /// What an integration asks for with `all`.
 struct WholeEnvironment: Sendable, Equatable {

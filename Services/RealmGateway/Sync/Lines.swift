@@ -1,6 +1,6 @@
 import Model
 import NIOCore
-import Realms
+import ObjectStore
 
 /// The lines of a sync stream (NDJSON), written as bytes. Realm paths and cursors need no escaping.
 enum Lines {

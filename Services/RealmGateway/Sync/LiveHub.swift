@@ -1,12 +1,12 @@
-import Environments
+import Access
 import Essentials
 import Logging
 import Metrics
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
 import ServiceLifecycle
+import ServiceRuntime
 import Synchronization
 
 /// The live devices of this gateway, and one reader for each of their environments.

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
 
 /// Changed objects of one realm, encoded once for all devices that have it open.
 final class LiveChunk: Sendable {

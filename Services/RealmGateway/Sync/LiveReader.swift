@@ -1,9 +1,9 @@
 import Essentials
 import Logging
 import Model
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
 import Synchronization
 
 /// Follows one environment's change log while devices are live: each change is read once, encoded once, and handed to

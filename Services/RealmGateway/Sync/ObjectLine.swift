@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
 
 /// One `objects` line under construction: its objects' bytes go straight from PostgreSQL's answer into it.
 struct ObjectLine {

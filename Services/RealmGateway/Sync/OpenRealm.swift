@@ -1,5 +1,5 @@
 import Model
-import Realms
+import ObjectStore
 
 /// How far a caller has got with a realm, or with the whole environment.
 enum Progress: Sendable, Equatable {

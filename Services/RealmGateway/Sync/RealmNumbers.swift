@@ -1,6 +1,6 @@
 import Model
+import ObjectStore
 import Postgres
-import Realms
 import Synchronization
 
 /// The numbers of realms, shared by all requests; no lock is held while PostgreSQL is asked.

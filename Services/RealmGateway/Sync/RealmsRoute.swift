@@ -1,14 +1,15 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import Hummingbird
 import Identity
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import Telemetry
 
 /// `GET /v1/realms`.
 struct RealmsRoute: Sendable {

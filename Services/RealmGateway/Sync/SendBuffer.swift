@@ -1,5 +1,4 @@
 import Essentials
-import Runtime
 import Synchronization
 
 /// What one live device is to be told next: filled by the environment's reader, emptied by the device's session.

@@ -1,10 +1,10 @@
-import Environments
+import Access
 import FoundationEssentials
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
 
 /// A page of a realm's download, as lines ready to be sent.
 struct DownloadPage: Sendable {

@@ -1,9 +1,9 @@
-import Environments
+import Access
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import Model
-import Realms
-import Runtime
+import ObjectStore
 
 /// A body of `POST /v1/sync`.
 struct SyncRequest: Sendable {

@@ -1,10 +1,10 @@
-import Environments
+import Access
 import Essentials
-import HTTP
+import HTTPClient
+import HTTPServer
 import Hummingbird
 import Identity
 import NIOCore
-import Runtime
 
 /// `POST /v1/sync`.
 struct SyncRoute: Sendable {

@@ -1,12 +1,13 @@
-import Environments
+import Access
 import Essentials
-import HTTP
+import HTTPClient
 import Identity
 import Model
 import NIOCore
+import ObjectStore
 import Postgres
-import Realms
-import Runtime
+import ServiceRuntime
+import Telemetry
 
 /// What sessions share; each holds no more of it than a reference.
 final class SyncServices: Sendable {

@@ -1,0 +1,113 @@
+package import FoundationEssentials
+package import Model
+import ObjectStore
+package import Postgres
+
+/// Reads what is in a realm, for people.
+package struct RealmContentReader {
+    /// How many objects of a kind there are.
+    package struct Count: Encodable {
+        package let kind: String
+        package let count: Int64
+        package let deleted: Int64
+        package let lastPosition: Int64
+    }
+
+    /// An object. A kind that this program does not know is told by its number.
+    package struct Object: Encodable {
+        package let kind: String
+        package let id: UUID
+        package let position: Int64
+        package let editPosition: Int64
+        /// JSON, as text.
+        package let fields: String
+    }
+
+    /// Realms that are named as those that have an object.
+    private static let realmsMax: Int64 = 20
+
+    package let environment: EnvironmentID
+    package let realm: Int32
+
+    /// - Returns: `nil` when there is no such realm.
+    package init?(_ path: RealmPath, in environment: EnvironmentID, on connection: inout Connection) throws {
+        var directory = RealmDirectory()
+        let found = try directory.id(of: path, in: environment, create: false, on: &connection)
+        guard let found else { return nil }
+        self.environment = environment
+        realm = found
+    }
+
+    package func counts(on connection: inout Connection) throws -> [Count] {
+        try connection.run(
+            """
+            SELECT kind, count(*) FILTER (WHERE NOT deleted), count(*) FILTER (WHERE deleted), max(position)
+            FROM store.object WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
+            GROUP BY kind ORDER BY kind
+            """
+        ).decode(Int16.self, Int64.self, Int64.self, Int64.self)
+            .map { Count(kind: Self.name($0), count: $1, deleted: $2, lastPosition: $3) }
+    }
+
+    /// Paths of an environment's realms in their order, those that begin with `prefix`.
+    package static func paths(
+        in environment: EnvironmentID, prefix: String, after last: String, countMax: Int,
+        on connection: inout Connection
+    ) throws -> [String] {
+        try connection.run(
+            """
+            SELECT path FROM realm.realm
+            WHERE environment_id = \(environment.rawValue) AND starts_with(path, \(prefix)) AND path > \(last)
+            ORDER BY path LIMIT \(Int64(countMax))
+            """
+        ).decode(String.self)
+    }
+
+    /// Objects by kind and id. Those that were deleted are not among them.
+    ///
+    /// - Parameter last: Of each kind, those with greater ids.
+    package func objects(
+        _ kind: Kind?, id: UUID?, after last: UUID? = nil, countMax: Int, on connection: inout Connection
+    ) throws -> [Object] {
+        let kinds = kind.map { [$0] } ?? Kind.allCases
+        return try connection.run(
+            """
+            SELECT o.kind, o.id, o.position, o.edit_position, o.fields
+            FROM unnest(\(kinds)) AS k(kind) CROSS JOIN LATERAL (
+                SELECT * FROM store.object
+                WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm) AND kind = k.kind
+                    AND NOT deleted AND (\(id)::uuid IS NULL OR id = \(id))
+                    AND (\(last)::uuid IS NULL OR id > \(last))
+                ORDER BY id LIMIT \(Int64(countMax))
+            ) o LIMIT \(Int64(countMax))
+            """
+        ).decode(
+            Int16.self, UUID.self, Int64.self, Int64.self, CanonicalJSON.self
+        ).map {
+            Object(
+                kind: Self.name($0), id: $1, position: $2, editPosition: $3,
+                fields: String(decoding: $4.bytes, as: UTF8.self))
+        }
+    }
+
+    /// The paths of the realms that have an object with this id, at most twenty.
+    package static func realms(
+        holding id: UUID, in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [String] {
+        try connection.run(
+            """
+            SELECT DISTINCT r.path
+            FROM realm.realm r CROSS JOIN unnest(\(Kind.allCases)) AS k(kind) CROSS JOIN LATERAL (
+                SELECT FROM store.object
+                WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND kind = k.kind AND id = \(id)
+                    AND NOT deleted
+                OFFSET 0
+            ) o
+            WHERE r.environment_id = \(environment.rawValue)
+            ORDER BY r.path LIMIT \(realmsMax)
+            """
+        ).decode(String.self)
+    }
+
+    private static func name(_ number: Int16) -> String { Kind(number: number)?.rawValue ?? "kind \(number)" }
+}

@@ -1,0 +1,137 @@
+import FoundationEssentials
+internal import ObjectStore
+internal import Secrets
+
+/// Why a stream was not read to its end, with the position.
+struct MoveStreamFailure: Error {
+    let reason: String
+}
+
+/// Reads a move's stream frame by frame. What it returns is authentic and in its position (``MoveChain``).
+struct MoveStreamReader {
+    private let next: () throws -> [UInt8]?
+    private var chain: MoveChain?
+    private var lineCount = 0
+    private var byteCount = 0
+    /// The position at which the current frame begins.
+    private var begin = (line: 1, byte: 0)
+
+    /// - Parameter next: Returns the next line with its end; one without an end was cut. `nil`: no line is left.
+    init(next: @escaping () throws -> [UInt8]?) { self.next = next }
+
+    /// Reads the first frame.
+    ///
+    /// - Throws: ``MoveFailure`` if it is of another release, or sealed with another key; ``MoveStreamFailure``.
+    mutating func header(_ transfer: SecretBox) throws -> MoveLine.Header {
+        guard let line = try line() else { throw cut() }
+        let json = Self.fields(of: line)?.json ?? line[...]
+        guard let found = try? JSONDecoder().decode(Beginning.self, from: Data(json)) else {
+            throw refused("it is not the beginning of an environment's stream")
+        }
+        guard found.header.format == MoveLine.Header.formatNow, found.header.schema == Schema.version else {
+            throw MoveFailure(
+                "the stream is of schema \(found.header.schema), format \(found.header.format); here is schema "
+                    + "\(Schema.version), format \(MoveLine.Header.formatNow): both installations must be of the same "
+                    + "release")
+        }
+        guard case .header(let header) = try? JSONDecoder().decode(MoveLine.self, from: Data(json)) else {
+            throw refused("it is not the beginning of an environment's stream")
+        }
+        guard (try? transfer.openText(Array(header.check), at: MoveLine.place(header.move, "check"))) == header.name
+        else { throw MoveFailure("the transfer key is not the one that the stream was made with") }
+        chain = try MoveChain(move: header.move, transfer: transfer)
+        _ = try authentic(line)
+        return header
+    }
+
+    /// Reads the next frame.
+    mutating func frame() throws -> (line: MoveLine, rows: [[UInt8]]) {
+        begin = (lineCount + 1, byteCount)
+        guard let line = try line() else { throw cut() }
+        return try authentic(line)
+    }
+
+    /// Checks that the last frame is the last one, and says so.
+    mutating func finish(_ end: MoveLine.End) throws {
+        begin = (lineCount + 1, byteCount)
+        guard try next() == nil else { throw refused("the stream continues after its end", "after the last part") }
+        guard end.parts == chain?.frameCount, end.rows == chain?.rowCount else {
+            throw refused("the stream has not as many parts and rows as its end says", "at its end")
+        }
+    }
+
+    /// The frame that begins with a line.
+    private mutating func authentic(_ line: [UInt8]) throws -> (line: MoveLine, rows: [[UInt8]]) {
+        guard let fields = Self.fields(of: line),
+            let found = try? JSONDecoder().decode(MoveLine.self, from: Data(fields.json))
+        else { throw refused("it is not a part of an environment's stream, or was changed") }
+        let number = (chain?.frameCount ?? 0) + 1
+        guard fields.number == number else {
+            throw refused("part \(fields.number) of a stream is in its position: parts are missing, added or exchanged")
+        }
+        let rows = try rows(of: found)
+        guard let code = chain?.append(line[..<fields.code.startIndex].dropLast(), rows), code == Array(fields.code)
+        else { throw refused("it was changed, or is of another stream", isCounted: true) }
+        return (found, rows)
+    }
+
+    private mutating func rows(of line: MoveLine) throws -> [[UInt8]] {
+        guard case .part(let part) = line else { return [] }
+        guard let table = MovedTable.named(part.table), (1...table.pageCountMax).contains(part.count) else {
+            throw refused("it has \(part.count) rows of \(part.table), which are not expected")
+        }
+        var rows: [[UInt8]] = []
+        for _ in 0..<part.count {
+            guard let row = try self.line() else { throw cut() }
+            rows.append(row)
+        }
+        return rows
+    }
+
+    // MARK: Lines
+
+    /// Reads a line without its end.
+    private mutating func line() throws -> [UInt8]? {
+        guard var line = try next() else { return nil }
+        guard line.last == MoveChain.lineEnd else { throw cut() }
+        (lineCount, byteCount) = (lineCount + 1, byteCount + line.count)
+        line.removeLast()
+        return line
+    }
+
+    private static func fields(of line: [UInt8]) -> (json: ArraySlice<UInt8>, number: Int, code: ArraySlice<UInt8>)? {
+        guard let last = line.lastIndex(of: MoveChain.separator),
+            let first = line[..<last].lastIndex(of: MoveChain.separator),
+            let number = Int(String(decoding: line[(first + 1)..<last], as: UTF8.self))
+        else { return nil }
+        return (line[..<first], number, line[(last + 1)...])
+    }
+
+    private func refused(_ reason: String, _ place: String? = nil, isCounted: Bool = false) -> MoveStreamFailure {
+        let number = (chain?.frameCount ?? 0) + (isCounted ? 0 : 1)
+        let lines = lineCount > begin.line ? "lines \(begin.line) to \(lineCount)" : "line \(begin.line)"
+        return MoveStreamFailure(
+            reason:
+                "the stream is refused \(place ?? "at part \(number)") (\(lines), from byte \(begin.byte)): \(reason)")
+    }
+
+    private func cut() -> MoveStreamFailure {
+        MoveStreamFailure(
+            reason: "the stream was cut after part \(chain?.frameCount ?? 0) (line \(lineCount), byte \(byteCount))")
+    }
+
+    /// The fields that headers of all formats have.
+    private struct Beginning: Decodable {
+        struct Line: Decodable {
+            let header: Header
+            enum CodingKeys: String, CodingKey { case header = "_0" }
+        }
+        struct Header: Decodable {
+            let format: Int
+            let schema: Int32
+        }
+        let line: Line
+        var header: Header { line.header }
+        enum CodingKeys: String, CodingKey { case line = "header" }
+    }
+}

@@ -1,0 +1,106 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import NIOSSL
+package import ServiceSettings
+
+/// How a server meets strangers: TLS by itself, pages of other sites, headers that tell browsers to be careful.
+package struct HTTPEdge: Sendable {
+    /// Names of PEM files: the certificate with its chain, and its private key. `nil`: a proxy in front speaks TLS.
+    package struct TLSFiles: Sendable {
+        package var certificate: String
+        package var key: String
+
+        package init(certificate: String, key: String) {
+            self.certificate = certificate
+            self.key = key
+        }
+
+        /// - Returns: `nil` when the settings name none.
+        package init?(_ configuration: Configuration) throws(ConfigurationError) {
+            let certificate = try configuration.optionalText(.tlsCertificate)
+            let key = try configuration.optionalText(.tlsKey)
+            switch (certificate, key) {
+            case (let certificate?, let key?): self.init(certificate: certificate, key: key)
+            case (nil, nil): return nil
+            default: throw ConfigurationError("tls.certificate and tls.key are given together or not at all")
+            }
+        }
+    }
+
+    package var tls: TLSFiles?
+    /// The origins whose pages may call, exactly as browsers send them.
+    package var origins: [String]
+
+    package init(tls: TLSFiles? = nil, origins: [String] = []) {
+        self.tls = tls
+        self.origins = origins
+    }
+
+    package init(_ configuration: Configuration) throws(ConfigurationError) {
+        tls = try TLSFiles(configuration)
+        origins = try configuration.list(.corsOrigins)
+        for origin in origins {
+            let rest = origin.split(separator: "://", maxSplits: 1)
+            guard rest.count == 2, rest[0] == "https" || rest[0] == "http", !rest[1].contains("/") else {
+                throw ConfigurationError("cors.origins: '\(origin)' is not an origin such as https://app.example.com")
+            }
+        }
+    }
+
+    /// What tells browsers to be careful, on every answer. A page that has a policy of its own keeps it.
+    var fields: HTTPFields {
+        var fields: HTTPFields = [
+            .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
+            .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+        ]
+        if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
+        if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
+        return fields
+    }
+
+    /// - Throws: `ComponentError` when the files cannot be read.
+    func configuration(of files: TLSFiles) throws -> TLSConfiguration {
+        do {
+            let chain = try NIOSSLCertificate.fromPEMFile(files.certificate).map(NIOSSLCertificateSource.certificate)
+            let key = NIOSSLPrivateKeySource.privateKey(try NIOSSLPrivateKey(file: files.key, format: .pem))
+            var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: key)
+            configuration.minimumTLSVersion = .tlsv12
+            configuration.applicationProtocols = ["http/1.1"]
+            return configuration
+        } catch {
+            throw ComponentError("cannot use the certificate \(files.certificate) with the key \(files.key): \(error)")
+        }
+    }
+}
+
+/// Answers browsers' questions about other sites (CORS).
+struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
+    let edge: HTTPEdge
+
+    @concurrent func handle(
+        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        let origin = request.headers[.origin].flatMap { edge.origins.contains($0) ? $0 : nil }
+        let isPreflight = request.method == .options && request.headers[.accessControlRequestMethod] != nil
+        var response: Response
+        if isPreflight, origin != nil {
+            response = Response(
+                status: .noContent,
+                headers: [
+                    .accessControlAllowMethods: "GET, POST, PUT, DELETE",
+                    .accessControlAllowHeaders: "authorization, content-type, if-none-match, traceparent",
+                    .accessControlMaxAge: "600",
+                ])
+        } else {
+            response = try await next(request, context)
+        }
+        if let origin {
+            response.headers[.accessControlAllowOrigin] = origin
+            response.headers[.accessControlExposeHeaders] = "etag, retry-after, www-authenticate"
+        }
+        // A cache must not hand one origin's answer to another.
+        if !edge.origins.isEmpty { response.headers[.vary] = "Origin" }
+        return response
+    }
+}

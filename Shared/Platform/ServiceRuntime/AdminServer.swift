@@ -1,0 +1,56 @@
+import Essentials
+import HTTPServer
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import ServiceSettings
+import Telemetry
+
+/// `/metrics`, `/health/live` and `/health/ready`.
+///
+/// On an address of its own, so that the API's limits and the API's readers never meet it.
+enum AdminServer {
+    /// Half of the connections for one network: a monitor, or another client, leaves room for the other programs.
+    static let limits = HTTPLimits(
+        bodyBytesMax: 0, headerBytesMax: 16_384, connectionCountMax: 128, networkConnectionCountMax: 64,
+        bodyMax: .seconds(15))
+
+    static func component(
+        host: String, port: Int, health: Health, metrics: MetricsRegistry,
+        started: @escaping @Sendable (_ port: Int) -> Void = { _ in }
+    ) -> Component {
+        return .http("admin", host: host, port: port, limits: limits, started: started) { router in
+            router.get("metrics") { _, _ in
+                let parts = metrics.parts() + [ByteBuffer(string: ProcessMetrics.text())]
+                return answer(.ok, "text/plain; version=0.0.4; charset=utf-8", ResponseBody(contentsOf: parts))
+            }
+            router.get("health/live") { _, _ in
+                let stalls = health.stalls().mapValues { "no progress for \($0.settingText)" }
+                return state(stalls.isEmpty, good: "live", bad: "stalled", stalls)
+            }
+            router.get("health/ready") { _, _ in
+                let reasons = health.reasons
+                return state(reasons.isEmpty, good: "ready", bad: "not ready", reasons)
+            }
+        }
+    }
+
+    private static func state(_ isGood: Bool, good: String, bad: String, _ reasons: [String: String]) -> Response {
+        var json = Array("{\"status\":\"\(isGood ? good : bad)\",\"reasons\":{".utf8)
+        for (index, reason) in reasons.sorted(by: { $0.key < $1.key }).enumerated() {
+            if index > 0 { json.append(UInt8(ascii: ",")) }
+            JSONText.append(reason.key, to: &json)
+            json.append(UInt8(ascii: ":"))
+            JSONText.append(reason.value, to: &json, bytesMax: 1024)
+        }
+        json += "}}\n".utf8
+        return answer(
+            isGood ? .ok : .serviceUnavailable, "application/json",
+            ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
+    }
+
+    private static func answer(_ status: HTTPResponse.Status, _ contentType: String, _ body: ResponseBody) -> Response {
+        Response(
+            status: status, headers: [.contentType: contentType, .cacheControl: "no-store"], body: body)
+    }
+}

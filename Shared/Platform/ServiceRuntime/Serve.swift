@@ -1,0 +1,104 @@
+import Essentials
+import FoundationEssentials
+import Glibc
+package import Logging
+import Metrics
+package import ServiceSettings
+package import Telemetry
+
+/// What a service builds its parts from.
+package struct Context: Sendable {
+    /// The executable's name, for example `entry-submitter`.
+    package let name: String
+    /// Host name and process: which of the service's instances this is.
+    package let instance: String
+    package let hostName: String
+    package let configuration: Configuration
+    package let logger: Logger
+    package let health: Health
+    package let metrics: MetricsRegistry
+}
+
+/// Runs a service until SIGTERM or SIGINT. Every `main.swift` is one call of it.
+///
+/// It answers `--help`, `--version`, `--print-config` and `--print-settings`, reads the configuration, sets up logs and
+/// metrics, and runs the parts that `build` makes beside the admin server.
+///
+/// - Parameters:
+///   - settings: The service's own; `Setting.runtime` is added.
+///   - build: What it throws ends the process with status 1 and one line.
+/// - Returns: Never; the process exits with 0 after a clean shutdown, 1 when it cannot run or does not stop within
+///   `shutdown.max`, 2 for arguments it does not know.
+package func serve(
+    _ name: String, settings: [Setting], _ build: (Context) async throws -> [Component]
+) async -> Never {
+    let settings = settings + Setting.runtime
+    let invocation: Invocation
+    do {
+        invocation = try Invocation(Array(CommandLine.arguments.dropFirst()))
+    } catch {
+        exitWithLine(name, error.message, status: 2)
+    }
+    do {
+        switch invocation {
+        case .help:
+            print(Usage.help(name, settings))
+            exit(0)
+        case .version:
+            print("\(name) \(fieldpostVersion)")
+            exit(0)
+        case .printSettings:
+            print(try SettingDescription.json(settings))
+            exit(0)
+        case .printConfiguration(let file):
+            print(Usage.effective(try Configuration(settings, file: file)))
+            exit(0)
+        case .run(let file):
+            let configuration = try Configuration(settings, file: file)
+            end(try await run(name, configuration, build))
+        }
+    } catch {
+        exitWithLine(name, "\(error)", status: 1)
+    }
+}
+
+private func run(
+    _ name: String, _ configuration: Configuration, _ build: (Context) async throws -> [Component]
+) async throws -> Int32 {
+    let level = Logger.Level(rawValue: try configuration.text(.logLevel)) ?? .info
+    let format = LineLogHandler.Format(rawValue: try configuration.text(.logFormat)) ?? .json
+    LoggingSystem.bootstrap { label in
+        LineLogHandler(label: label, service: name, level: level, format: format)
+    }
+    let metrics = MetricsRegistry()
+    MetricsSystem.bootstrap(metrics)
+    let hostName = ProcessInfo.processInfo.hostName
+    let context = Context(
+        name: name, instance: "\(hostName):\(getpid())", hostName: hostName, configuration: configuration,
+        logger: Logger(label: name), health: Health(stallMax: try configuration.duration(.stallMax)), metrics: metrics)
+    let admin = AdminServer.component(
+        host: try configuration.text(.adminHost), port: try configuration.integer(.adminPort),
+        health: context.health, metrics: metrics)
+    let tracing = try Collector(configuration).map { collector in
+        Component.service(
+            "tracing",
+            SpanExport(
+                recorder: .process, collector: collector, text: SpanText(service: name, instance: context.instance),
+                logger: context.logger))
+    }
+    return await run(
+        [admin] + [tracing].compactMap(\.self) + (try await build(context)), logger: context.logger,
+        health: context.health, shutdownMax: try configuration.duration(.shutdownMax))
+}
+
+private func exitWithLine(_ name: String, _ message: String, status: Int32) -> Never {
+    let line = message.unicodeScalars.map { $0.value < 0x20 ? " " : String($0) }.joined()
+    write(Array("\(name): \(line)\n".utf8), to: STDERR_FILENO)
+    end(status)
+}
+
+/// Ends the process without the clean-up of its libraries: other threads may still use them.
+private func end(_ status: Int32) -> Never {
+    fflush(nil)
+    _exit(status)
+}

@@ -1,0 +1,127 @@
+import Essentials
+import Glibc
+import Logging
+import Metrics
+import ServiceLifecycle
+import Telemetry
+
+/// Runs a worker's body on threads of its own, not on Swift's pool: it blocks.
+struct WorkerService: Service {
+    let name: String
+    let count: Int
+    let restart: Backoff
+    let isFinal: @Sendable (any Error) -> Bool
+    let environment: ComponentEnvironment
+    let body: @Sendable (WorkerControl) throws -> Void
+
+    func run() async throws {
+        let controls = (0..<count).map { index in
+            let name = "\(name)/\(index)"
+            var logger = environment.logger
+            logger[metadataKey: "worker"] = .string(name)
+            return WorkerControl(name: name, index: index, logger: logger, health: environment.health)
+        }
+        let stopAll: @Sendable () -> Void = { for control in controls { control.stop() } }
+        let failure = await withTaskCancellationOrGracefulShutdownHandler {
+            await withTaskGroup(of: (any Error)?.self) { group in
+                for control in controls {
+                    group.addTask {
+                        let failure = await onThread(named: control.name) { loop(control) }
+                        control.ended()
+                        if failure != nil { stopAll() }
+                        return failure
+                    }
+                }
+                return await group.reduce(nil) { $0 ?? $1 }
+            }
+        } onCancelOrGracefulShutdown: {
+            stopAll()
+        }
+        if let failure { throw failure }
+    }
+
+    /// Problems that are remembered, so that each is logged once until the body works again.
+    private static let loggedCountMax = 100
+
+    /// Runs the body until the process stops.
+    ///
+    /// - Returns: The error after which it is not run again.
+    private func loop(_ control: WorkerControl) -> (any Error)? {
+        let failures = Counter(label: "worker.failures", dimensions: [("worker", control.name)])
+        var backoff = restart
+        var logged: Set<String> = []
+        while !control.isStopping {
+            let start = SteadyClock.nanoseconds()
+            var problem = "the loop ended before it was asked to"
+            do {
+                try body(control)
+                if control.isStopping { return nil }
+            } catch {
+                if isFinal(error) { return error }
+                problem = "\(error)"
+            }
+            // After a run that worked, and outlived the longest wait, this failure is a new one.
+            let isNew = Duration.nanoseconds(SteadyClock.nanoseconds() - start) > restart.waitMax
+            if control.takeHasWorked(), isNew {
+                backoff.succeeded()
+                logged = []
+            }
+            control.impaired(problem)
+            failures.increment()
+            let wait = backoff.failed(random: Double.random(in: 0..<1))
+            if logged.count >= Self.loggedCountMax { logged = [] }
+            if logged.insert(problem).inserted {
+                control.logger.error("worker failed, will run again", metadata: ["error": .string(problem)])
+            }
+            control.pause(wait)
+        }
+        return nil
+    }
+}
+
+/// Runs `body` on a new thread and waits for its end without holding one of Swift's.
+func onThread<T: Sendable>(named name: String, _ body: @escaping @Sendable () -> T) async -> T {
+    await withCheckedContinuation { continuation in
+        startThread(named: name) { continuation.resume(returning: body()) }
+    }
+}
+
+/// Starts a detached thread. The kernel keeps 15 bytes of its name.
+package func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
+    let start = ThreadStart(name: name, body: body)
+    let argument = unsafe Unmanaged.passRetained(start).toOpaque()
+    var thread = pthread_t()
+    let status = unsafe pthread_create(&thread, nil, runThread, argument)
+    guard status == 0 else {
+        // The kernel's limit of threads is reached: nothing this process was started for can run.
+        write(Array("cannot start the thread \(name)\n".utf8), to: STDERR_FILENO)
+        _exit(1)
+    }
+    pthread_detach(thread)
+}
+
+private final class ThreadStart: Sendable {
+    let name: String
+    let body: @Sendable () -> Void
+
+    init(name: String, body: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.body = body
+    }
+}
+
+private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let argument = unsafe argument else { return nil }
+    let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
+    nameThisThread(start.name)
+    start.body()
+    return nil
+}
+
+/// Swift's Glibc module has no `pthread_setname_np`; the file does the same (proc(5)).
+private func nameThisThread(_ name: String) {
+    let descriptor = unsafe open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    write(Array(name.utf8.prefix(15)), to: descriptor)
+    close(descriptor)
+}

@@ -1,0 +1,104 @@
+package import CoreMetrics
+package import NIOCore
+import Synchronization
+
+/// Keeps the process's metrics, and gives them as Prometheus text.
+///
+/// Recording is one atomic addition, without a lock; making a metric takes one, so keep what you made.
+/// Names follow OpenTelemetry (`messaging.client.consumed.messages`); dots become underscores, counters end in
+/// `_total` and timers in `_seconds`.
+package final class MetricsRegistry: MetricsFactory {
+    /// Most series (name and labels). What comes later is not kept, so a label with endless values cannot fill memory.
+    package static let seriesMax = 10_000
+
+    private let families = Mutex<[String: Family]>([:])
+    private let page = Mutex(MetricsPage())
+
+    struct Family {
+        enum Kind: String { case counter, gauge, histogram }
+        var kind: Kind
+        /// By label text, for example `{topic="entry.events"}`.
+        var series: [String: any Series] = [:]
+    }
+
+    package init() {}
+
+    private func series<S: Series>(_ name: String, _ dimensions: [(String, String)], _ make: () -> S) -> S {
+        let labels = PrometheusText.labels(dimensions)
+        return families.withLock { families in
+            if let existing = families[name]?.series[labels] as? S { return existing }
+            let made = make()
+            let count = families.values.reduce(0) { $0 + $1.series.count }
+            let isKindKept = families[name].map { $0.kind == S.kind } ?? true
+            if count < Self.seriesMax && isKindKept {
+                families[name, default: Family(kind: S.kind)].series[labels] = made
+            }
+            return made
+        }
+    }
+
+    private func remove(_ handler: AnyObject) {
+        families.withLock { families in
+            for (name, family) in families {
+                let kept = family.series.filter { $0.value !== handler }
+                guard kept.count != family.series.count else { continue }
+                if kept.isEmpty { families[name] = nil } else { families[name]?.series = kept }
+            }
+        }
+    }
+
+    /// Shows a page beside what is recorded, instead of the one before.
+    package func show(_ page: MetricsPage) { self.page.withLock { $0 = page } }
+
+    /// All metrics in Prometheus' text format, sorted, without those of the process itself.
+    package func text() -> String { parts().map { String(buffer: $0) }.joined() }
+
+    /// The same in parts, of which those of the page are not copied.
+    package func parts() -> [ByteBuffer] {
+        let families = families.withLock { $0 }
+        var text = ""
+        for (name, family) in families.sorted(by: { $0.key < $1.key }) {
+            text += PrometheusText.head(name, family.kind.rawValue)
+            for (labels, series) in family.series.sorted(by: { $0.key < $1.key }) {
+                series.write(name: name, labels: labels, to: &text)
+            }
+        }
+        return [ByteBuffer(string: text)] + page.withLock { $0 }.parts
+    }
+}
+
+extension MetricsRegistry {
+    package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+        series(PrometheusText.name(label, suffix: "_total"), dimensions) { CounterSeries() }
+    }
+
+    package func makeFloatingPointCounter(
+        label: String, dimensions: [(String, String)]
+    ) -> any FloatingPointCounterHandler {
+        series(PrometheusText.name(label, suffix: "_total"), dimensions) { FloatingPointCounterSeries() }
+    }
+
+    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+        series(PrometheusText.name(label), dimensions) { GaugeSeries() }
+    }
+
+    package func makeRecorder(
+        label: String, dimensions: [(String, String)], aggregate: Bool
+    ) -> any RecorderHandler {
+        aggregate
+            ? series(PrometheusText.name(label), dimensions) { HistogramSeries(bounds: HistogramSeries.countBounds) }
+            : series(PrometheusText.name(label), dimensions) { GaugeSeries() }
+    }
+
+    package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+        series(PrometheusText.name(label, suffix: "_seconds"), dimensions) {
+            HistogramSeries(bounds: HistogramSeries.secondsBounds)
+        }
+    }
+
+    package func destroyCounter(_ handler: any CounterHandler) { remove(handler) }
+    package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) { remove(handler) }
+    package func destroyMeter(_ handler: any MeterHandler) { remove(handler) }
+    package func destroyRecorder(_ handler: any RecorderHandler) { remove(handler) }
+    package func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
+}

@@ -1,0 +1,52 @@
+import Essentials
+import HTTPTypes
+package import Hummingbird
+import Metrics
+import Synchronization
+
+/// Times requests until their answer begins, as `http.server.request.duration` (OpenTelemetry's name).
+package struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddleware {
+    private struct Key: Hashable {
+        let method: String
+        let route: String
+        let status: Int
+    }
+
+    /// Making a timer takes a lock over all metrics and builds its labels; these are kept.
+    private final class Timers: Sendable {
+        let byKey = Mutex<[Key: Metrics.Timer]>([:])
+    }
+
+    private let timers = Timers()
+
+    package init() {}
+    private static var knownMethods: [HTTPRequest.Method] { [.get, .head, .post, .put, .patch, .delete, .options] }
+
+    /// The method's name, without what callers make up.
+    static func known(_ method: HTTPRequest.Method) -> String {
+        knownMethods.contains(method) ? method.rawValue : "_OTHER"
+    }
+
+    @concurrent package func handle(
+        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        let start = SteadyClock.nanoseconds()
+        let response = try await next(request, context)
+        let key = Key(
+            method: Self.known(request.method), route: context.endpointPath ?? "",
+            status: response.status.code)
+        let timer = timers.byKey.withLock { timers in
+            if let timer = timers[key] { return timer }
+            let timer = Metrics.Timer(
+                label: "http.server.request.duration",
+                dimensions: [
+                    ("http.request.method", key.method), ("http.route", key.route),
+                    ("http.response.status_code", String(key.status)),
+                ])
+            timers[key] = timer
+            return timer
+        }
+        timer.recordNanoseconds(SteadyClock.nanoseconds() - start)
+        return response
+    }
+}

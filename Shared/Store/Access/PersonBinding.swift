@@ -1,0 +1,94 @@
+import Audit
+import FoundationEssentials
+import Model
+import ObjectStore
+package import Postgres
+package import Tenants
+
+/// Why an identity does not become a person.
+package enum BindingRefusal: Error, Equatable {
+    /// The address is bound to another account of the identity provider.
+    case boundElsewhere
+    /// The address does not belong to the organisation.
+    case notAMember
+    /// The address cannot name a realm.
+    case emailUnusable
+}
+
+/// Binds an identity to its e-mail address at first login.
+///
+/// From then on the identity (issuer and subject) is the person, whatever its e-mail address becomes at the provider;
+/// and nobody else gets in with that address.
+///
+/// It also makes the person's `Person` object, if nobody did yet.
+package enum PersonBinding {
+    /// - Parameters:
+    ///   - email: The identity's.
+    ///   - mayJoin: Whether somebody who is not known yet may come in.
+    ///   - address: Where the request comes from.
+    /// - Throws: `BindingRefusal`.
+    package static func person(
+        _ identity: Identity, email: String, mayJoin: Bool, from address: String, on connection: inout Connection
+    ) throws -> BoundPerson {
+        let person =
+            try find(identity, on: &connection)
+            ?? bind(identity, email: email, mayJoin: mayJoin, from: address, on: &connection)
+        try People.add([(person.object, LoginName.of(identity) ?? "")], in: person.environment, on: &connection)
+        return person
+    }
+
+    private static func bind(
+        _ identity: Identity, email: String, mayJoin: Bool, from address: String, on connection: inout Connection
+    ) throws -> BoundPerson {
+        guard EmailAddress(email) != nil else { throw BindingRefusal.emailUnusable }
+        var statements: [Statement] = []
+        if mayJoin {
+            statements.append(
+                """
+                INSERT INTO access.person (environment_id, email) VALUES (\(identity.environment), \(email))
+                ON CONFLICT (environment_id, email) DO NOTHING
+                """)
+        }
+        let record = AuditRecord(
+            actor: email, action: .bound, subject: "\(identity.issuer) \(identity.subject)", address: address)
+        statements += [
+            """
+            UPDATE access.person SET issuer = \(identity.issuer), subject = \(identity.subject), bound_at = now()
+            WHERE environment_id = \(identity.environment) AND email = \(email) AND subject IS NULL
+            """,
+            // Within a transaction now() stands still: this tells whether it was bound here.
+            """
+            SELECT realm.miss(ARRAY[0]) WHERE NOT EXISTS (
+                SELECT FROM access.person WHERE environment_id = \(identity.environment) AND email = \(email)
+                    AND bound_at = now())
+            """,
+            AuditRecord.insert([(record, 0)], in: EnvironmentID(rawValue: identity.environment)),
+        ]
+        try connection.run(statements)
+        if let person = try find(identity, on: &connection) { return person }
+        throw mayJoin ? BindingRefusal.boundElsewhere : try refusal(identity, email, on: &connection)
+    }
+
+    private static func find(_ identity: Identity, on connection: inout Connection) throws -> BoundPerson? {
+        let rows = try connection.run(
+            """
+            SELECT id, email, object_id FROM access.person WHERE environment_id = \(identity.environment)
+                AND issuer = \(identity.issuer) AND subject = \(identity.subject)
+            """)
+        guard let (id, email, object) = try rows.first?.decode(Int32.self, String.self, UUID.self) else { return nil }
+        guard let realm = try? RealmPath.user(email) else { throw BindingRefusal.emailUnusable }
+        return BoundPerson(
+            environment: EnvironmentID(rawValue: identity.environment), id: id, email: email, realm: realm,
+            object: object)
+    }
+
+    private static func refusal(
+        _ identity: Identity, _ email: String, on connection: inout Connection
+    ) throws -> BindingRefusal {
+        let rows = try connection.run(
+            """
+            SELECT FROM access.person WHERE environment_id = \(identity.environment) AND email = \(email)
+            """)
+        return rows.count == 0 ? BindingRefusal.notAMember : BindingRefusal.boundElsewhere
+    }
+}

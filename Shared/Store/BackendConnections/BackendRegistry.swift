@@ -1,0 +1,160 @@
+internal import Access
+package import BackendProtocol
+import Backends
+internal import Essentials
+import FoundationEssentials
+package import HTTPClient
+package import Model
+package import Postgres
+package import Secrets
+
+/// The back end of an environment, as `fieldpost environment add` stored it.
+package struct BackendConfiguration: Sendable, Equatable {
+    package let kind: String
+    package let url: String
+    package let userName: String
+    /// Where the password is.
+    package let password: Password
+    /// ``TemplateDeclarations`` and the adapter's settings, as JSON.
+    private let templates: [UInt8]?
+    private let settings: [UInt8]
+
+    package enum Password: Sendable, Equatable {
+        /// In the environment variable of this process that it names.
+        case variable(String)
+        /// Sealed, at `SecretContext.backendPassword`.
+        case sealed([UInt8])
+    }
+
+    private let environment: EnvironmentID
+
+    /// - Returns: `nil` when the environment has no back end.
+    package static func load(
+        _ environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> BackendConfiguration? {
+        let rows = try connection.run(
+            """
+            SELECT kind, url, user_name, password_variable, password, templates::text, settings::text
+            FROM backend.connection
+            WHERE environment_id = \(environment.rawValue)
+            """)
+        guard let row = rows.first else { return nil }
+        let (kind, url, userName, variable, sealed, templates, settings) = try row.decode(
+            String.self, String.self, String.self, String?.self, Bytea?.self, String?.self, String.self)
+        guard let password = variable.map(Password.variable) ?? sealed.map({ .sealed($0.bytes) }) else {
+            throw PostgresError(sqlState: nil, message: "the back end of environment \(environment) has no password")
+        }
+        return BackendConfiguration(
+            kind: kind, url: url, userName: userName, password: password,
+            templates: templates.map { Array($0.utf8) }, settings: Array(settings.utf8), environment: environment)
+    }
+
+    /// Which edit of an environment's back end holds. Rows: the revision; none without a back end.
+    package static func revision(in environment: EnvironmentID) -> Statement {
+        "SELECT revision FROM backend.connection WHERE environment_id = \(environment.rawValue)"
+    }
+
+    /// How fast an environment's back end may be called. Rows: calls per second, and calls for one person per second;
+    /// `int`s, null without a limit.
+    package static func callRates(of environment: EnvironmentID) -> Statement {
+        """
+        SELECT calls_per_second, person_calls_per_second FROM backend.connection
+        WHERE environment_id = \(environment.rawValue)
+        """
+    }
+
+    /// Makes the adapter.
+    ///
+    /// - Parameters:
+    ///   - secrets: Opens a sealed password.
+    ///   - callMax: The longest a single HTTP call may take.
+    /// - Throws: `MissingBackend`, which says what is not there.
+    package func make(client: Client, secrets: SecretBox, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
+        guard let kind = BackendKind.named(kind) else {
+            throw MissingBackend("there is no adapter for the back end '\(kind)'")
+        }
+        return try kind.adapter(
+            BackendKind.Access(
+                url: url, user: userName, password: try passwordText(secrets),
+                templates: try templates.map { json throws(MissingBackend) in
+                    try decoded(TemplateDeclarations.self, json, "templates")
+                },
+                settings: try decoded([String: String].self, settings, "settings"), client: client, callMax: callMax,
+                today: { Timestamp.now().day }))
+    }
+}
+
+extension BackendConfiguration {
+    private func decoded<Value: Decodable>(
+        _: Value.Type, _ json: [UInt8], _ what: String
+    ) throws(MissingBackend) -> Value {
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(json))
+        } catch {
+            throw MissingBackend("the back end's \(what) cannot be read: \(error)")
+        }
+    }
+
+    private func passwordText(_ secrets: SecretBox) throws(MissingBackend) -> String {
+        switch password {
+        case .variable(let name):
+            guard let text = ProcessInfo.processInfo.environment[name] else {
+                throw MissingBackend("the environment variable \(name) with the back end's password is not set")
+            }
+            return text
+        case .sealed(let bytes):
+            do {
+                return try secrets.openText(bytes, at: SecretContext.backendPassword(environment))
+            } catch {
+                throw MissingBackend("the back end's password: \(error)")
+            }
+        }
+    }
+}
+
+/// The adapters of all environments' back ends: what one of them keeps, such as a session, serves all calls of this
+/// process.
+package final class BackendRegistry: Sendable {
+    private let client: Client
+    private let secrets: SecretBox
+    /// The longest a single HTTP call may take.
+    package let callMax: Duration
+    private let kept = KeptByEnvironment<BackendConfiguration, any TimeBackend>()
+
+    /// - Parameter secrets: Opens sealed passwords.
+    package init(client: Client, secrets: SecretBox, callMax: Duration) {
+        self.client = client
+        self.secrets = secrets
+        self.callMax = callMax
+    }
+
+    /// How an environment's back end is called: by the same adapter as long as its settings stay the same.
+    ///
+    /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
+    package func adapter(of environment: EnvironmentID, on connection: inout Connection) throws -> any TimeBackend {
+        guard let stored = try BackendConfiguration.load(environment, on: &connection) else {
+            throw MissingBackend("environment \(environment) has no back end")
+        }
+        return try kept.value(of: environment, from: stored) { stored throws(MissingBackend) in
+            try stored.make(client: client, secrets: secrets, callMax: callMax)
+        }
+    }
+}
+
+extension BackendPerson {
+    /// The people of an environment by e-mail, as the back end calls them. Unknown ones are left out.
+    package static func load(
+        _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [String: BackendPerson] {
+        let rows = try connection.run(
+            """
+            SELECT p.email, r.key, r.value FROM backend.person p, jsonb_each_text(p.reference) r
+            WHERE p.environment_id = \(environment.rawValue) AND p.email = ANY (\(emails))
+            """)
+        var people: [String: BackendPerson] = [:]
+        for (email, key, value) in try rows.decode(String.self, String.self, String.self) {
+            people[email, default: BackendPerson(email: email, reference: [:])].reference[key] = value
+        }
+        return people
+    }
+}

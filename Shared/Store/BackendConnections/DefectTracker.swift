@@ -1,0 +1,172 @@
+package import BackendProtocol
+package import Compass
+package import HTTPClient
+package import Model
+package import Postgres
+package import Secrets
+
+/// Where an environment's defects are kept, as `fieldpost environment defects add` stored it.
+package struct DefectTracker: Sendable, Equatable {
+    /// As whom all of them are asked for, with its secret sealed for `SecretContext.defectAccount`.
+    package enum Account: Sendable, Equatable {
+        case password(user: String, sealed: Bytea)
+        case token(sealed: Bytea)
+
+        package var user: String? {
+            switch self {
+            case .password(let user, _): user
+            case .token: nil
+            }
+        }
+
+        package var sealed: Bytea {
+            switch self {
+            case .password(_, let sealed), .token(let sealed): sealed
+            }
+        }
+    }
+
+    /// Seconds between looks; the default, and what an environment may have.
+    package static let pollSecondsDefault: Int32 = 300
+    package static let pollSecondsRange: ClosedRange<Int32> = 5...86_400
+
+    package let environment: EnvironmentID
+    package var serverURL = ""
+    package var repository = ""
+    package var database = ""
+    package var recordType = "Defect"
+    /// `nil`: there is none, and each person's own login is used.
+    package var account: Account?
+    package var pollSeconds = DefectTracker.pollSecondsDefault
+
+    /// One that is not stored yet.
+    package init(environment: EnvironmentID) { self.environment = environment }
+
+    /// Whether both lead to the same database: people's own logins are for this one alone.
+    package func isSameDatabase(as other: DefectTracker) -> Bool {
+        (serverURL, repository, database) == (other.serverURL, other.repository, other.database)
+    }
+
+    // MARK: Storing
+
+    /// - Returns: `nil` when the environment has none.
+    package static func load(
+        _ environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> DefectTracker? {
+        let rows = try connection.run(
+            """
+            SELECT server_url, repository, database_name, record_type, user_name, secret, poll_interval_seconds
+            FROM backend.defect_tracker WHERE environment_id = \(environment.rawValue)
+            """)
+        guard let row = rows.first else { return nil }
+        var tracker = DefectTracker(environment: environment)
+        let user: String?
+        let secret: Bytea?
+        (
+            tracker.serverURL, tracker.repository, tracker.database, tracker.recordType, user, secret,
+            tracker.pollSeconds
+        ) = try row.decode(String.self, String.self, String.self, String.self, String?.self, Bytea?.self, Int32.self)
+        tracker.account = secret.map { sealed in
+            user.map { .password(user: $0, sealed: sealed) } ?? .token(sealed: sealed)
+        }
+        return tracker
+    }
+
+    /// Stores all of it.
+    package func save() -> Statement {
+        """
+        INSERT INTO backend.defect_tracker (environment_id, server_url, repository, database_name, record_type,
+            user_name, secret, poll_interval_seconds)
+        VALUES (\(environment.rawValue), \(serverURL), \(repository), \(database), \(recordType), \(account?.user),
+            \(account?.sealed), \(pollSeconds))
+        ON CONFLICT (environment_id) DO UPDATE SET server_url = excluded.server_url,
+            repository = excluded.repository, database_name = excluded.database_name,
+            record_type = excluded.record_type, user_name = excluded.user_name, secret = excluded.secret,
+            poll_interval_seconds = excluded.poll_interval_seconds
+        """
+    }
+
+    /// Removes it.
+    package static func remove(from environment: EnvironmentID) -> Statement {
+        "DELETE FROM backend.defect_tracker WHERE environment_id = \(environment.rawValue)"
+    }
+
+    // MARK: Calling
+
+    package var settings: CompassSettings {
+        var settings = CompassSettings(serverURL: serverURL, repository: repository, database: database)
+        settings.recordType = recordType
+        return settings
+    }
+
+    /// Makes the client of the environment's account.
+    ///
+    /// - Parameters:
+    ///   - secrets: Opens the sealed secret.
+    ///   - callMax: The longest a single HTTP call may take.
+    ///   - change: What is to be otherwise than usual.
+    /// - Throws: `MissingBackend` when there is no account, or its secret does not open.
+    package func client(
+        _ client: Client, secrets: SecretBox, callMax: Duration,
+        _ change: (inout CompassSettings) -> Void = { _ in }
+    ) throws(MissingBackend) -> CompassClient {
+        guard let account else { throw MissingBackend("environment \(environment) has no account for its defects") }
+        let secret: String
+        do {
+            secret = try secrets.openText(account.sealed.bytes, at: SecretContext.defectAccount(environment))
+        } catch {
+            throw MissingBackend("the secret of the defects' account: \(error)")
+        }
+        var settings = settings
+        settings.callMax = callMax
+        change(&settings)
+        let known: CompassAccount =
+            switch account {
+            case .password(let user, _): .password(user: user, password: secret)
+            case .token: .personalAccessToken(secret)
+            }
+        return CompassClient(settings, as: known, client: client)
+    }
+}
+
+/// The clients of all environments' accounts: a login of one serves all calls of this process.
+package final class DefectTrackerRegistry: Sendable {
+    private let client: Client
+    private let secrets: SecretBox
+    /// The longest a single HTTP call may take.
+    package let callMax: Duration
+    private let kept = KeptByEnvironment<DefectTracker, CompassClient>()
+
+    /// - Parameter secrets: Opens sealed secrets.
+    package init(client: Client, secrets: SecretBox, callMax: Duration) {
+        self.client = client
+        self.secrets = secrets
+        self.callMax = callMax
+    }
+
+    /// How an environment's tracker is asked by its account: by the same client as long as its settings stay the same.
+    ///
+    /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
+    package func client(of environment: EnvironmentID, on connection: inout Connection) throws -> CompassClient {
+        guard let stored = try DefectTracker.load(environment, on: &connection) else {
+            throw MissingBackend("environment \(environment) has no defects")
+        }
+        return try kept.value(of: environment, from: stored) { stored throws(MissingBackend) in
+            try stored.client(client, secrets: secrets, callMax: callMax)
+        }
+    }
+
+    /// How a tracker is asked by a person's own login: a client that nobody keeps yet. A login that is refused is tried
+    /// once by it.
+    ///
+    /// - Throws: `MissingBackend` when the login's secret does not open.
+    package func client(
+        of realm: Int32, _ login: OwnDefectLogin, at tracker: DefectTracker
+    ) throws(MissingBackend) -> CompassClient {
+        let account = try login.account(of: realm, in: tracker.environment, secrets)
+        var settings = tracker.settings
+        settings.callMax = callMax
+        settings.isRefusalFinal = true
+        return CompassClient(settings, as: account, client: client)
+    }
+}

@@ -1,0 +1,73 @@
+import Crypto
+package import Essentials
+import FoundationEssentials
+package import Tenants
+
+/// One request for a login at an OpenID provider, in the code flow, and what its answer is bound to.
+package struct AuthorizationRequest: Sendable, Equatable {
+    /// Binds the provider's answer to whoever asked (RFC 6749 §10.12).
+    package let state: String
+    /// Binds the ID token to this request (OpenID Connect Core 1.0 §3.1.2.1).
+    package let nonce: String
+    /// Binds the code to whoever asked for it (PKCE, RFC 7636).
+    package let verifier: String
+
+    /// - Parameters: Each 43 characters of base64url.
+    package init(state: String, nonce: String, verifier: String) {
+        (self.state, self.nonce, self.verifier) = (state, nonce, verifier)
+    }
+
+    /// The address of the provider's login page for this request.
+    ///
+    /// - Parameter hint: Who is expected to log in.
+    package func url(
+        as client: String, scopes: [String], at metadata: ProviderMetadata, redirect: String, hint: String? = nil
+    ) -> String {
+        var fields = FormFields()
+        fields.add("response_type", "code")
+        fields.add("client_id", client)
+        fields.add("redirect_uri", redirect)
+        fields.add("scope", scopes.joined(separator: " "))
+        fields.add("state", state)
+        fields.add("nonce", nonce)
+        fields.add("code_challenge", Base64URL.text(Array(SHA256.hash(data: Array(verifier.utf8)))))
+        fields.add("code_challenge_method", "S256")
+        if let hint { fields.add("login_hint", hint) }
+        let endpoint = metadata.authorizationEndpoint
+        return endpoint + (endpoint.contains("?") ? "&" : "?") + fields.encoded
+    }
+
+    /// The claim by which an ID token, whose signature, issuer, audience and times are right, is of another login
+    /// (OpenID Connect Core 1.0 §3.1.3.7); `nil` when it is of a login with this nonce.
+    package static func objection(to identity: Tenants.Identity, nonce: String, client: String) -> String? {
+        guard identity.nonce == nonce else { return "nonce" }
+        if let party = identity.authorizedParty, party != client { return "azp" }
+        return nil
+    }
+}
+
+/// What a browser brings back from a provider (RFC 6749 §4.1.2, RFC 9207).
+package enum AuthorizationAnswer: Equatable, Sendable {
+    case code(String)
+    /// The answer is of another provider, or of none.
+    case otherIssuer(String?)
+    /// The provider's own error code; whatever it holds, it is the browser's word.
+    case refused(String)
+    case noCode
+
+    private static let codeBytesMax = 2_048
+
+    /// - Parameter namesIssuer: Whether the provider says that its answers carry `iss`.
+    package init(_ fields: FormFields, issuer: String, namesIssuer: Bool) {
+        let isNamed = namesIssuer || fields.items.contains { $0.name == "iss" }
+        if isNamed, fields["iss"] != issuer {
+            self = .otherIssuer(fields["iss"])
+        } else if let error = fields["error"] {
+            self = .refused(error)
+        } else if let code = fields["code"], !code.isEmpty, code.utf8.count <= Self.codeBytesMax {
+            self = .code(code)
+        } else {
+            self = .noCode
+        }
+    }
+}

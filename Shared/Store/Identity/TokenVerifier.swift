@@ -1,0 +1,156 @@
+import Crypto
+import Essentials
+import FoundationEssentials
+import JWTKit
+import Synchronization
+package import Tenants
+
+/// Whose tokens an environment accepts.
+package struct EnvironmentIdentity: Sendable, Equatable {
+    package let environment: Int32
+    /// Exactly as in the token's `iss`.
+    package let issuer: String
+    package let audience: String
+    package let jwksURL: String
+    /// What says that an address is its person's.
+    package let vouching: AddressVouching
+    /// The environment's own, of which the issuer may vouch for addresses; read with ``AddressVouching/issuer`` only.
+    package let domains: Set<String>
+
+    package init(
+        environment: Int32, issuer: String, audience: String, jwksURL: String,
+        vouching: AddressVouching = .emailVerified, domains: Set<String> = []
+    ) {
+        self.environment = environment
+        self.issuer = issuer
+        self.audience = audience
+        self.jwksURL = jwksURL
+        self.vouching = vouching
+        self.domains = vouching == .issuer ? domains : []
+    }
+}
+
+/// Says who a bearer token speaks for, and in which environment.
+///
+/// A token is read fully once; until it expires, each further request costs a hash and a look-up.
+package final class TokenVerifier: Sendable {
+    package struct Limits: Sendable {
+        package var tokenBytesMax = 8192
+        package var clockSkewMax: Duration = .seconds(60)
+        package var refetchMin: Duration = .seconds(10)
+        package var keyAgeMax: Duration = .seconds(3600)
+        package var cachedCountMax = 20_000
+
+        package init() {}
+    }
+
+    /// Signatures by a provider's key pair. `none`, and HMAC with its shared secret, are never among them.
+    static let algorithms: Set<String> = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384"]
+
+    private let limits: Limits
+    private let environments: @Sendable () -> [EnvironmentIdentity]
+    private let fetch: @Sendable (String) async throws -> [UInt8]
+    private let now: @Sendable () -> Int64
+    private let keySets = Mutex<[String: KeySet]>([:])
+    private let cache: Mutex<TokenCache>
+
+    /// - Parameters:
+    ///   - environments: Whose tokens are accepted. Asked on every request, so it must be quick.
+    ///   - now: Seconds since 1970.
+    ///   - fetch: Reads a JWKS document. It sets its own bounds of time and size.
+    package init(
+        limits: Limits = Limits(), environments: @escaping @Sendable () -> [EnvironmentIdentity] = { [] },
+        now: @escaping @Sendable () -> Int64 = { Timestamp.now().secondsSinceEpoch },
+        fetch: @escaping @Sendable (String) async throws -> [UInt8]
+    ) {
+        self.limits = limits
+        self.environments = environments
+        self.now = now
+        self.fetch = fetch
+        self.cache = Mutex(TokenCache(countMax: limits.cachedCountMax))
+    }
+
+    /// Until when the identity's token is taken, in seconds since 1970: for a while after it expired, because the
+    /// issuer's clock and ours may differ.
+    package func end(of identity: Identity) -> Int64 { identity.expires + limits.clockSkewMax.components.seconds }
+
+    /// - Parameter token: What follows `Bearer ` in the request's `Authorization`.
+    /// - Throws: `TokenError`.
+    package func identity(of token: String) async throws -> Identity {
+        try await identity(of: token, among: environments())
+    }
+
+    /// - Parameter known: Whose tokens are accepted this time.
+    /// - Throws: `TokenError`.
+    package func identity(of token: String, among known: [EnvironmentIdentity]) async throws -> Identity {
+        let bytes = Array(token.utf8)
+        guard bytes.count <= limits.tokenBytesMax else { throw TokenError.malformed("too long") }
+        let digest = SHA256.hash(data: bytes)
+        if let (identity, environment) = cache.withLock({ $0.find(digest) }), known.contains(environment) {
+            guard now() < end(of: identity) else { throw TokenError.expired }
+            return identity
+        }
+        let parts = try TokenParts(bytes)
+        guard Self.algorithms.contains(parts.header.alg) else { throw TokenError.algorithmRefused(parts.header.alg) }
+        let environment = try Self.environment(of: parts.claims, among: known)
+        let keys = try await keySet(at: environment.jwksURL).keys(parts.header.kid, for: parts.header.alg)
+        guard keys.contains(where: { (try? $0.verify(parts.signature, signs: parts.signed)) == true }) else {
+            throw TokenError.signatureWrong
+        }
+        let identity = try parts.claims.identity(
+            in: environment, now: now(), clockSkewMax: limits.clockSkewMax.components.seconds)
+        cache.withLock { $0.add(digest, identity, environment) }
+        return identity
+    }
+
+    /// Tokens of one issuer are told apart by their audience.
+    private static func environment(
+        of claims: TokenClaims, among known: [EnvironmentIdentity]
+    ) throws(TokenError) -> EnvironmentIdentity {
+        let issued = known.filter { $0.issuer == claims.iss }
+        guard !issued.isEmpty else { throw .issuerUnknown }
+        guard let environment = issued.first(where: { claims.aud.contains($0.audience) }) else { throw .audienceWrong }
+        return environment
+    }
+
+    private func keySet(at url: String) -> KeySet {
+        keySets.withLock { sets in
+            if let set = sets[url] { return set }
+            let set = KeySet(
+                url: url, refetchMin: limits.refetchMin, ageMax: limits.keyAgeMax, now: now, fetch: fetch)
+            sets[url] = set
+            return set
+        }
+    }
+}
+
+/// Verified tokens by their hash: the tokens themselves are not kept.
+///
+/// Two generations stand in for exact least-recent use: when the younger is full it becomes the older one, and what
+/// nobody asked for in a whole generation is gone.
+struct TokenCache {
+    private typealias Entries = [SHA256.Digest: (Identity, EnvironmentIdentity)]
+
+    private let generationCountMax: Int
+    private var younger: Entries = [:]
+    private var older: Entries = [:]
+
+    init(countMax: Int) { generationCountMax = max(1, countMax / 2) }
+
+    var count: Int { younger.count + older.count }
+
+    mutating func find(_ digest: SHA256.Digest) -> (Identity, EnvironmentIdentity)? {
+        if let entry = younger[digest] { return entry }
+        guard let entry = older.removeValue(forKey: digest) else { return nil }
+        add(digest, entry.0, entry.1)
+        return entry
+    }
+
+    mutating func add(_ digest: SHA256.Digest, _ identity: Identity, _ environment: EnvironmentIdentity) {
+        if younger.count >= generationCountMax {
+            older = younger
+            younger = [:]
+        }
+        younger[digest] = (identity, environment)
+    }
+}

@@ -1,0 +1,32 @@
+package import Model
+
+/// The associated data of each stored secret: a sealed secret opens only with the context that it was sealed for.
+package enum SecretContext {
+    /// The secret of an environment's client at its identity provider.
+    package static func clientSecret(_ environment: EnvironmentID) -> String {
+        "provider/\(environment)/client-secret"
+    }
+
+    /// The password of an environment's account at its back end.
+    package static func backendPassword(_ environment: EnvironmentID) -> String { "backend/\(environment)/password" }
+
+    /// The secret of an environment's account at its defect tracker.
+    package static func defectAccount(_ environment: EnvironmentID) -> String { "defects/\(environment)/secret" }
+
+    /// A person's own login at the defect tracker.
+    ///
+    /// - Parameter realm: The number of the person's realm.
+    package static func personalDefectLogin(_ environment: EnvironmentID, realm: Int32) -> String {
+        "defects/\(environment)/own/\(realm)"
+    }
+
+    /// A secret for the delivery of notices.
+    package static func delivery(_ name: String, in environment: EnvironmentID) -> String {
+        "deliveries/\(environment)/\(name)"
+    }
+
+    /// The refresh tokens of a person.
+    package static func refreshToken(_ environment: EnvironmentID, person: Int32) -> String {
+        "refresh-token/\(environment)/\(person)"
+    }
+}

@@ -1,0 +1,88 @@
+package import Model
+import ObjectStore
+package import Postgres
+
+extension EnvironmentStore {
+    /// An environment at a glance: what costs little to ask, however many people it has.
+    package struct Glance: Encodable, Sendable {
+        package let name: String
+        package let position: Int64
+        /// How far the relay has published.
+        package let published: Int64
+        package let issuer: String?
+        package let backend: String?
+        package let backendURL: String?
+        /// Keys that wait for the back end to come back: more than none, and a circuit breaker is open.
+        package let circuitCount: Int64
+        /// Keys that wait for a person.
+        package let deadCount: Int64
+        /// Other keys that are put aside.
+        package let waitingCount: Int64
+        /// A group has more than ``parkedCountMax`` keys there: the three counts are at least so many.
+        package let isMoreParked: Bool
+        /// Devices that come back without their person's login.
+        package let deviceCount: Int64
+        /// Tokens of devices that were renewed within the last hour.
+        package let renewedCount: Int64
+        /// Where its move to or from another installation is; `nil`: it does not move.
+        package let move: String?
+    }
+
+    /// Parked keys that are counted of one environment and group: they are found by the primary key.
+    package static let parkedCountMax: Int64 = 5_000
+
+    /// Environments by their names, at most `countMax`.
+    package static func page(
+        after name: String, countMax: Int, on connection: inout Connection
+    ) throws -> [Glance] {
+        try connection.run(page(after: name, countMax: countMax)).map { row in
+            var columns = row.columns
+            let glance = Glance(
+                name: try columns.next(), position: try columns.next(), published: try columns.next(),
+                issuer: try columns.next(), backend: try columns.next(), backendURL: try columns.next(),
+                circuitCount: try columns.next(), deadCount: try columns.next(), waitingCount: try columns.next(),
+                isMoreParked: try columns.next(), deviceCount: try columns.next(), renewedCount: try columns.next(),
+                move: try columns.next())
+            try columns.end()
+            return glance
+        }
+    }
+
+    /// The rows of ``Glance``.
+    package static func page(after name: String, countMax: Int) -> Statement {
+        """
+        SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, p.dead, p.waiting,
+            p.is_more, d.count, d.renewed, \(moveState)
+        FROM (SELECT * FROM realm.environment WHERE name > \(name) ORDER BY name LIMIT \(Int64(countMax))) e
+        LEFT JOIN realm.relay r ON r.environment_id = e.id
+        LEFT JOIN access.provider a ON a.environment_id = e.id
+        LEFT JOIN backend.connection b ON b.environment_id = e.id
+        LEFT JOIN realm.move m ON m.environment_id = e.id AND m.state <> 'begun'
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(circuit), 0)::int8 AS circuit, coalesce(sum(dead), 0)::int8 AS dead,
+                coalesce(sum(waiting), 0)::int8 AS waiting,
+                coalesce(bool_or(count > \(parkedCountMax)), false) AS is_more
+            FROM unnest(\(Services.all.map(\.name))) AS g(name) CROSS JOIN LATERAL (
+                SELECT count(*) AS count, count(*) FILTER (WHERE is_circuit AND NOT is_dead) AS circuit,
+                    count(*) FILTER (WHERE is_dead) AS dead,
+                    count(*) FILTER (WHERE NOT is_circuit AND NOT is_dead) AS waiting
+                FROM (
+                    SELECT is_circuit, is_dead FROM pipeline.parked
+                    WHERE group_name = g.name AND environment_id = e.id LIMIT \(parkedCountMax + 1)
+                ) k
+            ) k
+        ) p
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS count, count(*) FILTER (WHERE used_at > now() - interval '1 hour') AS renewed
+            FROM onboarding.refresh_token
+            WHERE environment_id = e.id AND newest IS NOT NULL AND revoked_at IS NULL
+        ) d
+        ORDER BY e.name
+        """
+    }
+
+    /// The number of an environment with this name; `nil` when there is none.
+    package static func number(of name: String, on connection: inout Connection) throws -> EnvironmentID? {
+        try connection.run("SELECT id FROM realm.environment WHERE name = \(name)").decode(EnvironmentID.self).first
+    }
+}

@@ -1,0 +1,69 @@
+import HTTPClient
+import Kafka
+import Model
+import TestSupport
+import Testing
+
+@testable import KeyedWorker
+
+@Suite struct MemberTests {
+    /// Two workers under one identity take it from each other for ever.
+    @Test func twoWorkersOfAProcessAreTwoMembers() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            let flow = try Flow(cluster)
+            let place = WorkerPlace(
+                group: "group", topics: [Topics.realm.name], brokers: cluster.address,
+                properties: fastGroup.merging(["group.instance.id": "host"]) { $1 }, conninfo: flow.conninfo)
+            let (handler, limits) = (NotingHandler(seen: Seen()), WorkerLimits())
+            var first = try Worker(handler, at: place.member(0), limits: limits, logger: quiet)
+            var second = try Worker(handler, at: place.member(1), limits: limits, logger: quiet)
+            try wait("both have partitions") {
+                _ = try first.step()
+                _ = try second.step()
+                let (one, other) = (first.consumer.assignment, second.consumer.assignment)
+                return !one.isEmpty && one.count + other.count == Topics.realm.partitions && one.isDisjoint(with: other)
+                    && !other.isEmpty
+            }
+            #expect(place.member(1).properties["group.instance.id"] == "host-1")
+        }
+    }
+}
+
+extension MemberTests {
+    /// A coordinator that was frozen leaves a JoinGroup unanswered; the properties are those that services have.
+    /// librdkafka's own default would have the worker wait for longer than this test does.
+    @Test func aWorkerWhoseJoinIsNeverAnsweredJoinsAgain() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            let flow = try Flow(cluster)
+            let place = WorkerPlace(
+                group: "group", topics: [Topics.realm.name], brokers: cluster.address, properties: [:],
+                conninfo: flow.conninfo)
+            cluster.delay(.joinGroup, milliseconds: 3_600_000)
+            var worker = try Worker(
+                NotingHandler(seen: Seen()), at: place, limits: WorkerLimits(), logger: quiet)
+            try wait("it has partitions") {
+                _ = try worker.step()
+                return !worker.consumer.assignment.isEmpty
+            }
+        }
+    }
+
+    @Test func aWorkerIsNotReadyWithoutItsTopic() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            cluster.spoil(topic: Topics.realm.name, with: 29)  // TOPIC_AUTHORIZATION_FAILED
+            let flow = try Flow(cluster)
+            let log = Lines()
+            let place = WorkerPlace(
+                group: "group", topics: [Topics.realm.name], brokers: cluster.address,
+                properties: fastGroup.merging(["topic.metadata.refresh.interval.ms": "200"]) { $1 },
+                conninfo: flow.conninfo)
+            var worker = try Worker(
+                NotingHandler(seen: Seen()), at: place, limits: WorkerLimits(), logger: log.logger)
+            try wait("a reason") { try worker.step()?.contains("grant this client access to the topic") == true }
+            for _ in 0..<20 { _ = try worker.step() }
+            #expect(log.errors.count == 1)
+            cluster.spoil(topic: Topics.realm.name, with: 0)
+            try wait("it is ready") { try worker.step() == nil && !worker.consumer.assignment.isEmpty }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+import Foundation
+import HTTPClient
+import Hummingbird
+import Logging
+import NIOPosix
+import Postgres
+import ServiceLifecycle
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import HTTPServer
+@testable import ServiceRuntime
+@testable import ServiceSettings
+
+/// A server that strangers reach: slow, oversized and foreign requests, and TLS of its own.
+@Suite(.ownThreads) struct EdgeTests {
+    /// Lends a server's port.
+    ///
+    /// - Parameter more: Adds to its routes.
+    func withServer(
+        _ edge: HTTPEdge = HTTPEdge(), limits: HTTPLimits = HTTPLimits(), webSocket: WebSocketRoute? = nil,
+        logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+        routes more: @escaping @Sendable (Router<BasicRequestContext>) -> Void = { _ in },
+        _ body: @escaping @Sendable (Int) async throws -> Void
+    ) async throws {
+        let environment = ComponentEnvironment(
+            logger: logger, health: Health(stallMax: .seconds(60)), eventLoops: MultiThreadedEventLoopGroup.singleton)
+        let (ports, announce) = AsyncStream.makeStream(of: Int.self)
+        let component = Component.http(
+            "test", host: "127.0.0.1", port: 0, limits: limits, edge: edge, context: BasicRequestContext.self,
+            started: { announce.yield($0) }, webSocket: webSocket
+        ) { router in
+            router.get("page") { _, _ in
+                Hummingbird.Response(status: .ok, body: ResponseBody(byteBuffer: .init(string: "page")))
+            }
+            router.post("echo") { request, _ in
+                let body = try await request.body.collect(upTo: 1 << 20)
+                return Hummingbird.Response(status: .ok, body: ResponseBody(byteBuffer: body))
+            }
+            more(router)
+        }
+        let group = ServiceGroup(services: [component.make(environment)], logger: logger)
+        let running = Task { try await group.run() }
+        let port = try #require(await ports.first { _ in true })
+        let outcome: Result<Void, any Error>
+        do { outcome = .success(try await body(port)) } catch { outcome = .failure(error) }
+        await group.triggerGracefulShutdown()
+        _ = try? await running.value
+        try outcome.get()
+    }
+
+    private static let quick = HTTPLimits(
+        bodyBytesMax: 1 << 16, idleMax: .seconds(4), headMax: .seconds(3), bodyMax: .seconds(3))
+
+    @Test func aHeadThatTricklesIsCutOff() async throws {
+        try await withServer(limits: Self.quick) { port in
+            let start = ContinuousClock.now
+            let answer = await trickle("GET /page HTTP/1.1\r\nHost: localhost\r\nX: ", port: port)
+            #expect(answer.isEmpty && ContinuousClock.now - start < patienceMax)
+            // The silent one too.
+            #expect(await exchange("", port: port).isEmpty)
+        }
+    }
+
+    @Test func aBodyThatTricklesIsCutOff() async throws {
+        try await withServer(limits: Self.quick) { port in
+            let head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n"
+            let answer = await trickle(head, port: port)
+            #expect(!answer.contains("200"))
+        }
+    }
+
+    @Test func aSecondHeadThatTricklesIsCutOff() async throws {
+        try await withServer(limits: Self.quick) { port in
+            let first = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\nGET /page HTTP/1.1\r\nX: "
+            let answer = await trickle(first, port: port)
+            #expect(answer.components(separatedBy: "HTTP/1.1 200").count == 2, "\(answer)")
+        }
+    }
+
+    @Test func oversizedRequestsAreRefused() async throws {
+        try await withServer(limits: HTTPLimits(bodyBytesMax: 1 << 16)) { port in
+            let long = String(repeating: "x", count: 100_000)
+            let requests = [
+                "GET /\(long) HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                "GET /page HTTP/1.1\r\nHost: localhost\r\nX: \(long)\r\n\r\n",
+                "GET /page HTTP/1.1\r\nHost: localhost\r\n"
+                    + (0..<200).map { "X-\($0): y\r\n" }.joined() + "\r\n",
+            ]
+            for request in requests {
+                let answer = await exchange(request, port: port)
+                #expect(!answer.contains(" 200 "), "\(request.prefix(60)): \(answer.prefix(200))")
+            }
+            let told = "POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n"
+            #expect(await exchange(told, port: port).hasPrefix("HTTP/1.1 413"))
+        }
+    }
+
+    @Test func everyAnswerTellsBrowsersToBeCareful() async throws {
+        try await withServer { port in
+            for path in ["/page", "/nothing"] {
+                let answer = await get(path, port: port).lowercased()
+                for header in [
+                    "x-content-type-options: nosniff", "referrer-policy: no-referrer", "cache-control: no-store",
+                    "content-security-policy: default-src 'none'; frame-ancestors 'none'",
+                ] {
+                    #expect(answer.contains(header), "\(path): \(header)")
+                }
+                #expect(!answer.contains("strict-transport-security") && !answer.contains("\r\nserver:"))
+            }
+        }
+    }
+
+    @Test func onlyConfiguredOriginsMayCall() async throws {
+        try await withServer(HTTPEdge(origins: ["https://app.example.com"])) { port in
+            func ask(_ method: String, _ path: String, origin: String) async -> String {
+                let preflight = method == "OPTIONS" ? "Access-Control-Request-Method: POST\r\n" : ""
+                return await exchange(
+                    "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nOrigin: \(origin)\r\n\(preflight)"
+                        + "Connection: close\r\n\r\n", port: port
+                ).lowercased()
+            }
+            let allowed = "access-control-allow-origin: https://app.example.com\r\n"
+            let preflight = await ask("OPTIONS", "/echo", origin: "https://app.example.com")
+            #expect(preflight.hasPrefix("http/1.1 204") && preflight.contains(allowed))
+            let fields = "authorization, content-type, if-none-match, traceparent"
+            #expect(preflight.contains("access-control-allow-headers: \(fields)\r\n"))
+            #expect(preflight.contains("access-control-allow-methods: get, post, put, delete\r\n"))
+            #expect(preflight.contains("access-control-expose-headers: etag, retry-after, www-authenticate\r\n"))
+            #expect(!preflight.contains("allow-credentials"))
+            #expect(await ask("GET", "/page", origin: "https://app.example.com").contains(allowed))
+            #expect(await ask("GET", "/nothing", origin: "https://app.example.com").contains(allowed))
+            for origin in [
+                "https://evil.example", "http://app.example.com", "https://app.example.com.evil.example", "null",
+                "https://app.example.com:444",
+            ] {
+                for (method, path) in [("OPTIONS", "/echo"), ("GET", "/page")] {
+                    let answer = await ask(method, path, origin: origin)
+                    #expect(!answer.contains("access-control-allow"), "\(origin)")
+                    #expect(answer.contains("vary: origin\r\n"))
+                    #expect(method == "GET" || answer.hasPrefix("http/1.1 405"))
+                }
+            }
+        }
+    }
+
+    @Test func itSpeaksTLSByItself() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "fieldpost-edge-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (key, certificate) = (folder.appending(path: "key").path, folder.appending(path: "certificate").path)
+        try openssl(
+            "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=fieldpost -addext subjectAltName=IP:127.0.0.1"
+                + " -keyout \(key) -out \(certificate)")
+        try await withServer(HTTPEdge(tls: .init(certificate: certificate, key: key)), limits: Self.quick) { port in
+            var configuration = Client.Configuration()
+            configuration.caFile = certificate
+            let client = Client(configuration: configuration)
+            let answer = try await client.send(HTTPClient.Request("https://127.0.0.1:\(port)/page"))
+            #expect(answer.status == 200 && answer.body == Array("page".utf8))
+            #expect(answer.headers["Strict-Transport-Security"] == "max-age=31536000")
+            client.shutDown()
+            // Without TLS there is no answer, and a handshake that does not come is not waited for.
+            #expect(!(await get("/page", port: port)).contains("200"))
+            #expect(await exchange("", port: port).isEmpty)
+        }
+    }
+
+    @Test func aCertificateThatCannotBeReadIsOneLine() throws {
+        let edge = HTTPEdge(tls: .init(certificate: "/nowhere/certificate.pem", key: "/nowhere/key.pem"))
+        let files = try #require(edge.tls)
+        let error = #expect(throws: ComponentError.self) { try edge.configuration(of: files) }
+        #expect(error?.description.contains("/nowhere/certificate.pem") == true)
+        #expect(error?.description.contains("\n") == false)
+    }
+
+    @Test func settingsThatCannotBeRightAreRefused() throws {
+        func edge(_ variables: [String: String]) throws -> HTTPEdge {
+            try HTTPEdge(Configuration(Setting.edge, environment: variables))
+        }
+        #expect(try edge(["FIELDPOST_CORS_ORIGINS": "https://a.example, http://localhost:3000"]).origins.count == 2)
+        for variables in [
+            ["FIELDPOST_TLS_CERTIFICATE": "/a"], ["FIELDPOST_TLS_KEY": "/a"], ["FIELDPOST_CORS_ORIGINS": "*"],
+            ["FIELDPOST_CORS_ORIGINS": "https://a.example/"],
+        ] {
+            #expect(throws: ConfigurationError.self) { try edge(variables) }
+        }
+    }
+}
+
+/// Runs `openssl`, which is to end well.
+private func openssl(_ arguments: String) throws {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["openssl"] + arguments.split(separator: " ").map(String.init)
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    try #require(process.terminationStatus == 0)
+}

@@ -1,0 +1,60 @@
+import ArgumentParser
+import Glibc
+import Logging
+import ServiceRuntime
+import Telemetry
+
+/// `sandbox identity`: an identity provider that gives a token to whoever asks. Never for production.
+struct IdentityCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "identity",
+        abstract: "An OpenID provider with a login page, which also gives a token to whoever asks.")
+
+    @Option(help: "Address to listen on.") var host = "127.0.0.1"
+    @Option(help: "Port to listen on; 0 takes a free one.") var port = 8081
+    @Option(help: "The issuer in discovery and tokens; http://HOST:PORT unless given.") var issuer: String?
+    @Option(help: "The audience of tokens that ask for none.") var audience = "fieldpost"
+    @Option(help: "The password of everybody.") var password = "sandbox"
+    @Option(
+        name: .customLong("client"),
+        help: ArgumentHelp("An application that may ask for logins; may be repeated.", valueName: "id,secret,redirect"))
+    var clients: [String] = []
+    @Option(
+        name: .customLong("integration"),
+        help: ArgumentHelp("A client that gets tokens of its own; may be repeated.", valueName: "id,secret"))
+    var integrations: [String] = []
+    @Option(help: "File that keeps the keys, so that tokens outlive a restart.") var keyFile: String
+
+    func validate() throws {
+        guard (0...65535).contains(port) else { throw ValidationError("--port must be from 0 to 65535") }
+        for (text, count) in clients.map({ ($0, 3) }) + integrations.map({ ($0, 2) }) {
+            guard text.split(separator: ",", omittingEmptySubsequences: false).count == count else {
+                throw ValidationError("'\(text)' is not \(count) texts separated by commas")
+            }
+        }
+        guard port != 0 || issuer != nil else { throw ValidationError("--port 0 needs --issuer") }
+    }
+
+    func run() async throws {
+        LoggingSystem.bootstrap {
+            LineLogHandler(label: $0, service: "sandbox-identity", level: .info, format: .json)
+        }
+        let provider = IdentityProvider(
+            issuer: issuer ?? "http://\(host):\(port)", audience: audience,
+            keys: try await IdentityKeys.load(from: keyFile),
+            state: IdentityState(password: password, clients: applications))
+        let status = await ServiceRuntime.run(
+            [.http("identity", host: host, port: port, routes: provider.addRoutes)],
+            logger: Logger(label: "sandbox-identity"), health: Health(stallMax: .seconds(60)), shutdownMax: .seconds(5))
+        throw ExitCode(status)
+    }
+
+    private var applications: [IdentityClient] {
+        (clients + integrations).map { text in
+            let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+            return parts.count == 3
+                ? IdentityClient(id: parts[0], secret: parts[1], redirectURIs: [parts[2]])
+                : IdentityClient(id: parts[0], secret: parts[1], roles: ["integration"])
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import Crypto
+import Essentials
+import FoundationEssentials
+import HTTPServer
+import Hummingbird
+
+/// Issuers with the shape of Microsoft Entra ID's: those below the provider whose path is a tenant's id (a UUID).
+///
+/// Their documents, endpoints and tokens are as Microsoft's documentation has them ("OpenID Connect on the Microsoft
+/// identity platform", "ID token claims reference", "Optional claims reference"): the issuer is `…/{tenant}/v2.0`, the
+/// answer of a login names no issuer, nothing can be revoked, the access token is for another audience, and no token
+/// says `email_verified`.
+extension IdentityProvider {
+    /// Microsoft Graph: what access tokens are for unless an application asks for another resource.
+    private static let graph = "00000003-0000-0000-c000-000000000000"
+
+    static func isTenant(_ environment: String?) -> Bool {
+        environment.flatMap { UUID(uuidString: $0) } != nil
+    }
+
+    /// The tenant that an issuer of this provider is.
+    func tenant(ofIssuer text: String) -> String? {
+        guard text.hasPrefix(issuer + "/"), text.hasSuffix("/v2.0") else { return nil }
+        let tenant = String(text.dropFirst(issuer.count + 1).dropLast("/v2.0".count))
+        return Self.isTenant(tenant) ? tenant : nil
+    }
+
+    func addEntraRoutes(to router: Router<BasicRequestContext>) {
+        router.get("{environment}/v2.0/.well-known/openid-configuration") { _, context in
+            try json(EntraDiscovery(base: issuer, tenant: try tenant(in: context)))
+        }
+        router.get("{environment}/discovery/v2.0/keys") { _, context in
+            _ = try tenant(in: context)
+            return try json(["keys": try await keys.publicKeys()])
+        }
+        router.get("{environment}/oauth2/v2.0/authorize") { request, context in
+            authorize(request, environment: try tenant(in: context))
+        }
+        router.post("{environment}/oauth2/v2.0/token") { request, context in
+            try await giveToken(request, environment: try tenant(in: context))
+        }
+    }
+
+    private func tenant(in context: BasicRequestContext) throws -> String {
+        guard let tenant = context.parameters.get("environment"), Self.isTenant(tenant) else {
+            throw Problem(.notFound, detail: "There is no such tenant.")
+        }
+        return tenant
+    }
+
+    /// What an ID token says of who logs in with a name.
+    func entraClaims(_ tenant: String, _ name: String, client: String) -> IdentityClaims {
+        let (name, person) = (name.lowercased(), state.person(name))
+        // A person has another subject in each application.
+        let subject = Array(SHA256.hash(data: Array("\(tenant) \(name) \(client)".utf8)))
+        var claims = IdentityClaims(
+            iss: issuer(of: tenant), sub: person?.subject ?? Base64URL.text(subject), aud: client,
+            exp: state.now + Self.tokenSecondsDefault, iat: state.now, email: person?.tokenEmail, emailVerified: nil,
+            name: person?.name)
+        claims.ver = "2.0"
+        claims.oid = Self.uuid("\(tenant) \(name)")
+        claims.tid = person?.tenant ?? tenant
+        claims.preferredUsername = person?.preferredUsername ?? name
+        claims.edov = person?.edov
+        claims.idp = person?.provider
+        return claims
+    }
+
+    /// Its access token: a JWT, but not one for Fieldpost.
+    func entraAccess(_ claims: IdentityClaims) -> IdentityClaims {
+        var claims = claims
+        claims.aud = Self.graph
+        return claims
+    }
+
+    /// The same for the same text.
+    private static func uuid(_ text: String) -> String {
+        var b = Array(SHA256.hash(data: Array(text.utf8)))
+        (b[6], b[8]) = (b[6] & 0x0F | 0x40, b[8] & 0x3F | 0x80)
+        let uuid = UUID(
+            uuid: (
+                b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]
+            ))
+        return uuid.uuidString.lowercased()
+    }
+}
+
+/// The document of a tenant of Microsoft Entra ID.
+struct EntraDiscovery: Encodable {
+    let issuer: String
+    let authorization_endpoint: String
+    let token_endpoint: String
+    let jwks_uri: String
+    let token_endpoint_auth_methods_supported = ["client_secret_post", "private_key_jwt", "client_secret_basic"]
+    let response_types_supported = ["code", "id_token", "code id_token", "id_token token"]
+    let subject_types_supported = ["pairwise"]
+    let id_token_signing_alg_values_supported = ["RS256"]
+    let scopes_supported = ["openid", "profile", "email", "offline_access"]
+
+    init(base: String, tenant: String) {
+        issuer = "\(base)/\(tenant)/v2.0"
+        authorization_endpoint = "\(base)/\(tenant)/oauth2/v2.0/authorize"
+        token_endpoint = "\(base)/\(tenant)/oauth2/v2.0/token"
+        jwks_uri = "\(base)/\(tenant)/discovery/v2.0/keys"
+    }
+}

@@ -1,0 +1,139 @@
+import Crypto
+import Essentials
+import FoundationEssentials
+import HTTPTypes
+import Hummingbird
+import Model
+import NIOCore
+
+/// The token endpoint (RFC 6749 §4.1.3, §4.4, §6; RFC 7636 §4.6; OpenID Connect Core 1.0 §3.1.3).
+extension IdentityProvider {
+    /// An error of RFC 6749 §5.2.
+    struct TokenFailure: Error {
+        let code: String
+        var description: String?
+        var status = HTTPResponse.Status.badRequest
+    }
+
+    private struct TokenAnswer: Encodable {
+        let access_token: String
+        var token_type = "Bearer"
+        let expires_in: Int
+        var scope: String?
+        var id_token: String?
+        var refresh_token: String?
+    }
+
+    func giveToken(_ request: Request, environment: String?) async throws -> Response {
+        do {
+            if state.switches.failure == .serverError { throw TokenFailure(code: "server_error") }
+            let fields = try await form(request)
+            let client = try authenticate(request, fields)
+            return switch fields["grant_type"] {
+            case "authorization_code": try json(try await exchange(fields, client))
+            case "refresh_token": try json(try await refresh(fields, client))
+            case "client_credentials": try json(try await own(client, issuer(of: environment)))
+            default: throw TokenFailure(code: "unsupported_grant_type")
+            }
+        } catch let failure as TokenFailure {
+            var response = try json(["error": failure.code, "error_description": failure.description ?? failure.code])
+            response.status = failure.status
+            if failure.status == .unauthorized { response.headers[.wwwAuthenticate] = "Basic realm=\"token\"" }
+            return response
+        }
+    }
+
+    /// Forgets a refresh token (RFC 7009): it answers alike whether it knew it.
+    func revoke(_ request: Request) async throws -> Response {
+        let fields = try await form(request)
+        do { _ = try authenticate(request, fields) } catch { return Response(status: .unauthorized) }
+        if let token = fields["token"] { _ = state.take(token, as: .refreshToken) }
+        return Response(status: .ok)
+    }
+
+    private func exchange(_ fields: FormFields, _ client: IdentityClient) async throws -> TokenAnswer {
+        guard let code = fields["code"], let login = state.take(code, as: .code), login.client == client.id,
+            login.redirectURI == fields["redirect_uri"]
+        else { throw TokenFailure(code: "invalid_grant", description: "the code is not valid") }
+        if let challenge = login.challenge {
+            let verifier = fields["code_verifier"] ?? ""
+            guard Base64URL.text(Array(SHA256.hash(data: Array(verifier.utf8)))) == challenge else {
+                throw TokenFailure(code: "invalid_grant", description: "the code verifier does not match")
+            }
+        }
+        return try await answer(login)
+    }
+
+    private func refresh(_ fields: FormFields, _ client: IdentityClient) async throws -> TokenAnswer {
+        guard let login = fields["refresh_token"].flatMap({ state.take($0, as: .refreshToken) }),
+            login.client == client.id
+        else { throw TokenFailure(code: "invalid_grant", description: "the refresh token is not valid") }
+        return try await answer(login)
+    }
+
+    private func answer(_ login: IdentityState.Login) async throws -> TokenAnswer {
+        var (claims, access) = self.claims(of: login)
+        claims.nonce = login.nonce
+        let algorithm = claims.ver == nil ? "ES256" : "RS256"
+        let refreshToken =
+            login.scope.contains("offline_access")
+            ? state.keep(
+                IdentityState.Login(
+                    issuer: login.issuer, client: login.client, redirectURI: login.redirectURI, scope: login.scope,
+                    state: nil, nonce: nil, challenge: nil, email: login.email,
+                    expires: IdentityState.clock + 30 * 86_400), as: .refreshToken)
+            : nil
+        return TokenAnswer(
+            access_token: try await keys.sign(access, with: algorithm), expires_in: Self.tokenSecondsDefault,
+            scope: login.scope.sorted().joined(separator: " "), id_token: try await keys.sign(claims, with: algorithm),
+            refresh_token: refreshToken)
+    }
+
+    /// What the ID token says, and what the access token does.
+    private func claims(of login: IdentityState.Login) -> (IdentityClaims, IdentityClaims) {
+        let email = login.email ?? ""
+        if let tenant = tenant(ofIssuer: login.issuer) {
+            let claims = entraClaims(tenant, email, client: login.client)
+            return (claims, entraAccess(claims))
+        }
+        let person = state.person(email)
+        let access = IdentityClaims(
+            iss: login.issuer, sub: person?.subject ?? email.lowercased(), aud: audience,
+            exp: state.now + Self.tokenSecondsDefault, iat: state.now, email: person?.tokenEmail ?? email,
+            emailVerified: person?.emailVerified ?? true, name: person?.name)
+        var claims = access
+        claims.aud = login.client
+        claims.authTime = state.now
+        return (claims, access)
+    }
+
+    /// A token of the application itself.
+    private func own(_ client: IdentityClient, _ issuer: String) async throws -> TokenAnswer {
+        guard !client.roles.isEmpty else { throw TokenFailure(code: "unauthorized_client") }
+        var claims = IdentityClaims(
+            iss: issuer, sub: client.id, aud: audience, exp: state.now + Self.tokenSecondsDefault, iat: state.now)
+        claims.roles = client.roles
+        claims.authorizedParty = client.id
+        return TokenAnswer(
+            access_token: try await keys.sign(claims, with: "ES256"), expires_in: Self.tokenSecondsDefault)
+    }
+
+    /// `client_secret_basic`, or `client_secret_post` (RFC 6749 §2.3.1).
+    private func authenticate(_ request: Request, _ fields: FormFields) throws -> IdentityClient {
+        var (id, secret) = (fields["client_id"], fields["client_secret"])
+        if let header = request.headers[.authorization] {
+            let text = header.hasPrefix("Basic ") ? Data(base64Encoded: String(header.dropFirst(6))) : nil
+            let parts = text.map { String(decoding: $0, as: UTF8.self) }?.split(separator: ":", maxSplits: 1) ?? []
+            // Both were form-encoded before they were joined.
+            let decoded = parts.compactMap { FormFields("v=\($0)")?["v"] }
+            guard decoded.count == 2, id == nil || id == decoded[0] else {
+                throw TokenFailure(code: "invalid_client", status: .unauthorized)
+            }
+            (id, secret) = (decoded[0], decoded[1])
+        }
+        guard let client = id.flatMap(state.client), client.secret == secret else {
+            throw TokenFailure(code: "invalid_client", status: .unauthorized)
+        }
+        return client
+    }
+}

@@ -1,0 +1,228 @@
+import FoundationEssentials
+import HTTPServer
+import HTTPTypes
+import Hummingbird
+import JWTKit
+import NIOCore
+
+/// What the sandbox's tokens say (OpenID Connect Core 1.0 §2 and §5.1).
+struct IdentityClaims: JWTPayload {
+    var iss: String
+    var sub: String
+    var aud: String
+    var exp: Int
+    var iat: Int
+    var email: String?
+    var emailVerified: Bool?
+    var name: String?
+    var nonce: String?
+    var authTime: Int?
+    var roles: [String]?
+    var authorizedParty: String?
+    /// This and what follows are of Microsoft Entra ID alone.
+    var ver: String?
+    var oid: String?
+    var tid: String?
+    var idp: String?
+    var preferredUsername: String?
+    var edov: Bool?
+
+    enum CodingKeys: String, CodingKey {
+        case iss, sub, aud, exp, iat, email, name, nonce, roles, ver, oid, tid, idp
+        case preferredUsername = "preferred_username"
+        case edov = "xms_edov"
+        case emailVerified = "email_verified"
+        case authTime = "auth_time"
+        case authorizedParty = "azp"
+    }
+
+    /// The sandbox only signs.
+    func verify(using algorithm: some JWTAlgorithm) {}
+}
+
+enum IdentityProblem: Error, CustomStringConvertible {
+    case unknownAlgorithm(String)
+    case cannotStore(String)
+
+    var description: String {
+        switch self {
+        case .unknownAlgorithm(let name): "unknown algorithm \(name): ES256 and RS256 are known"
+        case .cannotStore(let path): "cannot store the keys in \(path)"
+        }
+    }
+}
+
+/// What a token is asked for with.
+struct TokenRequest: Decodable, Sendable {
+    var email: String
+    var name: String?
+    /// The e-mail address unless given.
+    var subject: String?
+    var audience: String?
+    /// Seconds; negative gives an expired token.
+    var expiresIn: Int?
+    var emailVerified: Bool?
+    /// The path of the issuer below the provider's own: one provider stands for many environments' ones.
+    var environment: String?
+    /// `ES256` unless given.
+    var algorithm: String?
+}
+
+/// An identity provider for a laptop: an OpenID provider with a login page, and tokens for whoever asks.
+struct IdentityProvider: Sendable {
+    static let tokenSecondsDefault = 3600
+    static let bulkCountMax = 10_000
+
+    let issuer: String
+    let audience: String
+    let keys: IdentityKeys
+    var state = IdentityState(password: "sandbox")
+
+    @Sendable func addRoutes(to router: Router<BasicRequestContext>) {
+        router.add(middleware: IdentityFailures(state: state))
+        // An environment's issuer has the same documents below its own path.
+        for prefix in ["", "{environment}/"] {
+            router.get("\(prefix).well-known/openid-configuration") { _, context in
+                try discovery(context.parameters.get("environment"))
+            }
+            router.get("\(prefix)jwks") { _, _ in try json(["keys": try await keys.publicKeys()]) }
+            router.get("\(prefix)authorize") { request, context in
+                authorize(request, environment: context.parameters.get("environment"))
+            }
+            router.post("\(prefix)login") { request, context in
+                try await logIn(request, environment: context.parameters.get("environment"))
+            }
+            router.post("\(prefix)consent") { request, _ in try await consent(request) }
+            router.post("\(prefix)token") { request, context in
+                try await giveToken(request, environment: context.parameters.get("environment"))
+            }
+            router.post("\(prefix)revoke") { request, _ in try await revoke(request) }
+        }
+        addEntraRoutes(to: router)
+        addControls(to: router)
+    }
+
+    /// What tests and the demo ask for, beside the protocol.
+    private func addControls(to router: Router<BasicRequestContext>) {
+        router.post("sandbox/switches") { request, _ in
+            state.switches = try await decode(IdentitySwitches.self, request)
+            return try json(state.switches)
+        }
+        router.post("sandbox/clients") { request, _ in
+            state.add(try await decode(IdentityClient.self, request))
+            return Response(status: .noContent)
+        }
+        router.post("sandbox/people") { request, _ in
+            state.add(try await decode(IdentityPerson.self, request))
+            return Response(status: .noContent)
+        }
+        router.post("sandbox/rotate") { _, _ in
+            try await keys.rotate()
+            return try json(["keys": try await keys.publicKeys()])
+        }
+        router.post("sandbox/token") { request, _ in
+            let token = try await token(for: try await decode(TokenRequest.self, request))
+            return try json(["access_token": token, "token_type": "Bearer"])
+        }
+        router.post("sandbox/tokens") { request, _ in
+            let requests = try await decode([TokenRequest].self, request)
+            guard requests.count <= Self.bulkCountMax else {
+                throw Problem(.contentTooLarge, detail: "At most \(Self.bulkCountMax) tokens are given at once.")
+            }
+            var tokens: [String] = []
+            for request in requests { tokens.append(try await token(for: request)) }
+            return try json(tokens)
+        }
+    }
+
+    func token(for request: TokenRequest) async throws -> String {
+        let now = state.now
+        var claims: IdentityClaims
+        if let tenant = request.environment, Self.isTenant(tenant) {
+            claims = entraClaims(tenant, request.email, client: request.audience ?? audience)
+            claims.sub = request.subject ?? claims.sub
+        } else {
+            claims = IdentityClaims(
+                iss: issuer(of: request.environment), sub: request.subject ?? request.email,
+                aud: request.audience ?? audience, exp: now, iat: now, email: request.email,
+                emailVerified: request.emailVerified ?? true)
+        }
+        claims.name = request.name
+        claims.exp = now + (request.expiresIn ?? Self.tokenSecondsDefault)
+        do {
+            return try await keys.sign(claims, with: request.algorithm ?? "ES256")
+        } catch let problem as IdentityProblem {
+            throw Problem(.badRequest, detail: problem.description)
+        }
+    }
+
+    private func discovery(_ environment: String?) throws -> Response {
+        if let environment, Self.isTenant(environment) {
+            return try json(EntraDiscovery(base: issuer, tenant: environment))
+        }
+        return try json(
+            Discovery(issuer: issuer(of: environment), hasRevocation: state.switches.hidesRevocation != true))
+    }
+
+    func issuer(of environment: String?) -> String {
+        guard let environment else { return issuer }
+        return "\(issuer)/\(environment)" + (Self.isTenant(environment) ? "/v2.0" : "")
+    }
+
+    private func decode<T: Decodable>(_ type: T.Type, _ request: Request) async throws -> T {
+        let body = try await request.body.collect(upTo: 1 << 20)
+        do {
+            return try JSONDecoder().decode(type, from: Data(body.readableBytesView))
+        } catch {
+            throw Problem(.badRequest, detail: "The body is not what this path takes: \(error)")
+        }
+    }
+
+    func json(_ value: some Encodable) throws -> Response {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Response(
+            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
+    }
+}
+
+/// OpenID Connect Discovery 1.0 §3.
+private struct Discovery: Encodable {
+    let issuer: String
+    let hasRevocation: Bool
+    var jwksURI: String { issuer + "/jwks" }
+
+    enum CodingKeys: String, CodingKey {
+        case issuer
+        case jwksURI = "jwks_uri"
+        case authorization = "authorization_endpoint"
+        case token = "token_endpoint"
+        case revocation = "revocation_endpoint"
+        case scopes = "scopes_supported"
+        case grants = "grant_types_supported"
+        case methods = "code_challenge_methods_supported"
+        case authentication = "token_endpoint_auth_methods_supported"
+        case issuerInAnswer = "authorization_response_iss_parameter_supported"
+        case responseTypes = "response_types_supported"
+        case subjectTypes = "subject_types_supported"
+        case algorithms = "id_token_signing_alg_values_supported"
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(issuer, forKey: .issuer)
+        try container.encode(jwksURI, forKey: .jwksURI)
+        try container.encode(issuer + "/authorize", forKey: .authorization)
+        try container.encode(issuer + "/token", forKey: .token)
+        if hasRevocation { try container.encode(issuer + "/revoke", forKey: .revocation) }
+        try container.encode(["openid", "email", "profile", "offline_access"], forKey: .scopes)
+        try container.encode(["authorization_code", "refresh_token", "client_credentials"], forKey: .grants)
+        try container.encode(["S256"], forKey: .methods)
+        try container.encode(["client_secret_basic", "client_secret_post"], forKey: .authentication)
+        try container.encode(true, forKey: .issuerInAnswer)
+        try container.encode(["code"], forKey: .responseTypes)
+        try container.encode(["public"], forKey: .subjectTypes)
+        try container.encode(["ES256", "RS256"], forKey: .algorithms)
+    }
+}

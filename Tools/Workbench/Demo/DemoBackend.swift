@@ -1,0 +1,93 @@
+import Essentials
+import FoundationEssentials
+import HTTPClient
+import Model
+
+/// A stand-in that the demo talks to behind Fieldpost's back.
+protocol DemoStandIn: Sendable {
+    static var name: String { get }
+    var client: Client { get }
+    /// Without a slash at the end.
+    var url: String { get }
+}
+
+/// A back end's stand-in, from its own side: its master data, its faults, and what it really recorded.
+protocol DemoBackend: DemoStandIn {
+    /// As `environment add --backend` calls it.
+    static var kind: String { get }
+    static var user: String { get }
+    /// Names the services' variable with the password of the sandbox's user. Without their prefix: it is none of
+    /// their settings.
+    static var passwordVariable: String { get }
+
+    /// The organisation as an environment's own, in the back end's ids.
+    func placed(_ organisation: Organisation, in environment: String) -> Organisation
+    /// How the back end calls the person.
+    func reference(of person: Organisation.Person) -> [String: String]
+    func load(_ organisation: Organisation) async throws
+    /// Every record, cancelled ones too.
+    func recorded() async throws -> [BackendRecord]
+}
+
+private struct LateCommits: Decodable {
+    let lateCommitMs: Int
+}
+
+/// The switches of `--chaos`, and those that end it.
+enum DemoSwitches {
+    /// Chance chooses whom a fault meets, and each kind comes at least once.
+    static let chaos =
+        #"{"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01,"latencyMs":20,"#
+        + #""next503":1,"next429":1,"nextLostAfterWrite":1,"nextLateCommit":1}"#
+    /// No faults, whatever an earlier run left switched on.
+    static let calm =
+        #"{"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0,"latencyMs":0,"#
+        + #""next503":0,"next429":0,"nextLostAfterWrite":0,"nextLateCommit":0}"#
+}
+
+extension DemoStandIn {
+    /// - Returns: How many milliseconds a late commit may take.
+    func setSwitches(_ switches: String) async throws -> Int {
+        let answer = try await send("POST", "/sandbox/switches", Array(switches.utf8))
+        return try JSONDecoder().decode(LateCommits.self, from: Data(answer)).lateCommitMs
+    }
+
+    func post(_ path: String, _ json: String) async throws { _ = try await send("POST", path, Array(json.utf8)) }
+
+    /// Posts the rows, each a value of JSON, as the list `name`, and empties them; nothing where there are none.
+    func post(_ rows: inout [String], as name: String, to path: String) async throws {
+        if rows.isEmpty { return }
+        try await post(path, #"{"\#(name)": ["# + rows.joined(separator: ",") + "]}")
+        rows = []
+    }
+
+    func send(_ method: String, _ path: String, _ body: [UInt8]?) async throws -> [UInt8] {
+        let response = try await client.send(
+            Request(
+                method, url + path, headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,
+                totalMax: .seconds(120), answerBytesMax: 256 * 1024 * 1024))
+        guard response.status == 200 else {
+            let text = String(decoding: response.body.prefix(300), as: UTF8.self)
+            throw DemoProblem("the sandbox of \(Self.name) answers \(response.status) to \(method) \(path): \(text)")
+        }
+        return response.body
+    }
+}
+
+/// A record as SAP's `GET /sandbox/recorded` tells it; what e-conomic's tells is said in the same words.
+struct BackendRecord: Decodable, Equatable, Sendable {
+    var record: String
+    /// `PersonWorkAgreementExternalID`
+    var person: String
+    var companyCode: String
+    var date: Day
+    /// Two decimals.
+    var hours: String
+    var note: String
+    var wbsElement: String
+    /// CATS: 10 in process, 20 released, 30 approved, 40 rejected, 50 changed after approval, 60 cancelled.
+    var status: String
+
+    /// Neither cancelled nor replaced by a successor.
+    var isLive: Bool { status != "60" && status != "50" }
+}

@@ -1,0 +1,105 @@
+import BackendConnections
+import Essentials
+import HTTPClient
+import Model
+import Postgres
+import Secrets
+
+/// The demo's people at their desks, where they work in Compass itself.
+struct DemoDefects: Sendable {
+    let compass: SandboxCompass
+    let pool: Pool
+    let environment: EnvironmentID
+    /// E-mail addresses, which are their logins as well.
+    let people: [String]
+    let plan: DefectPlan
+
+    /// Seconds between looks: the shortest there is.
+    private static let pollSeconds = DefectTracker.pollSecondsRange.lowerBound
+    private static let lookInterval = Duration.milliseconds(500)
+
+    init(_ compass: SandboxCompass, pool: Pool, environment: EnvironmentID, named name: String, people: [String]) {
+        self.compass = compass
+        self.pool = pool
+        self.environment = environment
+        self.people = people.map { EmailAddress.lowered($0) }
+        plan = DefectPlan(people: self.people, environment: name)
+    }
+
+    /// Makes the people users of Compass, and Compass the environment's tracker.
+    ///
+    /// - Parameter login: Seals the service account's password.
+    func prepare(names: [String], _ login: DemoLogin) async throws {
+        try await compass.load(zip(people, names).map { ($0, $1) })
+        var tracker = DefectTracker(environment: environment)
+        tracker.serverURL = compass.url
+        (tracker.repository, tracker.database) = (SandboxCompass.repository, SandboxCompass.database)
+        tracker.account = .password(
+            user: SandboxCompass.serviceUser,
+            sealed: try login.seal(SandboxCompass.servicePassword, at: SecretContext.defectAccount(environment)))
+        tracker.pollSeconds = Self.pollSeconds
+        let logins = Dictionary(people.map { ($0, $0) }) { first, _ in first }
+        let (found, environment) = (tracker, environment)
+        try await pool.run { connection in
+            // A second run goes on with what the first one made.
+            if try DefectTracker.load(environment, on: &connection) == nil { try connection.run(found.save()) }
+            if try connection.run(DefectLogins.people(in: environment)).count != logins.count {
+                try connection.run(DefectLogins.replace(logins, in: environment))
+            }
+        }
+    }
+
+    /// Plays one phase after the other, each once what was to be told of those before was told.
+    ///
+    /// - Parameter onEach: Is told how many steps are done.
+    func play(_ onEach: @Sendable (Int) -> Void) async throws {
+        while try await !isWatched() { try await Task.sleep(for: Self.lookInterval) }
+        var before = 0
+        for phase in plan.phases {
+            let history = try await ownHistory()
+            // One that was interrupted has its phases whole, or not at all.
+            if history.count < before + phase.count {
+                let records = Dictionary(history.map { ($0.headline, $0.record) }) { first, _ in first }
+                try await compass.perform(
+                    phase.map {
+                        SandboxCompass.Change(
+                            record: records[$0.headline], user: $0.user, action: $0.action, fields: $0.fields)
+                    })
+            }
+            before += phase.count
+            while try await noticeCount() < reading().noticeCount { try await Task.sleep(for: Self.lookInterval) }
+            onEach(before)
+        }
+    }
+
+    var stepCount: Int { plan.phases.reduce(0) { $0 + $1.count } }
+
+    func reading() async throws -> DefectReading {
+        DefectReading(try await compass.history(), people: Set(people))
+    }
+
+    private func ownHistory() async throws -> [SandboxCompass.Line] {
+        let headlines = Set(plan.phases.joined().map(\.headline))
+        return try await compass.history().filter { headlines.contains($0.headline) }
+    }
+
+    /// Whether Compass was looked at: what was there before is no news.
+    private func isWatched() async throws -> Bool {
+        let environment = environment
+        return try await pool.run {
+            try $0.run("SELECT FROM defect.watermark WHERE environment_id = \(environment.rawValue)").count > 0
+        }
+    }
+
+    private func noticeCount() async throws -> Int {
+        let environment = environment
+        return try await pool.run { connection in
+            let rows = try connection.run(
+                """
+                SELECT count(*) FROM realm.object
+                WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.notice.rawValue) AND NOT deleted
+                """)
+            return Int(try rows[0].decode(Int64.self))
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import FoundationEssentials
+import HTTPClient
+
+/// The sandbox's identity provider: it gives a token to whoever asks.
+struct IdentitySandbox: Sendable {
+    private struct Discovery: Decodable {
+        let issuer: String
+        let jwks_uri: String?
+    }
+
+    private struct Wanted: Encodable {
+        let email: String
+        let name: String
+        let environment: String?
+    }
+
+    let client: Client
+    /// Without a slash at the end.
+    let url: String
+
+    /// The path of the issuer that stands for an environment with the shape of Microsoft Entra ID's: a tenant's id.
+    static func tenant(of environment: String) -> String {
+        StableID.uuid("tenant", environment).uuidString.lowercased()
+    }
+
+    /// The issuer that stands for an environment, below the provider's own; `nil` is the provider's own.
+    ///
+    /// - Returns: The issuer and the address of its keys (OpenID Connect Discovery 1.0 §4).
+    func issuer(below path: String?) async throws -> (issuer: String, keys: String) {
+        let base = path.map { "\(url)/\($0)" } ?? url
+        let response = try await client.send(Request(base + "/.well-known/openid-configuration"))
+        guard response.status == 200 else {
+            throw DemoProblem("the identity provider answers \(response.status) to a request for its configuration")
+        }
+        let discovery = try JSONDecoder().decode(Discovery.self, from: Data(response.body))
+        return (discovery.issuer, discovery.jwks_uri ?? discovery.issuer + "/jwks")
+    }
+
+    /// One token for each person, in their order.
+    ///
+    /// - Parameter path: As ``issuer(below:)`` has it.
+    func tokens(for people: [Organisation.Person], issuerBelow path: String?) async throws -> [String] {
+        let wanted = people.map { Wanted(email: $0.email, name: $0.name, environment: path) }
+        let response = try await client.send(
+            Request(
+                "POST", url + "/sandbox/tokens", headers: [("Content-Type", "application/json")],
+                body: Array(try JSONEncoder().encode(wanted))))
+        guard response.status == 200 else {
+            throw DemoProblem("the identity provider answers \(response.status) to POST /sandbox/tokens")
+        }
+        let tokens = try JSONDecoder().decode([String].self, from: Data(response.body))
+        guard tokens.count == people.count else {
+            throw DemoProblem("the identity provider gives \(tokens.count) tokens for \(people.count) people")
+        }
+        return tokens
+    }
+}
+
+/// Where devices get their tokens.
+struct DeviceTokens: Sendable {
+    let identity: IdentitySandbox
+    let issuerPath: String?
+
+    /// Finds out whether the environment's tokens come from the provider itself or from an issuer below it.
+    ///
+    /// - Throws: ``DemoProblem`` when the environment trusts neither.
+    init(_ identity: IdentitySandbox, environment name: String, issuer: String) async throws {
+        self.identity = identity
+        for path in [name, IdentitySandbox.tenant(of: name), nil]
+        where try await identity.issuer(below: path).issuer == issuer {
+            issuerPath = path
+            return
+        }
+        throw DemoProblem("the environment \(name) trusts \(issuer), which is not the identity provider given")
+    }
+
+    func tokens(for people: [Organisation.Person]) async throws -> [String] {
+        try await identity.tokens(for: people, issuerBelow: issuerPath)
+    }
+}
+
+/// What keeps the demo from going on, in one line for the person who started it.
+struct DemoProblem: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

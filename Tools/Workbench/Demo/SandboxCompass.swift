@@ -1,0 +1,70 @@
+import Essentials
+import FoundationEssentials
+import HTTPClient
+
+/// Compass's stand-in, from its own side: who works there, what they do, and what was done.
+struct SandboxCompass: DemoStandIn {
+    static let name = "Compass"
+    /// What an environment's tracker is asked by.
+    static let (serviceUser, servicePassword) = ("fieldpost", "sandbox")
+    static let (repository, database) = ("CCMRepo", "SAMPL")
+
+    let client: Client
+    let url: String
+
+    private struct Organisation: Encodable {
+        struct User: Encodable {
+            let name: String
+            let fullName: String
+            let password: String
+        }
+
+        let users: [User]
+        let projects: [String: [String]]
+    }
+
+    /// What somebody does in Compass itself; without a record they make one.
+    struct Change: Encodable {
+        var record: String?
+        let user: String
+        let action: String
+        let fields: [String: String]
+        /// When it was; `nil`: now.
+        var at: Timestamp?
+    }
+
+    /// A row of the history as it truly is. `headline` and `isDeleted` are those of the record by now.
+    struct Line: Decodable {
+        let number: Int
+        let record: String
+        let action: String
+        let user: String
+        /// The server's local time.
+        let timestamp: String
+        let newState: String
+        /// Whose the record was afterwards; empty: nobody's.
+        let owner: String
+        let headline: String
+        let isDeleted: Bool
+        /// The fields that got another value.
+        let changes: [String: String]
+    }
+
+    /// Makes them users, with the password of everybody, and a project for their defects.
+    func load(_ people: [(login: String, name: String)]) async throws {
+        let users = people.map { Organisation.User(name: $0.login, fullName: $0.name, password: DemoLogin.password) }
+        let body = Organisation(users: users, projects: [DefectPlan.project: DefectPlan.components])
+        _ = try await send("POST", "/sandbox/organisation", Array(try JSONEncoder().encode(body)))
+    }
+
+    func perform(_ changes: [Change]) async throws {
+        _ = try await send("POST", "/sandbox/changes", Array(try JSONEncoder().encode(changes)))
+    }
+
+    /// All that was ever done.
+    func history() async throws -> [Line] {
+        let decoder = JSONDecoder()
+        return try await send("GET", "/sandbox/history", nil).split(separator: UInt8(ascii: "\n"))
+            .map { try decoder.decode(Line.self, from: Data($0)) }
+    }
+}

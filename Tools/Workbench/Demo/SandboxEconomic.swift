@@ -1,0 +1,112 @@
+import Essentials
+import FoundationEssentials
+import HTTPClient
+import Model
+
+/// e-conomic's stand-in. It calls everything by numbers: an accounting code is an activity of one project. Nobody is
+/// ever inactive there.
+struct SandboxEconomic: DemoBackend {
+    static let kind = "economic"
+    static let name = "e-conomic"
+    /// The tokens say who calls.
+    static let user = ""
+    static let passwordVariable = "SANDBOX_ECONOMIC_TOKENS"
+
+    let client: Client
+    let url: String
+
+    func placed(_ organisation: Organisation, in environment: String) -> Organisation {
+        let bytes = StableID.uuid("agreement", environment).uuid
+        // Room for 10,000 of each sort.
+        let first = (Int(bytes.0) << 8 | Int(bytes.1)) * 30_000 + 1
+        func numbers(_ ids: [String], from first: Int) -> [String: String] {
+            Dictionary(uniqueKeysWithValues: zip(ids, first...).map { ($0, "\($1)") })
+        }
+        let placed = organisation.placed(in: environment)
+        let projects = numbers(placed.projects.map(\.id), from: first)
+        let activities = numbers(placed.elements.map(\.id), from: first + 10_000)
+        let employees = numbers(placed.people.map(\.id), from: first + 20_000)
+        return Organisation(
+            customers: [],
+            projects: placed.projects.map { .init(id: projects[$0.id] ?? "", name: $0.name, customer: "") },
+            elements: placed.elements.map {
+                .init(id: activities[$0.id] ?? "", name: $0.name, project: projects[$0.project] ?? "")
+            },
+            people: placed.people.map { person in
+                .init(
+                    id: person.id, name: person.name, email: person.email, active: nil,
+                    personWorkAgreementExternalId: employees[person.id] ?? "", companyCode: "",
+                    businessPartnerUuid: person.businessPartnerUuid)
+            },
+            teamMembers: [],
+            entries: placed.entries.map { entry in
+                PlannedEntry(
+                    id: entry.id, person: entry.person, day: entry.day, durationSeconds: entry.durationSeconds,
+                    project: projects[entry.project] ?? "", accountingCode: activities[entry.accountingCode] ?? "",
+                    text: entry.text, sourceRow: entry.sourceRow,
+                    expectation: entry.expectation == .invalid(.notActive) ? .released : entry.expectation)
+            },
+            rowsTotal: placed.rowsTotal)
+    }
+
+    func reference(of person: Organisation.Person) -> [String: String] {
+        ["employeeNumber": person.personWorkAgreementExternalId]
+    }
+
+    /// The body of `POST /sandbox/organisation`.
+    private struct MasterData: Encodable {
+        struct Employee: Encodable {
+            let number: Int
+            let name: String
+        }
+        struct Project: Encodable {
+            let number: Int
+            let name: String
+        }
+        struct Activity: Encodable {
+            let number: Int
+            let name: String
+            let isAccessible = true
+        }
+        struct ProjectActivity: Encodable { let number, projectNumber, activityNumber: Int }
+
+        let employees: [Employee]
+        let projects: [Project]
+        let activities: [Activity]
+        let projectActivities: [ProjectActivity]
+    }
+
+    func load(_ organisation: Organisation) async throws {
+        func number(_ id: String) -> Int { Int(id) ?? 0 }
+        let data = MasterData(
+            employees: organisation.people.map {
+                .init(number: number($0.personWorkAgreementExternalId), name: $0.name)
+            },
+            projects: organisation.projects.map { .init(number: number($0.id), name: $0.name) },
+            activities: organisation.elements.map { .init(number: number($0.id), name: $0.name) },
+            projectActivities: organisation.elements.map {
+                .init(number: number($0.id), projectNumber: number($0.project), activityNumber: number($0.id))
+            })
+        _ = try await send("POST", "/sandbox/organisation", Array(try JSONEncoder().encode(data)))
+    }
+
+    private struct Line: Decodable {
+        let number, employeeNumber, activityNumber: Int
+        let date: Day
+        let numberOfHours: Double
+        let text: String
+        let isDeleted: Bool
+    }
+
+    func recorded() async throws -> [BackendRecord] {
+        let lines = try await send("GET", "/sandbox/recorded", nil).split(separator: UInt8(ascii: "\n"))
+        let decoder = JSONDecoder()
+        return try lines.map { bytes in
+            let line = try decoder.decode(Line.self, from: Data(bytes))
+            return BackendRecord(
+                record: "\(line.number)", person: "\(line.employeeNumber)", companyCode: "", date: line.date,
+                hours: Hours(hundredths: Int((line.numberOfHours * 100).rounded())).description, note: line.text,
+                wbsElement: "\(line.activityNumber)", status: line.isDeleted ? "60" : "20")
+        }
+    }
+}

@@ -48,7 +48,7 @@ def write(*mutations):
         one["sequence"] = sequence
     answer = json.load(post("/v1/mutations", {"clientId": client, "mutations": mutations}))
     rejections = [result["rejected"] for result in answer["results"] if "rejected" in result]
-    if any(not rejection["type"].endswith(":position-passed") for rejection in rejections):
+    if any(not rejection["type"].endswith(":version-conflict") for rejection in rejections):
         raise SystemExit(rejections)
     return not rejections
 

@@ -4,17 +4,17 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// Where a run goes on with reading everybody's records: days are read from the last one back.
+/// The position of a run in a bulk listing, which is read from the last day backwards.
 struct ListingCursor: Equatable, CustomStringConvertible {
     let run: Int64
-    /// This day and those after it are read and written.
+    /// This day and later ones are read and written.
     let day: Day
 
-    /// The days that a run has not read yet; `nil` when it has read all of them. One that was broken off goes on, a new
-    /// one begins anew, whatever became of the one before.
-    static func rest(of days: ClosedRange<Day>, since cursor: String?, run: Int64) -> ClosedRange<Day>? {
-        guard let known = cursor.flatMap(ListingCursor.init), known.run == run else { return days }
-        let last = min(known.day.adding(days: -1), days.upperBound)
+    /// Returns the days that a run has not read yet; `nil` if it has read all. An interrupted run resumes; a new run
+    /// starts from the last day.
+    static func remaining(of days: ClosedRange<Day>, since cursor: String?, run: Int64) -> ClosedRange<Day>? {
+        guard let cursor = cursor.flatMap(ListingCursor.init), cursor.run == run else { return days }
+        let last = min(cursor.day.adding(days: -1), days.upperBound)
         return last < days.lowerBound ? nil : days.lowerBound...last
     }
 
@@ -23,7 +23,7 @@ struct ListingCursor: Equatable, CustomStringConvertible {
 }
 
 extension ListingCursor {
-    /// Reads a description; `nil` when it is none.
+    /// Parses a description; `nil` if it is malformed.
     init?(_ text: String) {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == "listing", let run = Int64(parts[1]), let day = Day(String(parts[2])) else {
@@ -33,29 +33,29 @@ extension ListingCursor {
     }
 }
 
-/// What a listing of everybody says of one person.
+/// Compares a person's part of a bulk listing with the stored observations.
 enum ListingRule {
-    enum Finding: Equatable {
-        /// Records that differ from what was seen of them, by entry; mostly there are none.
+    enum Comparison: Equatable {
+        /// Records that differ from their observation, by entry; usually none.
         case put([UUID: SeenRecord])
-        /// A record is not where it was seen, or another one claims its place. What that means is seen by all of the
-        /// person's records alone: it may be gone, on a day that was read before, or have a successor anywhere.
-        case doubtful
+        /// An observed record is missing, or another one carries its marker. All records of the person must be read:
+        /// the record may be deleted, on a day that was read before, or replaced.
+        case inconclusive
     }
 
     /// - Parameters:
-    ///   - known: What was seen before: all of `days`, and of the records in `found` whatever day they were of.
+    ///   - known: The observations of `days`, and of all records in `found`.
     ///   - found: The person's records of `days`.
     static func compare(
         known: [UUID: SeenRecord], found: [BackendEntry], days: ClosedRange<Day>, email: String
-    ) -> Finding {
+    ) -> Comparison {
         var put: [UUID: SeenRecord] = [:]
         var ids: Set<UUID> = []
         for entry in found {
             let id = RealmContents.entryID(of: entry, of: email)
-            guard ids.insert(id).inserted else { return .doubtful }
+            guard ids.insert(id).inserted else { return .inconclusive }
             let before = known[id]
-            if let before, before.backendId != entry.id, !isCancelled(before) { return .doubtful }
+            if let before, before.backendId != entry.id, !isCancelled(before) { return .inconclusive }
             var record = SeenRecord(entry)
             record.toldRun = before?.toldRun
             if record != before { put[id] = record }
@@ -63,17 +63,17 @@ enum ListingRule {
         let isMissing = known.contains { id, record in
             !ids.contains(id) && days.contains(record.day) && !isCancelled(record)
         }
-        return isMissing ? .doubtful : .put(put)
+        return isMissing ? .inconclusive : .put(put)
     }
 
-    /// What all of a person's records change.
+    /// Compares all records of a person.
     ///
-    /// - Parameter known: What was seen before, of the same days and records.
+    /// - Parameter known: The observations of the same days and records.
     static func changes(
         known: [UUID: SeenRecord], all: [BackendEntry], days: ClosedRange<Day>, email: String
     ) -> PollRule.Changes {
         var changes = PollRule.changes(known: known, found: all, days: days, email: email)
-        // That one was never there is the full comparison's to say, and to take back.
+        // Only the full comparison reports records that never existed, and retracts such reports.
         changes.gone = changes.gone.filter { known[$0].map { !isCancelled($0) } ?? true }
         return changes
     }

@@ -7,58 +7,63 @@ import ObjectStore
 import Postgres
 
 extension PollHandler {
-    /// What a person may report on, as a poll read it.
-    struct Reading {
+    /// A person's reporting data as read by a poll.
+    struct ObservedChoices {
         let tree: NodeTree
         /// The nodes of a tree that is not stored yet.
         let nodes: [Identified<ReportingTreeNode>]?
         let email: String
         let readAt: Timestamp
-        /// Whether there is no `User` object that could name the person's catalogue.
-        let isUnplaced: Bool
+        /// Whether the person has no `User` object that could refer to a catalogue.
+        let lacksCatalogue: Bool
         let decision: Int
     }
 
-    /// Contexts and templates, as far as they differ. The nodes are compared by their digest, and reach catalogues when
-    /// everybody has been read; see `CatalogueReconciler`. Contexts and templates whose nodes are not there yet wait
-    /// for them: an entry that the person creates meanwhile would be invalid. If a row of the back end's lists cannot
-    /// be read, nothing is deleted, since it may be made of that row.
+    /// Writes differing contexts and templates.
     ///
-    /// - Returns: Whether none waits. Otherwise the person is to be compared by the next run.
+    /// Nodes are compared by their digest, and `CatalogueReconciler` writes them after all people have been read.
+    /// Contexts and templates with nodes that are not in the catalogue yet are postponed: an entry that the person
+    /// creates meanwhile would be invalid. If a row of the back end's lists is unreadable, nothing is deleted, because
+    /// it may originate from that row.
+    ///
+    /// - Returns: Whether nothing is postponed. Otherwise the next run must compare the person.
     func compareChoices(
         _ contents: RealmContents, _ tree: NodeTree, _ stored: StoredPerson, _ decision: Int,
         _ environment: EnvironmentID, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Bool {
         let realm = stored.own
-        var kept = stored.others
-        if !contents.data.unreadable.isEmpty { kept.formUnion(Array(stored.contexts.keys) + stored.templates.keys) }
-        let waiting = try waiting(contents.data, tree, stored, environment, &connection)
+        var excluded = stored.others
+        if !contents.data.unreadable.isEmpty {
+            excluded.formUnion(Array(stored.contexts.keys) + stored.templates.keys)
+        }
+        let postponed = try postponed(contents.data, tree, stored, environment, &connection)
         try write(
-            stored.contexts, contents.data.contexts, but: kept, waiting, realm, .reportingContext, decision, &writes)
+            stored.contexts, contents.data.contexts, except: excluded, postponed, realm, .reportingContext, decision,
+            &writes)
         try write(
-            stored.templates, contents.data.templates, but: kept, waiting, realm, .reportingTemplate, decision,
+            stored.templates, contents.data.templates, except: excluded, postponed, realm, .reportingTemplate, decision,
             &writes)
         let id = RealmContents.userID(of: contents.user.email)
         guard let user = stored.user, let object = stored.userObject else {
             try writes.put(stored.own, .user, id, contents.user, decision)
-            return waiting.isEmpty
+            return postponed.isEmpty
         }
-        // The catalogue is the keeper's to change. A template that is kept is offered as long as it is there.
-        let own = contents.user.reportingTemplates.filter { !waiting.contains($0) || stored.templates[$0] != nil }
+        // `CatalogueReconciler` writes the catalogue. A template that is not deleted stays offered.
+        let own = contents.user.reportingTemplates.filter { !postponed.contains($0) || stored.templates[$0] != nil }
         let templates =
             own
             + user.reportingTemplates.filter {
-                kept.contains($0) && stored.templates[$0] != nil && !own.contains($0)
+                excluded.contains($0) && stored.templates[$0] != nil && !own.contains($0)
             }
         if user.reportingTemplates != templates {
             try writes.patch(object, ["reportingTemplates": templates.map(\.text)], decision)
         }
-        return waiting.isEmpty
+        return postponed.isEmpty
     }
 
-    /// Contexts that differ and lead to nodes which the person's catalogue does not hold yet, and templates that differ
-    /// and need a new one of them.
-    private func waiting(
+    /// Returns differing contexts with nodes that are missing in the person's catalogue, and differing templates with
+    /// such a new context.
+    private func postponed(
         _ data: ReportingData, _ tree: NodeTree, _ stored: StoredPerson, _ environment: EnvironmentID,
         _ connection: inout Connection
     ) throws -> Set<UUID> {
@@ -79,18 +84,18 @@ extension PollHandler {
     }
 
     private func write<Fields: Codable & Equatable>(
-        _ stored: [UUID: Fields], _ wanted: [Identified<Fields>], but others: Set<UUID>, _ waiting: Set<UUID>,
+        _ stored: [UUID: Fields], _ desired: [Identified<Fields>], except excluded: Set<UUID>, _ postponed: Set<UUID>,
         _ realm: Int32, _ kind: Kind, _ decision: Int, _ writes: inout PollWrites
     ) throws {
-        let differences = PollRule.Differences(stored: stored, wanted: wanted)
-        for item in differences.put where !waiting.contains(item.id) {
+        let differences = PollRule.Differences(stored: stored, desired: desired)
+        for item in differences.put where !postponed.contains(item.id) {
             try writes.put(realm, kind, item.id, item.fields, decision)
         }
-        for id in differences.gone where !others.contains(id) { writes.delete(realm, kind, id, decision) }
+        for id in differences.gone where !excluded.contains(id) { writes.delete(realm, kind, id, decision) }
     }
 
-    /// Nodes that entries select and that can no longer be chosen: the person's own realm keeps a copy, so that the
-    /// entries go on saying what they are about.
+    /// Copies nodes that entries select and that can no longer be selected into the person's own realm, so that the
+    /// entries stay readable.
     mutating func compareRetired(
         _ tree: NodeTree, _ stored: StoredPerson, _ decision: Int, _ environment: EnvironmentID,
         _ writes: inout PollWrites, _ connection: inout Connection
@@ -110,30 +115,31 @@ extension PollHandler {
         }
     }
 
-    /// Writes down what was read, and the trees that nobody had before.
-    func remember(_ readings: [Reading], in environment: EnvironmentID, _ batch: inout WriteBatch) throws {
-        if readings.isEmpty { return }
+    /// Records the people's trees, and stores new trees.
+    func record(_ choices: [ObservedChoices], in environment: EnvironmentID, _ batch: inout WriteBatch) throws {
+        if choices.isEmpty { return }
         var stored: Set<UUID> = []
-        for reading in readings {
-            guard let nodes = reading.nodes, stored.insert(reading.tree.digest).inserted else { continue }
-            batch.also(try AudienceStore.store(reading.tree, nodes: nodes, in: environment))
+        for item in choices {
+            guard let nodes = item.nodes, stored.insert(item.tree.digest).inserted else { continue }
+            batch.also(try AudienceStore.store(item.tree, nodes: nodes, in: environment))
         }
-        let known = readings.filter { $0.nodes == nil }
-        if !known.isEmpty {
-            batch.expect(AudienceStore.expectStored(known.map { ($0.tree.digest, $0.decision) }, in: environment))
+        let existing = choices.filter { $0.nodes == nil }
+        if !existing.isEmpty {
+            batch.expect(
+                AudienceStore.expectStored(existing.map { ($0.tree.digest, $0.decision) }, in: environment))
         }
         batch.also(
             AudienceStore.remember(
-                readings.map {
+                choices.map {
                     AudienceStore.Reading(
-                        email: $0.email, tree: $0.tree.digest, readAt: $0.readAt, isUnplaced: $0.isUnplaced,
+                        email: $0.email, tree: $0.tree.digest, readAt: $0.readAt, lacksCatalogue: $0.lacksCatalogue,
                         decision: $0.decision)
                 }, in: environment))
     }
 }
 
 extension ReportingContext {
-    /// The nodes that it leads to.
+    /// The nodes that it refers to.
     fileprivate var nodes: [UUID] {
         preselected + sections.flatMap { ($0.items ?? []) + [$0.rootNode].compactMap(\.self) }
     }

@@ -9,15 +9,15 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Reads what has changed, or a polled person's choices and records, from the back end, and writes what differs from
-/// what is stored.
+/// Reads changes, or a person's choices and records, from the back end, and writes the differences from the stored
+/// state.
 struct PollHandler: Handler {
     enum Call: Sendable {
         case person(BackendPerson, position: Int64, revision: Int64 = 0)
         case changes(ChangesCall)
         case listing(ListingCall)
 
-        /// That of the poll it is made for.
+        /// The position of the poll.
         var position: Int64 {
             switch self {
             case .person(_, let position, _): position
@@ -32,7 +32,7 @@ struct PollHandler: Handler {
         case changes(Result<BackendChanges, BackendError>, of: ChangesCall)
         case listing(Result<ListingRead, BackendError>, of: ListingCall)
 
-        /// That of the poll it was read for.
+        /// The position of the poll.
         var position: Int64 {
             switch self {
             case .person(_, let position): position
@@ -42,28 +42,28 @@ struct PollHandler: Handler {
         }
     }
 
-    /// What a person's poll read.
+    /// The result of a person's poll.
     struct PersonRead: Sendable {
-        let found: RealmFetcher.Observation
-        /// Which edit of the environment's back end it was asked by.
+        let observation: RealmFetcher.Observation
+        /// The revision of the environment's back end that the call used.
         let revision: Int64
         let tree: NodeTree
-        /// The same in this process for reads that found the same.
+        /// Equal for equal results in this process.
         let hash: Int
 
-        /// Takes the tree's digest here, where the call is made, and not where the worker decides.
-        init(_ found: RealmFetcher.Observation, revision: Int64 = 0, lastTree: LastTree = LastTree()) {
-            self.found = found
+        /// Computes the digests during the call, not in the worker's decision.
+        init(_ observation: RealmFetcher.Observation, revision: Int64 = 0, lastTree: LastTreeCache = LastTreeCache()) {
+            self.observation = observation
             self.revision = revision
-            tree = lastTree.tree(of: found.data.nodes)
+            tree = lastTree.tree(of: observation.data.nodes)
             var hasher = Hasher()
             hasher.combine(tree.digest)
-            hasher.combine(found.data.contexts)
-            hasher.combine(found.data.templates)
-            hasher.combine(found.records)
-            hasher.combine(found.unreadable)
-            hasher.combine(found.data.unreadable)
-            hasher.combine(found.days)
+            hasher.combine(observation.data.contexts)
+            hasher.combine(observation.data.templates)
+            hasher.combine(observation.records)
+            hasher.combine(observation.unreadable)
+            hasher.combine(observation.data.unreadable)
+            hasher.combine(observation.days)
             hash = hasher.finalize()
         }
     }
@@ -72,18 +72,18 @@ struct PollHandler: Handler {
     let logger: Logger
     var directory = RealmDirectory()
     private var revisions: [EnvironmentID: Int64] = [:]
-    private var reported = ReportedReferences()
-    var unreadable = ReportedRecords()
-    private var kept = KeptNodes()
-    var compared = ComparedReads()
-    var listed: ListedDays
-    var followed = FollowedChanges(of: StoredPerson.kinds)
+    private var danglingReferences = DanglingReferenceReporter()
+    var unreadable = UnreadableRecordReporter()
+    private var nodeCompletion = NodeCompletion()
+    var comparisons = ComparisonCache()
+    var listings: ListingCache
+    var changeTracker = ChangeTracker(of: StoredPerson.kinds)
     let decoder = JSONDecoder()
 
     init(_ fetcher: RealmFetcher, logger: Logger) {
         self.fetcher = fetcher
         self.logger = logger
-        listed = ListedDays(dayCount: fetcher.entryDays + fetcher.aheadDays + 1)
+        listings = ListingCache(dayCount: fetcher.entryDays + fetcher.aheadDays + 1)
     }
 
     mutating func decide(
@@ -94,16 +94,16 @@ struct PollHandler: Handler {
             return inputs.map { _ in .finished }
         }
         let keys = inputs.map { ObjectKey(realm: polls, kind: .poll, id: $0.subject.id) }
-        let answers = try connection.run([
+        let results = try connection.run([
             RealmObject.load(keys, in: environment), PollStore.finished(keys.map(\.id), in: environment),
             BackendConfiguration.revision(in: environment),
         ])
-        revisions[environment] = try answers[2].first?.decode(Int64.self)
-        let objects = try RealmObject.byKey(answers[0])
-        let finishedRuns = try PollStore.runs(answers[1])
+        revisions[environment] = try results[2].first?.decode(Int64.self)
+        let objects = try RealmObject.byKey(results[0])
+        let finishedRuns = try PollStore.runs(results[1])
         var finishing: [PollStore.Finishing] = []
         var writes = PollWrites()
-        var nexts: [Disposition<Call>] = []
+        var dispositions: [Disposition<Call>] = []
         for (index, input) in inputs.enumerated() {
             let key = keys[index]
             batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
@@ -111,23 +111,23 @@ struct PollHandler: Handler {
                 guard let object = objects[key], let poll = try object.decoded(as: Poll.self, by: decoder),
                     poll.run > finishedRuns[key.id] ?? 0
                 else {
-                    nexts.append(.finished)
+                    dispositions.append(.finished)
                     continue
                 }
                 let next = try decide(poll, object, input, index, environment, &batch, &writes, &connection)
                 if case .finished = next { finishing.append((key.id, poll.run, index)) }
-                nexts.append(next)
-            } catch let error as Undecodable {
-                nexts.append(.dead(reason: error.description))
+                dispositions.append(next)
+            } catch let error as StoredJSONError {
+                dispositions.append(.dead(reason: error.description))
             }
         }
         try writes.write(to: &batch)
-        try remember(writes.readings, in: environment, &batch)
+        try record(writes.observedChoices, in: environment, &batch)
         if !finishing.isEmpty {
             batch.expect(PollStore.expectUnfinished(finishing, in: environment))
             batch.also(PollStore.finish(finishing, in: environment))
         }
-        return nexts
+        return dispositions
     }
 
     func callerRevision(of environment: EnvironmentID) -> Int64 { revisions[environment] ?? 0 }
@@ -138,13 +138,13 @@ struct PollHandler: Handler {
         let fetcher = fetcher
         do {
             let backend = try fetcher.adapters.adapter(of: environment, on: &connection)
-            let lastTree = LastTree()
+            let lastTree = LastTreeCache()
             return { call in
                 switch call {
                 case .person(let person, let position, let revision):
-                    let found = await fetcher.fetch(person, from: backend)
+                    let observation = await fetcher.fetch(person, from: backend)
                     return .person(
-                        found.map { PersonRead($0, revision: revision, lastTree: lastTree) }, position: position)
+                        observation.map { PersonRead($0, revision: revision, lastTree: lastTree) }, position: position)
                 case .changes(let call):
                     do throws(BackendError) {
                         return .changes(
@@ -161,15 +161,15 @@ struct PollHandler: Handler {
         }
     }
 
-    /// - Returns: `.finished` when the run is done with this poll.
+    /// - Returns: `.finished` if the run has completed this poll.
     private mutating func decide(
         _ poll: Poll, _ object: RealmObject, _ input: WorkItem<Answer>, _ decision: Int, _ environment: EnvironmentID,
         _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Disposition<Call> {
         var answer: Answer?
-        // What was read for an earlier run counts no more.
-        if case .answer(let found) = input.origin, found.position == object.position { answer = found }
-        if poll.person == Poll.ofChanges {
+        // A result of an earlier run is ignored.
+        if case .answer(let current) = input.origin, current.position == object.position { answer = current }
+        if poll.person == Poll.changesPerson {
             if try isListed(environment, &connection) {
                 return try followListing(
                     answer, poll, object, input.attemptCount, decision, environment, &batch, &writes, &connection)
@@ -179,82 +179,98 @@ struct PollHandler: Handler {
         }
         switch answer {
         case .person(.success(let read), _) where read.revision != callerRevision(of: environment):
-            // It was edited while it was asked: what people may report on may be otherwise now.
-            return try ask(of: poll.person, object, environment, &connection)
+            // The back end's settings were edited during the call: the reporting data may be different now.
+            return try requestRead(of: poll.person, object, environment, &connection)
         case .person(.success(let read), _):
-            let found = read.found
-            let realms = try directory.ids(
-                of: [.user(poll.person), .seen(poll.person)], in: environment, create: true, on: &connection)
-            guard let own = realms[try .user(poll.person)], let seen = realms[try .seen(poll.person)] else {
-                return .finished
-            }
-            if try !followed.follow(environment, on: &connection) {
-                compared.forget(environment)
-                listed.forget(environment)
-            }
-            let name = ComparedReads.Name(environment: environment, poll: object.key.id)
-            if let known = compared.position(of: name, read.hash),
-                try isUnchanged(since: known, own, seen, read.tree, environment, &connection)
-            {
-                writes.readings.append(
-                    Reading(
-                        tree: read.tree, nodes: nil, email: poll.person, readAt: found.readAt, isUnplaced: false,
-                        decision: decision))
-                return .finished
-            }
-            unreadable.report(found.data.unreadable + found.unreadable, of: poll.person, in: environment, logger)
-            let areChoicesRead = found.data.unreadable.isEmpty
-            let (data, tree) =
-                areChoicesRead
-                ? (found.data, read.tree)
-                : try kept.complete(found.data, read.tree, of: poll.person, in: environment, decoder, &connection)
-            let isDangling = reported.report(data, tree, of: poll.person, in: environment, logger)
-            let contents = RealmContents(email: poll.person, data: data, records: [], readAt: found.readAt)
-            let stored = try StoredPerson(
-                own, seen, found.days, Set(found.records.map { RealmContents.entryID(of: $0, of: poll.person) }),
-                tree, environment, decoder, &connection)
-            let changes = PollRule.changes(
-                known: stored.seen, found: found.records, days: found.days, email: poll.person,
-                entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: data),
-                run: poll.run, isWhole: found.unreadable.isEmpty)
-            reportAmbiguous(changes.ambiguous, of: poll.person, environment)
-            guard
-                try write(
-                    changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
-            else { return try ask(of: poll.person, object, environment, &connection) }
-            let writtenCount = writes.count
-            let isOffered = try compareChoices(
-                contents, tree, stored, decision, environment, &writes, &connection)
-            if !isOffered { try writes.patch(object, ["run": Poll.runOfAnother], decision) }
-            try compareRetired(tree, stored, decision, environment, &writes, &connection)
-            // What refers to what is not there, and what cannot be read, is counted each time.
-            if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil, !isDangling,
-                found.unreadable.isEmpty, areChoicesRead, stored.newest < object.position
-            {
-                compared.remember(name, read.hash, at: stored.newest)
-            }
-            writes.readings.append(
-                Reading(
-                    tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
-                    readAt: found.readAt, isUnplaced: stored.user == nil, decision: decision))
-            return .finished
+            return try compare(read, poll, object, decision, environment, &batch, &writes, &connection)
         case .person(.failure(let error), _):
             return next(after: error, input.attemptCount, poll.person, environment)
         case .changes, .listing, nil:
-            return try ask(of: poll.person, object, environment, &connection)
+            return try requestRead(of: poll.person, object, environment, &connection)
         }
     }
 
-    /// Whether nobody has changed anything of a person since it was found to be as the back end says.
+    /// Compares a person's reporting data and records with the stored state, and writes the differences.
+    private mutating func compare(
+        _ read: PersonRead, _ poll: Poll, _ object: RealmObject, _ decision: Int, _ environment: EnvironmentID,
+        _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
+    ) throws -> Disposition<Call> {
+        let observation = read.observation
+        let realms = try directory.ids(
+            of: [.user(poll.person), .seen(poll.person)], in: environment, create: true, on: &connection)
+        guard let own = realms[try .user(poll.person)], let seen = realms[try .seen(poll.person)] else {
+            return .finished
+        }
+        if try !changeTracker.follow(environment, on: &connection) {
+            comparisons.removeAll(in: environment)
+            listings.removeAll(in: environment)
+        }
+        let name = ComparisonCache.Name(environment: environment, poll: object.key.id)
+        if let position = comparisons.position(of: name, read.hash),
+            try isUnchanged(since: position, own, seen, read.tree, environment, &connection)
+        {
+            writes.observedChoices.append(
+                ObservedChoices(
+                    tree: read.tree, nodes: nil, email: poll.person, readAt: observation.readAt, lacksCatalogue: false,
+                    decision: decision))
+            return .finished
+        }
+        unreadable.report(
+            observation.data.unreadable + observation.unreadable, of: poll.person, in: environment, logger)
+        let (data, tree) =
+            observation.data.unreadable.isEmpty
+            ? (observation.data, read.tree)
+            : try nodeCompletion.complete(
+                observation.data, read.tree, of: poll.person, in: environment, decoder, &connection)
+        let isDangling = danglingReferences.report(data, tree, of: poll.person, in: environment, logger)
+        let stored = try StoredPerson(
+            own, seen, observation.days,
+            Set(observation.records.map { RealmContents.entryID(of: $0, of: poll.person) }), tree, environment,
+            decoder, &connection)
+        let changes = PollRule.changes(
+            known: stored.seen, found: observation.records, days: observation.days, email: poll.person,
+            entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: data),
+            run: poll.run, isWhole: observation.unreadable.isEmpty)
+        reportAmbiguous(changes.ambiguous, of: poll.person, environment)
+        guard
+            try write(
+                changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
+        else { return try requestRead(of: poll.person, object, environment, &connection) }
+        let writtenCount = writes.count
+        let contents = RealmContents(email: poll.person, data: data, records: [], readAt: observation.readAt)
+        try writeChoices(contents, tree, stored, object, decision, environment, &writes, &connection)
+        // Dangling references and unreadable rows are counted in each run, so they are not cached.
+        if changes == PollRule.Changes(), writes.count == writtenCount, stored.user != nil, !isDangling,
+            observation.unreadable.isEmpty, observation.data.unreadable.isEmpty, stored.newest < object.position
+        {
+            comparisons.insert(name, read.hash, at: stored.newest)
+        }
+        writes.observedChoices.append(
+            ObservedChoices(
+                tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
+                readAt: observation.readAt, lacksCatalogue: stored.user == nil, decision: decision))
+        return .finished
+    }
+
+    private mutating func writeChoices(
+        _ contents: RealmContents, _ tree: NodeTree, _ stored: StoredPerson, _ poll: RealmObject, _ decision: Int,
+        _ environment: EnvironmentID, _ writes: inout PollWrites, _ connection: inout Connection
+    ) throws {
+        let isComplete = try compareChoices(contents, tree, stored, decision, environment, &writes, &connection)
+        if !isComplete { try writes.patch(poll, ["run": Poll.repeatRequestedRun], decision) }
+        try compareRetired(tree, stored, decision, environment, &writes, &connection)
+    }
+
+    /// Returns whether a person's objects are unchanged since they were equal to the back end's.
     private func isUnchanged(
         since position: Int64, _ own: Int32, _ seen: Int32, _ tree: NodeTree, _ environment: EnvironmentID,
         _ connection: inout Connection
     ) throws -> Bool {
-        if followed.hasChanged([own, seen], since: position, in: environment) { return false }
+        if changeTracker.hasChanged([own, seen], since: position, in: environment) { return false }
         return try connection.run(AudienceStore.stored([tree.digest], in: environment)).count > 0
     }
 
-    private func ask(
+    private func requestRead(
         of email: String, _ object: RealmObject, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Disposition<Call> {
         let people = try BackendPerson.load([email], in: environment, on: &connection)
@@ -264,7 +280,7 @@ struct PollHandler: Handler {
             startBefore: .now + .seconds(600))
     }
 
-    /// What happens after a read that failed.
+    /// Returns the disposition after a failed read.
     func next(
         after error: BackendError, _ attemptCount: Int, _ person: String, _ environment: EnvironmentID
     ) -> Disposition<Call> {
@@ -273,19 +289,20 @@ struct PollHandler: Handler {
                 reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
         }
         logger.warning(
-            "the back end refuses to tell records; the next run asks again",
+            "back end refused poll; next run retries",
             metadata: [
-                "environment": "\(environment)", "person": "\(person == Poll.ofChanges ? "what has changed" : person)",
+                "environment": "\(environment)",
+                "person": "\(person == Poll.changesPerson ? "changes of all people" : person)",
                 "error": "\(error)",
             ])
         return .finished
     }
 
-    /// Writes what a full comparison found, but for what was told to have changed since the poll was written: that may
-    /// be newer than what was read for it.
+    /// Writes the differences of a full comparison, except for records that were written as changed since the poll was
+    /// written, which may be newer.
     ///
-    /// - Returns: False, with nothing written, when this batch already writes one of them as told: whether that counts
-    ///   is seen when the batch is committed.
+    /// - Returns: False, without writes, if this batch already writes one of the records as changed: only the commit
+    ///   decides whether that write is valid.
     private func write(
         _ changes: PollRule.Changes, seen: Int32, before position: Int64, _ decision: Int,
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ writes: inout PollWrites,
@@ -312,7 +329,7 @@ struct PollHandler: Handler {
     func reportAmbiguous(_ ids: Set<UUID>, of email: String, _ environment: EnvironmentID) {
         if ids.isEmpty { return }
         logger.error(
-            "several records of the back end carry one entry's marker; a person must look",
+            "several back-end records carry one entry's marker",
             metadata: [
                 "environment": "\(environment)", "person": "\(email)",
                 "entries": "\(ids.prefix(10).map(\.text).sorted())",

@@ -4,25 +4,25 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What was read of a person's records changes about what was seen before.
+/// Determines the changes of a person's records since they were last observed.
 enum PollRule {
     struct Changes: Equatable {
         var put: [UUID: SeenRecord] = [:]
         var gone: Set<UUID> = []
-        /// Ids that several records claim by their markers.
+        /// Ids of entries whose marker several records carry.
         var ambiguous: Set<UUID> = []
     }
 
-    /// Compares all of a person's records.
+    /// Compares all records of a person.
     ///
     /// - Parameters:
-    ///   - known: What was seen before, tombstones left out.
+    ///   - known: The observations so far, without tombstones.
     ///   - found: All live records of `days`.
-    ///   - entries: The person's entries that have not changed since before the records were read. One that says
-    ///     something else than its record, though the record is as it was, is told again: when the record was judged,
-    ///     it may have been otherwise for a moment. So is one whose record was never seen, and is not there.
-    ///   - unresolved: Entries that do not say what they are about, although it can be told now.
-    ///   - isWhole: Whether every record could be read. If not, nothing is concluded from what is missing.
+    ///   - entries: The person's entries that have not changed since before the records were read. An unchanged record
+    ///     is reported again if its entry contradicts it, because the entry may have been in another state when the
+    ///     record was processed. A missing record without an observation is reported as cancelled.
+    ///   - unresolved: Entries without selections whose references can be resolved now.
+    ///   - isWhole: Whether all records could be read. Otherwise missing records prove nothing.
     static func changes(
         known: [UUID: SeenRecord], found: [BackendEntry], days: ClosedRange<Day>, email: String,
         entries: [UUID: TimeEntry] = [:], unresolved: Set<UUID> = [], run: Int64 = 0, isWhole: Bool = true
@@ -36,13 +36,13 @@ enum PollRule {
                 records[id] = record
                 continue
             }
-            // Somebody copied a record with its note: the one that was there stays, else the older.
+            // A person copied a record with its note: the observed record is kept, otherwise the older one.
             changes.ambiguous.insert(id)
             if other.backendId == known[id]?.backendId { continue }
             if record.backendId == known[id]?.backendId || record.backendId < other.backendId { records[id] = record }
         }
         for (id, entry) in entries where isWhole && records[id] == nil {
-            // A record that was seen before becomes a tombstone, which tells it.
+            // An observed record becomes a tombstone, which reports the deletion.
             guard let backendID = entry.backendId, let day = entry.entryDate, days.contains(day),
                 !entry.status.isClosed,
                 known[id].map({ $0.status == BackendStatus.cancelled.rawValue }) ?? true
@@ -61,37 +61,37 @@ enum PollRule {
             }
             if known[id] != record { changes.put[id] = record }
         }
-        // Of other days nothing was read.
+        // Other days were not read.
         if isWhole {
             changes.gone = Set(known.filter { records[$0.key] == nil && days.contains($0.value.day) }.keys)
         }
         return changes
     }
 
-    /// Compares records that were told to have changed. Of the others nothing is concluded.
+    /// Compares records that a back end reported as changed. The absence of others proves nothing.
     ///
-    /// A record is followed on the days that a full comparison reads, and to whatever day it moves from there. Whether
-    /// it differs is seen by what it says: its version may be the same though it was changed, or another though it was
-    /// not. Which of several records with one marker counts is left to the comparison that sees all of them.
+    /// A record is followed on the days of a full comparison, and on any day that it moves to. Its content decides
+    /// whether it has changed, not its version: an equal version may hide a change, and a new version need not contain
+    /// one. Of several records with one marker, the full comparison selects one.
     ///
-    /// - Parameter known: What was seen before of these records, tombstones left out.
-    static func news(
-        known: [UUID: SeenRecord], told: [BackendEntry], days: ClosedRange<Day>, email: String
+    /// - Parameter known: The observations of these records so far, without tombstones.
+    static func updates(
+        known: [UUID: SeenRecord], reported: [BackendEntry], days: ClosedRange<Day>, email: String
     ) -> [UUID: SeenRecord] {
-        var news: [UUID: SeenRecord] = [:]
-        for entry in told {
+        var updates: [UUID: SeenRecord] = [:]
+        for entry in reported {
             let id = RealmContents.entryID(of: entry, of: email)
-            let before = news[id] ?? known[id]
+            let before = updates[id] ?? known[id]
             guard days.contains(entry.day) || before != nil else { continue }
             if let before, before.backendId != entry.id, before.status != BackendStatus.cancelled.rawValue { continue }
             var record = SeenRecord(entry)
             record.toldRun = before?.toldRun
-            if record != before { news[id] = record }
+            if record != before { updates[id] = record }
         }
-        return news
+        return updates
     }
 
-    /// Whether the entry says something else of what the back end alone decides.
+    /// Returns whether the entry contradicts the fields that only the back end decides.
     private static func isContradicted(_ record: SeenRecord, by entry: TimeEntry) -> Bool {
         if entry.status.isClosed { return false }
         switch BackendStatus(rawValue: record.status).flatMap(EntryStatus.init(observed:)) {
@@ -101,38 +101,38 @@ enum PollRule {
         }
     }
 
-    /// The nodes that a person can choose if rows of the back end's lists cannot be read: nothing that is stored is
-    /// lost, neither a node nor a dependency of one, since it may be made of such a row.
+    /// Returns a person's nodes if rows of the back end's lists are unreadable: stored nodes and dependencies are kept,
+    /// because they may originate from such a row.
     ///
-    /// - Parameter stored: The nodes that the person could choose before.
+    /// - Parameter stored: The person's nodes so far.
     static func nodes(
         _ found: [Identified<ReportingTreeNode>], keeping stored: [UUID: ReportingTreeNode]
     ) -> [Identified<ReportingTreeNode>] {
         let ids = Set(found.map(\.id))
         let changed = found.map { node in
-            guard let known = stored[node.id] else { return node }
+            guard let storedNode = stored[node.id] else { return node }
             var node = node
-            if let parent = known.parent, !ids.contains(parent) { node.fields.parent = parent }
+            if let parent = storedNode.parent, !ids.contains(parent) { node.fields.parent = parent }
             let dependencies = Set(node.fields.dependencies)
-            // A node without dependencies can always be chosen.
+            // A node without dependencies can always be selected.
             node.fields.dependencies =
-                dependencies.isEmpty || known.dependencies.isEmpty
-                ? [] : node.fields.dependencies + known.dependencies.filter { !dependencies.contains($0) }
+                dependencies.isEmpty || storedNode.dependencies.isEmpty
+                ? [] : node.fields.dependencies + storedNode.dependencies.filter { !dependencies.contains($0) }
             node.fields.hasDependencies = !node.fields.dependencies.isEmpty
             return node
         }
-        let kept = stored.keys.filter { !ids.contains($0) }.sorted { $0.text < $1.text }
-        return changed + kept.compactMap { id in stored[id].map { Identified(id: id, fields: $0) } }
+        let removed = stored.keys.filter { !ids.contains($0) }.sorted { $0.text < $1.text }
+        return changed + removed.compactMap { id in stored[id].map { Identified(id: id, fields: $0) } }
     }
 
-    /// What differs between what is stored and what is wanted.
+    /// The differences between stored and desired objects.
     struct Differences<Fields: Equatable> {
         var put: [Identified<Fields>]
         var gone: [UUID]
 
-        init(stored: [UUID: Fields], wanted: [Identified<Fields>]) {
-            put = wanted.filter { stored[$0.id] != $0.fields }
-            gone = Set(stored.keys).subtracting(wanted.map(\.id)).sorted { $0.text < $1.text }
+        init(stored: [UUID: Fields], desired: [Identified<Fields>]) {
+            put = desired.filter { stored[$0.id] != $0.fields }
+            gone = Set(stored.keys).subtracting(desired.map(\.id)).sorted { $0.text < $1.text }
         }
     }
 }

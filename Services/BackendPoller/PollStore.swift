@@ -3,10 +3,10 @@ import Model
 import ObjectStore
 import Postgres
 
-/// The SQL of `poll.run`, `poll.finished` and `poll.watermark`.
+/// SQL statements for `poll.run`, `poll.finished` and `poll.watermark`.
 enum PollStore {
-    /// Environments whose next run is due. Rows: environment, the run, whether a full comparison is due, how many
-    /// seconds ago the last one was begun; null when there was none, or another one was asked for.
+    /// Selects environments whose next run is due. Rows: environment, run, whether a full comparison is due, seconds
+    /// since the start of the last one; null if there was none or another one was requested.
     static let due: Statement = """
         SELECT c.environment_id, coalesce(r.run, 0) + 1,
             r.full_started_at IS NULL
@@ -17,15 +17,15 @@ enum PollStore {
         ORDER BY c.environment_id
         """
 
-    /// Environments with a run after which the catalogues were not looked at. Rows: environment, the run, when the last
-    /// full comparison began.
+    /// Selects environments whose catalogues were not reconciled after the last run. Rows: environment, run, start of
+    /// the last full comparison.
     static let unsettled: Statement = """
         SELECT environment_id, run, coalesce(full_started_at, started_at) FROM poll.run
         WHERE settled_run < run ORDER BY environment_id
         """
 
-    /// Whether a poll is not done. Rows: one boolean.
-    static func isUnderWay(polls: Int32, in environment: EnvironmentID) -> Statement {
+    /// Selects whether a poll is unfinished. Rows: one boolean.
+    static func isPending(polls: Int32, in environment: EnvironmentID) -> Statement {
         """
         SELECT EXISTS (SELECT FROM store.object o
             LEFT JOIN poll.finished f ON f.environment_id = o.environment_id AND f.poll_id = o.id
@@ -55,8 +55,8 @@ enum PollStore {
         """
     }
 
-    /// The polls of a full comparison are about to be written: marks it, so that `begun` sees whether another one was
-    /// asked for meanwhile. It stays due until then.
+    /// Marks the start of writing the polls of a full comparison, so that `started` detects requests for another one.
+    /// It stays due until then.
     static func beginFull(in environment: EnvironmentID) -> Statement {
         """
         INSERT INTO poll.run (environment_id, run, started_at, full_started_at)
@@ -65,8 +65,9 @@ enum PollStore {
         """
     }
 
-    /// All polls of the run are written. A full comparison that was asked for since the first of them stays due.
-    static func begun(_ run: Int64, isFull: Bool, in environment: EnvironmentID) -> Statement {
+    /// Marks a run as started after all its polls are written. A full comparison that was requested meanwhile stays
+    /// due.
+    static func started(_ run: Int64, isFull: Bool, in environment: EnvironmentID) -> Statement {
         """
         UPDATE poll.run SET run = \(run), started_at = now(),
             full_started_at = CASE WHEN \(isFull) AND full_started_at = '-infinity' THEN now() ELSE full_started_at END
@@ -74,10 +75,11 @@ enum PollStore {
         """
     }
 
-    /// Polls whose findings a decision writes.
+    /// A poll whose results a decision writes.
     typealias Finishing = (poll: UUID, run: Int64, decision: Int)
 
-    /// Another worker may have finished the run meanwhile, from what it read later.
+    /// Makes decisions conditional on an unfinished run: another worker may have finished it meanwhile with a later
+    /// result.
     static func expectUnfinished(_ polls: [Finishing], in environment: EnvironmentID) -> Statement {
         """
         SELECT realm.miss(array_agg(g.decision))
@@ -111,7 +113,7 @@ enum PollStore {
 
     // MARK: Changes
 
-    /// Up to where changes are read, and the environment's position. Rows: cursor, position.
+    /// Selects the cursor of the changes that were read, and the environment's position. Rows: cursor, position.
     static func watermark(of environment: EnvironmentID) -> Statement {
         """
         SELECT w.cursor, e.position
@@ -120,7 +122,7 @@ enum PollStore {
         """
     }
 
-    /// The decision stands only while the watermark is at this cursor; `nil` means that there is none.
+    /// Makes the decision conditional on the watermark; `nil` means that there is none.
     static func expectWatermark(_ cursor: String?, in environment: EnvironmentID, decision: Int) -> Statement {
         """
         SELECT realm.miss(\([Int32(decision)]))
@@ -129,7 +131,7 @@ enum PollStore {
         """
     }
 
-    /// The next run compares everybody in full.
+    /// Makes the next run a full comparison.
     static func makeFullDue(in environment: EnvironmentID, decision: Int) -> Statement {
         """
         UPDATE poll.run SET full_started_at = NULL

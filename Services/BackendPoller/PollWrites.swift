@@ -3,11 +3,11 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Collects what a batch of polls writes; an object that several of them write is written once.
+/// The writes of a batch of polls; an object that several polls write is written once.
 struct PollWrites {
-    /// What people may report on, as it was read.
-    var readings: [PollHandler.Reading] = []
-    /// Objects written so far.
+    /// The people's reporting data as read from the back end.
+    var observedChoices: [PollHandler.ObservedChoices] = []
+    /// Number of objects written so far.
     var count: Int { written.count }
     private var written: Set<ObjectKey> = []
     private var puts: [(key: ObjectKey, fields: CanonicalJSON, decision: Int)] = []

@@ -4,61 +4,63 @@ import FoundationEssentials
 import KeyedWorker
 import Model
 
-/// What a run polls.
+/// Determines the polls of a run.
 enum ScheduleRule {
-    /// What is known of a poll.
-    typealias Known = KnownRun
+    /// The stored state of a poll.
+    typealias Known = PollRunState
 
-    /// How an environment is polled.
-    struct Beat: Equatable {
-        /// Whether its back end tells what has changed, or lists everybody's records together.
-        var tellsChanges: Bool
-        /// Whether the interval between full comparisons is over.
+    /// The polling mode of an environment.
+    struct PollMode: Equatable {
+        /// Whether runs between full comparisons detect changes, by a change feed or a bulk listing.
+        var isIncremental: Bool
+        /// Whether the interval between full comparisons has passed.
         var isFullDue: Bool
 
-        /// Whether a run compares all that everybody has: where changes are not told, each one does.
-        var isFull: Bool { isFullDue || !tellsChanges }
+        /// Whether a run compares all objects of all people: each run does, unless it is incremental.
+        var isFull: Bool { isFullDue || !isIncremental }
 
-        init(tellsChanges: Bool, isFullDue: Bool) { (self.tellsChanges, self.isFullDue) = (tellsChanges, isFullDue) }
+        init(isIncremental: Bool, isFullDue: Bool) {
+            (self.isIncremental, self.isFullDue) = (isIncremental, isFullDue)
+        }
 
         /// - Parameters:
-        ///   - capabilities: The back end's; `nil` while it cannot be called.
-        ///   - fullAge: Since when the last full comparison was begun; `nil`: one is asked for.
+        ///   - capabilities: The back end's capabilities; `nil` while it cannot be called.
+        ///   - fullAge: Time since the start of the last full comparison; `nil` if one was requested.
         init(_ capabilities: BackendCapabilities?, peopleCount: Int, isFullDue: Bool, fullAge: Duration?) {
-            let tellsChanges = capabilities.map { ScheduleRule.tellsChanges($0, peopleCount: peopleCount) } ?? false
+            let isIncremental =
+                capabilities.map { ScheduleRule.isIncremental($0, peopleCount: peopleCount) } ?? false
             let isTooEarly = capabilities.map { capabilities in
                 fullAge.map { $0 < ScheduleRule.fullMin(capabilities, peopleCount: peopleCount) } ?? false
             }
-            self.init(tellsChanges: tellsChanges, isFullDue: isFullDue && !(isTooEarly ?? false))
+            self.init(isIncremental: isIncremental, isFullDue: isFullDue && !(isTooEarly ?? false))
         }
     }
 
-    /// The least time between full comparisons, whatever interval is set: one that asks for each person by themselves,
-    /// six times, and finds everybody's records together in between, is not to ask more than 0.75 times a second.
+    /// Returns the minimum time between full comparisons, regardless of the configured interval. With a bulk listing, a
+    /// full comparison needs about six requests per person; the limit corresponds to 0.75 requests per second.
     static func fullMin(_ capabilities: BackendCapabilities, peopleCount: Int) -> Duration {
-        capabilities.tellsChanges || !capabilities.listsEverybody ? .zero : .seconds(8) * peopleCount
+        capabilities.supportsChangeFeed || !capabilities.supportsBulkListing ? .zero : .seconds(8) * peopleCount
     }
 
-    /// Fewer people are compared in full by each run, though their back end lists everybody's records: that is a
-    /// hundred requests or so, whatever the size of their company, and tells new choices at once.
+    /// Minimum number of people for bulk listings. Fewer people are compared in full by each run: that takes about a
+    /// hundred requests, independently of their company's size, and detects new choices immediately.
     static let listedPeopleMin = 20
 
-    /// Whether a run between full comparisons finds changes.
-    static func tellsChanges(_ capabilities: BackendCapabilities, peopleCount: Int) -> Bool {
-        capabilities.tellsChanges || capabilities.listsEverybody && peopleCount >= listedPeopleMin
+    /// Returns whether runs between full comparisons detect changes.
+    static func isIncremental(_ capabilities: BackendCapabilities, peopleCount: Int) -> Bool {
+        capabilities.supportsChangeFeed || capabilities.supportsBulkListing && peopleCount >= listedPeopleMin
     }
 
-    /// Whose polls belong to a run: the one of changes, where they are told or found in a listing of everybody's
-    /// records, and those of the people who are to be compared. A person who was never compared, or whose poll requests
-    /// another one, does not wait for the next full comparison.
-    static func polls(of people: [String], known: [String: Known], beat: Beat) -> [String] {
-        (beat.tellsChanges ? [Poll.ofChanges] : [])
+    /// Returns the people whose polls belong to a run, including `Poll.changesPerson` for an incremental run. A person
+    /// who was never compared, or whose poll requests another comparison, does not wait for the next full one.
+    static func polls(of people: [String], known: [String: Known], mode: PollMode) -> [String] {
+        (mode.isIncremental ? [Poll.changesPerson] : [])
             + people.filter { person in
-                beat.isFull || known[person].map { $0.run == Poll.runOfAnother } ?? true
+                mode.isFull || known[person].map { $0.run == Poll.repeatRequestedRun } ?? true
             }
     }
 
-    /// Those of `polls` that are written for `run`: those that are not there yet, and those that are due.
+    /// Returns the polls that are written for `run`: new and due ones.
     static func due(
         _ polls: [String], known: [String: Known], run: Int64, now: Timestamp, staleMax: Duration
     ) -> [String] {

@@ -9,9 +9,9 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Writes the polls of each environment's next run as objects. One is active among all instances, others are ready.
+/// Writes the polls of each environment's next run as objects. One instance is the leader, the others are standbys.
 struct Scheduler: ~Copyable {
-    /// One session holds it: the active scheduler.
+    /// Key of the advisory lock that the leader's session holds.
     private static let lockKey: Int64 = 0x6669_656c_6470_6f6c
 
     private var session: SchedulerSession
@@ -24,8 +24,8 @@ struct Scheduler: ~Copyable {
     private var audiences: CatalogueReconciler
 
     /// - Parameters:
-    ///   - conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
-    ///   - fetcher: Knows which back ends tell what has changed.
+    ///   - conninfo: Parameters of a separate connection, whose session holds the leader's lock.
+    ///   - fetcher: Provides the capabilities of back ends.
     init(conninfo: String, fetcher: RealmFetcher, staleMax: Duration, logger: Logger) throws {
         session = try SchedulerSession(conninfo, lockKey: Self.lockKey, logger: logger)
         self.fetcher = fetcher
@@ -34,9 +34,9 @@ struct Scheduler: ~Copyable {
         audiences = CatalogueReconciler(logger: logger)
     }
 
-    /// Begins the runs that are due, and settles catalogues after those that are done.
+    /// Starts due runs, and reconciles catalogues after finished runs.
     ///
-    /// - Returns: Whether this scheduler is the active one.
+    /// - Returns: Whether this scheduler is the leader.
     mutating func step(now: Timestamp) throws -> Bool {
         guard try session.isActive() else { return false }
         let due = try session.connection.run(PollStore.due).decode(
@@ -45,47 +45,49 @@ struct Scheduler: ~Copyable {
         let unsettled = try session.connection.run(PollStore.unsettled).decode(
             EnvironmentID.self, Int64.self, Timestamp.self)
         for (environment, run, since) in unsettled {
-            try alone(environment) { scheduler in
+            try isolate(environment) { scheduler in
                 try scheduler.settle(
-                    after: run, since: since, in: environment, whoeverIsMissing: isDue.contains(environment))
+                    after: run, since: since, in: environment, ignoringPending: isDue.contains(environment))
             }
         }
         for (environment, run, isFullDue, fullAgeSeconds) in due {
             let fullAge = fullAgeSeconds.map { Duration.seconds($0) }
-            try alone(environment) { scheduler in
-                try scheduler.begin(run, isFullDue: isFullDue, fullAge: fullAge, in: environment, now)
+            try isolate(environment) { scheduler in
+                try scheduler.start(run, isFullDue: isFullDue, fullAge: fullAge, in: environment, now)
             }
         }
         return true
     }
 
-    /// The others go on whatever goes wrong in one environment.
-    private mutating func alone(
+    /// Logs failures of one environment, so that the others are processed.
+    private mutating func isolate(
         _ environment: EnvironmentID, _ body: (inout Scheduler) throws -> Void
     ) throws {
         let logger = logger
         try SchedulerSession.alone(
-            environment, &self, orLog: "an environment's polls, or its catalogues, cannot be brought forward",
+            environment, &self, orLog: "scheduling of an environment failed",
             to: logger, body)
     }
 
-    /// When everybody was read, or nobody is waited for any longer: who was not counts as before.
+    /// Reconciles the catalogues if all polls are finished, or `ignoringPending`. People without a new read are treated
+    /// as unchanged.
     private mutating func settle(
-        after run: Int64, since: Timestamp, in environment: EnvironmentID, whoeverIsMissing: Bool
+        after run: Int64, since: Timestamp, in environment: EnvironmentID, ignoringPending: Bool
     ) throws {
         guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &session.connection) else {
             return
         }
-        if !whoeverIsMissing {
-            let answer = try session.connection.run(PollStore.isUnderWay(polls: polls, in: environment))
-            if try answer[0].decode(Bool.self) { return }
+        if !ignoringPending {
+            let pending = try session.connection.run(PollStore.isPending(polls: polls, in: environment))
+            if try pending[0].decode(Bool.self) { return }
         }
         guard try audiences.settle(environment, since: since, on: &session.connection) else { return }
-        try audiences.forgetTrees(environment, on: &session.connection)
+        try audiences.removeUnusedTrees(environment, on: &session.connection)
         try session.connection.run(PollStore.settled(run, in: environment))
     }
 
-    /// One whose adapter cannot be made is polled in full: what is wrong with it is said where it would be called.
+    /// Returns `nil` if the adapter cannot be created: the environment is then polled in full, and the call reports the
+    /// error.
     private mutating func capabilities(of environment: EnvironmentID) throws -> BackendCapabilities? {
         do {
             return try fetcher.adapters.adapter(of: environment, on: &session.connection).capabilities
@@ -94,40 +96,41 @@ struct Scheduler: ~Copyable {
         }
     }
 
-    /// The run counts as begun when all of it is written: after a crash the rest follows.
-    private mutating func begin(
+    /// Writes the polls of a run. The run counts as started when all of them are written; after a crash the rest
+    /// follows.
+    private mutating func start(
         _ run: Int64, isFullDue: Bool, fullAge: Duration?, in environment: EnvironmentID, _ now: Timestamp
     ) throws {
         let realms = try directory.ids(of: [.users, .polls], in: environment, create: true, on: &session.connection)
         guard let users = realms[.users], let polls = realms[.polls] else { return }
         let people = try session.connection.run(BackendPeople.initialized(users: users, in: environment)).decode(
             String.self)
-        let beat = ScheduleRule.Beat(
+        let mode = ScheduleRule.PollMode(
             try capabilities(of: environment), peopleCount: people.count, isFullDue: isFullDue, fullAge: fullAge)
-        if beat.isFull { try session.connection.run(PollStore.beginFull(in: environment)) }
-        let answers = try session.connection.run([
+        if mode.isFull { try session.connection.run(PollStore.beginFull(in: environment)) }
+        let results = try session.connection.run([
             RealmObject.load(kinds: [.poll], realm: polls, in: environment), PollStore.finished(in: environment),
         ])
-        let objects = try RealmObject.byKey(answers[0])
-        let finished = try PollStore.runs(answers[1])
-        var known: [String: ScheduleRule.Known] = [:]
+        let objects = try RealmObject.byKey(results[0])
+        let finished = try PollStore.runs(results[1])
+        var runs: [String: ScheduleRule.Known] = [:]
         for (key, object) in objects {
-            // One that does not decode is written anew.
+            // An undecodable poll is written again.
             guard let poll = try? object.decoded(as: Poll.self, by: decoder) else { continue }
-            known[poll.person] = ScheduleRule.Known(
+            runs[poll.person] = ScheduleRule.Known(
                 run: poll.run, dueAt: poll.dueAt, finishedRun: finished[key.id] ?? 0)
         }
-        let polled = ScheduleRule.polls(of: people, known: known, beat: beat)
-        let due = ScheduleRule.due(polled, known: known, run: run, now: now, staleMax: staleMax)
+        let polled = ScheduleRule.polls(of: people, known: runs, mode: mode)
+        let due = ScheduleRule.due(polled, known: runs, run: run, now: now, staleMax: staleMax)
         let written = try due.map { person in
             let key = ObjectKey(realm: polls, kind: .poll, id: RealmContents.pollID(of: person))
             let poll = Poll(run: run, person: person, dueAt: now)
             return (key, objects[key]?.position ?? 0, try CanonicalJSON(encoding: poll, by: encoder))
         }
         try session.write(written, in: environment)
-        try session.connection.run(PollStore.begun(run, isFull: beat.isFull, in: environment))
+        try session.connection.run(PollStore.started(run, isFull: mode.isFull, in: environment))
         logger.debug(
-            "a run has begun",
+            "poll run started",
             metadata: ["environment": "\(environment)", "run": "\(run)", "polls": "\(due.count)"])
     }
 }

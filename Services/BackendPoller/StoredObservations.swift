@@ -4,14 +4,14 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What was seen of many people's records: those of some days, and some by their ids.
+/// The stored observations of many people's records: those of some days, and some by id.
 struct StoredObservations {
-    /// By realm and entry, tombstones left out. One that does not decode is written anew.
+    /// By realm and entry, without tombstones. An undecodable one is omitted, and so written again.
     private(set) var records: [Int32: [UUID: SeenRecord]] = [:]
-    /// Tombstones too.
+    /// Positions including those of tombstones.
     private(set) var positions: [ObjectKey: Int64] = [:]
 
-    /// Realms that are looked through in one statement.
+    /// Maximum number of realms per statement.
     private static let realmCountMax = 500
 
     init(
@@ -35,7 +35,7 @@ struct StoredObservations {
         }
     }
 
-    /// Days as text are in their order. Rows: as `RealmObject` reads them.
+    /// Days are compared as text, which preserves their order. Rows: as decoded by `RealmObject`.
     private static func seen(
         _ realms: [Int32], on days: ClosedRange<Day>, in environment: EnvironmentID
     ) -> Statement {

@@ -6,62 +6,61 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What is stored of a polled person, as far as a comparison needs it: of the entries and of what was seen of them,
-/// those of the days that were read, and those whose records were found. An object that does not decode is written
-/// anew.
+/// The stored objects of a polled person that a comparison needs. Entries and observations are limited to the days that
+/// were read and the records that were found. An undecodable object is omitted, and so written again.
 struct StoredPerson {
     let own: Int32
     let seenRealm: Int32
     var user: User?
-    /// The object whose fields ``user`` has.
+    /// The object of ``user``.
     private(set) var userObject: RealmObject?
     var contexts: [UUID: ReportingContext] = [:]
     var templates: [UUID: ReportingTemplate] = [:]
-    /// Copies of nodes that can no longer be chosen.
+    /// Copies of nodes that can no longer be selected.
     var retired: [UUID: ReportingTreeNode] = [:]
-    /// Choices that somebody else put there, an integration or a person: they are not Fieldpost's to remove.
+    /// Choices that an integration or a person created: Fieldpost does not remove them.
     private(set) var others: Set<UUID> = []
     var seen: [UUID: SeenRecord] = [:]
-    /// Whether the tree that was read is stored.
+    /// Whether the tree that was read is already stored.
     var isTreeKnown = false
-    /// Nothing here is newer than this position, unless it was written while it was loaded.
+    /// The newest position of the objects, unless they were written during loading.
     private(set) var newest: Int64 = 0
     private var entries: [UUID: (entry: TimeEntry, position: Int64, editPosition: Int64)] = [:]
 
-    /// The nodes that entries select, of whatever day.
+    /// The nodes that entries of any day select.
     private(set) var selectedNodes: Set<UUID> = []
 
     /// - Parameters:
     ///   - days: The days whose records were read.
-    ///   - found: The entries whose records were found.
+    ///   - found: The entries of the records that were read.
     init(
         _ own: Int32, _ seen: Int32, _ days: ClosedRange<Day>, _ found: Set<UUID>, _ tree: NodeTree,
         _ environment: EnvironmentID, _ decoder: JSONDecoder, _ connection: inout Connection
     ) throws {
         (self.own, seenRealm) = (own, seen)
         let window = Window(environment: environment, own: own, seen: seen, days: days, found: Array(found))
-        let answers = try connection.run([
+        let results = try connection.run([
             Self.newest(own: own, seen: seen, in: environment), window.entries, window.seenRecords,
             RealmObject.load(kinds: Self.choices, realm: own, in: environment), window.selectedNodes,
             AudienceStore.stored([tree.digest], in: environment),
         ])
-        newest = try answers[0][0].decode(Int64.self)
-        for answer in answers[1...3] {
-            for row in answer {
+        newest = try results[0][0].decode(Int64.self)
+        for rows in results[1...3] {
+            for row in rows {
                 if let object = try RealmObject(row) { add(object, decoder) }
             }
         }
-        for node in try answers[4].decode(String?.self).compactMap(\.self) {
+        for node in try results[4].decode(String?.self).compactMap(\.self) {
             if let node = UUID(ascii: node) { selectedNodes.insert(node) }
         }
-        isTreeKnown = answers[5].count > 0
+        isTreeKnown = results[5].count > 0
     }
 
     private static let choices: [Kind] = [.user, .reportingContext, .reportingTemplate, .reportingTreeNode]
-    /// All that a comparison looks at.
+    /// All kinds that a comparison depends on.
     static let kinds = choices + [.timeEntry, .seenRecord]
 
-    /// The newest position of what is stored, tombstones too. Rows: position.
+    /// Selects the newest position of the objects, including tombstones. Rows: position.
     private static func newest(own: Int32, seen: Int32, in environment: EnvironmentID) -> Statement {
         """
         SELECT coalesce(max(o.position), 0) FROM unnest(\([own, seen])) AS r(id) CROSS JOIN LATERAL (
@@ -81,22 +80,22 @@ struct StoredPerson {
         case .reportingContext: contexts[id] = try? object.decoded(as: ReportingContext.self, by: decoder)
         case .reportingTemplate: templates[id] = try? object.decoded(as: ReportingTemplate.self, by: decoder)
         case .reportingTreeNode: retired[id] = try? object.decoded(as: ReportingTreeNode.self, by: decoder)
-        // One that does not decode waits for a person in the submitter.
+        // An undecodable entry is dead-lettered by the submitter.
         case .timeEntry:
             if let entry = try? object.timeEntry(by: decoder) {
                 entries[id] = (entry, object.position, object.editPosition)
             }
         case .seenRecord: seen[id] = try? object.seenRecord(by: decoder)
-        default: break  // Not asked for.
+        default: break  // Not requested.
         }
     }
 
-    /// The entries that nobody has changed since a poll was written, and so since it was read for.
+    /// Returns the entries that were not changed since the poll was written, and so since its read.
     func entries(before position: Int64) -> [UUID: TimeEntry] {
         entries.filter { $0.value.position < position }.mapValues(\.entry)
     }
 
-    /// Entries that were made of a record when what it is about was not in the catalogue yet, and now may be.
+    /// Returns entries that were created from a record with unresolvable references, which can be resolved now.
     func unresolved(in data: ReportingData) -> Set<UUID> {
         let open = entries.filter { $0.value.editPosition == 0 && $0.value.entry.reporting.isEmpty }
         guard !open.isEmpty else { return [] }
@@ -109,8 +108,8 @@ struct StoredPerson {
     }
 }
 
-/// The statements that read a person's entries, and what was seen of them. PostgreSQL passes over the others, which are
-/// neither sent nor decoded.
+/// The statements that select a person's entries and observations. PostgreSQL filters them, so that others are neither
+/// sent nor decoded.
 private struct Window {
     let environment: EnvironmentID
     let own: Int32
@@ -118,7 +117,7 @@ private struct Window {
     let days: ClosedRange<Day>
     let found: [UUID]
 
-    /// Rows: as `RealmObject` reads them.
+    /// Rows: as decoded by `RealmObject`.
     var entries: Statement {
         """
         SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
@@ -128,7 +127,7 @@ private struct Window {
         """
     }
 
-    /// A record may be of another day than its entry. Rows: as `RealmObject` reads them.
+    /// A record may be on another day than its entry. Rows: as decoded by `RealmObject`.
     var seenRecords: Statement {
         """
         SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
@@ -143,7 +142,7 @@ private struct Window {
         """
     }
 
-    /// What entries of any day select: when it can no longer be chosen, they go on saying it. Rows: node.
+    /// Selects the nodes of entries of any day, which stay readable when a node can no longer be selected. Rows: node.
     var selectedNodes: Statement {
         """
         SELECT DISTINCT s->>'node' FROM store.object o
@@ -154,7 +153,7 @@ private struct Window {
         """
     }
 
-    /// Days as text are in their order.
+    /// Days are compared as text, which preserves their order.
     private var first: String { days.lowerBound.description }
     private var last: String { days.upperBound.description }
 }

@@ -1,8 +1,7 @@
-// Keeps the database in sync with the back ends: the scheduler writes what is to be asked for, workers read what has
-// changed, or all of a person's choices and records, and write what differs. Reads `poll.events`; what a record means
-// for its entry `entry-submitter` decides.
+// Synchronizes the database with the back ends. The scheduler writes polls; workers consume `poll.events`, read changes
+// or a person's choices and records, and write the differences. `entry-submitter` decides how a record affects its
+// entry.
 
-import ServiceSettings
 import BackendConnections
 import Catalogues
 import Essentials
@@ -11,16 +10,17 @@ import KeyedWorker
 import Model
 import Secrets
 import ServiceRuntime
+import ServiceSettings
 
 await serve("backend-poller", settings: Settings.all) { context in
     let configuration = context.configuration
     var limits = WorkerLimits()
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
-    // Each answer holds all that a person may report on.
-    limits.answersKeepPlaces = true
+    // Each result contains all reporting data of a person.
+    limits.resultsHoldSlots = true
     let conninfo = try configuration.text(.databaseURL)
     let staleMax = try configuration.duration(Settings.staleMax)
-    let place = try WorkerPlace(context, topics: [Topics.poll])
+    let place = try WorkerConfiguration(context, topics: [Topics.poll])
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),

@@ -2,20 +2,21 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Whose turn it is to be compacted.
+/// Schedules the compaction of environments.
 struct Compactor {
-    /// Pointers removed at a time.
+    /// Maximum number of pointers removed per step.
     private static let countMax = 2_000
-    /// Between two steps there is time to publish.
+    /// The pause between two steps, which leaves time for publishing.
     private static let pause = Duration.milliseconds(50)
-    /// An environment that is locked so often in a row has its next turn after the interval.
+    /// The number of consecutive steps with a lock held by others after which an environment is skipped until the next
+    /// interval.
     private static let lockedMax = 20
 
     private var waiting: [(environment: EnvironmentID, lockedCount: Int)] = []
     private var next = ContinuousClock.now
 
-    /// Removes a bounded amount when it is time, of each environment that has something to remove once in `interval`.
-    /// No lock holds it up.
+    /// Performs a limited step if one is due, so that each environment with removable data is compacted once per
+    /// `interval`. Does not wait for locks.
     mutating func step(keep: Duration, interval: Duration, on connection: inout Connection) throws {
         guard ContinuousClock.now >= next else { return }
         if waiting.isEmpty {

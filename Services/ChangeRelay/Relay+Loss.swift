@@ -3,93 +3,95 @@ import Logging
 import Model
 import Postgres
 
-/// Whether the broker still has what it confirmed, and takes what is to come.
+/// Detection of lost Kafka content and of partitions that cannot be written.
 extension Relay {
-    /// Processes the brokers' answers, and queries them again every `lossCheckInterval`: their topics, and the
-    /// partitions' end offsets. A partition that ends below what it confirmed in two successive polls has lost its
+    /// Processes the brokers' responses, and queries their topics and the partitions' end offsets every
+    /// `lossCheckInterval`. A partition that ends below its last confirmed offset in two successive polls has lost its
     /// content.
     ///
-    /// Nothing is waited for. A topic or partition that is missing, or whose leader does not answer, holds up no other.
+    /// Does not wait. A missing topic, or a partition whose leader does not respond, does not block others.
     mutating func checkForLoss() throws {
-        if let answer = watch.takeAnswer() {
-            switch answer {
-            case .success(let look): try take(look)
+        if let result = brokerMonitor.takeResult() {
+            switch result {
+            case .success(let sample): try take(sample)
             case .failure(let error): brokersFailed(error)
             }
         }
-        guard ContinuousClock.now >= nextLossCheck, !watch.isAsked else { return }
+        guard ContinuousClock.now >= nextLossCheck, !brokerMonitor.isPending else { return }
         nextLossCheck = .now + Self.lossCheckInterval
-        watch.ask(
-            BrokerWatch.Question(
-                confirmed: offsets, silenced: obstacles.silenced, session: lockedOpenCount))
+        brokerMonitor.submit(
+            BrokerMonitor.Query(
+                confirmed: offsets, unresponsive: unwritable.unresponsive, session: lockedOpenCount))
     }
 
-    private mutating func take(_ look: BrokerWatch.Look) throws {
-        if brokersAnsweredAt == nil || brokersFailure != nil {
-            logger.notice("the brokers answer", metadata: ["count": "\(look.metadata.brokers.count)"])
+    private mutating func take(_ sample: BrokerMonitor.Sample) throws {
+        if brokersRespondedAt == nil || brokersFailure != nil {
+            logger.notice("brokers available", metadata: ["count": "\(sample.metadata.brokers.count)"])
         }
-        (brokersAnsweredAt, brokersFailure) = (.now, nil)
-        obstacles.update(look.metadata, topics: routing.topics, answered: look.ends.keys)
-        tellObstacles()
-        tellSilent(look)
-        guard look.question.session == lockedOpenCount else { return }
-        try checkEnds(look)
+        (brokersRespondedAt, brokersFailure) = (.now, nil)
+        unwritable.update(sample.metadata, topics: routing.topics, responding: sample.ends.keys)
+        reportUnwritable()
+        logUnresponsive(sample)
+        guard sample.query.session == lockedOpenCount else { return }
+        try checkEnds(sample)
     }
 
-    /// A former leader that was frozen and resumes lacks what was confirmed since, until it learns of its successor. It
-    /// may return the end of a partition, or name itself as its leader. So one poll proves nothing.
-    private mutating func checkEnds(_ look: BrokerWatch.Look) throws {
+    /// A frozen former leader that resumes lacks the messages confirmed since, until it learns of its successor. It may
+    /// return the end of a partition, or name itself as its leader. Therefore one poll is not sufficient.
+    private mutating func checkEnds(_ sample: BrokerMonitor.Sample) throws {
         var shortened: Set<TopicPartition> = []
-        for (partition, last) in look.question.confirmed where !obstacles.blocks(partition) {
-            guard let end = obstacles.has(partition) == false ? 0 : look.ends[partition], end <= last else { continue }
+        for (partition, last) in sample.query.confirmed where !unwritable.contains(partition) {
+            guard let end = unwritable.has(partition) == false ? 0 : sample.ends[partition], end <= last else {
+                continue
+            }
             if self.shortened.contains(partition) { try contentWasLost(partition, last: last, found: end) }
             shortened.insert(partition)
             logger.warning(
-                "a partition ends below its confirmed offset",
+                "partition ends below its confirmed offset",
                 metadata: ["partition": "\(partition)", "confirmed": "\(last)", "end": "\(end)"])
         }
         self.shortened = shortened
     }
 
-    /// Logs the failure once: readiness reports it as long as it lasts.
+    /// Logs a failure once; readiness reports it while it lasts.
     private mutating func brokersFailed(_ error: KafkaError) {
         if brokersFailure == nil || error.advice != nil && brokersFailure?.code != error.code {
             logger.log(
-                level: error.advice == nil ? .warning : .error, "the brokers do not answer",
+                level: error.advice == nil ? .warning : .error, "brokers unavailable",
                 metadata: ["reason": "\(error)"])
         }
         brokersFailure = error
     }
 
-    private mutating func tellSilent(_ look: BrokerWatch.Look) {
-        let silent = Set(look.silent.keys)
-        if !silent.subtracting(lastSilent).isEmpty {
+    private mutating func logUnresponsive(_ sample: BrokerMonitor.Sample) {
+        let silent = Set(sample.silent.keys)
+        if !silent.subtracting(lastUnresponsive).isEmpty {
             logger.warning(
-                "brokers did not return offsets; the others were queried",
+                "brokers did not return offsets",
                 metadata: [
-                    "brokers": "\(silent.sorted())", "reason": "\(look.silent.values.first?.description ?? "")",
+                    "brokers": "\(silent.sorted())", "reason": "\(sample.silent.values.first?.description ?? "")",
                 ])
         }
-        lastSilent = silent
+        lastUnresponsive = silent
     }
 
-    /// What a topic refused is owed, and published again with all of it.
-    mutating func refuse(_ topic: String, _ error: KafkaError) {
-        obstacles.refuse(topic, error.description)
-        tellObstacles()
+    /// Records that a topic rejects messages; it is republished completely later.
+    mutating func reject(_ topic: String, _ error: KafkaError) {
+        unwritable.reject(topic, error.description)
+        reportUnwritable()
     }
 
-    mutating func tellObstacles() {
-        let reasons = obstacles.reasons(of: routing.topics)
-        for (topic, reason) in reasons where lastObstacles[topic] != reason {
+    mutating func reportUnwritable() {
+        let reasons = unwritable.reasons(of: routing.topics)
+        for (topic, reason) in reasons where loggedReasons[topic] != reason {
             logger.error(
-                "a topic cannot be published to, or not all of it; the others go on",
+                "topic cannot be published completely",
                 metadata: ["topic": "\(topic)", "reason": "\(reason)"])
-            lastObstacles[topic] = reason
+            loggedReasons[topic] = reason
         }
         for topic in blockedTopics.keys where reasons[topic] == nil {
-            logger.notice("a topic is tried again", metadata: ["topic": "\(topic)"])
-            owed = owed.filter { $0.topic != topic }
+            logger.notice("retrying topic", metadata: ["topic": "\(topic)"])
+            deferred = deferred.filter { $0.topic != topic }
         }
         blockedTopics = reasons
     }

@@ -5,20 +5,20 @@ import KeyedWorker
 import Model
 import Postgres
 
-/// What goes to the broker, and what it confirms.
+/// Sending to the broker, and confirmations.
 extension Relay {
-    mutating func send(_ page: Outgoing) throws -> Int {
+    mutating func send(_ page: OutgoingPage) throws -> Int {
         guard var outlet = outlets[page.environment] else { return 0 }
         let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
         let tag = Self.tag(page.environment, page.page)
-        var keptBackCount = 0
+        var deferredCount = 0
         for (index, item) in page.objects.enumerated() {
-            if index % Self.takeInInterval == 0 { connection.takeInStarted() }
+            if index % Self.bufferInterval == 0 { connection.bufferStarted() }
             let (row, topic) = (item.row, item.topic)
             let id: UUID = try row.value(3)
-            if obstacles.blocks(topic.name, key: id) {
-                owe(topic.name, in: page.environment)
-                keptBackCount += 1
+            if unwritable.contains(topic.name, key: id) {
+                deferTopic(topic.name, in: page.environment)
+                deferredCount += 1
                 continue
             }
             let changedAt: PostgresTime? = page.hasTimes ? try row.value(8) : nil
@@ -33,9 +33,9 @@ extension Relay {
                     try unsafe outlet.send(object, to: topic, json: json, tag: tag, through: &producer)
                 }
             } catch let error as KafkaError where error.advice != nil && !error.isFatal {
-                refuse(topic.name, error)
-                owe(topic.name, in: page.environment)
-                keptBackCount += 1
+                reject(topic.name, error)
+                deferTopic(topic.name, in: page.environment)
+                deferredCount += 1
                 continue
             }
             if let span {
@@ -45,15 +45,16 @@ extension Relay {
             }
         }
         outlets[page.environment] = outlet
-        if keptBackCount < page.objects.count { sentAt[tag] = .now }
-        if keptBackCount > 0 {
-            progress[page.environment]?.confirm(keptBackCount, page: page.page)
+        if deferredCount < page.objects.count { sentAt[tag] = .now }
+        if deferredCount > 0 {
+            progress[page.environment]?.confirm(deferredCount, page: page.page)
             takeConfirmed(of: page.environment)
         }
-        return page.objects.count - keptBackCount
+        return page.objects.count - deferredCount
     }
 
-    /// Where the object's change belongs to a trace that is recorded, its message belongs to the span of its sending.
+    /// Begins a span for the sending of an object whose change belongs to a recorded trace, and propagates it in the
+    /// message.
     private func beginSpan(of object: inout PublishedObject) -> OpenSpan? {
         guard SpanRecorder.process.isOn, let traceparent = object.traceparent,
             let span = SpanRecorder.process.begin(TraceContext(traceparent))
@@ -66,13 +67,13 @@ extension Relay {
         for (span, work) in spans.removeValue(forKey: tag) ?? [] { SpanRecorder.process.end(span, work) }
     }
 
-    /// Notes that some of a topic was not written: all of it is published again when that can be.
-    mutating func owe(_ topic: String, in environment: EnvironmentID) {
-        let debt = Owed(environment: environment, topic: topic)
-        if owed.insert(debt).inserted { newlyOwed.insert(debt) }
+    /// Defers a topic of which messages were not written: it is republished completely later.
+    mutating func deferTopic(_ topic: String, in environment: EnvironmentID) {
+        let topic = DeferredTopic(environment: environment, topic: topic)
+        if deferred.insert(topic).inserted { newlyDeferred.insert(topic) }
     }
 
-    /// Environment and page in one number, so that a report finds its page.
+    /// Encodes environment and page in one number, which identifies the page in delivery reports.
     static func tag(_ environment: EnvironmentID, _ page: Int) -> UInt64 {
         UInt64(UInt32(bitPattern: environment.rawValue)) << 32 | UInt64(UInt32(truncatingIfNeeded: page))
     }
@@ -81,39 +82,41 @@ extension Relay {
         EnvironmentID(rawValue: Int32(bitPattern: UInt32(truncatingIfNeeded: tag >> 32)))
     }
 
-    /// Whether a message was not written because of its topic or partition, and others can be.
-    private mutating func isObstacle(_ error: KafkaError, _ delivery: Delivery) -> Bool {
+    /// Whether a message was not written because of its topic or partition only.
+    private mutating func isUnwritable(_ error: KafkaError, _ delivery: Delivery) -> Bool {
         if error.isFatal || producer.fatalError != nil { return false }
-        if obstacles.blocks(delivery.place) { return true }
-        if error.isTimeout, isAlone(delivery) {
-            obstacles.silence(delivery.place)
-            tellObstacles()
+        if unwritable.contains(delivery.topicPartition) { return true }
+        if error.isTimeout, isLimitedToPartition(delivery) {
+            unwritable.markUnresponsive(delivery.topicPartition)
+            reportUnwritable()
         } else if error.advice != nil {
-            refuse(delivery.place.topic, error)
+            reject(delivery.topicPartition.topic, error)
         }
-        return obstacles.blocks(delivery.place)
+        return unwritable.contains(delivery.topicPartition)
     }
 
     mutating func confirm(_ deliveries: [Delivery]) throws {
         if deliveries.isEmpty { return }
         if deliveries.contains(where: { $0.error == nil }) { lastConfirmed = .now }
         var counts: [UInt64: Int] = [:]
-        // Reports come in runs of one partition: its last offset is looked up once per run.
-        var run: (place: TopicPartition, last: Int64)?
+        // Reports arrive in runs per partition, whose last offset is looked up once per run.
+        var run: (partition: TopicPartition, last: Int64)?
         for delivery in deliveries {
             counts[delivery.tag, default: 0] += 1
             if let error = delivery.error {
-                guard isObstacle(error, delivery) else { throw error }
-                owe(delivery.place.topic, in: Self.environment(of: delivery.tag))
-                // Which of the page's messages it is is not known.
+                guard isUnwritable(error, delivery) else { throw error }
+                deferTopic(delivery.topicPartition.topic, in: Self.environment(of: delivery.tag))
+                // It is unknown which message of the page it was.
                 spans[delivery.tag] = nil
             }
             guard let offset = delivery.offset, offset >= 0 else { continue }
-            if run?.place != delivery.place {
+            if run?.partition != delivery.topicPartition {
                 note(run)
-                run = (delivery.place, offsets[delivery.place] ?? -1)
+                run = (delivery.topicPartition, offsets[delivery.topicPartition] ?? -1)
             }
-            if let last = run?.last, offset <= last { try contentWasLost(delivery.place, last: last, found: offset) }
+            if let last = run?.last, offset <= last {
+                try contentWasLost(delivery.topicPartition, last: last, found: offset)
+            }
             run?.last = offset
         }
         note(run)
@@ -128,7 +131,7 @@ extension Relay {
         }
     }
 
-    /// What is stored with the next question.
+    /// Collects progress to be stored with the next query.
     mutating func takeConfirmed(of environment: EnvironmentID) {
         guard var current = progress[environment] else { return }
         if let reached = current.takeConfirmed() { confirmed.append(reached) }
@@ -136,9 +139,9 @@ extension Relay {
         progress[environment] = current
     }
 
-    mutating func note(_ run: (place: TopicPartition, last: Int64)?) {
+    mutating func note(_ run: (partition: TopicPartition, last: Int64)?) {
         guard let run, run.last >= 0 else { return }
-        offsets[run.place] = run.last
-        changedOffsets[run.place] = run.last
+        offsets[run.partition] = run.last
+        changedOffsets[run.partition] = run.last
     }
 }

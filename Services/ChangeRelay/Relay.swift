@@ -8,41 +8,41 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Follows the change log of every environment and publishes the latest state of each changed object of a routed kind,
-/// in position order (law 1). Nothing else publishes.
+/// Reads the change logs of all environments and publishes the latest state of each changed object of a published kind,
+/// in position order (law 1). No other component publishes.
 ///
-/// Several pages are on their way at a time; a position is stored once everything up to it was confirmed by the
-/// broker. After a crash it starts again from there: what is published twice does nothing by law 3. PostgreSQL reads
-/// the next page while this one is sent: each question carries what was confirmed, asks for news and for one page.
+/// Several pages are in flight at a time. A position is stored when the broker has confirmed everything up to it. After
+/// a restart, publishing resumes there: duplicates have no effect by law 3. PostgreSQL reads the next page while this
+/// one is sent: each query stores confirmed positions, and returns the environments with changes and one page.
 struct Relay: ~Copyable {
-    /// Pointers read at a time.
+    /// Maximum number of pointers read per page.
     let pageCountMax: Int
     /// Interval between two queries of the brokers for their partitions' end offsets.
     static let lossCheckInterval = Duration.seconds(5)
-    /// After so many messages sent, what has arrived of the next page is taken in.
-    static let takeInInterval = 32
+    /// The number of sent messages after which available results of the next page are buffered.
+    static let bufferInterval = 32
 
-    /// A question on its way to PostgreSQL.
-    struct Asked {
+    /// A query in flight to PostgreSQL.
+    struct PendingQuery {
         let confirmed: [RelayProgress.Confirmed]
         let republished: [Republished]
         let page: RelayProgress.Request?
     }
 
-    /// A topic of an environment that was published again.
+    /// A republished topic of an environment.
     struct Republished {
         let environment: EnvironmentID
         let request: Republish.Request
     }
 
-    /// A topic of an environment some of which was not sent.
-    struct Owed: Hashable {
+    /// A topic of an environment of which some messages were not sent.
+    struct DeferredTopic: Hashable {
         let environment: EnvironmentID
         let topic: String
     }
 
-    /// A page that was read, to be sent.
-    struct Outgoing {
+    /// A page of objects to send.
+    struct OutgoingPage {
         struct Item {
             let row: Row
             let kind: Kind
@@ -58,101 +58,102 @@ struct Relay: ~Copyable {
 
     var connection: Connection
     var producer: Producer
-    let watch: BrokerWatch
+    let brokerMonitor: BrokerMonitor
     var directory = RealmDirectory()
     var progress: [EnvironmentID: RelayProgress] = [:]
     var outlets: [EnvironmentID: EventWriter] = [:]
-    /// The environments with news; each has its turn.
+    /// The environments with changes, processed in round-robin order.
     var waiting: [EnvironmentID] = []
-    var asked: Asked?
-    /// Confirmed, and to be stored with the next question.
+    var pendingQuery: PendingQuery?
+    /// Confirmed positions to be stored with the next query.
     var confirmed: [RelayProgress.Confirmed] = []
-    /// Environments whose generation was new when it was asked for news: what was published before is of a former one.
+    /// Environments with a new generation, whose previously published positions must not be stored.
     var unprepared: Set<EnvironmentID> = []
     var republished: [Republished] = []
-    var obstacles = Obstacles()
-    /// Topics that cannot be written, or not all of them, with the reason.
+    var unwritable = UnwritablePartitions()
+    /// Topics that cannot be written, or not completely, with the reason.
     var blockedTopics: [String: String] = [:]
-    /// The reasons that were logged: one that comes back after a new attempt is not said again.
-    var lastObstacles: [String: String] = [:]
-    /// What was not sent for them: stored in `realm.republish` no later than the position that passes it.
-    var owed: Set<Owed> = []
-    var newlyOwed: Set<Owed> = []
+    /// The logged reasons, so that a reason that recurs after a retry is not logged again.
+    var loggedReasons: [String: String] = [:]
+    /// Topics with messages that were not sent; stored in `realm.republish` no later than the position that passes
+    /// them.
+    var deferred: Set<DeferredTopic> = []
+    var newlyDeferred: Set<DeferredTopic> = []
     /// The last confirmed offset of each partition.
     var offsets: [TopicPartition: Int64] = [:]
     var changedOffsets: [TopicPartition: Int64] = [:]
-    /// Messages on their way whose traces are recorded, by the tag of their page.
+    /// The spans of messages in flight, by the tag of their page.
     var spans: [UInt64: [(span: OpenSpan, work: TraceSpan.Work)]] = [:]
     /// The partitions that ended below their last confirmed offset in the latest poll of the brokers.
     var shortened: Set<TopicPartition> = []
     var lockedOpenCount = -1
     var nextLossCheck = ContinuousClock.now
-    /// When the brokers answered last, and why not since.
-    var brokersAnsweredAt: ContinuousClock.Instant?
+    /// The time of the brokers' last response, and the failure since.
+    var brokersRespondedAt: ContinuousClock.Instant?
     var brokersFailure: KafkaError?
-    /// The brokers that did not answer the last poll.
-    var lastSilent: Set<Int32> = []
+    /// The brokers that did not respond to the last poll.
+    var lastUnresponsive: Set<Int32> = []
     var lastSent: ContinuousClock.Instant?
-    /// When each page that is in flight was sent, by its tag.
+    /// The time at which each page in flight was sent, by tag.
     var sentAt: [UInt64: ContinuousClock.Instant] = [:]
-    /// When a message was confirmed last, of any partition.
+    /// The time of the last confirmation, for any partition.
     var lastConfirmed: ContinuousClock.Instant?
-    /// An answer has come from PostgreSQL since this relay is the active one.
+    /// Whether PostgreSQL has responded since this relay became the leader.
     var hasReceived = false
     var compactor = Compactor()
     let published = Metrics.Counter(label: "messaging.client.sent.messages")
     let routing = Routing()
     let logger: Logger
 
-    /// - Parameter conninfo: The relay has a connection of its own: its session holds the lock of the active relay.
+    /// - Parameter conninfo: The relay has a separate connection, whose session holds the leader's lock.
     init(
         conninfo: String, brokers: String, properties: [String: String], logger: Logger, pageCountMax: Int = 4_000
     ) throws {
-        var connection = try Connection(conninfo, limits: .ofLockHolder, check: Lineage.check)
+        var connection = try Connection(conninfo, limits: .lockHolder, check: Lineage.check)
         try Schema.check(on: &connection)
-        // A message waits for its partition's leader for so long: what follows it in its environment waits with it.
+        // The time that a message waits for its partition's leader; later messages of its environment wait too.
         let defaults = ["message.timeout.ms": "10000"]
         let producer = try Producer(brokers: brokers, properties: defaults.merging(properties) { $1 })
-        let watch = try BrokerWatch(brokers: brokers, properties: properties)
+        let brokerMonitor = try BrokerMonitor(brokers: brokers, properties: properties)
         self.connection = connection
         self.producer = producer
-        self.watch = watch
+        self.brokerMonitor = brokerMonitor
         self.logger = logger
         self.pageCountMax = pageCountMax
     }
 
-    /// Publishes what there is, a bounded amount, and waits at most `waitMax` when there is nothing.
+    /// Publishes a limited number of changes, and waits at most `waitMax` if there are none.
     ///
-    /// - Returns: Whether this relay is the active one.
-    /// - Throws: `PostgresError`, `KafkaError`, `ContentLost` or `BrokersSilent`; make a new relay then.
+    /// - Returns: Whether this relay is the leader.
+    /// - Throws: `PostgresError`, `KafkaError`, `ContentLost` or `BrokersUnavailable`; create a new relay then.
     mutating func step(waitMax: Duration) throws -> Bool {
         try checkForLoss()
         guard try mayPublish() else { return false }
-        if asked == nil { try ask(nextRequest()) }
+        if pendingQuery == nil { try sendQuery(nextRequest()) }
         let page = try receive()
-        if let request = nextRequest() { try ask(request) }
+        if let request = nextRequest() { try sendQuery(request) }
         let sentCount = try page.map { try send($0) } ?? 0
         published.increment(by: sentCount)
         if sentCount > 0 { lastSent = .now }
         let isInFlight = progress.values.contains { $0.isInFlight }
         try confirm(
             producer.deliveries(
-                waitMax: asked != nil || sentCount > 0 ? .zero : isInFlight ? .milliseconds(2) : waitMax))
+                waitMax: pendingQuery != nil || sentCount > 0 ? .zero : isInFlight ? .milliseconds(2) : waitMax))
         return true
     }
 
-    /// Something was published in the last seconds: more is likely to come.
-    var isLively: Bool { lastSent.map { ContinuousClock.now - $0 < .seconds(3) } ?? false }
+    /// Whether messages were published in the last seconds, so that more are likely.
+    var isBusy: Bool { lastSent.map { ContinuousClock.now - $0 < .seconds(3) } ?? false }
 
-    /// Removes what nobody needs any more, one bounded step at a call, of each environment once in `interval`.
+    /// Removes obsolete data of the change log, one limited step per call, of each environment once per `interval`.
     ///
-    /// Only the active relay calls it: the floor must not pass what is published.
+    /// Only the leader calls it: the floor must not pass the published position.
     mutating func compact(keep: Duration, interval: Duration) throws {
         try compactor.step(keep: keep, interval: interval, on: &connection)
     }
 
-    /// One session holds an advisory lock; it is gone with the connection.
-    mutating func isActive() throws -> Bool {
+    /// Acquires leadership if possible: an advisory lock of the session, which ends with the connection.
+    mutating func acquireLeadership() throws -> Bool {
         if isLeader { return true }
         guard try connection.run(RelayStore.tryLock())[0].decode(Bool.self) else { return false }
         lockedOpenCount = connection.openCount
@@ -165,13 +166,13 @@ struct Relay: ~Copyable {
             offsets[TopicPartition(topic: topic, partition: partition)] = last
         }
         nextLossCheck = .now
-        logger.notice("this relay is the active one")
+        logger.notice("became leader")
         return true
     }
 
     // MARK: Reading
 
-    /// The page whose turn it is.
+    /// Returns the next page to read, in round-robin order.
     mutating func nextRequest() -> RelayProgress.Request? {
         for index in waiting.indices {
             guard let request = progress[waiting[index]]?.request else { continue }
@@ -181,22 +182,23 @@ struct Relay: ~Copyable {
         return nil
     }
 
-    /// Sends a question: one transaction that stores what was confirmed, asks for news, and reads the page.
-    mutating func ask(_ request: RelayProgress.Request?) throws {
-        // What was published of a generation that is over is not stored.
+    /// Sends a query: one transaction that stores confirmed positions, and reads the environments with changes and the
+    /// page.
+    mutating func sendQuery(_ request: RelayProgress.Request?) throws {
+        // Positions published for a previous generation are not stored.
         confirmed.removeAll { unprepared.contains($0.environment) }
         var statements = confirmed.map(RelayStore.store)
-        statements += newlyOwed.map { Republish.ask($0.topic, in: $0.environment) }
-        newlyOwed = []
+        statements += newlyDeferred.map { Republish.ask($0.topic, in: $0.environment) }
+        newlyDeferred = []
         statements += republished.map { Republish.done($0.request, in: $0.environment) }
         if !changedOffsets.isEmpty {
             statements.append(RelayStore.store(changedOffsets))
             changedOffsets = [:]
         }
-        statements.append(RelayStore.news(except: blockedTopics.keys.sorted()))
+        statements.append(RelayStore.pendingEnvironments(except: blockedTopics.keys.sorted()))
         if let request { statements.append(page(request)) }
         try connection.start(statements)
-        asked = Asked(confirmed: confirmed, republished: republished, page: request)
+        pendingQuery = PendingQuery(confirmed: confirmed, republished: republished, page: request)
         confirmed = []
         republished = []
     }
@@ -206,43 +208,43 @@ struct Relay: ~Copyable {
         switch request.start {
         case .changes(let position):
             return Feed.changes(in: request.environment, after: position, kinds: kinds, countMax: pageCountMax)
-        case .objects(let place):
-            return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
-        case .topic(let name, let place):
+        case .objects(let cursor):
+            return RelayStore.objects(in: request.environment, kinds: kinds, after: cursor, countMax: pageCountMax)
+        case .topic(let name, let cursor):
             let kinds = routing.kinds(of: name)
-            return RelayStore.objects(in: request.environment, kinds: kinds, after: place, countMax: pageCountMax)
+            return RelayStore.objects(in: request.environment, kinds: kinds, after: cursor, countMax: pageCountMax)
         }
     }
 
-    /// Takes the answer in: what others did, the news, and the page.
-    mutating func receive() throws -> Outgoing? {
-        guard let asked = asked.take() else { return nil }
-        var answers = try connection.finish()
+    /// Receives the result: whether another relay took over, the environments with changes, and the page.
+    mutating func receive() throws -> OutgoingPage? {
+        guard let pendingQuery = pendingQuery.take() else { return nil }
+        var results = try connection.finish()
         hasReceived = true
-        for (answer, confirmed) in zip(answers, asked.confirmed) {
-            if answer.affectedCount == 0 { throw TakenOver() }
+        for (result, confirmed) in zip(results, pendingQuery.confirmed) {
+            if result.affectedCount == 0 { throw LeadershipLost() }
             if confirmed.isRepublished {
                 logger.notice(
-                    "published every routed object again",
+                    "republished all objects",
                     metadata: [
                         "environment": "\(confirmed.environment)", "generation": "\(confirmed.generation)",
                         "epoch": "\(confirmed.epoch)",
                     ])
             }
         }
-        for done in asked.republished {
+        for done in pendingQuery.republished {
             logger.notice(
-                "published a topic again",
+                "republished topic",
                 metadata: ["environment": "\(done.environment)", "topic": "\(done.request.topic)"])
         }
-        let rows = asked.page == nil ? nil : answers.popLast()
-        if let news = answers.last { try note(news) }
-        guard let request = asked.page, let rows else { return nil }
+        let rows = pendingQuery.page == nil ? nil : results.popLast()
+        if let environments = results.last { try update(environments) }
+        guard let request = pendingQuery.page, let rows else { return nil }
         return try take(rows, of: request)
     }
 
-    mutating func note(_ news: Rows) throws {
-        let (tasks, unprepared) = try RelayStore.tasks(news)
+    mutating func update(_ pendingEnvironments: Rows) throws {
+        let (tasks, unprepared) = try RelayStore.tasks(pendingEnvironments)
         if !unprepared.isEmpty { try connection.run(RelayStore.prepare) }
         self.unprepared = unprepared
         for task in tasks {
@@ -260,66 +262,68 @@ struct Relay: ~Copyable {
         waiting = waiting.filter(Set(environments).contains) + environments.filter { !waiting.contains($0) }
     }
 
-    /// Counts the page, and finds what its messages need; `nil` when the work began anew since it was asked for.
-    mutating func take(_ rows: Rows, of request: RelayProgress.Request) throws -> Outgoing? {
+    /// Counts the page and prepares its messages; returns `nil` if the environment's progress was reset since the
+    /// query.
+    mutating func take(_ rows: Rows, of request: RelayProgress.Request) throws -> OutgoingPage? {
         guard var current = progress[request.environment], current.awaits(request) else { return nil }
         let hasTimes = if case .changes = request.start { true } else { false }
         let objects = try publishable(rows, in: request.environment, isCurrentColumn: hasTimes ? 6 : nil)
-        let outgoing = Outgoing(
+        let outgoing = OutgoingPage(
             environment: request.environment, objects: objects, hasTimes: hasTimes, page: current.nextPage)
         let last = rows.count > 0 ? rows[rows.count - 1] : nil
         switch request.start {
         case .changes:
             current.readChanges(through: try last?.value(0), sendCount: objects.count)
-        case .objects: current.readObjects(through: try place(after: rows), sendCount: objects.count)
-        case .topic: current.readTopic(through: try place(after: rows), sendCount: objects.count)
+        case .objects: current.readObjects(through: try cursor(after: rows), sendCount: objects.count)
+        case .topic: current.readTopic(through: try cursor(after: rows), sendCount: objects.count)
         }
         progress[request.environment] = current
         if objects.isEmpty { takeConfirmed(of: request.environment) }
         return outgoing
     }
 
-    /// Where the objects after these begin; `nil` when these were the last.
-    func place(after rows: Rows) throws -> RelayProgress.ObjectPlace? {
+    /// Returns the start of the next page of objects; `nil` after the last page.
+    func cursor(after rows: Rows) throws -> RelayProgress.ObjectCursor? {
         guard rows.count == pageCountMax else { return nil }
         let row = rows[rows.count - 1]
-        return RelayProgress.ObjectPlace(realm: try row.value(1), kind: try row.value(2), id: try row.value(3))
+        return RelayProgress.ObjectCursor(realm: try row.value(1), kind: try row.value(2), id: try row.value(3))
     }
 
-    /// The rows that are events, with their topics and realms: not those of a kind, or in a realm, nobody reacts to.
+    /// Selects the rows to publish, with their topics and realms: those whose kind is published from their realm.
     mutating func publishable(
         _ rows: Rows, in environment: EnvironmentID, isCurrentColumn: Int?
-    ) throws -> [Outgoing.Item] {
-        var wanted: [(row: Row, route: Routing.Entry, realm: Int32)] = []
-        wanted.reserveCapacity(rows.count)
+    ) throws -> [OutgoingPage.Item] {
+        var candidates: [(row: Row, route: Routing.Entry, realm: Int32)] = []
+        candidates.reserveCapacity(rows.count)
         for row in rows {
             if let isCurrentColumn, try !row.value(isCurrentColumn, as: Bool.self) { continue }
             guard let route = routing.entry(of: try row.value(2)) else { continue }
-            wanted.append((row, route, try row.value(1)))
+            candidates.append((row, route, try row.value(1)))
         }
-        let realms = try directory.realms(of: Set(wanted.map(\.realm)), in: environment, on: &connection)
-        return wanted.compactMap { row, route, number in
+        let realms = try directory.realms(of: Set(candidates.map(\.realm)), in: environment, on: &connection)
+        return candidates.compactMap { row, route, number in
             guard let realm = realms[number] else {
-                logger.error("a realm without a usable path is not published", metadata: ["realm": "\(number)"])
+                logger.error("realm with an invalid path not published", metadata: ["realm": "\(number)"])
                 return nil
             }
             guard route.includes(realm.realmClass) else { return nil }
-            return Outgoing.Item(row: row, kind: route.kind, topic: route.topic, path: realm.path)
+            return OutgoingPage.Item(row: row, kind: route.kind, topic: route.topic, path: realm.path)
         }
     }
 
-    /// The broker lost its content. A new epoch has begun; the next relay publishes every routed object again.
+    /// The broker lost its content. A new epoch has begun; the next relay republishes all objects.
     struct ContentLost: Error, CustomStringConvertible {
         let partition: TopicPartition
         let last: Int64
         let found: Int64
         var description: String {
-            "the broker lost its content (\(partition): confirmed up to \(last), now \(found)); publishing all again"
+            "the broker lost its content (\(partition): confirmed offset \(last), now \(found)); "
+                + "republishing all objects"
         }
     }
 
-    /// Another relay has moved the position: it is the active one now.
-    struct TakenOver: Error, CustomStringConvertible {
+    /// Another relay has moved the position and is the leader now.
+    struct LeadershipLost: Error, CustomStringConvertible {
         var description: String { "another relay took over" }
     }
 }

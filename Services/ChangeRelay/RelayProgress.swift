@@ -3,42 +3,42 @@ import KeyedWorker
 import Model
 import ObjectStore
 
-/// How far one environment is read, sent and confirmed. A value: it knows neither PostgreSQL nor Kafka.
+/// The read, sent and confirmed progress of one environment. A pure value, independent of PostgreSQL and Kafka.
 struct RelayProgress {
-    /// Pages on their way to the broker.
+    /// Maximum number of pages in flight to the broker.
     static let pagesMax = 8
 
     private(set) var task: RelayTask
     /// The last position read.
     private var readPosition: Int64
-    /// The last position that was confirmed, and is or will be stored.
+    /// The last confirmed position, which is or will be stored.
     private(set) var storedPosition: Int64
     private var pages: [Int: Page] = [:]
-    /// Pages are numbered on when the work begins anew: reports of pages from before find none.
+    /// Page numbers continue after a reset, so that reports of earlier pages match none.
     private var firstPage: Int
     private(set) var nextPage: Int
-    /// Where the republishing of all objects stands; `nil` when its last page was read, and without it.
-    private var key: ObjectPlace?
-    /// A topic that is published again beside what changes, and where that stands; likewise.
-    private var again: (request: Republish.Request, key: ObjectPlace?)?
-    /// Topics that were published again, all of it confirmed.
+    /// The progress of republishing all objects; `nil` after its last page, and without republication.
+    private var key: ObjectCursor?
+    /// A topic that is republished alongside changes, with its progress.
+    private var republish: (request: Republish.Request, key: ObjectCursor?)?
+    /// Topics whose republication is confirmed completely.
     private var republished: [Republish.Request] = []
 
     /// The key of an object inside its environment, in the order of its table.
-    struct ObjectPlace: Equatable {
+    struct ObjectCursor: Equatable {
         let realm: Int32
         let kind: Int16
         let id: UUID
-        static let first = ObjectPlace(realm: .min, kind: 0, id: .zero)
+        static let first = ObjectCursor(realm: .min, kind: 0, id: .zero)
     }
 
     /// A page to read.
     struct Request: Equatable {
         enum Start: Equatable {
             case changes(after: Int64)
-            case objects(after: ObjectPlace)
-            /// Those of one topic.
-            case topic(String, after: ObjectPlace)
+            case objects(after: ObjectCursor)
+            /// The objects of one topic.
+            case topic(String, after: ObjectCursor)
         }
         let environment: EnvironmentID
         let start: Start
@@ -63,30 +63,30 @@ struct RelayProgress {
         firstPage = page
         nextPage = page
         if task.isRepublishing { key = .first }
-        again = task.again.map { ($0, .first) }
+        republish = task.republish.map { ($0, .first) }
     }
 
-    /// Takes in how things stand by the database. Another generation or epoch begins the work anew.
+    /// Updates the state from the database. A new generation or epoch resets the progress.
     ///
-    /// While all is published again the counter stays as it was when that began: what changed since follows from the
-    /// change log, from there on.
-    mutating func update(_ news: RelayTask) {
-        let isSameRun = (task.generation, task.epoch) == (news.generation, news.epoch)
-        if !isSameRun || task.isRepublishing != news.isRepublishing {
-            self = RelayProgress(news, page: nextPage)
+    /// During a republication of all objects the counter stays at its initial value; later changes follow from the
+    /// change log.
+    mutating func update(_ newTask: RelayTask) {
+        let isSameRun = (task.generation, task.epoch) == (newTask.generation, newTask.epoch)
+        if !isSameRun || task.isRepublishing != newTask.isRepublishing {
+            self = RelayProgress(newTask, page: nextPage)
             return
         }
-        if again?.request != news.again { again = news.again.map { ($0, .first) } }
-        if !task.isRepublishing { task = news }
+        if republish?.request != newTask.republish { republish = newTask.republish.map { ($0, .first) } }
+        if !task.isRepublishing { task = newTask }
     }
 
-    /// Whether something is on its way to the broker.
+    /// Whether pages are in flight to the broker.
     var isInFlight: Bool { firstPage < nextPage }
 
-    /// The next page to read; `nil` when nothing is known to be there, or enough is on its way.
+    /// The next page to read; `nil` if no data is available, or the maximum is in flight.
     ///
-    /// What changes and what is published again take turns. A key's messages stay in the order of its positions: what
-    /// is read later is newer or the same, and is sent later.
+    /// Changes and republication alternate. A key's messages stay in position order: an object that is read later is
+    /// newer or unchanged, and is sent later.
     var request: Request? {
         guard nextPage - firstPage < Self.pagesMax else { return nil }
         let starts = starts
@@ -98,34 +98,34 @@ struct RelayProgress {
         if task.isRepublishing { return key.map { [.objects(after: $0)] } ?? [] }
         var starts: [Request.Start] = []
         if readPosition < task.counterPosition { starts.append(.changes(after: readPosition)) }
-        if let again, let key = again.key { starts.append(.topic(again.request.topic, after: key)) }
+        if let republish, let key = republish.key { starts.append(.topic(republish.request.topic, after: key)) }
         return starts
     }
 
-    /// Whether a page that was asked for goes on where this stands.
+    /// Whether a requested page continues the current progress.
     func awaits(_ request: Request) -> Bool { starts.contains(request.start) }
 
-    /// Counts a page of the change log that was read.
+    /// Records a page of the change log that was read.
     ///
-    /// - Parameter last: Its last position. An empty page reaches the counter: reserved positions that nothing was
-    ///   written at leave no pointer.
+    /// - Parameter last: Its last position. An empty page extends to the counter: reserved positions without a write
+    ///   have no pointer.
     mutating func readChanges(through last: Int64?, sendCount: Int) {
         readPosition = last ?? task.counterPosition
         add(Page(content: .changes(through: readPosition), unconfirmedCount: sendCount))
     }
 
-    /// Counts a page of all objects that was read.
+    /// Records a page of all objects that was read.
     ///
-    /// - Parameter last: `nil`: it was the last page.
-    mutating func readObjects(through last: ObjectPlace?, sendCount: Int) {
+    /// - Parameter last: The last key; `nil` for the last page.
+    mutating func readObjects(through last: ObjectCursor?, sendCount: Int) {
         key = last
         add(Page(content: .objects(isLast: last == nil), unconfirmedCount: sendCount))
     }
 
-    /// Counts a page of the objects of the topic that is published again.
-    mutating func readTopic(through last: ObjectPlace?, sendCount: Int) {
-        guard let request = again?.request else { return }
-        again?.key = last
+    /// Records a page of the objects of the republished topic.
+    mutating func readTopic(through last: ObjectCursor?, sendCount: Int) {
+        guard let request = republish?.request else { return }
+        republish?.key = last
         add(Page(content: .topic(request, isLast: last == nil), unconfirmedCount: sendCount))
     }
 
@@ -134,16 +134,16 @@ struct RelayProgress {
         nextPage += 1
     }
 
-    /// The broker confirmed messages of a page.
+    /// Records that the broker confirmed messages of a page.
     ///
-    /// - Returns: Whether it has confirmed all of it; so does a page from before the work began anew.
+    /// - Returns: Whether the page is confirmed completely; also true for a page from before a reset.
     @discardableResult
     mutating func confirm(_ count: Int, page: Int) -> Bool {
         pages[page]?.unconfirmedCount -= count
         return pages[page].map { $0.unconfirmedCount == 0 } ?? true
     }
 
-    /// How far everything is confirmed without a gap, when that is further than before.
+    /// Returns the position up to which everything is confirmed, if it has advanced.
     mutating func takeConfirmed() -> Confirmed? {
         var reached: Int64?
         var isRepublished = false
@@ -166,20 +166,20 @@ struct RelayProgress {
         return confirmed
     }
 
-    /// The topics that were published again since the last call.
+    /// Returns the topics whose republication was completed since the last call.
     mutating func takeRepublished() -> [Republish.Request] {
         defer { republished = [] }
         return republished
     }
 
-    /// What is to be stored.
+    /// A confirmed position to be stored.
     struct Confirmed: Equatable {
         let environment: EnvironmentID
         let generation: Int64
         let epoch: Int64
         let from: Int64
         let to: Int64
-        /// Every routed object was published again.
+        /// Whether all objects were republished.
         let isRepublished: Bool
     }
 }

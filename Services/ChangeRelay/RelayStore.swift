@@ -5,7 +5,7 @@ import Model
 import ObjectStore
 import Postgres
 
-/// An environment with something to publish.
+/// An environment with changes to publish.
 struct RelayTask {
     let environment: EnvironmentID
     let generation: Int64
@@ -13,20 +13,20 @@ struct RelayTask {
     let relayedPosition: Int64
     let epoch: Int64
     let isRepublishing: Bool
-    /// A topic that is to be published again beside what changes.
-    var again: Republish.Request?
+    /// A topic to republish alongside changes.
+    var republish: Republish.Request?
 }
 
 /// The SQL of `realm.relay` and `realm.relay_offset`.
 enum RelayStore {
-    /// One session holds it: the active relay.
+    /// The key of the leader's advisory lock.
     static let lockKey: Int64 = 0x6669_656c_6472_6c79
 
     static func tryLock() -> Statement { "SELECT pg_try_advisory_lock(\(lockKey))" }
 
-    /// Gives a new environment its row, and has everything published again of one with another generation: in the same
-    /// epoch, since Kafka has lost nothing, and nobody else's messages are to be read again for it. A new one that is
-    /// not in its first generation came from elsewhere: its objects have no change log here.
+    /// Creates the row of a new environment, and starts a republication of an environment with a new generation. The
+    /// epoch stays the same, because Kafka has lost nothing and consumers need not reread other environments. A new
+    /// environment that is not in its first generation was moved here: its objects have no change log.
     static let prepare: [Statement] = [
         """
         INSERT INTO realm.relay (environment_id, generation, epoch, published_epoch, position)
@@ -41,10 +41,10 @@ enum RelayStore {
         """,
     ]
 
-    /// Environments with news, found by one join. Rows: as `tasks` reads them.
+    /// Reads the environments with changes by one join. Rows: see `tasks`.
     ///
-    /// - Parameter topics: Those that cannot be written now: they are not published again yet.
-    static func news(except topics: [String]) -> Statement {
+    /// - Parameter topics: Topics that cannot be written at present, whose republication waits.
+    static func pendingEnvironments(except topics: [String]) -> Statement {
         """
         SELECT e.id, e.generation, e.position, coalesce(r.position, -1), coalesce(r.epoch, 0),
             coalesce(r.published_epoch < r.epoch, false), r.generation IS DISTINCT FROM e.generation, a.topic, a.number
@@ -57,7 +57,7 @@ enum RelayStore {
         """
     }
 
-    /// - Returns: The work, and the environments that need `prepare` first.
+    /// - Returns: The tasks, and the environments that need `prepare` first.
     static func tasks(_ rows: Rows) throws(PostgresError) -> (tasks: [RelayTask], unprepared: Set<EnvironmentID>) {
         var tasks: [RelayTask] = []
         var unprepared: Set<EnvironmentID> = []
@@ -67,10 +67,10 @@ enum RelayStore {
         return (tasks, unprepared)
     }
 
-    /// Routed objects in key order, tombstones included.
-    /// Rows: position, realm_id, kind, id, edit_position, fields.
+    /// Reads objects of published kinds in key order, including tombstones. Rows: position, realm_id, kind, id,
+    /// edit_position, fields.
     static func objects(
-        in environment: EnvironmentID, kinds: [Kind], after key: RelayProgress.ObjectPlace, countMax: Int
+        in environment: EnvironmentID, kinds: [Kind], after key: RelayProgress.ObjectCursor, countMax: Int
     ) -> Statement {
         """
         SELECT position, realm_id, kind, id, edit_position, fields FROM store.object
@@ -81,8 +81,8 @@ enum RelayStore {
         """
     }
 
-    /// Moves on only from where this relay found it: another one that took over has the word, and what was published of
-    /// a former generation says nothing of this one.
+    /// Stores a position only if the previous one is unchanged (compare-and-set): otherwise another relay has taken
+    /// over, or the generation has changed.
     static func store(_ confirmed: RelayProgress.Confirmed) -> Statement {
         let environment = confirmed.environment.rawValue
         if confirmed.isRepublished {
@@ -110,8 +110,8 @@ enum RelayStore {
 
     static let offsets: Statement = "SELECT topic, partition, last_offset FROM realm.relay_offset"
 
-    /// The broker's content was lost: every environment is published again, in a new epoch, and what was missed of the
-    /// lost content is in it.
+    /// Starts a new epoch after the broker lost its content: all environments are republished, including the content
+    /// that consumers had skipped.
     static let newEpoch: [Statement] = [
         Republish.lock,
         "UPDATE realm.relay SET epoch = (SELECT max(epoch) + 1 FROM realm.relay)",
@@ -122,9 +122,9 @@ enum RelayStore {
 }
 
 extension RelayTask {
-    /// Reads a row of ``RelayStore/news(except:)``.
+    /// Reads a row of ``RelayStore/pendingEnvironments(except:)``.
     ///
-    /// - Returns: `nil` when the environment needs ``RelayStore/prepare`` first.
+    /// - Returns: `nil` if the environment needs ``RelayStore/prepare`` first.
     fileprivate init?(_ row: Row) throws(PostgresError) {
         var columns = row.columns
         environment = try columns.next()
@@ -137,6 +137,6 @@ extension RelayTask {
         let (topic, number): (String?, Int64?) = (try columns.next(), try columns.next())
         try columns.end()
         if needsPreparing { return nil }
-        if let topic, let number { again = Republish.Request(topic: topic, number: number) }
+        if let topic, let number { republish = Republish.Request(topic: topic, number: number) }
     }
 }

@@ -1,7 +1,7 @@
 import Model
 
-/// Where changed objects go, by their kind and by what their realm is for. It is asked for every row that is read:
-/// kinds are looked up by number, and classes of realms are bits.
+/// Maps a changed object to its topic by its kind and its realm's class. Used for every row that is read: kinds are
+/// looked up by number, and classes of realms are bits.
 struct Routing: Sendable {
     /// A kind whose changes are published.
     struct Entry: Sendable {
@@ -25,13 +25,13 @@ struct Routing: Sendable {
     let kinds: [Kind]
     /// The names of the topics, in order.
     let topics: [String]
-    /// By the kind's number.
+    /// The entries by the kind's number.
     private let entries: [Entry?]
 
-    /// As the table of kinds says.
+    /// Creates the routing of the table of kinds.
     init() { self.init(Kind.allCases.compactMap { kind in kind.row.route.map { (kind, $0) } }) }
 
-    /// - Parameter routes: At most one of each kind.
+    /// - Parameter routes: At most one per kind.
     init(_ routes: [(kind: Kind, route: Route)]) {
         var entries: [Entry?] = Array(repeating: nil, count: Int(Kind.numberMax) + 1)
         for (kind, route) in routes { entries[Int(kind.number)] = Entry(kind, route) }
@@ -40,7 +40,8 @@ struct Routing: Sendable {
         topics = Set(routes.map(\.route.topic.name)).sorted()
     }
 
-    /// The route of the kind with this number; `nil` when it is published from no realm, or not known.
+    /// Returns the route of the kind with this number; `nil` if it is not published, or this program version does not
+    /// have it.
     func entry(of number: Int16) -> Entry? {
         let index = Int(number)
         return entries.indices.contains(index) ? entries[index] : nil

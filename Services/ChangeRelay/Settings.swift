@@ -1,15 +1,16 @@
 import ServiceSettings
 
-/// What `change-relay` can be told, beside what all services can.
+/// The settings of `change-relay`, in addition to the common ones.
 enum Settings {
     static let pageCountMax = Setting(
-        "relay.page", .integer(1...50_000), default: "4000", help: "changes read from PostgreSQL at a time")
+        "relay.page", .integer(1...50_000), default: "4000",
+        help: "maximum number of changes read from PostgreSQL per page")
     static let compactionKeep = Setting(
         "compaction.keep", .duration(.seconds(60) ... .seconds(3_650 * 86_400)), default: "30d",
-        help: "changes and tombstones younger than this stay: how long a device may be away without a new download")
+        help: "minimum age of removed changes and tombstones: the time a device can be offline without a new download")
     static let compactionInterval = Setting(
         "compaction.interval", .duration(.seconds(1) ... .seconds(86_400)), default: "60s",
-        help: "how often each environment is looked at for what is older")
+        help: "interval between two compactions of an environment")
 
     static let all: [Setting] =
         [

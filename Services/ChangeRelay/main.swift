@@ -1,11 +1,11 @@
-// Publishes changed objects to Kafka in position order, one instance is active, others are ready to take over. And
-// removes what is old and in nobody's use.
+// Publishes changed objects to Kafka in position order; one instance is the leader, the others are standbys. Also
+// removes old, unused data.
 
-import ServiceSettings
 import Essentials
 import Kafka
 import KeyedWorker
 import ServiceRuntime
+import ServiceSettings
 
 await serve("change-relay", settings: Settings.all) { context in
     let configuration = context.configuration
@@ -22,10 +22,10 @@ await serve("change-relay", settings: Settings.all) { context in
                 conninfo: conninfo, brokers: brokers, properties: properties, logger: control.logger,
                 pageCountMax: pageCountMax)
             while !control.isStopping {
-                let isActive = try relay.step(waitMax: .milliseconds(relay.isLively ? 5 : 25))
-                if isActive { try relay.compact(keep: keep, interval: interval) }
+                let isLeader = try relay.step(waitMax: .milliseconds(relay.isBusy ? 5 : 25))
+                if isLeader { try relay.compact(keep: keep, interval: interval) }
                 if let problem = relay.problem { control.impaired(problem) } else { control.progressed() }
-                if !isActive { control.pause(.milliseconds(relay.reachesBrokers ? 500 : 25)) }
+                if !isLeader { control.pause(.milliseconds(relay.reachesBrokers ? 500 : 25)) }
             }
         },
         .worker("retention", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {

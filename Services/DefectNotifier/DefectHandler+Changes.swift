@@ -7,169 +7,179 @@ import Model
 import ObjectStore
 import Postgres
 
-/// A round: what has happened since the watermark.
+/// History polls: processes what happened since the watermark.
 extension DefectHandler {
-    /// Each page is written by itself. The watermark moves with the last one: a round that is broken off begins anew,
-    /// and finds what it has written.
-    mutating func follow(
-        _ page: PageRead, _ reading: Reading, _ turn: Turn, _ writes: inout DefectWrites,
+    /// Applies one page of history. Each page is written separately, and the watermark moves with the last one. An
+    /// interrupted poll restarts from its first page and skips the rows that it processed before.
+    mutating func applyChanges(
+        _ page: TrackerPage, _ request: PageRequest, _ context: PollContext, _ writes: inout DefectWrites,
         _ connection: inout Connection
-    ) throws -> Disposition<Reading> {
+    ) throws -> Disposition<PageRequest> {
         let defects = page.history.map(\.defect)
-        let people = try people(of: defects, reading, turn.environment, &connection)
-        writes.expect(expectWatermark(turn))
-        // Rows of what a person reported, or has lost, are others' news.
-        if reading.part != .reported { try tell(page.history, people, reading, turn, &writes, &connection) }
-        try mirror(defects, people, reading, turn, &writes, &connection)
-        var rest = reading
-        rest.newest = WatermarkRule.newest(
-            reading.newest, of: page.history.lazy.map(\.seconds), now: turn.poll.dueAt)
-        rest.open = page.open
-        if reading.part == .assigned { rest.names.formUnion(defects.lazy.compactMap(\.owner)) }
-        if page.open == nil {
-            guard let own = reading.own, reading.part == .assigned else {
-                moveWatermark(after: rest.newest, reading, turn, &writes)
+        let people = try people(of: defects, request, context.environment, &connection)
+        writes.expect(expectWatermark(context))
+        // Rows about defects that the person reported, or no longer owns, notify other people.
+        if request.subset != .reported {
+            try writeNotices(for: page.history, people, request, context, &writes, &connection)
+        }
+        try mirror(defects, people, request, context, &writes, &connection)
+        var next = request
+        next.newest = WatermarkRule.newest(
+            request.newest, of: page.history.lazy.map(\.seconds), now: context.poll.dueAt)
+        next.cursor = page.cursor
+        if request.subset == .assigned { next.loginNames.formUnion(defects.lazy.compactMap(\.owner)) }
+        if page.cursor == nil {
+            guard let own = request.own, request.subset == .assigned else {
+                moveWatermark(after: next.newest, request, context, &writes)
                 return .finished
             }
-            try rest.goOn(
-                with: connection.run(
-                    MirrorStore.mirrored(in: own.person.realm, countMax: Self.mirroredMax, of: turn.environment)))
+            try next.advanceToReported(
+                mirrored: connection.run(
+                    MirrorStore.records(
+                        in: own.person.realm, countMax: Self.mirroredRecordsMax, of: context.environment)))
         }
-        return .call(rest, startBefore: .now + Self.startMax)
+        return .call(next, startBefore: .now + Self.startMax)
     }
 
-    /// Records that are asked for by their ids in one query: those of a person's mirrors that were written last. What
-    /// others have become is seen by the next comparison.
-    private static let mirroredMax = 500
+    /// Limit on records in the query by record id: the most recently written mirrors of a person. The next comparison
+    /// covers the others.
+    private static let mirroredRecordsMax = 500
 
-    private func expectWatermark(_ turn: Turn) -> Statement {
-        let (tracker, environment, decision) = (turn.tracker.namespace, turn.environment, turn.decision)
-        guard let own = turn.own else {
-            return DefectStore.expectWatermark(turn.watermark, of: tracker, in: environment, decision: decision)
+    private func expectWatermark(_ context: PollContext) -> Statement {
+        let (tracker, environment, decision) = (context.tracker.namespace, context.environment, context.decision)
+        guard let own = context.own else {
+            return DefectStore.expectWatermark(context.watermark, of: tracker, in: environment, decision: decision)
         }
-        return OwnStore.expectWatermark(
-            turn.watermark, of: tracker, own.person.realm, in: environment, decision: decision)
+        return OwnLoginStore.expectWatermark(
+            context.watermark, of: tracker, own.person.realm, in: environment, decision: decision)
     }
 
-    /// Writes the notices of rows that were not read before.
+    /// Writes the notices for rows that were not processed before.
     ///
-    /// A row is known by what happened, and not by its owner, who may be another one when it is read again: what
-    /// happened before a defect came to somebody is not told to them.
-    private func tell(
-        _ history: [HistoryRow], _ people: KnownPeople, _ reading: Reading, _ turn: Turn,
+    /// A row's id is made from the action and not from the defect's owner, who may have changed by the time of the next
+    /// read. What happened before a defect was assigned to a person does not notify that person.
+    private func writeNotices(
+        for history: [HistoryRow], _ people: TrackerPeople, _ request: PageRequest, _ context: PollContext,
         _ writes: inout DefectWrites, _ connection: inout Connection
     ) throws {
-        let rows = Dictionary(history.map { (turn.tracker.row($0), $0) }) { first, _ in first }
+        let rows = Dictionary(history.map { (context.tracker.row($0), $0) }) { first, _ in first }
         if rows.isEmpty { return }
-        let before = rows.mapValues { turn.tracker.rowWithoutID($0) }
-        let seen = Set(
-            try connection.run(DefectStore.seen(Array(Set(rows.keys).union(before.values)), in: turn.environment))
-                .decode(UUID.self))
+        let previousIDs = rows.mapValues { context.tracker.rowWithoutID($0) }
+        let processed = Set(
+            try connection.run(
+                DefectStore.processed(Array(Set(rows.keys).union(previousIDs.values)), in: context.environment)
+            )
+            .decode(UUID.self))
         var fresh: [UUID: HistoryRow] = [:]
-        for (id, row) in rows where !seen.contains(id) && !seen.contains(before[id] ?? id) && writes.see(id) {
+        for (id, row) in rows
+        where !processed.contains(id) && !processed.contains(previousIDs[id] ?? id) && writes.markProcessed(id) {
             fresh[id] = row
         }
         if fresh.isEmpty { return }
         let ids = Array(fresh.keys)
-        writes.expect(DefectStore.expectUnseen(ids, in: turn.environment, decision: turn.decision))
+        writes.expect(DefectStore.expectUnprocessed(ids, in: context.environment, decision: context.decision))
         writes.also(
-            DefectStore.see(
-                ids, ids.map { Int64(fresh[$0]?.seconds ?? 0) }, in: turn.environment, decision: turn.decision))
-        // What was there before the tracker was read for the first time is no news.
-        if reading.isFirst { return }
+            DefectStore.markProcessed(
+                ids, ids.map { Int64(fresh[$0]?.seconds ?? 0) }, in: context.environment, decision: context.decision))
+        // The first read only records existing history. It writes no notices.
+        if request.isInitialRead { return }
         var notices: [ObjectKey: Notice] = [:]
         for row in fresh.values {
-            guard let told = NoticeRule.told(of: row), let person = people.byLogin[told.owner] else { continue }
+            guard let addressed = NoticeRule.notice(for: row), let person = people.byLogin[addressed.owner] else {
+                continue
+            }
             let key = ObjectKey(
-                realm: person.realm, kind: .notice, id: turn.tracker.notice(of: row, to: person.email))
+                realm: person.realm, kind: .notice, id: context.tracker.notice(of: row, to: person.email))
             notices[key] = Notice(
-                about: turn.tracker.defect(row.defect.record), code: told.code, text: told.text,
-                timestamp: turn.poll.dueAt)
+                about: context.tracker.defect(row.defect.record), code: addressed.code, text: addressed.text,
+                timestamp: context.poll.dueAt)
         }
-        try write(notices, turn, &writes, &connection)
+        try write(notices, context, &writes, &connection)
     }
 
-    /// Writes notices where there is neither one nor its tombstone, and removes those that are one too many.
+    /// Writes notices that have neither an object nor a tombstone, and removes those above the retention limits.
     private func write(
-        _ notices: [ObjectKey: Notice], _ turn: Turn, _ writes: inout DefectWrites, _ connection: inout Connection
+        _ notices: [ObjectKey: Notice], _ context: PollContext, _ writes: inout DefectWrites,
+        _ connection: inout Connection
     ) throws {
         if notices.isEmpty { return }
-        let there = try Presence.byKey(
-            connection.run(Presence.load(notices.keys, in: turn.environment)))
-        let new = notices.filter { there[$0.key] == nil }
+        let existing = try Presence.byKey(
+            connection.run(Presence.load(notices.keys, in: context.environment)))
+        let new = notices.filter { existing[$0.key] == nil }
         if new.isEmpty { return }
         let realms = Set(new.keys.map(\.realm)).sorted()
-        var kept: [Int32: [NoticeKeepRule.Kept]] = [:]
+        var dated: [Int32: [NoticeRetentionRule.DatedNotice]] = [:]
         var positions: [ObjectKey: Int64] = [:]
         for (realm, id, position, time) in try connection.run(
-            MirrorStore.notices(in: realms, of: turn.environment)
+            MirrorStore.notices(in: realms, of: context.environment)
         ).decode(Int32.self, UUID.self, Int64.self, String.self) {
             positions[ObjectKey(realm: realm, kind: .notice, id: id)] = position
-            // One that does not say when it is of stays.
-            kept[realm, default: []].append(
-                NoticeKeepRule.Kept(id: id, timestamp: Timestamp(time) ?? turn.poll.dueAt))
+            // A notice without a readable timestamp counts as new.
+            dated[realm, default: []].append(
+                NoticeRetentionRule.DatedNotice(id: id, timestamp: Timestamp(time) ?? context.poll.dueAt))
         }
         for (key, notice) in new {
-            kept[key.realm, default: []].append(NoticeKeepRule.Kept(id: key.id, timestamp: notice.timestamp))
+            dated[key.realm, default: []].append(
+                NoticeRetentionRule.DatedNotice(id: key.id, timestamp: notice.timestamp))
         }
         var surplus: Set<ObjectKey> = []
-        for (realm, notices) in kept {
-            for id in NoticeKeepRule.surplus(of: notices, now: turn.poll.dueAt) {
+        for (realm, notices) in dated {
+            for id in NoticeRetentionRule.surplus(of: notices, now: context.poll.dueAt) {
                 surplus.insert(ObjectKey(realm: realm, kind: .notice, id: id))
             }
         }
-        for (key, notice) in new where !surplus.contains(key) { try writes.put(key, at: 0, notice, turn.decision) }
+        for (key, notice) in new where !surplus.contains(key) { try writes.put(key, at: 0, notice, context.decision) }
         for key in surplus {
-            if let position = positions[key] { writes.delete(key, at: position, turn.decision) }
+            if let position = positions[key] { writes.delete(key, at: position, context.decision) }
         }
     }
 
     private func moveWatermark(
-        after newest: Int?, _ reading: Reading, _ turn: Turn, _ writes: inout DefectWrites
+        after newest: Int?, _ request: PageRequest, _ context: PollContext, _ writes: inout DefectWrites
     ) {
-        let (tracker, environment, decision) = (turn.tracker.namespace, turn.environment, turn.decision)
-        let before = turn.watermark.flatMap(CompassTime.init)?.secondsOfItsClock
-        let after = max(newest ?? .min, reading.reached)
-        let time = CompassTime(secondsOfItsClock: after).description
-        guard let own = turn.own else {
-            if turn.ownOldest != nil {
-                writes.also(OwnStore.forgetWatermarks(of: tracker, in: environment, decision: decision))
+        let (tracker, environment, decision) = (context.tracker.namespace, context.environment, context.decision)
+        let before = context.watermark.flatMap(CompassTime.init)?.clockSeconds
+        let after = max(newest ?? .min, request.watermarkMin)
+        let time = CompassTime(clockSeconds: after).description
+        guard let own = context.own else {
+            if context.oldestOwnWatermark != nil {
+                writes.also(OwnLoginStore.removeWatermarks(of: tracker, in: environment, decision: decision))
             }
-            guard after != before || turn.accountWatermark != turn.watermark else { return }
+            guard after != before || context.accountWatermark != context.watermark else { return }
             writes.also(DefectStore.moveWatermark(to: time, of: tracker, in: environment, decision: decision))
-            forget(after: after, turn, &writes)
+            removeProcessedRows(before: after, context, &writes)
             return
         }
         if after != before {
             writes.also(
-                OwnStore.moveWatermark(
+                OwnLoginStore.moveWatermark(
                     to: time, of: tracker, own.person.realm, in: environment, decision: decision))
         }
-        guard after > turn.everybodys.flatMap(CompassTime.init)?.secondsOfItsClock ?? .min else { return }
+        guard after > context.environmentWatermark.flatMap(CompassTime.init)?.clockSeconds ?? .min else { return }
         writes.also(
-            OwnStore.raiseWatermark(
-                to: time, of: tracker, afterAccount: turn.accountWatermark != nil, in: environment,
+            OwnLoginStore.raiseWatermark(
+                to: time, of: tracker, afterAccount: context.accountWatermark != nil, in: environment,
                 decision: decision))
-        // Others may read much later than this person.
-        forget(after: after - WatermarkRule.lateSecondsMax, turn, &writes)
+        // Other people's polls may be later by up to `lateSecondsMax`.
+        removeProcessedRows(before: after - WatermarkRule.lateSecondsMax, context, &writes)
     }
 
-    private func forget(after watermark: Int, _ turn: Turn, _ writes: inout DefectWrites) {
+    private func removeProcessedRows(before watermark: Int, _ context: PollContext, _ writes: inout DefectWrites) {
         writes.also(
-            DefectStore.forget(
-                through: Int64(WatermarkRule.since(watermark)), in: turn.environment, decision: turn.decision))
+            DefectStore.removeProcessed(
+                through: Int64(WatermarkRule.since(watermark)), in: context.environment, decision: context.decision))
     }
 }
 
-extension Reading {
-    /// Asks for what else may concern a person, when what is assigned to them is read.
+extension PageRequest {
+    /// Moves on to the query for defects that the person reported or has mirrors of.
     ///
-    /// - Parameter mirrored: Rows of `MirrorStore.mirrored`.
-    fileprivate mutating func goOn(with mirrored: Rows) throws {
-        part = .reported
+    /// - Parameter mirrored: Rows of ``MirrorStore/records(in:countMax:of:)``.
+    fileprivate mutating func advanceToReported(mirrored: Rows) throws {
+        subset = .reported
         for (record, owner, submitter) in try mirrored.decode(String.self, String?.self, String?.self) {
-            self.mirrored.append(record)
-            names.formUnion([owner, submitter].compactMap(\.self))
+            mirroredRecords.append(record)
+            loginNames.formUnion([owner, submitter].compactMap(\.self))
         }
     }
 }

@@ -8,43 +8,44 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Reads what has happened to the defects of an environment, page by page, and writes notices and mirrors; or reads all
-/// of them, and compares the mirrors. It does so with the environment's account for everybody, or with each person's
-/// own login for them alone.
+/// Processes the polls of an environment's tracker, page by page. A history poll writes notices and mirrors; a
+/// comparison reads all defects and compares the mirrors. Polls use the environment's account for all people, or each
+/// person's own login for that person alone.
 struct DefectHandler: Handler {
     static let schemaOldest: Int32 = 30
 
-    /// A poll that is decided, and what its decision is made from.
-    struct Turn {
+    /// A poll that is processed, with the state that its decision is based on.
+    struct PollContext {
         let environment: EnvironmentID
         let decision: Int
         let object: RealmObject
         let poll: DefectPoll
         let tracker: TrackerIDs
-        /// The environment's, now.
+        /// The environment's current position.
         let position: Int64
-        /// Up to where this poll's login has read the tracker, as it is stored.
+        /// The stored watermark of this poll's login in the tracker.
         let watermark: String?
-        /// Up to where anybody has.
-        let everybodys: String?
-        /// Of a person's poll.
-        let own: OwnReader?
-        /// The number of the realm of whose poll it is.
+        /// The newest watermark of all logins in the tracker.
+        let environmentWatermark: String?
+        /// The person's own login, in a person's poll with an open login.
+        let own: OwnLoginReader?
+        /// The number of the realm of the poll's person; `nil` in a poll of the environment.
         let realm: Int32?
-        /// Up to where the account has; of a person's poll, if it has read for them until a short while ago.
+        /// The watermark of the environment's account. In a person's poll it is set only if the account has polled
+        /// recently.
         let accountWatermark: String?
-        /// The oldest of people's own, until the account has read what they had not.
-        let ownOldest: String?
+        /// The oldest watermark of people's own logins, until the account has caught up with it.
+        let oldestOwnWatermark: String?
     }
 
     private let trackers: TrackerDirectory
     let logger: Logger
     var directory = RealmDirectory()
     let decoder = JSONDecoder()
-    /// Where each environment's tracker is, and how many others it was before.
-    private var known: [EnvironmentID: (tracker: DefectTracker?, revision: Int64)] = [:]
-    private var reported = ReportedRows()
-    var complaints = Complaints()
+    /// The last tracker of each environment, and the number of changes observed.
+    private var trackerRevisions: [EnvironmentID: (tracker: DefectTracker?, revision: Int64)] = [:]
+    private var unreadableRows = UnreadableRowLog()
+    var loginFailures = LoginFailureLog()
 
     init(_ trackers: TrackerDirectory, logger: Logger) {
         self.trackers = trackers
@@ -52,31 +53,31 @@ struct DefectHandler: Handler {
     }
 
     mutating func decide(
-        _ inputs: [WorkItem<ReadAnswer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<PageResponse>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
-    ) throws -> [Disposition<Reading>] {
+    ) throws -> [Disposition<PageRequest>] {
         let stored = try DefectTracker.load(environment, on: &connection)
-        note(stored, of: environment)
+        updateRevision(of: environment, with: stored)
         // Without a tracker there is nothing to read.
         guard let stored, let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection)
         else { return inputs.map { _ in .finished } }
         let keys = inputs.map { ObjectKey(realm: polls, kind: .defectPoll, id: $0.subject.id) }
-        let loaded = try LoadedPolls(keys, at: stored, &directory, decoder, &connection)
+        let snapshot = try PollSnapshot(keys, at: stored, &directory, decoder, &connection)
         var writes = DefectWrites(batch)
-        var dispositions: [Disposition<Reading>] = []
+        var dispositions: [Disposition<PageRequest>] = []
         for (decision, input) in inputs.enumerated() {
             let key = keys[decision]
-            writes.expect(key, at: loaded.objects[key]?.position ?? 0, decision)
+            writes.expect(key, at: snapshot.objects[key]?.position ?? 0, decision)
             do {
-                guard let turn = try loaded.turn(of: key, decision, decoder) else {
+                guard let context = try snapshot.context(of: key, decision, decoder) else {
                     dispositions.append(.finished)
                     continue
                 }
-                // Whose login it was to be read with is not how the tracker is read by now.
-                let isCurrent = turn.poll.person == nil ? stored.account != nil : turn.own != nil
-                dispositions.append(isCurrent ? try decide(turn, input, stored, &writes, &connection) : .finished)
-                if case .finished? = dispositions.last { finish(turn, &writes) }
-            } catch let error as Undecodable {
+                // The poll is obsolete if the environment switched between its account and own logins.
+                let isCurrent = context.poll.person == nil ? stored.account != nil : context.own != nil
+                dispositions.append(isCurrent ? try decide(context, input, stored, &writes, &connection) : .finished)
+                if case .finished? = dispositions.last { finish(context, &writes) }
+            } catch let error as StoredJSONError {
                 dispositions.append(.dead(reason: error.description))
             }
         }
@@ -84,18 +85,18 @@ struct DefectHandler: Handler {
         return dispositions
     }
 
-    /// Remembers which tracker a decision saw, and counts how often it was another one than before.
-    private mutating func note(_ tracker: DefectTracker?, of environment: EnvironmentID) {
-        let before = known[environment]
+    /// Increments the environment's revision if its tracker differs from the last one.
+    private mutating func updateRevision(of environment: EnvironmentID, with tracker: DefectTracker?) {
+        let before = trackerRevisions[environment]
         guard before == nil || before?.tracker != tracker else { return }
-        known[environment] = (tracker, (before?.revision ?? 0) + 1)
+        trackerRevisions[environment] = (tracker, (before?.revision ?? 0) + 1)
     }
 
-    func callerRevision(of environment: EnvironmentID) -> Int64 { known[environment]?.revision ?? 0 }
+    func callerRevision(of environment: EnvironmentID) -> Int64 { trackerRevisions[environment]?.revision ?? 0 }
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Reading) async -> ReadAnswer {
+    ) throws -> @Sendable (PageRequest) async -> PageResponse {
         do {
             return try trackers.reader(of: environment, on: &connection)
         } catch let error as MissingBackend {
@@ -103,13 +104,13 @@ struct DefectHandler: Handler {
         }
     }
 
-    private func finish(_ turn: Turn, _ writes: inout DefectWrites) {
-        let (run, scope) = (turn.poll.run, turn.poll.scope)
-        let (environment, decision) = (turn.environment, turn.decision)
-        if let realm = turn.realm {
+    private func finish(_ context: PollContext, _ writes: inout DefectWrites) {
+        let (run, scope) = (context.poll.run, context.poll.scope)
+        let (environment, decision) = (context.environment, context.decision)
+        if let realm = context.realm {
             writes.expect(
-                OwnStore.expectUnfinished(run, of: scope, realm, in: environment, decision: decision))
-            writes.also(OwnStore.finish(run, of: scope, realm, in: environment, decision: decision))
+                OwnLoginStore.expectUnfinished(run, of: scope, realm, in: environment, decision: decision))
+            writes.also(OwnLoginStore.finish(run, of: scope, realm, in: environment, decision: decision))
         } else {
             writes.expect(DefectStore.expectUnfinished(run, of: scope, in: environment, decision: decision))
             writes.also(DefectStore.finish(run, of: scope, in: environment, decision: decision))
@@ -117,103 +118,107 @@ struct DefectHandler: Handler {
     }
 
     private mutating func decide(
-        _ turn: Turn, _ input: WorkItem<ReadAnswer>, _ stored: DefectTracker, _ writes: inout DefectWrites,
+        _ context: PollContext, _ input: WorkItem<PageResponse>, _ stored: DefectTracker, _ writes: inout DefectWrites,
         _ connection: inout Connection
-    ) throws -> Disposition<Reading> {
-        // What was read for an earlier run, of another tracker or with another login, or before somebody else moved the
-        // watermark says nothing any more.
-        guard case .answer(let answer) = input.origin, answer.reading.isOf(turn) else {
-            if let own = turn.own, let problem = trackers.problem(with: own, at: stored) {
-                // The key may be configured later.
-                return .park(reason: problem, after: Self.keyWait, cause: .planned)
+    ) throws -> Disposition<PageRequest> {
+        // A response is obsolete if the run, the tracker or the login has changed, or if another worker has moved the
+        // watermark.
+        guard case .answer(let response) = input.origin, response.request.matches(context) else {
+            if let own = context.own, let reason = trackers.unusableReason(of: own, at: stored) {
+                // The encryption key may be configured later.
+                return .park(reason: reason, after: Self.keyWait, cause: .planned)
             }
-            return .call(Reading(turn), startBefore: .now + Self.startMax)
+            return .call(PageRequest(context), startBefore: .now + Self.startMax)
         }
-        switch answer.result {
+        switch response.result {
         case .success(let page):
-            complaints.forget(turn.environment, turn.realm)
-            reported.report(page.unreadable, in: turn.environment, logger)
-            switch turn.poll.scope {
-            case .changes: return try follow(page, answer.reading, turn, &writes, &connection)
-            case .comparison: return try compare(page, answer.reading, turn, &writes, &connection)
+            loginFailures.clear(context.environment, context.realm)
+            unreadableRows.report(page.unreadable, in: context.environment, logger)
+            switch context.poll.scope {
+            case .changes: return try applyChanges(page, response.request, context, &writes, &connection)
+            case .comparison: return try compareMirrors(page, response.request, context, &writes, &connection)
             }
         case .failure(let error):
-            return try next(after: error, input.attemptCount, turn, &writes)
+            return try disposition(after: error, input.attemptCount, context, &writes)
         }
     }
 
-    /// How long a poll waits for a key that opens its person's login.
+    /// Delay before a retry of a poll whose person's login cannot be decrypted.
     private static let keyWait = Duration.seconds(60)
-    /// A call that has waited for longer is decided anew.
+    /// A call that has waited longer than this is reprocessed instead of sent.
     static let startMax = Duration.seconds(600)
 
-    /// What happens after a page that could not be read: the reading begins anew.
-    private mutating func next(
-        after error: BackendError, _ attemptCount: Int, _ turn: Turn, _ writes: inout DefectWrites
-    ) throws -> Disposition<Reading> {
+    /// Returns the next step after a failed read. A retry restarts from the first page.
+    private mutating func disposition(
+        after error: BackendError, _ attemptCount: Int, _ context: PollContext, _ writes: inout DefectWrites
+    ) throws -> Disposition<PageRequest> {
         if case .unauthorized(let reason) = error {
-            if let own = turn.own {
-                try refuse(own, reason, turn, &writes)
+            if let own = context.own {
+                try markRefused(own, reason, context, &writes)
                 return .finished
             }
-            if complaints.isNew(turn.environment, turn.realm) {
+            if loginFailures.shouldReport(context.environment, context.realm) {
                 logger.error(
-                    "the tracker refuses the service account; it is asked again and again until it does not",
-                    metadata: ["environment": "\(turn.environment)", "reason": "\(reason)"])
+                    "tracker rejects the service account; retrying",
+                    metadata: ["environment": "\(context.environment)", "reason": "\(reason)"])
             }
         }
         if let retry = error.retry(afterAttempts: attemptCount) {
             return .park(reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
         }
-        if turn.own == nil || complaints.isNew(turn.environment, turn.realm) {
+        if context.own == nil || loginFailures.shouldReport(context.environment, context.realm) {
             logger.error(
-                "the tracker refuses to be read; the next run asks again",
+                "tracker rejects the query; retrying with the next run",
                 metadata: [
-                    "environment": "\(turn.environment)", "scope": "\(turn.poll.scope.rawValue)", "error": "\(error)",
+                    "environment": "\(context.environment)", "scope": "\(context.poll.scope.rawValue)",
+                    "error": "\(error)",
                 ])
         }
         return .finished
     }
 
-    /// The person is told by their account, and not asked for again until they store another login: trackers lock
-    /// accounts.
-    private func refuse(
-        _ own: OwnReader, _ reason: String, _ turn: Turn, _ writes: inout DefectWrites
+    /// Marks the person's account as refused, and stops polling with it until they store another login: trackers lock
+    /// accounts after repeated failures.
+    private func markRefused(
+        _ own: OwnLoginReader, _ reason: String, _ context: PollContext, _ writes: inout DefectWrites
     ) throws {
-        struct Refusal: Encodable {
+        struct RefusedStatus: Encodable {
             let status = DefectAccount.Status.refused
             let reason: String
         }
-        try writes.patch(own.account, Refusal(reason: reason), turn.decision)
+        try writes.patch(own.account, RefusedStatus(reason: reason), context.decision)
         logger.notice(
-            "the tracker refuses a person's own login; they are told by nobody until they store another one",
-            metadata: ["environment": "\(turn.environment)", "realm": "\(own.person.realm)"])
+            "tracker rejects a personal login; notices are suspended",
+            metadata: ["environment": "\(context.environment)", "realm": "\(own.person.realm)"])
     }
 }
 
-extension Reading {
-    /// The first page of a poll.
-    init(_ turn: DefectHandler.Turn) {
-        let own = turn.watermark.flatMap(CompassTime.init)?.secondsOfItsClock
-        let account = turn.accountWatermark.flatMap(CompassTime.init)?.secondsOfItsClock
-        let ownOldest = turn.ownOldest.flatMap(CompassTime.init)?.secondsOfItsClock
-        let everybodys = turn.everybodys.flatMap(CompassTime.init)?.secondsOfItsClock
-        let now = turn.poll.dueAt
+extension PageRequest {
+    /// Makes the request for the first page of a poll.
+    init(_ context: DefectHandler.PollContext) {
+        let own = context.watermark.flatMap(CompassTime.init)?.clockSeconds
+        let account = context.accountWatermark.flatMap(CompassTime.init)?.clockSeconds
+        let oldestOwnWatermark = context.oldestOwnWatermark.flatMap(CompassTime.init)?.clockSeconds
+        let environment = context.environmentWatermark.flatMap(CompassTime.init)?.clockSeconds
+        let now = context.poll.dueAt
         let start =
-            turn.own == nil
-            ? WatermarkRule.start(account: account, ownOldest: ownOldest, everybodys: everybodys, now: now)
-            : WatermarkRule.start(own: own, account: account, everybodys: everybodys, now: now)
-        let since = WatermarkRule.since(start.time ?? WatermarkRule.beginning(now: now))
+            context.own == nil
+            ? WatermarkRule.start(
+                account: account, oldestOwnWatermark: oldestOwnWatermark, environment: environment, now: now)
+            : WatermarkRule.start(own: own, account: account, environment: environment, now: now)
+        let since = WatermarkRule.since(start.time ?? WatermarkRule.initialWatermark(now: now))
         self.init(
-            scope: turn.poll.scope, own: turn.own, part: turn.own == nil ? .everybodys : .assigned,
-            tracker: turn.tracker, position: turn.object.position, askedAt: turn.position, watermark: turn.watermark,
-            since: CompassTime(secondsOfItsClock: since), reached: start.reached, isFirst: start.time == nil)
+            scope: context.poll.scope, own: context.own, subset: context.own == nil ? .all : .assigned,
+            tracker: context.tracker, position: context.object.position, startPosition: context.position,
+            watermark: context.watermark,
+            since: CompassTime(clockSeconds: since), watermarkMin: start.watermarkMin,
+            isInitialRead: start.time == nil)
     }
 
-    /// Whether a page that was read for this is what a poll waits for.
-    func isOf(_ turn: DefectHandler.Turn) -> Bool {
-        position == turn.object.position && tracker == turn.tracker && scope == turn.poll.scope
-            && (scope == .comparison || watermark == turn.watermark)
-            && own?.account.position == turn.own?.account.position
+    /// Whether a response to this request is still valid for a poll.
+    func matches(_ context: DefectHandler.PollContext) -> Bool {
+        position == context.object.position && tracker == context.tracker && scope == context.poll.scope
+            && (scope == .comparison || watermark == context.watermark)
+            && own?.account.position == context.own?.account.position
     }
 }

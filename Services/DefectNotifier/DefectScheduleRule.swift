@@ -1,20 +1,20 @@
 import Model
 
-/// When an environment's tracker is read.
+/// The schedule of an environment's polls.
 enum DefectScheduleRule {
     /// The last run of a scope.
-    struct Begun: Equatable {
+    struct LastRun: Equatable {
         let run: Int64
-        /// How long ago it was begun; `nil`: the next one was asked for.
+        /// Time since its start; `nil`: the next run was requested.
         let age: Duration?
     }
 
-    /// The scopes whose next run is due, with its number.
+    /// Returns the scopes whose next run is due, with its number.
     static func due(
-        _ begun: [DefectPoll.Scope: Begun], interval: Duration, comparisonInterval: Duration
+        _ lastRuns: [DefectPoll.Scope: LastRun], interval: Duration, comparisonInterval: Duration
     ) -> [(scope: DefectPoll.Scope, run: Int64)] {
         DefectPoll.Scope.allCases.compactMap { scope in
-            guard let last = begun[scope] else { return (scope, 1) }
+            guard let last = lastRuns[scope] else { return (scope, 1) }
             let wait =
                 switch scope {
                 case .changes: interval

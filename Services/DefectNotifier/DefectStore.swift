@@ -7,8 +7,8 @@ import Postgres
 enum DefectStore {
     // MARK: Runs
 
-    /// The last run of each environment and scope. Rows: environment, scope, run, how many milliseconds ago it was
-    /// begun; null when the next one was asked for. Services of schema 29 ask with `-infinity`.
+    /// The last run of each environment and scope. Rows: environment, scope, run, milliseconds since its start, or null
+    /// if the next run was requested. Services of schema 29 request one with `-infinity`.
     static let runs: Statement = """
         SELECT environment_id, scope, run,
             CASE WHEN isfinite(started_at) AND NOT asked_for
@@ -16,7 +16,7 @@ enum DefectStore {
         FROM defect.run
         """
 
-    /// The last run of each scope whose findings are written. Rows: scope, run.
+    /// The last finished run of each scope. Rows: scope, run.
     static func finished(in environment: EnvironmentID) -> Statement {
         "SELECT scope, finished_run FROM defect.run WHERE environment_id = \(environment.rawValue)"
     }
@@ -29,8 +29,8 @@ enum DefectStore {
         return runs
     }
 
-    /// The poll of a run is written.
-    static func begun(_ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID) -> Statement {
+    /// Records that the poll of a run is written.
+    static func recordStart(_ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID) -> Statement {
         """
         INSERT INTO defect.run AS r (environment_id, scope, run, started_at)
         VALUES (\(environment.rawValue), \(scope.rawValue), \(run), now())
@@ -40,7 +40,7 @@ enum DefectStore {
         """
     }
 
-    /// Another worker may have finished the run meanwhile.
+    /// Fails the decision if another worker has finished the run.
     static func expectUnfinished(
         _ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID, decision: Int
     ) -> Statement {
@@ -50,7 +50,8 @@ enum DefectStore {
         """
     }
 
-    /// A worker may be faster than the scheduler, which says that the run is begun after its poll is written.
+    /// Marks a run as finished. It inserts the run if the worker is faster than the scheduler, which records the start
+    /// after it has written the poll.
     static func finish(
         _ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID, decision: Int
     ) -> Statement {
@@ -65,9 +66,9 @@ enum DefectStore {
 
     // MARK: Watermark
 
-    /// The environment's position, and up to where the history of which tracker was read, by anybody and by the
-    /// account. Rows: position, tracker, time, the account's time; null when none was.
-    static func place(of environment: EnvironmentID) -> Statement {
+    /// The environment's position and its watermarks. Rows: position, tracker, newest time read with any login, newest
+    /// time read with the account; null if there is none.
+    static func progress(of environment: EnvironmentID) -> Statement {
         """
         SELECT e.position, w.tracker_id, w.action_timestamp, w.account_timestamp
         FROM realm.environment e LEFT JOIN defect.watermark w ON w.environment_id = e.id
@@ -75,7 +76,7 @@ enum DefectStore {
         """
     }
 
-    /// The decision stands only while the tracker's watermark is this one; `nil` means that there is none of it.
+    /// Fails the decision unless the tracker's watermark is this one; `nil`: unless there is none.
     static func expectWatermark(
         _ time: String?, of tracker: UUID, in environment: EnvironmentID, decision: Int
     ) -> Statement {
@@ -87,7 +88,7 @@ enum DefectStore {
         """
     }
 
-    /// The account has read until then.
+    /// Sets the watermark of the account and of the environment.
     static func moveWatermark(
         to time: String, of tracker: UUID, in environment: EnvironmentID, decision: Int
     ) -> Statement {
@@ -103,8 +104,8 @@ enum DefectStore {
 
     // MARK: Rows of the history
 
-    /// Which of these rows were read before. Rows: row.
-    static func seen(_ rows: [UUID], in environment: EnvironmentID) -> Statement {
+    /// The rows that were processed before. Rows: row.
+    static func processed(_ rows: [UUID], in environment: EnvironmentID) -> Statement {
         """
         SELECT s.row_id FROM unnest(\(rows)) AS i(row_id) CROSS JOIN LATERAL (
             SELECT row_id FROM defect.seen
@@ -114,8 +115,8 @@ enum DefectStore {
         """
     }
 
-    /// The decision stands only while nobody else has read any of these rows.
-    static func expectUnseen(_ rows: [UUID], in environment: EnvironmentID, decision: Int) -> Statement {
+    /// Fails the decision if another one has processed any of these rows.
+    static func expectUnprocessed(_ rows: [UUID], in environment: EnvironmentID, decision: Int) -> Statement {
         """
         SELECT realm.miss(\([Int32(decision)]))
         WHERE EXISTS (
@@ -126,8 +127,10 @@ enum DefectStore {
         """
     }
 
-    /// - Parameter times: Of each row, in seconds of the tracker's clock.
-    static func see(_ rows: [UUID], _ times: [Int64], in environment: EnvironmentID, decision: Int) -> Statement {
+    /// - Parameter times: The time of each row, in seconds of the tracker's clock.
+    static func markProcessed(_ rows: [UUID], _ times: [Int64], in environment: EnvironmentID, decision: Int)
+        -> Statement
+    {
         """
         INSERT INTO defect.seen (environment_id, row_id, clock_seconds)
         SELECT \(environment.rawValue), i.row_id, i.clock_seconds
@@ -137,10 +140,10 @@ enum DefectStore {
         """
     }
 
-    /// Forgets rows that are not read again.
+    /// Removes processed rows that no later poll reads.
     ///
-    /// - Parameter time: In seconds of the tracker's clock: what is later is read again.
-    static func forget(through time: Int64, in environment: EnvironmentID, decision: Int) -> Statement {
+    /// - Parameter time: In seconds of the tracker's clock. Later rows are read again.
+    static func removeProcessed(through time: Int64, in environment: EnvironmentID, decision: Int) -> Statement {
         """
         DELETE FROM defect.seen
         WHERE environment_id = \(environment.rawValue) AND clock_seconds <= \(time)

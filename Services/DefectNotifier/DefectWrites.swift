@@ -3,25 +3,25 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What one batch of decisions writes. An object that several of them would write is written by the first: the others'
-/// next reading sees whether anything is left to be done.
+/// The writes of one batch of decisions. If several decisions would write one object, the first one does. The next poll
+/// of the others covers the rest.
 struct DefectWrites {
     let environment: EnvironmentID
     private(set) var batch: WriteBatch
     private var written: Set<ObjectKey> = []
-    private var seen: Set<UUID> = []
+    private var processed: Set<UUID> = []
     private let encoder = JSONEncoder()
 
     init(_ batch: WriteBatch) { (environment, self.batch) = (batch.environment, batch) }
 
-    func has(_ key: ObjectKey) -> Bool { written.contains(key) }
+    func contains(_ key: ObjectKey) -> Bool { written.contains(key) }
 
-    /// The decision stands only while the object is where it was loaded; 0: it was not there.
+    /// Fails the decision unless the object has this position; 0: unless it does not exist.
     mutating func expect(_ key: ObjectKey, at position: Int64, _ decision: Int) {
         batch.expect(key, at: position, decision: decision)
     }
 
-    /// - Parameter position: Where it was loaded; 0: it was not there.
+    /// - Parameter position: The object's position when it was loaded; 0: it did not exist.
     mutating func put(_ key: ObjectKey, at position: Int64, _ fields: some Encodable, _ decision: Int) throws {
         written.insert(key)
         batch.expect(key, at: position, decision: decision)
@@ -34,20 +34,20 @@ struct DefectWrites {
         batch.delete(key, decision: decision)
     }
 
-    /// Replaces some fields of an object that was loaded.
+    /// Replaces some fields of a loaded object.
     mutating func patch(_ object: RealmObject, _ fields: some Encodable, _ decision: Int) throws {
         guard written.insert(object.key).inserted else { return }
         try batch.patch(object, try CanonicalJSON(encoding: fields, by: encoder), decision: decision)
     }
 
-    /// Remembers rows of the history that a decision of this batch has read.
+    /// Marks a row of the history as processed in this batch.
     ///
-    /// - Returns: Whether none had before.
-    mutating func see(_ row: UUID) -> Bool { seen.insert(row).inserted }
+    /// - Returns: Whether it was not marked before.
+    mutating func markProcessed(_ row: UUID) -> Bool { processed.insert(row).inserted }
 
-    /// A guard on another table; see `WriteBatch`.
+    /// Adds a guard on another table; see `WriteBatch`.
     mutating func expect(_ statement: Statement) { batch.expect(statement) }
 
-    /// Runs after the writes; see `WriteBatch`.
+    /// Adds a statement that runs after the writes; see `WriteBatch`.
     mutating func also(_ statement: Statement) { batch.also(statement) }
 }

@@ -2,17 +2,17 @@ import BackendConnections
 import FoundationEssentials
 
 extension TrackerIDs {
-    /// The id of a row of the history: made of the tracker's own where it has one. Otherwise rows of one record that
-    /// name the same action, user and second are one.
+    /// Returns the id of a row of the history, made from the tracker's row number. In a tracker without row numbers,
+    /// rows of one record with the same action, user and second share an id.
     func row(_ row: HistoryRow) -> UUID {
         guard let number = row.id else { return rowWithoutID(row) }
         return id("history", row.defect.record, number)
     }
 
-    /// The id of a row as earlier releases made it: rows that they have processed are not notified again.
+    /// Returns the id of a row as earlier releases made it, so that rows which they processed are not notified again.
     func rowWithoutID(_ row: HistoryRow) -> UUID { id("row", row.defect.record, row.action, row.time, row.user) }
 
-    /// The id of the notice that tells a person of a row.
+    /// Returns the id of the notice for a row and a person.
     ///
     /// - Parameter email: The person's e-mail address.
     func notice(of row: HistoryRow, to email: String) -> UUID {

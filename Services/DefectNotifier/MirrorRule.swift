@@ -1,10 +1,10 @@
 import Model
 
-/// In which realms a defect is mirrored, and how.
+/// The realms that mirror a defect, and the mirrors' content.
 enum MirrorRule {
-    /// The mirrors of a defect, by the numbers of their realms.
+    /// Returns the mirrors of a defect, by the numbers of their realms.
     ///
-    /// - Parameter people: The realms of the people who are known, by login name. Of others there is no mirror.
+    /// - Parameter people: The realms of people by login name. Other owners and submitters get no mirror.
     static func mirrors(of defect: TrackedDefect, people: [String: Int32]) -> [Int32: Defect] {
         var mirrors: [Int32: Defect] = [:]
         let (owner, submitter) = (
@@ -19,17 +19,19 @@ enum MirrorRule {
         return mirrors
     }
 
-    /// What is to be done with a mirror.
+    /// A required change of a mirror.
     enum Difference: Equatable {
         case put(Defect)
         case delete
     }
 
-    /// What differs between what is stored in a realm and what is wanted there; `nil`: nothing.
+    /// Returns the change that makes the stored mirror equal to the desired one; `nil`: they are equal.
     ///
-    /// - Parameter stored: `nil` when there is none, or only a tombstone, or one that cannot be read.
-    static func difference(stored: Defect?, isThere: Bool, wanted: Defect?) -> Difference? {
-        guard let wanted else { return isThere ? .delete : nil }
-        return stored == wanted ? nil : .put(wanted)
+    /// - Parameters:
+    ///   - stored: The stored mirror; `nil` if there is none, only a tombstone, or one that does not decode.
+    ///   - exists: Whether the realm has the object, decodable or not.
+    static func difference(stored: Defect?, exists: Bool, desired: Defect?) -> Difference? {
+        guard let desired else { return exists ? .delete : nil }
+        return stored == desired ? nil : .put(desired)
     }
 }

@@ -4,16 +4,16 @@ import Model
 import ObjectStore
 import Postgres
 
-/// The SQL of `defect.mirror`, and of what is removed from people's realms.
-enum MirrorStore {
-    /// A mirror: the defect's id, and the number of the realm it is in.
-    struct Place: Hashable {
-        let defect: UUID
-        let realm: Int32
-    }
+/// A defect's id, and the number of the realm with its mirror.
+struct MirrorKey: Hashable {
+    let defect: UUID
+    let realm: Int32
+}
 
-    /// Where defects are mirrored. Rows: defect, realm.
-    static func places(of defects: [UUID], in environment: EnvironmentID) -> Statement {
+/// The SQL of `defect.mirror`, and of obsolete objects in people's realms.
+enum MirrorStore {
+    /// The mirrors of some defects. Rows: defect, realm.
+    static func keys(of defects: [UUID], in environment: EnvironmentID) -> Statement {
         """
         SELECT m.defect_id, m.realm_id FROM unnest(\(defects)) AS i(defect_id) CROSS JOIN LATERAL (
             SELECT defect_id, realm_id FROM defect.mirror
@@ -23,28 +23,30 @@ enum MirrorStore {
         """
     }
 
-    static func read(_ rows: Rows) throws(PostgresError) -> [UUID: Set<Int32>] {
-        var places: [UUID: Set<Int32>] = [:]
-        for (defect, realm) in try rows.decode(UUID.self, Int32.self) { places[defect, default: []].insert(realm) }
-        return places
+    static func realmsByDefect(_ rows: Rows) throws(PostgresError) -> [UUID: Set<Int32>] {
+        var realms: [UUID: Set<Int32>] = [:]
+        for (defect, realm) in try rows.decode(UUID.self, Int32.self) { realms[defect, default: []].insert(realm) }
+        return realms
     }
 
-    /// Mirrors of defects that are no more, but for those that were written after a position; also those that are in a
-    /// person's realm and that ``hold(_:in:decision:)`` was never told of. Rows: defect, realm, the object's position
-    /// (0: there is none), whether it is deleted.
+    /// Mirrors of defects that no longer exist, except those written after a position; also mirrors in people's realms
+    /// without a row in `defect.mirror`. Rows: defect, realm, the object's position (0: it does not exist), whether it
+    /// is deleted.
     ///
     /// - Parameters:
-    ///   - found: The defects that there are.
-    ///   - realm: Only in this one; `nil`: in all.
-    static func gone(
-        but found: Set<UUID>, in realm: Int32?, through position: Int64, countMax: Int, of environment: EnvironmentID
+    ///   - present: The defects that exist.
+    ///   - realm: Limits the search to this realm; `nil`: all realms.
+    static func obsolete(
+        except present: Set<UUID>, in realm: Int32?, through position: Int64, countMax: Int,
+        of environment: EnvironmentID
     ) -> Statement {
-        let there: Statement = realm.map { "AND realm_id = \($0)" } ?? ""
+        let condition: Statement = realm.map { "AND realm_id = \($0)" } ?? ""
         let realms: Statement = realm.map { "AND r.id = \($0)" } ?? ""
         return """
             SELECT m.defect_id, m.realm_id, coalesce(o.position, 0), coalesce(o.deleted, true)
             FROM (
-                SELECT defect_id, realm_id FROM defect.mirror WHERE environment_id = \(environment.rawValue) \(there)
+                SELECT defect_id, realm_id FROM defect.mirror
+                WHERE environment_id = \(environment.rawValue) \(condition)
                 UNION
                 SELECT o.id, o.realm_id FROM realm.realm r CROSS JOIN LATERAL (
                     SELECT id, realm_id FROM store.object
@@ -60,14 +62,14 @@ enum MirrorStore {
                 OFFSET 0
             ) o ON true
             WHERE coalesce(o.position, 0) <= \(position)
-                AND NOT EXISTS (SELECT FROM unnest(\(Array(found))) AS f(id) WHERE f.id = m.defect_id)
+                AND NOT EXISTS (SELECT FROM unnest(\(Array(present))) AS f(id) WHERE f.id = m.defect_id)
             LIMIT \(Int64(countMax))
             """
     }
 
-    /// The mirrors of one realm, those first that were written last. Rows: record, owner where it is assigned to the
-    /// realm's person, submitter where they reported it; null otherwise.
-    static func mirrored(in realm: Int32, countMax: Int, of environment: EnvironmentID) -> Statement {
+    /// The mirrored records of one realm, the most recently written first. Rows: record, owner if it is assigned to the
+    /// realm's person, submitter if they reported it; null otherwise.
+    static func records(in realm: Int32, countMax: Int, of environment: EnvironmentID) -> Statement {
         """
         SELECT o.fields::json->>'record',
             CASE WHEN o.fields::json->>'isAssignedToMe' = 'true' THEN o.fields::json->>'owner' END,
@@ -84,20 +86,20 @@ enum MirrorStore {
         """
     }
 
-    static func hold(_ places: [Place], in environment: EnvironmentID, decision: Int) -> Statement {
+    static func add(_ mirrors: [MirrorKey], in environment: EnvironmentID, decision: Int) -> Statement {
         """
         INSERT INTO defect.mirror (environment_id, defect_id, realm_id)
         SELECT \(environment.rawValue), i.defect_id, i.realm_id
-        FROM unnest(\(places.map(\.defect)), \(places.map(\.realm))) AS i(defect_id, realm_id)
+        FROM unnest(\(mirrors.map(\.defect)), \(mirrors.map(\.realm))) AS i(defect_id, realm_id)
         WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
         ORDER BY 2, 3 ON CONFLICT DO NOTHING
         """
     }
 
-    static func release(_ places: [Place], in environment: EnvironmentID, decision: Int) -> Statement {
+    static func remove(_ mirrors: [MirrorKey], in environment: EnvironmentID, decision: Int) -> Statement {
         """
         DELETE FROM defect.mirror m
-        USING unnest(\(places.map(\.defect)), \(places.map(\.realm))) AS i(defect_id, realm_id)
+        USING unnest(\(mirrors.map(\.defect)), \(mirrors.map(\.realm))) AS i(defect_id, realm_id)
         WHERE m.environment_id = \(environment.rawValue) AND m.defect_id = i.defect_id AND m.realm_id = i.realm_id
             AND \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
         """
@@ -105,7 +107,7 @@ enum MirrorStore {
 
     // MARK: Notices
 
-    /// The notices of some realms. Rows: realm, id, position, the time as it is stored.
+    /// The notices of some realms. Rows: realm, id, position, the time as stored.
     static func notices(in realms: [Int32], of environment: EnvironmentID) -> Statement {
         """
         SELECT o.realm_id, o.id, o.position, coalesce(o.fields::json->>'timestamp', '')
@@ -118,7 +120,7 @@ enum MirrorStore {
         """
     }
 
-    /// Notices that are older than a moment: as text, times are in their order. Rows: realm, id, position.
+    /// Notices older than a time, compared as text: the format sorts in time order. Rows: realm, id, position.
     static func notices(
         in realms: [Int32], before time: Timestamp, countMax: Int, of environment: EnvironmentID
     ) -> Statement {

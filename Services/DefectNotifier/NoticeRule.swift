@@ -1,32 +1,32 @@
 import Essentials
 import Model
 
-/// Which notice a row of the history makes.
+/// The notice that a row of the history causes.
 enum NoticeRule {
-    /// A notice, and whom it is for.
-    struct Told: Equatable {
-        /// The login name of the defect's owner, as the row tells it.
+    /// A notice with its recipient.
+    struct AddressedNotice: Equatable {
+        /// The login name of the defect's owner, from the row.
         let owner: String
         let code: Notice.Code
         let text: String
     }
 
-    /// The actions by which a defect comes to whoever owns it after; all others change it.
+    /// The actions that assign a defect to its owner. All other actions modify it.
     ///
-    /// Source: the vendor's sample app, which tells of `Submit`, `Assign` and `Modify` alone. Changes of state by other
-    /// actions are changes too.
+    /// Source: the vendor's sample app, which lists only `Submit`, `Assign` and `Modify`. Changes of state by other
+    /// actions count as modifications.
     static let assigningActions: Set = ["Submit", "Assign"]
 
-    /// A headline is cut after so many Unicode scalars: a notice has 4 KB.
+    /// Limit of a headline in Unicode scalars, because a notice is limited to 4 KB.
     private static let headlineScalarsMax = 800
 
-    /// - Returns: `nil` when nobody is told: the defect is nobody's, or its owner did it.
-    static func told(of row: HistoryRow) -> Told? {
+    /// - Returns: `nil` if the defect has no owner, or if its owner performed the action.
+    static func notice(for row: HistoryRow) -> AddressedNotice? {
         guard let owner = row.defect.owner, owner != row.user else { return nil }
         let headline = row.defect.headline.prefix(scalars: headlineScalarsMax)
         let name = "\(row.defect.record) (\(headline))"
         return assigningActions.contains(row.action)
-            ? Told(owner: owner, code: .defectAssigned, text: "\(name) has been assigned to you")
-            : Told(owner: owner, code: .defectModified, text: "\(name) has been modified")
+            ? AddressedNotice(owner: owner, code: .defectAssigned, text: "\(name) has been assigned to you")
+            : AddressedNotice(owner: owner, code: .defectModified, text: "\(name) has been modified")
     }
 }

@@ -1,4 +1,4 @@
-/// A defect as a row of the tracker's answer tells it. What is empty there is `nil`.
+/// A defect as a row of the tracker's response has it. Empty values are `nil`.
 struct TrackedDefect: Equatable, Sendable {
     var record: String
     var headline: String
@@ -12,16 +12,16 @@ struct TrackedDefect: Equatable, Sendable {
     var submitDate: String?
 }
 
-/// One thing that happened to a defect, beside what the defect is by now: a row of its history.
+/// A row of the history: one action on a defect, with the defect's current state.
 struct HistoryRow: Equatable, Sendable {
     var defect: TrackedDefect
     var action: String
-    /// The login name of who did it.
+    /// The login name of the user who performed the action.
     var user: String
-    /// As the tracker wrote it.
+    /// The time as the tracker wrote it.
     var time: String
-    /// The same as seconds of the tracker's clock; see ``WatermarkRule``.
+    /// The same time in seconds of the tracker's clock; see ``WatermarkRule``.
     var seconds: Int
-    /// The tracker's number of the row; `nil` when it has no such column.
+    /// The tracker's number of the row; `nil` if it has no such column.
     var id: String?
 }

@@ -1,67 +1,67 @@
 import Essentials
 
-/// From where on the history is read. Times are seconds of the tracker's clock, which shows local time: nobody tells
-/// its zone, and it may be wrong.
+/// The start and end of history polls. Times are in seconds of the tracker's clock, which shows local time. Its zone is
+/// unknown, and it may be wrong.
 enum WatermarkRule {
-    /// Each round reads so much again: in autumn an hour comes twice, a clock may be set back, and a row may be seen
-    /// later than others that were written after it.
+    /// The time before the watermark that each poll reads again, because an hour repeats in autumn, a clock may be set
+    /// back, and a row may become visible after rows that were written later.
     static let windowSeconds = 90 * 60
-    /// How long after others' a person's own round may be read, and still know what others have seen.
+    /// Maximum lateness of a person's own poll: rows that others have processed are stored for this long.
     static let lateSecondsMax = 86_400
-    /// For how long after its last round was begun what the account has read counts as read by all: each person's
-    /// next round comes an interval later, or two when they are late.
+    /// Returns the time after the start of the account's last poll during which its watermark counts for all people:
+    /// each person's next poll starts within an interval, or two if polls are late.
     static func accountSeconds(interval seconds: Int32) -> Int { max(windowSeconds, 2 * Int(seconds)) }
 
-    /// The most that a clock on Earth is ahead of UTC (14 hours), and one more that it may be wrong by.
+    /// Maximum lead of a local clock over UTC: 14 hours, and 1 hour of error.
     static let aheadSecondsMax = 15 * 3_600
-    /// The most that a clock on Earth is behind UTC (12 hours), and one more that it may be wrong by.
+    /// Maximum lag of a local clock behind UTC: 12 hours, and 1 hour of error.
     static let behindSecondsMax = 13 * 3_600
 
-    /// A round reads what is later than this.
+    /// Returns the time after which a poll reads.
     static func since(_ watermark: Int) -> Int { watermark - windowSeconds }
 
-    /// The watermark of a tracker that was never read: before anything that happens from now on, in whatever zone.
-    static func beginning(now: Timestamp) -> Int { seconds(now) - behindSecondsMax }
+    /// Returns the watermark of a tracker that was never read: before all future events, in any time zone.
+    static func initialWatermark(now: Timestamp) -> Int { seconds(now) - behindSecondsMax }
 
-    /// Where a reading begins, and what it has reached when nothing newer is found.
+    /// The start of a poll.
     struct Start: Equatable {
-        /// `nil`: nothing was read before.
+        /// The watermark to read from; `nil`: nothing was read before.
         let time: Int?
-        let reached: Int
+        /// The lowest watermark after the poll.
+        let watermarkMin: Int
     }
 
-    /// Of a person's own login: from their own watermark on, or from the account's where it has read for them until a
-    /// short while ago. Whatever anybody had seen when it begins, it has seen when it ends.
+    /// Returns the start of a poll with a person's own login: from their own watermark, or from the account's if the
+    /// account has polled recently. The poll covers everything that other polls had read when it started.
     ///
     /// - Parameters:
     ///   - own: The person's watermark.
-    ///   - account: That of the environment's account, and of nobody else: what others have read since was theirs.
-    ///     `nil`: it has not read for a while.
-    ///   - everybodys: The newest time that anybody has read.
-    static func start(own: Int?, account: Int?, everybodys: Int?, now: Timestamp) -> Start {
+    ///   - account: The watermark of the environment's account alone. Polls with own logins since then covered only
+    ///     their own people. `nil`: the account has not polled recently.
+    ///   - environment: The newest watermark of all logins.
+    static func start(own: Int?, account: Int?, environment: Int?, now: Timestamp) -> Start {
         let time = [own, account].compactMap(\.self).max()
-        return Start(time: time, reached: max(time ?? beginning(now: now), everybodys ?? .min))
+        return Start(time: time, watermarkMin: max(time ?? initialWatermark(now: now), environment ?? .min))
     }
 
-    /// Of the environment's account: from where the last of those was who have read with their own logins until it
-    /// came, as long as what the others have seen is known. Who has read nothing since an account went is where that
-    /// was.
+    /// Returns the start of a poll with the environment's account: from the oldest watermark of people's own logins,
+    /// limited by the time for which processed rows are stored. People who have not polled since an earlier account was
+    /// removed continue from that account's watermark.
     ///
     /// - Parameters:
-    ///   - account: Its watermark; `nil`: it has not read for a while.
-    ///   - ownOldest: The oldest of people's watermarks; `nil`: there are none any more.
-    ///   - everybodys: The newest time that anybody has read.
-    static func start(account: Int?, ownOldest: Int?, everybodys: Int?, now: Timestamp) -> Start {
-        guard let everybodys else { return Start(time: nil, reached: beginning(now: now)) }
-        let oldest = [account, ownOldest, everybodys].compactMap(\.self).min() ?? everybodys
-        return Start(time: max(oldest, everybodys - lateSecondsMax), reached: everybodys)
+    ///   - account: The account's watermark; `nil`: it has not polled recently.
+    ///   - oldestOwnWatermark: The oldest of people's own watermarks; `nil`: there are none.
+    ///   - environment: The newest watermark of all logins.
+    static func start(account: Int?, oldestOwnWatermark: Int?, environment: Int?, now: Timestamp) -> Start {
+        guard let environment else { return Start(time: nil, watermarkMin: initialWatermark(now: now)) }
+        let oldest = [account, oldestOwnWatermark, environment].compactMap(\.self).min() ?? environment
+        return Start(time: max(oldest, environment - lateSecondsMax), watermarkMin: environment)
     }
 
-    /// Whether a time can be by a clock of which anything is to be concluded. One far ahead would hide all that is
-    /// written until then.
+    /// Whether a time is plausible. A watermark far in the future would hide all rows until then.
     static func isPlausible(_ time: Int, now: Timestamp) -> Bool { time <= seconds(now) + aheadSecondsMax }
 
-    /// The newest of what was read, and of what was read before.
+    /// Returns the newest plausible time of a page and the earlier pages.
     static func newest(_ newest: Int?, of times: some Sequence<Int>, now: Timestamp) -> Int? {
         (times.filter { isPlausible($0, now: now) } + [newest].compactMap(\.self)).max()
     }

@@ -1,8 +1,7 @@
-// Tells people of defects that were assigned to them or changed, and mirrors their defects. The scheduler writes what
-// is to be read, workers read it from HCL Compass, with the environment's account or with people's own logins, and
-// write what differs. Reads `defect-poll.events`.
+// Notifies people of defects that were assigned to them or changed, and mirrors their defects. The scheduler writes
+// polls. Workers consume them from `defect-poll.events`, read HCL Compass with the environment's account or with
+// people's own logins, and write notices and mirrors.
 
-import ServiceSettings
 import BackendConnections
 import Essentials
 import HTTPClient
@@ -10,13 +9,14 @@ import KeyedWorker
 import Model
 import Secrets
 import ServiceRuntime
+import ServiceSettings
 
 await serve("defect-notifier", settings: Settings.all) { context in
     let configuration = context.configuration
     let conninfo = try configuration.text(.databaseURL)
     let comparisonInterval = try configuration.duration(Settings.comparisonInterval)
     let staleMax = try configuration.duration(Settings.staleMax)
-    let place = try WorkerPlace(context, topics: [Topics.defectPoll])
+    let group = try WorkerConfiguration(context, topics: [Topics.defectPoll])
     var limits = WorkerLimits()
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
     let ready = limits
@@ -39,7 +39,7 @@ await serve("defect-notifier", settings: Settings.all) { context in
         .worker("defect-notifier", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
             let handler = DefectHandler(trackers, logger: control.logger)
             var worker = try Worker(
-                handler, at: place.member(control.index), limits: ready, logger: control.logger)
+                handler, at: group.member(control.index), limits: ready, logger: control.logger)
             try worker.run(control)
         },
     ]

@@ -6,16 +6,16 @@ import Postgres
 
 /// The SQL of `defect.attempt`.
 enum AttemptStore {
-    /// A row as it is stored.
-    struct Stored: Equatable {
+    /// A row of the ledger.
+    struct Row: Equatable {
         let target: UUID
         let realm: Int32
         let command: UUID
         let attempt: Attempt
     }
 
-    /// A row that is to be written.
-    struct Write {
+    /// A row to insert or update.
+    struct RowWrite {
         let target: UUID
         let realm: Int32
         let command: UUID
@@ -49,10 +49,10 @@ enum AttemptStore {
         """
     }
 
-    static func read(_ rows: Rows) throws(PostgresError) -> [Stored] {
+    static func read(_ rows: Rows) throws(PostgresError) -> [Row] {
         try rows.decode(UUID.self, Int32.self, UUID.self, UUID.self, String?.self, Double.self).map {
             target, realm, command, call, record, seconds in
-            Stored(
+            Row(
                 target: target, realm: realm, command: command,
                 attempt: Attempt(
                     call: call, record: record, leaseRemaining: .milliseconds(Int64((seconds * 1_000).rounded(.up)))))
@@ -61,7 +61,8 @@ enum AttemptStore {
 
     // MARK: Writing
 
-    /// A decision stands only while the row of its record is that of the call it was made from; `nil`: there is none.
+    /// Fails a decision unless the row of its record has the call that the decision is based on; `nil`: unless there is
+    /// no row.
     static func expect(
         _ calls: [(target: UUID, call: UUID?, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
@@ -80,7 +81,7 @@ enum AttemptStore {
             """
     }
 
-    static func save(_ writes: [Write], in environment: EnvironmentID) -> Statement {
+    static func save(_ writes: [RowWrite], in environment: EnvironmentID) -> Statement {
         var records = BinaryArray(of: String.self)
         for write in writes { records.append(write.record) }
         return """
@@ -98,7 +99,7 @@ enum AttemptStore {
             """
     }
 
-    static func forget(_ targets: [(target: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
+    static func remove(_ targets: [(target: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
         """
         DELETE FROM defect.attempt a
         USING unnest(\(targets.map(\.target)), \(targets.map { Int32($0.decision) })) AS i(target_id, decision)
@@ -107,8 +108,8 @@ enum AttemptStore {
         """
     }
 
-    /// The mirrors of deleted defects are not followed any more.
-    static func releaseMirrors(_ mirrors: [(key: ObjectKey, decision: Int)], in environment: EnvironmentID) -> Statement
+    /// Removes the rows of the mirrors of deleted defects.
+    static func removeMirrors(_ mirrors: [(key: ObjectKey, decision: Int)], in environment: EnvironmentID) -> Statement
     {
         """
         DELETE FROM defect.mirror m
@@ -119,8 +120,9 @@ enum AttemptStore {
         """
     }
 
-    /// What has changed is to be read: the next round of `defect-notifier` is asked for, of the environment's account.
-    static func askForRound(_ decisions: [Int], in environment: EnvironmentID) -> Statement {
+    /// Requests the next history poll of `defect-notifier` with the environment's account, so that mirrors show the
+    /// changes.
+    static func requestPoll(_ decisions: [Int], in environment: EnvironmentID) -> Statement {
         """
         UPDATE defect.run SET asked_for = true
         WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue) AND EXISTS (
@@ -129,8 +131,8 @@ enum AttemptStore {
         """
     }
 
-    /// The same where there is none: of the people whose commands are done, with their own logins.
-    static func askForOwnRounds(
+    /// Requests history polls with own logins of the people whose commands are done, if the environment has no account.
+    static func requestOwnLoginPolls(
         _ done: [(realm: Int32, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
         """

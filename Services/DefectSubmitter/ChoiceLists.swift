@@ -1,30 +1,30 @@
-/// What can be chosen for fields, as much of it as an object can hold.
+/// The choices of fields, limited to the size of an object.
 struct ChoiceLists: Equatable {
-    /// Choices of one list that are told.
+    /// Limit on choices of one list.
     static let countMax = 1_000
-    /// Bytes of all choices together: an object has 64 KiB.
+    /// Limit on the bytes of all choices: an object has 64 KiB.
     static let bytesMax = 48 * 1_024
-    /// What a choice costs beside its own text.
+    /// Bytes of a choice in addition to its text.
     private static let choiceBytes = 4
 
-    /// By the names of the fields; empty where the tracker has no list.
+    /// Choices by field name; empty if the tracker has no list.
     private(set) var choices: [String: [String]] = [:]
-    /// Which lists are not whole, for the person.
+    /// Messages to the person about incomplete lists.
     private(set) var messages: [String] = []
     private var byteCount = 0
 
     mutating func add(_ list: [String], of field: String) {
-        var told: [String] = []
+        var included: [String] = []
         for choice in list.prefix(Self.countMax) {
-            // Escaped, a byte may take six.
+            // An escaped byte may take six bytes.
             let bytes = choice.utf8.reduce(Self.choiceBytes) { $0 + ($1 < 0x20 ? 6 : $1 == 0x22 || $1 == 0x5C ? 2 : 1) }
             guard byteCount + bytes <= Self.bytesMax else { break }
             byteCount += bytes
-            told.append(choice)
+            included.append(choice)
         }
-        choices[field] = told
-        if told.count < list.count {
-            messages.append("Of the \(list.count) choices for '\(field)' the first \(told.count) are told")
+        choices[field] = included
+        if included.count < list.count {
+            messages.append("'\(field)' has \(list.count) choices; only the first \(included.count) are included")
         }
     }
 }

@@ -3,18 +3,18 @@ import Compass
 import Essentials
 import Model
 
-/// Carries a command out: an edit session from its beginning to its end, which is also where it goes wrong.
+/// Performs a command: an edit session from its start to its end, including its failures.
 struct CommandCaller: Sendable {
     let tracker: any RecordEditing
-    /// No write is sent later: somebody else may look after the command by then.
+    /// No write is sent after this time, because another worker may then own the command.
     let deadline: WriteDeadline
 
-    /// A command with the record that it is done with.
+    /// A command with its record.
     struct Job {
         let command: DefectCommand
         let record: String
         let values: [FieldValue]
-        /// It was tried before, and nobody knows how that ended.
+        /// Whether an earlier attempt has an unknown outcome.
         let isUncertain: Bool
 
         init(_ command: DefectCommand, _ record: String, isUncertain: Bool) {
@@ -24,115 +24,118 @@ struct CommandCaller: Sendable {
             values = command.fields.sorted { $0.key < $1.key }.map { FieldValue($0.key, $0.value) }
         }
 
-        /// What is written into a session at its beginning, for mandatory fields and lists to depend on: a field of
-        /// `base` stays as it is till the commit, so that the session shows what it is compared with.
-        var shown: [FieldValue] {
+        /// The values that are written when the session is opened, because mandatory fields and lists depend on them. A
+        /// field of `base` is written only by the commit, so that the session shows its committed value for the
+        /// comparison.
+        var sessionValues: [FieldValue] {
             command.operation == .choices ? values : values.filter { command.base[$0.name] == nil }
         }
 
-        /// What it comes to when there is no record.
-        var absence: CommandAnswer {
+        /// The result if the record does not exist.
+        var missingRecordResult: CommandResult {
             isUncertain
-                ? .unclear(["The record \(record) is not there any more"]) : .refused(["There is no record \(record)"])
+                ? .ambiguous(["Record \(record) no longer exists"]) : .refused(["Record \(record) does not exist"])
         }
 
-        func conflict(_ messages: [String]) -> CommandAnswer { isUncertain ? .unclear(messages) : .conflict(messages) }
+        func conflict(_ messages: [String]) -> CommandResult {
+            isUncertain ? .ambiguous(messages) : .conflict(messages)
+        }
     }
 
-    func call(_ action: CommandAction) async -> CommandAnswer {
+    func call(_ action: CommandAction) async -> CommandResult {
         do throws(BackendError) {
             switch action {
-            case .begin(let command): return try await begin(command)
+            case .openNew(let command): return try await openNew(command)
             case .revert(let record):
                 try await revert(record)
                 return .reverted
-            case .carryOut(let command, let record, let isNew, let isUncertain, let mandatory):
+            case .perform(let command, let record, let isNew, let isUncertain, let mandatory):
                 let job = Job(command, record, isUncertain: isUncertain)
                 if isUncertain, command.operation != .delete { try await revert(record) }
-                if isNew { return try await carryOutNew(job, mandatory) }
+                if isNew { return try await performNew(job, mandatory) }
                 return command.operation == .delete ? try await delete(job) : try await edit(job)
             }
         } catch {
-            return CommandAnswer(error, isUncertain: action.leavesSomething)
+            return CommandResult(error, isUncertain: action.mayHaveEffects)
         }
     }
 
-    /// A late one would end somebody else's session.
+    /// Ends the person's edit session. A late call would end the session of another worker.
     func revert(_ record: String) async throws(BackendError) {
         try deadline.check()
         try await tracker.revert(record)
     }
 
-    // MARK: New records
-
-    private func begin(_ command: DefectCommand) async throws(BackendError) -> CommandAnswer {
+    private func openNew(_ command: DefectCommand) async throws(BackendError) -> CommandResult {
         let record = try await tracker.openNew(before: deadline)
-        return .begun(record: record.id, mandatory: record.mandatory)
+        return .opened(record: record.id, mandatory: record.mandatory)
     }
 
-    private func carryOutNew(_ job: Job, _ mandatory: [String: String]) async throws(BackendError) -> CommandAnswer {
+    private func performNew(_ job: Job, _ mandatory: [String: String]) async throws(BackendError) -> CommandResult {
         guard job.isUncertain else { return await finish(job, before: nil, mandatory) }
         if job.command.operation == .choices { return .neverSaved }
         return try await tracker.record(job.record) == nil ? .neverSaved : .done(record: job.record)
     }
 
-    // MARK: Records that are there
+    // MARK: Existing records
 
-    private func edit(_ job: Job) async throws(BackendError) -> CommandAnswer {
-        guard let record = try await tracker.record(job.record) else { return job.absence }
+    private func edit(_ job: Job) async throws(BackendError) -> CommandResult {
+        guard let record = try await tracker.record(job.record) else { return job.missingRecordResult }
         let destination: String?
-        switch try await look(at: record.values, job) {
-        case .over(let answer): return answer
+        switch try await inspect(record.values, job) {
+        case .finished(let result): return result
         case .editable(let state): destination = state
         }
         let session = try await tracker.open(
-            job.record, action: job.command.actionName, job.shown, before: deadline)
+            job.record, action: job.command.actionName, job.sessionValues, before: deadline)
         switch await compare(session, job, destination: destination) {
-        case .over(let answer): return answer
+        case .finished(let result): return result
         case .editable(let mandatory): return await finish(job, before: record.values, mandatory)
         }
     }
 
-    /// What a record's values, or those of its edit session, come to.
-    enum Look<Found> {
-        case over(CommandAnswer)
-        case editable(Found)
+    /// The result of comparing a record, or its edit session.
+    enum Inspection<Value> {
+        case finished(CommandResult)
+        case editable(Value)
     }
 
-    /// What the record says without being edited.
+    /// Compares the record before an edit session.
     ///
     /// - Returns: The state that the command's action leads to.
-    private func look(at record: [String: String], _ job: Job) async throws(BackendError) -> Look<String?> {
+    private func inspect(_ record: [String: String], _ job: Job) async throws(BackendError) -> Inspection<String?> {
         let command = job.command
         if command.operation == .choices { return .editable(nil) }
-        let isAsWanted = ComparisonRule.isAsWanted(command.fields, record)
-        let conflicts = ComparisonRule.conflicts(base: command.base, wanted: command.fields, record)
+        let hasDesiredValues = ComparisonRule.hasDesiredValues(command.fields, record)
+        let conflicts = ComparisonRule.conflicts(base: command.base, desired: command.fields, record)
         guard command.operation == .changeState else {
-            if isAsWanted { return .over(.done(record: job.record)) }
-            return conflicts.isEmpty ? .editable(nil) : .over(job.conflict(conflicts))
+            if hasDesiredValues { return .finished(.done(record: job.record)) }
+            return conflicts.isEmpty ? .editable(nil) : .finished(job.conflict(conflicts))
         }
         let type = try await tracker.recordType()
         let (name, state) = (command.actionName ?? "", record[ComparisonRule.state] ?? "")
         let action = type.actions.first { $0.name == name && $0.kind == "_CHANGE_STATE" }
-        if job.isUncertain, isAsWanted, action?.destinationState == state { return .over(.done(record: job.record)) }
-        if !conflicts.isEmpty { return .over(job.conflict(conflicts)) }
+        if job.isUncertain, hasDesiredValues, action?.destinationState == state {
+            return .finished(.done(record: job.record))
+        }
+        if !conflicts.isEmpty { return .finished(job.conflict(conflicts)) }
         if let action, action.sourceStates.contains(state) { return .editable(action.destinationState) }
-        if job.isUncertain { return .over(.unclear(["The state is '\(state)'"])) }
+        if job.isUncertain { return .finished(.ambiguous(["The state is '\(state)'"])) }
         let others = type.changes(from: state).map(\.name).sorted().joined(separator: ", ")
-        return .over(.refused(["'\(name)' cannot be done in the state '\(state)'; there are: \(others)"]))
+        return .finished(.refused(["Action '\(name)' is not allowed in state '\(state)'; allowed: \(others)"]))
     }
 
-    private func delete(_ job: Job) async throws(BackendError) -> CommandAnswer {
+    private func delete(_ job: Job) async throws(BackendError) -> CommandResult {
         if !job.command.base.isEmpty {
             guard let record = try await tracker.record(job.record) else { return .done(record: job.record) }
-            let conflicts = ComparisonRule.conflicts(base: job.command.base, wanted: [:], record.values)
+            let conflicts = ComparisonRule.conflicts(base: job.command.base, desired: [:], record.values)
             if !conflicts.isEmpty { return .conflict(conflicts) }
         }
         do throws(BackendError) {
             try await tracker.delete(job.record, action: job.command.actionName ?? "Delete", before: deadline)
             return .done(record: job.record)
         } catch .refused(let messages) {
-            // It is there, whatever was tried before.
+            // The rejection proves that the record exists, also after an uncertain attempt.
             return .refused(messages)
         }
     }
@@ -144,14 +147,14 @@ struct CommandCaller: Sendable {
     ///   - mandatory: The fields that must have a value in the session, with those that they have.
     private func finish(
         _ job: Job, before: [String: String]?, _ mandatory: [String: String]
-    ) async -> CommandAnswer {
+    ) async -> CommandResult {
         do throws(BackendError) {
             if job.command.operation == .choices {
                 let lists = try await lists(job)
                 try await revert(job.record)
                 return .choices(lists.choices, messages: lists.messages)
             }
-            let missing = ComparisonRule.missing(mandatory, wanted: job.command.fields)
+            let missing = ComparisonRule.missing(mandatory, desired: job.command.fields)
             if !missing.isEmpty {
                 try await revert(job.record)
                 return .refused(missing)
@@ -160,7 +163,7 @@ struct CommandCaller: Sendable {
         } catch .refused(let messages) {
             return await refusal(messages, job, before: before)
         } catch {
-            return CommandAnswer(error, isUncertain: true)
+            return CommandResult(error, isUncertain: true)
         }
     }
 
@@ -174,8 +177,9 @@ struct CommandCaller: Sendable {
         return lists
     }
 
-    /// A commit is refused for what it says, or because somebody else's was faster: then what they changed tells.
-    private func refusal(_ messages: [String], _ job: Job, before: [String: String]?) async -> CommandAnswer {
+    /// Returns the result of a rejected commit. If another user's commit was faster, the record has changed; otherwise
+    /// the values are invalid.
+    private func refusal(_ messages: [String], _ job: Job, before: [String: String]?) async -> CommandResult {
         do throws(BackendError) {
             try await revert(job.record)
             guard let before, let now = try await tracker.record(job.record)?.values, now != before else {
@@ -184,10 +188,10 @@ struct CommandCaller: Sendable {
             let command = job.command
             let names = Set(command.fields.keys).union(command.operation == .changeState ? [ComparisonRule.state] : [])
             let base = before.filter { names.contains($0.key) }.merging(command.base) { $1 }
-            let conflicts = ComparisonRule.conflicts(base: base, wanted: command.fields, now)
-            return conflicts.isEmpty ? .overtaken : .conflict(conflicts)
+            let conflicts = ComparisonRule.conflicts(base: base, desired: command.fields, now)
+            return conflicts.isEmpty ? .concurrentCommit : .conflict(conflicts)
         } catch {
-            return CommandAnswer(error, isUncertain: true)
+            return CommandResult(error, isUncertain: true)
         }
     }
 }
@@ -202,21 +206,22 @@ extension Record {
     }
 }
 
-extension CommandAnswer {
+extension CommandResult {
     /// - Parameter isUncertain: Something may have been done before, or may be left open.
     init(_ error: BackendError, isUncertain: Bool) {
         self =
             switch error {
-            case .refused(let messages): isUncertain ? .unclear(messages) : .refused(messages)
+            case .refused(let messages): isUncertain ? .ambiguous(messages) : .refused(messages)
             case .notProcessed(let reason, let retryAfter):
                 isUncertain
                     ? .unknown(reason: reason, retryAfter: retryAfter)
                     : .notProcessed(reason: reason, retryAfter: retryAfter)
             case .outcomeUnknown(let reason, let retryAfter): .unknown(reason: reason, retryAfter: retryAfter)
             case .unauthorized(let reason): .unauthorized(reason: reason, isUncertain: isUncertain)
-            // Something was called before: a tracker that takes so long is not asked for ever.
-            case .tooLate:
-                isUncertain ? .unknown(reason: "it took too long", retryAfter: nil) : .notMade(isUncertain: false)
+            // An attempt was made before. The status `unknown` ends the retries of a slow tracker.
+            case .deadlineExceeded:
+                isUncertain
+                    ? .unknown(reason: "the deadline was exceeded", retryAfter: nil) : .notSent(isUncertain: false)
             }
     }
 }

@@ -6,46 +6,45 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Loads what commands concern, lets `CommandRule` decide, and writes what it decided; and has people's own logins
-/// checked.
+/// Loads the state of commands, applies `CommandRule` and writes its decisions. Also checks people's own logins.
 struct CommandHandler: Handler {
     static let schemaOldest: Int32 = 30
 
     struct Call: Sendable {
-        enum Work: Sendable {
+        enum Request: Sendable {
             /// - Parameters:
-            ///   - id: That of the ledger's row.
+            ///   - id: The call id of the ledger's row.
             ///   - account: The position of the person's account; 0: there is none.
             case command(CommandAction, id: UUID, account: Int64)
-            /// - Parameter position: That of the account that is checked.
+            /// - Parameter position: The position of the checked account.
             case login(position: Int64)
         }
 
-        let work: Work
+        let request: Request
         let tracker: any RecordEditing
         let deadline: WriteDeadline
     }
 
-    enum Answer: Sendable {
-        case command(CommandAnswer, id: UUID, account: Int64)
+    enum CallResult: Sendable {
+        case command(CommandResult, id: UUID, account: Int64)
         case login(Result<Void, BackendError>, position: Int64)
     }
 
     let rule: CommandRule
-    let trackers: OwnTrackers
+    let trackers: OwnLoginTrackers
     let callMax: Duration
     private var directory = RealmDirectory()
     let decoder = JSONDecoder()
     let encoder = JSONEncoder()
 
-    init(rule: CommandRule, trackers: OwnTrackers, callMax: Duration) {
+    init(rule: CommandRule, trackers: OwnLoginTrackers, callMax: Duration) {
         self.rule = rule
         self.trackers = trackers
         self.callMax = callMax
     }
 
     mutating func decide(
-        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<CallResult>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Call>] {
         let started = ContinuousClock.now
@@ -54,24 +53,24 @@ struct CommandHandler: Handler {
         let keys = inputs.map { input in
             realms[input.subject.realm].map { ObjectKey(realm: $0, kind: input.subject.kind, id: input.subject.id) }
         }
-        let loaded = try Loaded(keys.compactMap(\.self), in: environment, decoder, on: &connection)
-        var writes = CommandWrites(loaded)
+        let snapshot = try CommandSnapshot(keys.compactMap(\.self), in: environment, decoder, on: &connection)
+        var writes = CommandWrites(snapshot)
         var nexts: [Disposition<Call>] = []
         for (decision, (input, key)) in zip(inputs, keys).enumerated() {
             guard let key else {
                 nexts.append(.finished)
                 continue
             }
-            batch.expect(key, at: loaded.objects[key]?.position ?? 0, decision: decision)
-            let turn = Turn(key: key, decision: decision, input: input, started: started)
+            batch.expect(key, at: snapshot.objects[key]?.position ?? 0, decision: decision)
+            let context = DecisionContext(key: key, decision: decision, input: input, started: started)
             do {
                 nexts.append(
                     key.kind == .defectAccount
-                        ? try decideLogin(turn, loaded, &writes) : try decideCommand(turn, loaded, &writes))
-            } catch let error as Undecodable {
+                        ? try decideLogin(context, snapshot, &writes) : try decideCommand(context, snapshot, &writes))
+            } catch let error as StoredJSONError {
                 nexts.append(.dead(reason: error.description))
             } catch let error as MissingBackend {
-                // The key may be configured later.
+                // The encryption key may be configured later.
                 nexts.append(.park(reason: error.description, after: rule.retryMax, cause: .planned))
             }
         }
@@ -79,34 +78,34 @@ struct CommandHandler: Handler {
         return nexts
     }
 
-    /// An input that is decided.
-    struct Turn {
+    /// An input with the state of its decision.
+    struct DecisionContext {
         let key: ObjectKey
         let decision: Int
-        let input: WorkItem<Answer>
+        let input: WorkItem<CallResult>
         let started: ContinuousClock.Instant
     }
 
     // MARK: Commands
 
     private func decideCommand(
-        _ turn: Turn, _ loaded: Loaded, _ writes: inout CommandWrites
+        _ context: DecisionContext, _ snapshot: CommandSnapshot, _ writes: inout CommandWrites
     ) throws -> Disposition<Call> {
-        var state = try loaded.state(of: turn.key, decoder)
-        state.canCall = turn.input.canCall
-        let target = loaded.target(of: turn.key, state)
-        if state.attempt == nil, writes.hasBegun(target) { state.hasTurn = false }
-        var origin = CommandRule.Origin.look
-        // What is heard of an earlier call says nothing any more.
-        let account = loaded.accounts[turn.key.realm]?.position ?? 0
+        var state = try snapshot.state(of: context.key, decoder)
+        state.canCall = context.input.canCall
+        let target = snapshot.target(of: context.key, state)
+        if state.attempt == nil, writes.hasStarted(target) { state.isNextForRecord = false }
+        var origin = CommandRule.Origin.event
+        // A result of an earlier call is obsolete.
+        let account = snapshot.accounts[context.key.realm]?.position ?? 0
         var isSameLogin = false
-        if case .answer(.command(let answer, let id, let called)) = turn.input.origin, id == state.attempt?.call {
-            origin = .answer(answer)
+        if case .answer(.command(let result, let id, let called)) = context.input.origin, id == state.attempt?.call {
+            origin = .result(result)
             isSameLogin = called == account
         }
-        var decision = rule.decide(state, origin, attemptCount: turn.input.attemptCount)
+        var decision = rule.decide(state, origin, attemptCount: context.input.attemptCount)
         // Another login was stored meanwhile.
-        if !isSameLogin { decision.loginRefused = nil }
+        if !isSameLogin { decision.loginRejection = nil }
         let id = UUID()
         let step: Disposition<Call>
         switch decision.step {
@@ -114,17 +113,17 @@ struct CommandHandler: Handler {
         case .again: step = .again
         case .park(let reason, let after, let cause):
             step = .park(reason: reason, after: after, cause: cause)
-            if !state.hasTurn { writes.wait(turn.key, for: target, loaded.place(turn.key)) }
+            if !state.isNextForRecord { writes.wait(context.key, for: target, snapshot.recordKey(context.key)) }
         case .call(let action):
-            let deadline = turn.started + callMax * Settings.leaseCallsMax.sending
-            // A call that cannot be made begins nothing: without a tracker nothing is written either.
-            let tracker = try loaded.tracker(of: turn.key.realm, trackers)
+            let deadline = context.started + callMax * Settings.leaseCallsMax.sending
+            // If the call cannot be made, nothing is written: without a tracker there is no attempt.
+            let tracker = try snapshot.tracker(of: context.key.realm, trackers)
             step = .call(
                 Call(
-                    work: .command(action, id: id, account: account), tracker: tracker,
+                    request: .command(action, id: id, account: account), tracker: tracker,
                     deadline: WriteDeadline(deadline)), startBefore: deadline)
         }
-        writes.add(decision, turn.key, state, target: target, call: id, turn.decision)
+        writes.add(decision, context.key, state, target: target, call: id, context.decision)
         return step
     }
 
@@ -132,9 +131,9 @@ struct CommandHandler: Handler {
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Call) async -> Answer {
+    ) throws -> @Sendable (Call) async -> CallResult {
         { call in
-            switch call.work {
+            switch call.request {
             case .command(let action, let id, let account):
                 let caller = CommandCaller(tracker: call.tracker, deadline: call.deadline)
                 return .command(await caller.call(action), id: id, account: account)
@@ -149,16 +148,16 @@ struct CommandHandler: Handler {
         }
     }
 
-    func unmade(_ call: Call) -> Answer? {
-        switch call.work {
+    func unmade(_ call: Call) -> CallResult? {
+        switch call.request {
         case .command(let action, let id, let account):
-            .command(.notMade(isUncertain: action.leavesSomething), id: id, account: account)
+            .command(.notSent(isUncertain: action.mayHaveEffects), id: id, account: account)
         case .login: nil
         }
     }
 
     func kind(of call: Call) -> CallKind {
-        switch call.work {
+        switch call.request {
         case .command: .write
         case .login: .read
         }

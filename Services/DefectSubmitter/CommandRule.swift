@@ -2,59 +2,60 @@ import Essentials
 import KeyedWorker
 import Model
 
-/// Decides what happens next with a command.
+/// Decides the next step of a command.
 ///
-/// Before the first call the ledger has a row for the record, which goes in the transaction that says what came of the
-/// command. A row whose calls are over, and nobody has heard how they ended, is of something that may have been done:
-/// its session is ended, and the record read and compared, before anything is repeated.
+/// Before the first call, the ledger gets a row for the record. The row is removed in the transaction that writes the
+/// command's outcome. A row with an expired lease belongs to a command with an unknown outcome: its session is
+/// reverted, and the record is read and compared before anything is repeated.
 struct CommandRule: Sendable {
     enum Origin: Equatable, Sendable {
-        case look
-        case answer(CommandAnswer)
+        case event
+        case result(CommandResult)
     }
 
-    /// Calls of an attempt are over after so long.
+    /// The time after which the calls of an attempt are over.
     let lease: Duration
-    /// What is unknown is left alone for so long: the tracker may save it late.
+    /// Delay before an unknown outcome is checked: the tracker may save late.
     let settleMin: Duration
-    /// The first wait after a tracker that could not work; it doubles.
+    /// First delay of the exponential backoff while the tracker is unavailable.
     let retryMin: Duration
     let retryMax: Duration
-    /// Tries after which a command ends without having been done.
+    /// Attempts after which a command ends without success.
     let attemptsMax: Int
 
-    /// How often a command looks whether it has its turn.
-    static let turnWait = Duration.milliseconds(500)
+    /// Delay before the next check whether a command is next for its record.
+    static let orderRetryDelay = Duration.milliseconds(500)
 
     func decide(_ state: CommandState, _ origin: Origin, attemptCount: Int = 0) -> CommandDecision {
         switch origin {
-        case .look: look(state)
-        case .answer(let answer): hear(answer, state, attemptCount)
+        case .event: evaluate(state)
+        case .result(let result): handle(result, state, attemptCount)
         }
     }
 
-    // MARK: Looking
+    // MARK: Events
 
-    private func look(_ state: CommandState) -> CommandDecision {
+    private func evaluate(_ state: CommandState) -> CommandDecision {
         if let attempt = state.attempt, attempt.leaseRemaining > .zero {
             return CommandDecision(
-                step: .park(reason: "a call of it may be under way", after: attempt.leaseRemaining, cause: .planned))
+                step: .park(
+                    reason: "an earlier call may be in progress", after: attempt.leaseRemaining, cause: .planned))
         }
         switch state.command {
         case .missing, .tombstone: return abandon(state)
         case .live(let command):
             guard command.status == .waiting, command.submitRequested else {
-                return CommandDecision(ledger: state.attempt == nil ? .unchanged : .forget, step: .finished)
+                return CommandDecision(ledger: state.attempt == nil ? .unchanged : .remove, step: .finished)
             }
             return state.attempt.map { resume(command, $0, state) } ?? begin(command, state)
         }
     }
 
-    /// A command that is gone: what was begun for it is ended, where it can be.
+    /// Ends the session of a deleted command if possible.
     private func abandon(_ state: CommandState) -> CommandDecision {
         guard let attempt = state.attempt else { return CommandDecision(step: .finished) }
-        guard let record = attempt.record, state.objection == nil, !state.isTrackerAnother else {
-            return CommandDecision(ledger: .forget, step: .finished)
+        guard let record = attempt.record, state.rejectionReason == nil, !state.hasTrackerChanged else {
+            return CommandDecision(ledger: .remove, step: .finished)
         }
         return call(.revert(record: record), record: record)
     }
@@ -62,47 +63,48 @@ struct CommandRule: Sendable {
     private func begin(_ command: DefectCommand, _ state: CommandState) -> CommandDecision {
         let problems = ComparisonRule.problems(of: command)
         if !problems.isEmpty { return end(.refused, problems, state) }
-        if let objection = state.objection { return end(.refused, [objection], state) }
-        guard state.hasTurn else {
+        if let reason = state.rejectionReason { return end(.refused, [reason], state) }
+        guard state.isNextForRecord else {
             return CommandDecision(
-                step: .park(reason: "another command of the record comes first", after: Self.turnWait, cause: .planned))
+                step: .park(
+                    reason: "another command for the record comes first", after: Self.orderRetryDelay, cause: .planned))
         }
         return start(command)
     }
 
     private func start(_ command: DefectCommand) -> CommandDecision {
-        guard let record = command.existingRecord else { return call(.begin(command), record: nil) }
+        guard let record = command.existingRecord else { return call(.openNew(command), record: nil) }
         return call(
-            .carryOut(command, record: record, isNew: false, isUncertain: false), record: record)
+            .perform(command, record: record, isNew: false, isUncertain: false), record: record)
     }
 
-    /// An attempt of which nobody heard the end.
+    /// Resumes an attempt whose outcome is unknown.
     private func resume(_ command: DefectCommand, _ attempt: Attempt, _ state: CommandState) -> CommandDecision {
-        if state.isTrackerAnother || state.objection != nil {
-            let reason = state.objection ?? "the environment's tracker is another one by now"
+        if state.hasTrackerChanged || state.rejectionReason != nil {
+            let reason = state.rejectionReason ?? "the environment's tracker has changed"
             guard state.mayBeSaved else { return end(.refused, [reason], state) }
             return end(.unknown, ["Whether it was done cannot be found out: \(reason)"], state)
         }
         // A new record without an id was not saved.
-        guard let record = attempt.record else { return call(.begin(command), record: nil) }
+        guard let record = attempt.record else { return call(.openNew(command), record: nil) }
         return call(
-            .carryOut(command, record: record, isNew: command.existingRecord == nil, isUncertain: true),
+            .perform(command, record: record, isNew: command.existingRecord == nil, isUncertain: true),
             record: record)
     }
 
-    // MARK: Deciding
+    // MARK: Decisions
 
-    /// The ledger says so before the call is made.
+    /// Saves the attempt in the ledger before the call.
     func call(_ action: CommandAction, record: String?) -> CommandDecision {
-        CommandDecision(ledger: .keep(record: record, lease: lease), step: .call(action))
+        CommandDecision(ledger: .save(record: record, lease: lease), step: .call(action))
     }
 
-    /// What came of it is said, and the record is free.
+    /// Writes the outcome and frees the record.
     func end(
         _ status: DefectCommand.Status, _ messages: [String], _ state: CommandState, record: String? = nil,
         choices: [String: [String]]? = nil
     ) -> CommandDecision {
-        var decision = CommandDecision(ledger: state.attempt == nil ? .unchanged : .forget, step: .finished)
+        var decision = CommandDecision(ledger: state.attempt == nil ? .unchanged : .remove, step: .finished)
         if case .live(let command) = state.command, command.status == .waiting {
             decision.outcome = CommandDecision.Outcome(
                 status: status, messages: messages, record: record, choices: choices)
@@ -114,7 +116,7 @@ struct CommandRule: Sendable {
 }
 
 extension DefectCommand {
-    /// The record it is about; `nil` when that is a new one.
+    /// The command's existing record; `nil` for a new record.
     var existingRecord: String? {
         switch operation {
         case .create: nil

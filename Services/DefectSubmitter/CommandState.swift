@@ -3,7 +3,7 @@ import FoundationEssentials
 import KeyedWorker
 import Model
 
-/// What a decision about a command is made from.
+/// The state that a decision about a command is based on.
 struct CommandState: Equatable, Sendable {
     enum Command: Equatable, Sendable {
         case missing, tombstone
@@ -13,95 +13,96 @@ struct CommandState: Equatable, Sendable {
     var command: Command
     /// The command's own row of the ledger.
     var attempt: Attempt?
-    /// Neither an earlier command of its person nor one of somebody else's is to be done with the record first.
-    var hasTurn = true
-    /// Why the tracker cannot be asked as the command's person; `nil`: it can.
-    var objection: String?
-    /// The attempt is of a tracker that the environment does not have any more.
-    var isTrackerAnother = false
-    /// Whether what was begun may have saved something.
+    /// Whether no other command must be performed first: neither an earlier one of the same person nor another person's
+    /// in progress.
+    var isNextForRecord = true
+    /// Why the tracker cannot be called with the person's login; `nil`: it can.
+    var rejectionReason: String?
+    /// Whether the attempt belongs to an earlier tracker of the environment.
+    var hasTrackerChanged = false
+    /// Whether the attempt may have saved something.
     var mayBeSaved: Bool {
         guard attempt?.record != nil else { return false }
         if case .live(let command) = command { return command.operation != .choices }
         return true
     }
 
-    /// Calls can be made now: a decision to make one is taken back else, with all that it writes.
+    /// Whether calls can be made now. Otherwise a decision to make one is discarded with its writes.
     var canCall = true
 }
 
-/// A row of the ledger: what is being done with a record. It is there from before the first call.
+/// A row of the ledger: the attempt that owns a record. It exists from before the first call.
 struct Attempt: Equatable, Sendable {
-    /// Another one with each call.
+    /// The id of the call; a new one for each call.
     var call: UUID
-    /// The tracker's id of the record; `nil`: a new one that has none, so that nothing of it can be saved.
+    /// The tracker's id of the record; `nil`: a new record without an id, under which nothing can be saved.
     var record: String?
-    /// Calls of it may be under way for so long.
+    /// Time during which its calls may be in progress.
     var leaseRemaining = Duration.zero
 }
 
-/// What is to be asked of the tracker.
+/// A call to the tracker.
 enum CommandAction: Equatable, Sendable {
-    /// A new record is begun, which nobody sees before it is committed.
-    case begin(DefectCommand)
-    /// A command is carried out with a record.
+    /// Opens a new record, which is invisible until it is committed.
+    case openNew(DefectCommand)
+    /// Performs a command with a record.
     ///
     /// - Parameters:
-    ///   - isNew: The record was begun for it.
-    ///   - isUncertain: It was tried before, and nobody knows how that ended: its edit session may be open.
-    ///   - mandatory: Of a new record, the fields that must have a value, with those that they have.
-    case carryOut(DefectCommand, record: String, isNew: Bool, isUncertain: Bool, mandatory: [String: String] = [:])
-    /// The edit session of a command that is gone is ended.
+    ///   - isNew: Whether the record was opened for the command.
+    ///   - isUncertain: Whether an earlier attempt has an unknown outcome; its edit session may be open.
+    ///   - mandatory: The mandatory fields of a new record with their values.
+    case perform(DefectCommand, record: String, isNew: Bool, isUncertain: Bool, mandatory: [String: String] = [:])
+    /// Ends the edit session of a deleted command.
     case revert(record: String)
 
-    /// Whether something may be left of it when it is not made.
-    var leavesSomething: Bool {
+    /// Whether an earlier call may have had effects if this one is not made.
+    var mayHaveEffects: Bool {
         switch self {
-        case .begin: false
-        case .carryOut(_, _, let isNew, let isUncertain, _): isNew || isUncertain
+        case .openNew: false
+        case .perform(_, _, let isNew, let isUncertain, _): isNew || isUncertain
         case .revert: true
         }
     }
 }
 
-/// What the tracker said.
-enum CommandAnswer: Equatable, Sendable {
-    /// A new record has this id, and these fields must have a value, with those that they have.
-    case begun(record: String, mandatory: [String: String])
+/// The result of a call.
+enum CommandResult: Equatable, Sendable {
+    /// A new record has this id and these mandatory fields with their values.
+    case opened(record: String, mandatory: [String: String])
     case done(record: String)
     case choices([String: [String]], messages: [String] = [])
     case refused([String])
     case conflict([String])
-    /// It was tried before, and the record is neither as it was nor as it was to be.
-    case unclear([String])
-    /// Somebody else's commit was faster, and concerns other fields: it can be begun again.
-    case overtaken
-    /// A new record that was begun before was never saved, nor will be.
+    /// An earlier attempt has an unknown outcome, and the record has neither the base nor the desired values.
+    case ambiguous([String])
+    /// Another user's commit was faster, and concerns other fields: the command can be retried.
+    case concurrentCommit
+    /// A new record of an earlier attempt was never saved, and will not be.
     case neverSaved
     /// The session is ended.
     case reverted
-    /// Nothing was done, and nothing is left of it.
+    /// Nothing was done, and no session is open.
     case notProcessed(reason: String, retryAfter: Duration?)
     /// It may have been done, and a session may be open.
     case unknown(reason: String, retryAfter: Duration?)
-    /// The tracker does not let the person in.
+    /// The tracker rejects the person's login.
     ///
-    /// - Parameter isUncertain: It may have been done before that.
+    /// - Parameter isUncertain: Whether an earlier attempt may have been successful.
     case unauthorized(reason: String, isUncertain: Bool)
-    /// The call was not made after all.
-    case notMade(isUncertain: Bool)
+    /// The call was not sent.
+    case notSent(isUncertain: Bool)
 }
 
-/// What is done with a command.
+/// A decision about a command.
 struct CommandDecision: Equatable, Sendable {
     enum Ledger: Equatable, Sendable {
         case unchanged
-        /// The row gets this record, another number of its call, and this lease.
-        case keep(record: String?, lease: Duration)
-        case forget
+        /// Saves the row with this record and lease, and a new call id.
+        case save(record: String?, lease: Duration)
+        case remove
     }
 
-    /// What came of a command.
+    /// The outcome of a command.
     struct Outcome: Equatable, Sendable {
         var status: DefectCommand.Status
         var messages: [String] = []
@@ -112,12 +113,12 @@ struct CommandDecision: Equatable, Sendable {
     enum Step: Equatable, Sendable {
         case finished, again
         case call(CommandAction)
-        case park(reason: String, after: Duration, cause: ParkCause)
+        case park(reason: String, after: Duration, cause: DeferralCause)
     }
 
     var ledger = Ledger.unchanged
     var outcome: Outcome?
-    /// The person's login is known to be refused, and why.
-    var loginRefused: String?
+    /// The tracker's reason if it rejects the person's login.
+    var loginRejection: String?
     var step: Step
 }

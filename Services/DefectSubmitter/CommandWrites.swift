@@ -5,22 +5,22 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Collects what a batch of decisions writes.
+/// Collects the writes of a batch of decisions.
 struct CommandWrites {
-    private let loaded: Loaded
+    private let snapshot: CommandSnapshot
     private var expected: [(target: UUID, call: UUID?, decision: Int)] = []
-    private var saved: [AttemptStore.Write] = []
-    private var forgotten: [(target: UUID, decision: Int)] = []
+    private var saved: [AttemptStore.RowWrite] = []
+    private var removed: [(target: UUID, decision: Int)] = []
     private var outcomes: [(key: ObjectKey, outcome: CommandDecision.Outcome, decision: Int)] = []
     private var accounts: [Int32: (patch: AccountPatch, decision: Int)] = [:]
-    private var gone: [ObjectKey: Int] = [:]
+    private var deleted: [ObjectKey: Int] = [:]
     private var done: [(realm: Int32, decision: Int)] = []
-    /// Records that commands wait for, as the ledger and as their people call them, and those commands.
-    private var awaited: (targets: Set<UUID>, places: Set<OrderStore.Place>, by: [UUID]) = ([], [], [])
-    /// Records with which a command of this batch begins.
-    private var begun: Set<UUID> = []
+    /// Records that commands wait for, by ledger id and by record name, and the waiting commands.
+    private var awaited: (targets: Set<UUID>, recordKeys: Set<CommandOrderStore.RecordKey>, by: [UUID]) = ([], [], [])
+    /// Records for which this batch starts a command.
+    private var startedTargets: Set<UUID> = []
 
-    /// What is known of a person's login.
+    /// The status of a person's login.
     private struct AccountPatch: Encodable {
         let status: DefectAccount.Status
         let reason: String?
@@ -28,14 +28,14 @@ struct CommandWrites {
         func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: Name.self)
             try container.encode(status, forKey: .status)
-            // It takes an earlier reason away.
+            // Also writes `nil`, to remove an earlier reason.
             try container.encode(reason, forKey: .reason)
         }
 
         private enum Name: CodingKey { case status, reason }
     }
 
-    /// What came of a command; what is `nil` stays as it is.
+    /// The outcome of a command; fields that are `nil` stay unchanged.
     private struct OutcomePatch: Encodable {
         let status: DefectCommand.Status
         let messages: [String]
@@ -43,9 +43,9 @@ struct CommandWrites {
         let choices: [String: [String]]?
     }
 
-    init(_ loaded: Loaded) { self.loaded = loaded }
+    init(_ snapshot: CommandSnapshot) { self.snapshot = snapshot }
 
-    func hasBegun(_ target: UUID?) -> Bool { target.map { begun.contains($0) } ?? false }
+    func hasStarted(_ target: UUID?) -> Bool { target.map { startedTargets.contains($0) } ?? false }
 
     mutating func add(
         _ decision: CommandDecision, _ key: ObjectKey, _ state: CommandState, target: UUID?, call: UUID, _ index: Int
@@ -54,75 +54,76 @@ struct CommandWrites {
             expected.append((target, state.attempt?.call, index))
         }
         switch (decision.ledger, target) {
-        case (.keep(let record, let lease), let target?):
-            begun.insert(target)
+        case (.save(let record, let lease), let target?):
+            startedTargets.insert(target)
             saved.append(
-                AttemptStore.Write(
+                AttemptStore.RowWrite(
                     target: target, realm: key.realm, command: key.id, call: call, record: record, lease: lease,
                     decision: index))
-        case (.forget, let target?): forgotten.append((target, index))
+        case (.remove, let target?): removed.append((target, index))
         case (.unchanged, _), (_, nil): break
         }
-        if let reason = decision.loginRefused, accounts[key.realm] == nil {
+        if let reason = decision.loginRejection, accounts[key.realm] == nil {
             accounts[key.realm] = (AccountPatch(status: .refused, reason: reason), index)
         }
         guard let outcome = decision.outcome else { return }
         outcomes.append((key, outcome, index))
-        for command in loaded.surplus[key.realm] ?? [] {
+        for command in snapshot.surplus[key.realm] ?? [] {
             let key = ObjectKey(realm: key.realm, kind: .defectCommand, id: command)
-            if gone[key] == nil { gone[key] = index }
+            if deleted[key] == nil { deleted[key] = index }
         }
         guard outcome.status == .done, outcome.choices == nil else { return }
         done.append((key.realm, index))
         if case .live(let command) = state.command, command.operation == .delete, let record = command.record,
-            let mirror = loaded.mirror(of: record)
+            let mirror = snapshot.mirror(of: record)
         {
-            gone[ObjectKey(realm: key.realm, kind: .defect, id: mirror)] = index
+            deleted[ObjectKey(realm: key.realm, kind: .defect, id: mirror)] = index
         }
     }
 
-    /// A command waits until a record is free.
-    mutating func wait(_ key: ObjectKey, for target: UUID?, _ place: OrderStore.Place?) {
+    /// Adds a command that waits for a record.
+    mutating func wait(_ key: ObjectKey, for target: UUID?, _ recordKey: CommandOrderStore.RecordKey?) {
         awaited.by.append(key.id)
         if let target { awaited.targets.insert(target) }
-        if let place { awaited.places.insert(place) }
+        if let recordKey { awaited.recordKeys.insert(recordKey) }
     }
 
-    /// What is known of a person's login by now.
-    mutating func tell(_ status: DefectAccount.Status, _ reason: String?, of object: RealmObject, _ index: Int) {
+    /// Sets the status of a person's login.
+    mutating func updateAccount(_ status: DefectAccount.Status, _ reason: String?, of object: RealmObject, _ index: Int)
+    {
         if accounts[object.key.realm] == nil {
             accounts[object.key.realm] = (AccountPatch(status: status, reason: reason), index)
         }
     }
 
     func write(to batch: inout WriteBatch, _ encoder: JSONEncoder) throws {
-        let environment = loaded.environment
+        let environment = snapshot.environment
         for (key, outcome, decision) in outcomes {
-            guard let object = loaded.objects[key] else { continue }
+            guard let object = snapshot.objects[key] else { continue }
             let patch = OutcomePatch(
                 status: outcome.status, messages: outcome.messages, record: outcome.record, choices: outcome.choices)
             try batch.patch(object, try CanonicalJSON(encoding: patch, by: encoder), decision: decision)
         }
         for (realm, item) in accounts {
-            guard let object = loaded.accounts[realm] else { continue }
+            guard let object = snapshot.accounts[realm] else { continue }
             try batch.patch(object, try CanonicalJSON(encoding: item.patch, by: encoder), decision: item.decision)
         }
-        for (key, decision) in gone { batch.delete(key, decision: decision) }
-        let mirrors = gone.filter { $0.key.kind == .defect }.map { (key: $0.key, decision: $0.value) }
-        if !mirrors.isEmpty { batch.also(AttemptStore.releaseMirrors(mirrors, in: environment)) }
+        for (key, decision) in deleted { batch.delete(key, decision: decision) }
+        let mirrors = deleted.filter { $0.key.kind == .defect }.map { (key: $0.key, decision: $0.value) }
+        if !mirrors.isEmpty { batch.also(AttemptStore.removeMirrors(mirrors, in: environment)) }
         if !expected.isEmpty { batch.expect(AttemptStore.expect(expected, in: environment)) }
         if !saved.isEmpty { batch.also(AttemptStore.save(saved, in: environment)) }
-        if !forgotten.isEmpty { batch.also(AttemptStore.forget(forgotten, in: environment)) }
+        if !removed.isEmpty { batch.also(AttemptStore.remove(removed, in: environment)) }
         if !awaited.by.isEmpty {
             batch.also(
-                OrderStore.wake(
-                    Array(awaited.targets), Array(awaited.places), for: awaited.by, in: environment))
+                CommandOrderStore.requeueAbandoned(
+                    Array(awaited.targets), Array(awaited.recordKeys), for: awaited.by, in: environment))
         }
         if !done.isEmpty {
             batch.also(
-                loaded.stored?.account == nil
-                    ? AttemptStore.askForOwnRounds(done, in: environment)
-                    : AttemptStore.askForRound(done.map(\.decision), in: environment))
+                snapshot.stored?.account == nil
+                    ? AttemptStore.requestOwnLoginPolls(done, in: environment)
+                    : AttemptStore.requestPoll(done.map(\.decision), in: environment))
         }
     }
 }

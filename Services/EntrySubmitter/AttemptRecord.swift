@@ -5,38 +5,38 @@ import KeyedWorker
 import Model
 import Postgres
 
-/// What a decision adds to the history of an entry's attempts: what was heard of a call, and which call it begins.
+/// A decision's row in the history of an entry's attempts: the result of a call, and the call that the decision starts.
 ///
-/// It is for people (`fieldpost trace`): nothing is decided from it.
+/// It is displayed to operators (`fieldpost trace`); no decision depends on it.
 struct AttemptRecord: Equatable, Sendable {
-    /// What came of a call, as `submission.attempt` names it.
-    enum Heard: String, Sendable { case record, absent, ambiguous, refused, notProcessed, unknown, notMade }
-    enum Begun: String, Sendable { case create, update, delete, find }
+    /// The result of a call, as stored in `submission.attempt`.
+    enum ResultCode: String, Sendable { case record, absent, ambiguous, refused, notProcessed, unknown, notMade }
+    enum Operation: String, Sendable { case create, update, delete, find }
 
     static let detailLengthMax = 500
 
-    var heard: Heard?
-    /// The back end's own words, as far as it had any.
+    var result: ResultCode?
+    /// The back end's own message, if any.
     var detail: String?
-    var began: Begun?
+    var started: Operation?
     /// The span that the decision belongs to.
     var trace: TraceContext?
 
-    /// - Parameter answer: What the decision was made from; `nil`: from no call.
-    /// - Returns: `nil` when there is nothing to tell.
-    init?(_ decision: SubmissionDecision, heard answer: SubmissionAnswer?, trace: TraceContext?) {
-        if let answer { (heard, detail) = Self.told(answer) }
-        if case .call(let call) = decision.step { began = Begun(call.action) }
-        guard heard != nil || began != nil else { return nil }
-        // PostgreSQL's text has no U+0000, which a back end may say.
+    /// - Parameter result: The result that the decision handles; `nil` without a call.
+    /// - Returns: `nil` if there is nothing to record.
+    init?(_ decision: SubmissionDecision, of result: SubmissionResult?, trace: TraceContext?) {
+        if let result { (self.result, detail) = Self.code(of: result) }
+        if case .call(let call) = decision.step { started = Operation(call.action) }
+        guard self.result != nil || started != nil else { return nil }
+        // PostgreSQL's text has no U+0000, which a message may contain.
         detail = detail.map { detail in
             String(String.UnicodeScalarView(detail.unicodeScalars.prefix(Self.detailLengthMax).filter { $0 != "\0" }))
         }
         self.trace = trace
     }
 
-    private static func told(_ answer: SubmissionAnswer) -> (Heard, String?) {
-        switch answer {
+    private static func code(of result: SubmissionResult) -> (ResultCode, String?) {
+        switch result {
         case .record(let record), .successor(let record): (.record, record.status.rawValue)
         case .absent: (.absent, nil)
         case .ambiguous(let count): (.ambiguous, "\(count) records carry the marker")
@@ -48,7 +48,7 @@ struct AttemptRecord: Equatable, Sendable {
     }
 }
 
-extension AttemptRecord.Begun {
+extension AttemptRecord.Operation {
     init(_ action: SubmissionCall.Action) {
         self =
             switch action {
@@ -61,24 +61,23 @@ extension AttemptRecord.Begun {
 }
 
 extension EntryStore {
-    /// The columns of a ledger's write that are for its history; a row that adds nothing to it has neither of the
-    /// first two.
+    /// The columns of a ledger write for its history. A row without a record has neither result nor operation.
     struct AttemptColumns {
-        var heard = BinaryArray(of: String.self)
-        var began = BinaryArray(of: String.self)
+        var results = BinaryArray(of: String.self)
+        var operations = BinaryArray(of: String.self)
         var details = BinaryArray(of: String.self)
         var traces = BinaryArray(of: String.self)
 
         mutating func append(_ record: AttemptRecord?) {
-            heard.append(record?.heard?.rawValue)
-            began.append(record?.began?.rawValue)
+            results.append(record?.result?.rawValue)
+            operations.append(record?.started?.rawValue)
             details.append(record?.detail)
             traces.append(record?.trace?.text)
         }
     }
 
-    /// What was heard of entries whose ledgers go.
-    struct LastAttempt {
+    /// The final result of an entry whose ledger row is removed.
+    struct FinalAttempt {
         let entry: UUID
         let realm: Int32
         let version: Int64
@@ -87,7 +86,7 @@ extension EntryStore {
         let decision: Int
     }
 
-    static func keep(_ attempts: [LastAttempt], in environment: EnvironmentID) -> Statement {
+    static func insert(_ attempts: [FinalAttempt], in environment: EnvironmentID) -> Statement {
         var columns = AttemptColumns()
         for attempt in attempts { columns.append(attempt.record) }
         return """
@@ -96,7 +95,7 @@ extension EntryStore {
             SELECT \(environment.rawValue), i.entry_id, i.version, i.realm_id, i.edit_position, i.heard, i.detail,
                 i.traceparent
             FROM unnest(\(attempts.map(\.entry)), \(attempts.map(\.version)), \(attempts.map(\.realm)),
-                \(attempts.map(\.editPosition)), \(columns.heard), \(columns.details), \(columns.traces),
+                \(attempts.map(\.editPosition)), \(columns.results), \(columns.details), \(columns.traces),
                 \(attempts.map { Int32($0.decision) }))
                 AS i(entry_id, version, realm_id, edit_position, heard, detail, traceparent, decision)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])

@@ -1,14 +1,14 @@
-import Model
-import Postgres
-import ObjectStore
 import KeyedWorker
+import Model
+import ObjectStore
+import Postgres
 
-/// Records that two entries have. If the back end cut a record's marker off, the poller sees it as a record without an
+/// Records with two entries: if the back end truncates a record's marker, the poller reports it as a record without an
 /// entry.
 extension EntryHandler {
-    /// Returns the decision, or the one that leaves the record of another entry as it is: no second entry is made of
-    /// it, and it is not deleted with this entry.
-    func keepingShared(
+    /// Returns the decision, or one that protects the record of another entry: no second entry is created for it, and
+    /// it is not deleted with this entry.
+    func protectingSharedRecord(
         _ decision: SubmissionDecision, about state: SubmissionState, _ input: WorkItem<Answer>, _ key: ObjectKey,
         _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> SubmissionDecision {
@@ -18,7 +18,7 @@ extension EntryHandler {
         }
         guard case .call(let call) = decision.step, case .delete(let record) = call.action else { return decision }
         let others = try connection.run(EntryStore.others(with: record, than: key, in: environment))
-        // The last one of those that are deleted at the same time deletes the record.
+        // If all entries of the record are being deleted, the last one deletes it.
         guard try others.decode(Bool.self).contains(false) else { return decision }
         var state = state
         state.isRecordShared = true

@@ -7,23 +7,23 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Loads what entries concern, lets `SubmissionRule` decide, and writes what it decided.
+/// Loads the state of entries, decides with `SubmissionRule`, and writes the decisions.
 struct EntryHandler: Handler {
     struct Call: Sendable {
         let submission: SubmissionCall
         let marker: String
         let person: BackendPerson
-        /// What it writes is over, one way or the other, when the lease ends.
+        /// The deadline for sending a write, which then ends before the lease does.
         let before: WriteDeadline
         let sent: SentAttempt?
 
-        func answer(_ found: SubmissionAnswer) -> Answer {
-            Answer(found: found, version: submission.version, sent: sent)
+        func answer(_ result: SubmissionResult) -> Answer {
+            Answer(result: result, version: submission.version, sent: sent)
         }
     }
 
     struct Answer: Sendable {
-        let found: SubmissionAnswer
+        let result: SubmissionResult
         let version: Int64
         let sent: SentAttempt?
     }
@@ -52,6 +52,38 @@ struct EntryHandler: Handler {
     ) throws -> [Disposition<Call>] {
         let started = ContinuousClock.now
         reporting.beginBatch()
+        guard let loaded = try load(inputs, in: environment, on: &connection) else {
+            // Entries of an environment without a back end are submitted by its integration.
+            return inputs.map { _ in .finished }
+        }
+        var decisions = BatchDecisions()
+        var dispositions = inputs.map { _ in Disposition<Call>.finished }
+        // Entries are decided before their observations.
+        let observations = inputs.indices.filter { inputs[$0].isObservation }
+        for index in inputs.indices.filter({ !inputs[$0].isObservation }) + observations {
+            guard let key = loaded.keys[index] else { continue }
+            batch.expect(key, at: loaded.objects[key]?.position ?? 0, decision: index)
+            if let reason = decisions.conflict(of: key) {
+                dispositions[index] = .park(reason: reason, after: rule.retryMin, cause: .planned)
+                continue
+            }
+            do {
+                let (step, person, sent) = try decide(
+                    index, inputs[index], key, loaded, &decisions, in: environment, on: &connection)
+                dispositions[index] = disposition(of: step, key, person, sent, started)
+            } catch let error as StoredJSONError {
+                dispositions[index] = .dead(reason: error.description)
+            }
+        }
+        try log(decisions.unchanged, in: environment, &decisions.writes, on: &connection)
+        try decisions.writes.write(to: &batch, over: loaded.objects, environment, connection: &connection)
+        return dispositions
+    }
+
+    /// Returns `nil` if the environment has no back end.
+    private mutating func load(
+        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> LoadedBatch? {
         let realms = try directory.ids(
             of: Set(inputs.flatMap { [$0.subject.realm, $0.subject.entryRealm].compactMap(\.self) }), in: environment,
             create: false, on: &connection)
@@ -60,88 +92,67 @@ struct EntryHandler: Handler {
                 ObjectKey(realm: $0, kind: .timeEntry, id: input.subject.id)
             }
         }
-        // An entry's own event says nothing of what was seen of it.
-        let records = inputs.map { input in
+        // An event of the entry itself does not concern its observation.
+        let observationKeys = inputs.map { input in
             (input.isObservation ? realms[input.subject.realm] : nil).map {
                 ObjectKey(realm: $0, kind: .seenRecord, id: input.subject.id)
             }
         }
-        let answers = try connection.run([
-            RealmObject.load((keys + records).compactMap { $0 }, in: environment),
+        let results = try connection.run([
+            RealmObject.load((keys + observationKeys).compactMap { $0 }, in: environment),
             EntryStore.loadLedgers(inputs.map(\.subject.id), in: environment),
             BackendConfiguration.revision(in: environment),
             EntryStore.loadRestore,
         ])
-        // An environment without a back end of ours is looked after by an integration, which submits by itself.
-        guard let revision = try answers[2].first?.decode(Int64.self) else { return inputs.map { _ in .finished } }
+        guard let revision = try results[2].first?.decode(Int64.self) else { return nil }
         revisions[environment] = revision
-        let objects = try RealmObject.byKey(answers[0])
-        let ledgers = try EntryStore.ledgers(answers[1], sent: Self.sent(inputs))
-        let restore = try EntryStore.restore(answers[3])
-
-        var writes = EntryWrites()
-        // Realms whose entry gets the ledger of an id with this batch.
-        var begun: [UUID: Int32] = [:]
-        var decided: Set<ObjectKey> = []
-        var unlogged: [Unlogged] = []
-        var nexts = inputs.map { _ in Disposition<Call>.finished }
-        // Entries before what was seen of them.
-        let observations = inputs.indices.filter { inputs[$0].isObservation }
-        for index in inputs.indices.filter({ !inputs[$0].isObservation }) + observations {
-            let input = inputs[index]
-            guard let key = keys[index] else { continue }
-            batch.expect(key, at: objects[key]?.position ?? 0, decision: index)
-            if let other = begun[key.id], other != key.realm {
-                // Whose the id is shows when this batch is committed.
-                nexts[index] = .park(reason: "another entry has the same id", after: rule.retryMin, cause: .planned)
-                continue
-            }
-            if !decided.insert(key).inserted {
-                nexts[index] = .park(reason: "the entry is being decided", after: rule.retryMin, cause: .planned)
-                continue
-            }
-            do {
-                let stored = ledgers[key.id]
-                let isAnothers = stored.map { $0.realm != key.realm } ?? false
-                let ledger = isAnothers ? nil : try stored?.ledger.get()
-                var (state, person) = try state(
-                    objects[key], ledger, isAnothers, input, key, in: environment, on: &connection)
-                state.canCall = input.canCall
-                try note(input.heard, in: &state, key, environment, &connection)
-                var encoded = input.sent?.encoded
-                var decision =
-                    input.isObservation
-                    ? try observe(records[index].flatMap { objects[$0] }, state, input, key, environment, &connection)
-                    : decide(state, input)
-                if decision.step == .check {
-                    try check(&state, key, environment, &connection)
-                    state.note(restore)
-                    if let wanted = state.wanted, let fields = objects[key]?.fields {
-                        encoded = EncodedWanted(wanted, fields: fields)
-                    }
-                    decision = decide(state, input)
-                }
-                decision = try keepingShared(decision, about: state, input, key, environment, &connection)
-                if decision.ledger != nil { begun[key.id] = key.realm }
-                writes.add(
-                    decision, about: state, key: key, version: stored?.version ?? 0, encoded: encoded,
-                    record: AttemptRecord(decision, heard: input.heard, trace: input.trace), decision: index,
-                    now: Timestamp.now())
-                if input.isRetry, let looked = EntryLogRule.Looked(decision, about: state, entry: key.id) {
-                    unlogged.append((looked, key, index))
-                }
-                let sent = SentAttempt(decision, encoded, realm: key.realm)
-                nexts[index] = next(decision.step, key, person, sent, started)
-            } catch let error as Undecodable {
-                nexts[index] = .dead(reason: error.description)
-            }
-        }
-        try log(unlogged, in: environment, &writes, on: &connection)
-        try writes.write(to: &batch, over: objects, environment, connection: &connection)
-        return nexts
+        return LoadedBatch(
+            keys: keys, observationKeys: observationKeys, objects: try RealmObject.byKey(results[0]),
+            ledgers: try EntryStore.ledgers(results[1], sent: Self.sent(inputs)),
+            restore: try EntryStore.restore(results[3]))
     }
 
-    /// The attempts whose answers are among the inputs.
+    /// Decides one input and adds its writes to the batch.
+    private mutating func decide(
+        _ index: Int, _ input: WorkItem<Answer>, _ key: ObjectKey, _ loaded: LoadedBatch,
+        _ decisions: inout BatchDecisions, in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> (SubmissionDecision.Step, BackendPerson?, SentAttempt?) {
+        let stored = loaded.ledgers[key.id]
+        let isForeignID = stored.map { $0.realm != key.realm } ?? false
+        let ledger = isForeignID ? nil : try stored?.ledger.get()
+        var (state, person) = try state(
+            loaded.objects[key], ledger, isForeignID, input, key, in: environment, on: &connection)
+        state.canCall = input.canCall
+        try loadObjects(for: input.result, into: &state, key, environment, &connection)
+        var encoded = input.sent?.encoded
+        var decision: SubmissionDecision
+        if input.isObservation {
+            let object = loaded.observationKeys[index].flatMap { loaded.objects[$0] }
+            decision = try observe(object, state, input, key, environment, &connection)
+        } else {
+            decision = decide(state, input)
+        }
+        if decision.step == .validate {
+            try validate(&state, key, environment, &connection)
+            state.apply(loaded.restore)
+            if let desired = state.desired, let fields = loaded.objects[key]?.fields {
+                encoded = EncodedRecord(desired, fields: fields)
+            }
+            decision = decide(state, input)
+        }
+        decision = try protectingSharedRecord(decision, about: state, input, key, environment, &connection)
+        if decision.ledger != nil { decisions.ledgerRealms[key.id] = key.realm }
+        decisions.writes.add(
+            decision, about: state, key: key, version: stored?.version ?? 0, encoded: encoded,
+            record: AttemptRecord(decision, of: input.result, trace: input.trace), decision: index,
+            now: Timestamp.now())
+        if input.isRetry, let entry = EntryLogRule.UnchangedEntry(decision, about: state, entry: key.id) {
+            decisions.unchanged.append((entry, key, index))
+        }
+        return (decision.step, person, SentAttempt(decision, encoded, realm: key.realm))
+    }
+
+    /// Returns the attempts whose results are among the inputs.
     private static func sent(_ inputs: [WorkItem<Answer>]) -> [UUID: SentAttempt] {
         var sent: [UUID: SentAttempt] = [:]
         for input in inputs { if let attempt = input.sent { sent[input.subject.id] = attempt } }
@@ -150,9 +161,9 @@ struct EntryHandler: Handler {
 
     func decide(_ state: SubmissionState, _ input: WorkItem<Answer>) -> SubmissionDecision {
         switch input.origin {
-        case .event, .retry: rule.decide(state, .look, attemptCount: input.attemptCount)
+        case .event, .retry: rule.decide(state, .change, attemptCount: input.attemptCount)
         case .answer(let answer):
-            rule.decide(state, .answer(answer.found, version: answer.version), attemptCount: input.attemptCount)
+            rule.decide(state, .result(answer.result, version: answer.version), attemptCount: input.attemptCount)
         }
     }
 
@@ -168,14 +179,14 @@ struct EntryHandler: Handler {
             throw CallerUnavailable(reason: error.description)
         }
         return { call in
-            let found = await caller.call(
+            let result = await caller.call(
                 call.submission, marker: call.marker, person: call.person, before: call.before)
-            return call.answer(found)
+            return call.answer(result)
         }
     }
 
-    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates {
-        try EntryStore.rates(connection.run(BackendConfiguration.callRates(of: environment)))
+    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRateLimits {
+        try EntryStore.rates(connection.run(BackendConfiguration.rateLimits(of: environment)))
     }
 
     func unmade(_ call: Call) -> Answer? { call.answer(.notMade) }
@@ -190,7 +201,7 @@ struct EntryHandler: Handler {
     // MARK: State
 
     private mutating func state(
-        _ object: RealmObject?, _ ledger: Ledger?, _ isAnothers: Bool, _ input: WorkItem<Answer>, _ key: ObjectKey,
+        _ object: RealmObject?, _ ledger: Ledger?, _ isForeignID: Bool, _ input: WorkItem<Answer>, _ key: ObjectKey,
         in environment: EnvironmentID,
         on connection: inout Connection
     ) throws -> (SubmissionState, BackendPerson?) {
@@ -202,47 +213,49 @@ struct EntryHandler: Handler {
             return (SubmissionState(entry: .tombstone, ledger: ledger), person)
         }
         var ledger = ledger
-        let isUntold = ledger == nil && !isAnothers && entry.backendId != nil
-        if isUntold {
-            // It was made of a record, which is changed and not written a second time.
+        let lacksLedger = ledger == nil && !isForeignID && entry.backendId != nil
+        if lacksLedger {
+            // The entry was created from a record, which is updated and not created again.
             ledger = Ledger()
             ledger?.backendID = entry.backendId
         }
         var state = SubmissionState(entry: .live(entry, editPosition: object.editPosition), ledger: ledger)
-        state.isAnswered =
-            isUntold && entry.status.isHandedIn && entry.status != .submitted && object.position > object.editPosition
-        state.isAnothers = isAnothers
+        state.isLedgerLost =
+            lacksLedger && entry.status.isHandedIn && entry.status != .submitted
+            && object.position > object.editPosition
+        state.isForeignID = isForeignID
         state.isPersonUnknown = person == nil
         let mayBeSubmitted = entry.submitRequested ?? entry.status.isHandedIn
-        guard mayBeSubmitted, person != nil, !isAnothers, !input.isObservation else {
+        guard mayBeSubmitted, person != nil, !isForeignID, !input.isObservation else {
             return (state, person)
         }
-        state.isChecked = false
+        state.isValidated = false
         return (state, person)
     }
 
-    /// Looks whether the entry can be submitted, and as what.
-    private mutating func check(
+    /// Determines the entry's problems, or its desired record.
+    private mutating func validate(
         _ state: inout SubmissionState, _ key: ObjectKey, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws {
-        state.isChecked = true
+        state.isValidated = true
         guard case .live(let entry, _) = state.entry else { return }
-        let confirmed = state.ledger?.confirmed?.wanted
-        (state.wanted, state.problems) = try wanted(
+        let confirmed = state.ledger?.confirmed?.desired
+        (state.desired, state.problems) = try desired(
             entry, over: confirmed, key, environment, isFresh: false, &connection)
         if !state.problems.isEmpty {
-            // A refusal is not made from what was read a while ago.
-            (state.wanted, state.problems) = try wanted(
+            // A refusal must not be based on cached reporting data.
+            (state.desired, state.problems) = try desired(
                 entry, over: confirmed, key, environment, isFresh: true, &connection)
         }
     }
 
-    /// - Parameter confirmed: What the back end is known to hold. What it holds in a context of the same template, and
-    ///   nobody can choose here, no person has taken away: it stays.
-    private mutating func wanted(
-        _ entry: TimeEntry, over confirmed: Wanted?, _ key: ObjectKey, _ environment: EnvironmentID, isFresh: Bool,
+    /// - Parameter confirmed: The confirmed record. Its choices in contexts of the same template that are no longer
+    ///   available to the person are kept, because no person removed them.
+    private mutating func desired(
+        _ entry: TimeEntry, over confirmed: DesiredRecord?, _ key: ObjectKey, _ environment: EnvironmentID,
+        isFresh: Bool,
         _ connection: inout Connection
-    ) throws -> (Wanted?, problems: [String]) {
+    ) throws -> (DesiredRecord?, problems: [String]) {
         let objects = try reporting.objects(
             realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
         let textLimit = try reporting.textLimit(
@@ -250,9 +263,9 @@ struct EntryHandler: Handler {
         var problems = EntryRules.problems(of: entry, in: objects, textLimit: textLimit)
         var references: [String: String] = [:]
         for selection in EntryRules.selections(of: entry, in: objects) {
-            let found = selection.nodes.compactMap { objects.nodes[$0]?.referenceId }
-            if found.count > 1 { problems.append("Only one \(selection.name) can be selected") }
-            references[selection.name] = found.first
+            let selected = selection.nodes.compactMap { objects.nodes[$0]?.referenceId }
+            if selected.count > 1 { problems.append("Only one \(selection.name) can be selected") }
+            references[selection.name] = selected.first
         }
         if let confirmed, confirmed.fields.reportingTemplate == entry.reportingTemplate {
             let contexts = entry.reportingTemplate.flatMap { objects.templates[$0]?.reportingContexts } ?? []
@@ -266,23 +279,24 @@ struct EntryHandler: Handler {
             return (nil, problems)
         }
         return (
-            Wanted(day: day, durationSeconds: seconds, text: entry.text, references: references, fields: entry), []
+            DesiredRecord(day: day, durationSeconds: seconds, text: entry.text, references: references, fields: entry),
+            []
         )
     }
 
-    private func next(
-        _ step: SubmissionDecision.Step, _ key: ObjectKey, _ person: BackendPerson?, _ sent: SentAttempt?,
+    private func disposition(
+        of step: SubmissionDecision.Step, _ key: ObjectKey, _ person: BackendPerson?, _ sent: SentAttempt?,
         _ started: ContinuousClock.Instant
     ) -> Disposition<Call> {
         switch step {
         case .finished: return .finished
-        // `check` is what `decide` has done by now.
-        case .again, .check: return .again
+        // `decide` has already validated the entry.
+        case .again, .validate: return .again
         case .dead(let reason): return .dead(reason: reason)
         case .park(let reason, let after, let cause): return .park(reason: reason, after: after, cause: cause)
         case .call(let call):
-            guard let person else { return .dead(reason: ParkedReason.unknownPerson) }
-            // A write that is sent by then has ended when the lease does.
+            guard let person else { return .dead(reason: DeferralReason.unknownPerson) }
+            // A write that is sent before this time ends before the lease does.
             let last = started + rule.lease - adapters.callMax
             return .call(
                 Call(

@@ -2,15 +2,16 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// An entry's log whose newest line does not tell its status, as somebody's SQL or a restored part may leave it.
+/// Repair of a status log whose newest line differs from the entry's status, for example after manual SQL or a partial
+/// restore.
 enum EntryLogRule {
-    /// An entry that was looked at, and of which nothing is to be written.
-    struct Looked {
+    /// An entry without pending writes.
+    struct UnchangedEntry {
         let entry: UUID
         let status: EntryStatus
         let statusAt: Timestamp?
 
-        /// - Returns: `nil` when the entry is gone, or something is written, or under way.
+        /// - Returns: `nil` if the entry is deleted, or the decision writes something or starts a call.
         init?(_ decided: SubmissionDecision, about state: SubmissionState, entry id: UUID) {
             guard case .live(let entry, _) = state.entry, decided == SubmissionDecision(step: .finished) else {
                 return nil
@@ -19,15 +20,15 @@ enum EntryLogRule {
         }
     }
 
-    /// The line that the log lacks: the entry has the last word; `nil` when it lacks none.
+    /// Returns the missing line of the log; `nil` if the newest line has the entry's status.
     ///
-    /// - Parameter newest: The log's newest line; `nil`: there is none.
+    /// - Parameter newest: The newest line of the log; `nil` if the log is empty.
     static func line(
-        of looked: Looked, newest: (status: EntryStatus?, time: Timestamp)?, now: Timestamp
+        of unchanged: UnchangedEntry, newest: (status: EntryStatus?, time: Timestamp)?, now: Timestamp
     ) -> TimeEntryStatus? {
-        if let newest, newest.status == looked.status { return nil }
-        let last = [newest?.time, looked.statusAt].compactMap(\.self).max()
+        if let newest, newest.status == unchanged.status { return nil }
+        let last = [newest?.time, unchanged.statusAt].compactMap(\.self).max()
         return TimeEntryStatus(
-            entry: looked.entry, status: looked.status, timestamp: TimeEntryStatus.time(now, after: last))
+            entry: unchanged.entry, status: unchanged.status, timestamp: TimeEntryStatus.time(now, after: last))
     }
 }

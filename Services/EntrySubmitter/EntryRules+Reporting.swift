@@ -3,7 +3,7 @@ import FoundationEssentials
 import Model
 
 extension EntryRules {
-    /// How many parents are followed from a node to its root, so that a tree with a cycle cannot hold up a rule.
+    /// Maximum number of ancestors between a node and its root, so that a cyclic tree cannot block a rule.
     static let treeDepthMax = 64
 
     static func reportingProblems(of entry: TimeEntry, in objects: ReportingObjects) -> [String] {
@@ -18,7 +18,7 @@ extension EntryRules {
                 continue
             }
             let nodes = selections.first { $0.context == id }?.nodes ?? []
-            // What came from the back end may hold there what nobody may choose here.
+            // An entry from the back end may have a value that people cannot select here.
             let isFixed = (context.readOnly || !context.visible) && entry.backendId == nil
             if isFixed, Set(nodes) != Set(context.preselected) {
                 problems.append("\(context.name) cannot be changed")
@@ -32,7 +32,7 @@ extension EntryRules {
         return problems + stray.map { strayProblem($0, template, objects) }
     }
 
-    /// What keeps one node from being selected; `earlier` are the nodes selected for the contexts before this one.
+    /// Returns the problem of a selected node; `earlier` are the nodes selected in previous contexts.
     private static func problem(
         of id: UUID, for context: ReportingContext, after earlier: Set<UUID>, in objects: ReportingObjects
     ) -> String? {
@@ -47,7 +47,7 @@ extension EntryRules {
         return nil
     }
 
-    /// A section shows its items and all below its root, but not the root itself.
+    /// Returns whether a section contains a node: its items, and all nodes below its root, without the root itself.
     private static func shows(
         _ node: UUID, in section: ReportingContext.Section, _ objects: ReportingObjects
     ) -> Bool {

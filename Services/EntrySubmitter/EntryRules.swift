@@ -3,26 +3,26 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What a back end may be asked to record: the checks that need nothing but the person's own reporting data.
+/// Validation of entries against the person's own reporting data.
 enum EntryRules {
-    /// The longest entry in seconds: 24 hours.
+    /// Maximum length of an entry in seconds: 24 hours.
     static let durationSecondsMax = 86_400
 
-    /// The nodes that count for one context of an entry.
+    /// The selected nodes of one context of an entry.
     struct Selection: Equatable, Sendable {
         /// The context's id.
         let context: UUID
         /// The context's name.
         let name: String
-        /// The nodes' ids: those the entry selects, or the context's preselected ones when it selects none.
+        /// The ids of the entry's selected nodes, or of the context's preselected nodes if the entry selects none.
         let nodes: [UUID]
     }
 
-    /// What keeps the entry from being submitted, each problem a sentence for the person who wrote the entry.
+    /// Returns the problems that prevent the submission, each a sentence for the person who wrote the entry.
     ///
-    /// - Parameter textLimit: The longest text that the back end keeps.
-    /// - Returns: No problem when the entry can be submitted. The order is stable: template, contexts in the template's
-    ///   order, selections beside them, time, text.
+    /// - Parameter textLimit: The maximum length of a text in the back end.
+    /// - Returns: Empty if the entry can be submitted. The order is stable: template, contexts in the template's order,
+    ///   selections outside the template, time, text.
     static func problems(
         of entry: TimeEntry, in objects: ReportingObjects,
         textLimit: TextLimit = TextLimit(TimeEntry.submittedTextLengthMax, .utf16)
@@ -31,7 +31,7 @@ enum EntryRules {
             + [entry.text.flatMap(textLimit.problem)].compactMap(\.self)
     }
 
-    /// The entry's length in seconds; `nil` when the fields its time type needs are missing.
+    /// Returns the entry's length in seconds; `nil` if fields of its time type are missing.
     static func seconds(of entry: TimeEntry) -> Int? {
         switch entry.timeType {
         case .duration: return entry.durationSeconds
@@ -41,9 +41,9 @@ enum EntryRules {
         }
     }
 
-    /// The nodes that count, per context of the entry's template, in the template's order.
+    /// Returns the selected or preselected nodes per context of the entry's template, in the template's order.
     ///
-    /// Contexts that are unknown, or have neither a selection nor preselected nodes, are left out.
+    /// Unknown contexts, and those without selected and preselected nodes, are omitted.
     static func selections(of entry: TimeEntry, in objects: ReportingObjects) -> [Selection] {
         let template = entry.reportingTemplate.flatMap { objects.templates[$0] }
         return (template?.reportingContexts ?? []).compactMap { id in

@@ -6,17 +6,17 @@ import ObjectStore
 import Postgres
 import Telemetry
 
-/// The SQL of `submission.ledger`, and of what the submitter writes into realms.
+/// SQL statements for `submission.ledger`, and for the submitter's reads in realms.
 enum EntryStore {
-    /// The row of an entry, whose realm it belongs to, and what it says.
+    /// A ledger row with the realm of its entry.
     struct StoredLedger {
-        /// `nil`: nobody's any more. Ids are the devices' own choice, so an entry of another realm may have the same.
+        /// `nil` if the realm was deleted. Devices choose ids, so an entry of another realm may have the same id.
         let realm: Int32?
         let version: Int64
-        let ledger: Result<Ledger, Undecodable>
+        let ledger: Result<Ledger, StoredJSONError>
     }
 
-    /// Rows: as `ledgers` reads them.
+    /// Selects ledger rows. Rows: as decoded by `ledgers`.
     static func loadLedgers(_ entries: [UUID], in environment: EnvironmentID) -> Statement {
         """
         SELECT l.entry_id, l.realm_id, l.version, l.phase, l.operation, l.edit_position,
@@ -28,9 +28,10 @@ enum EntryStore {
         """
     }
 
-    /// The rows of `loadLedgers` by entry. One that does not decode is not as if there were none: something was tried.
+    /// Decodes the rows of `loadLedgers` by entry. An undecodable row is a failure, not an absent row, because an
+    /// attempt was made.
     ///
-    /// - Parameter sent: Attempts whose answers came.
+    /// - Parameter sent: Attempts whose results are being handled.
     static func ledgers(_ rows: Rows, sent: [UUID: SentAttempt]) throws(PostgresError) -> [UUID: StoredLedger] {
         var ledgers: [UUID: StoredLedger] = [:]
         let decoder = JSONDecoder()
@@ -48,28 +49,28 @@ enum EntryStore {
 
     private static func ledger(
         _ columns: inout Columns, _ version: Int64, of entry: UUID, _ sent: SentAttempt?, _ decoder: JSONDecoder
-    ) throws(PostgresError) -> Result<Ledger, Undecodable> {
+    ) throws(PostgresError) -> Result<Ledger, StoredJSONError> {
         var ledger = Ledger()
         ledger.version = version
         let (phase, operation) = (try columns.next(String.self), try columns.next(String.self))
         ledger.editPosition = try columns.next()
         ledger.leaseRemaining = .milliseconds(Int64(try columns.next(Double.self) * 1_000))
         ledger.backendID = try columns.next()
-        let (wanted, confirmed) = (try columns.next(JSONBytes?.self), try columns.next(JSONBytes?.self))
+        let (desired, confirmed) = (try columns.next(JSONBytes?.self), try columns.next(JSONBytes?.self))
         ledger.loggedAt = try columns.next()
         var name: String { "the submission ledger of TimeEntry \(entry.text)" }
         guard let phase = Ledger.Phase(rawValue: phase), let operation = Ledger.Operation(rawValue: operation)
         else {
             return .failure(
-                Undecodable(description: "\(name) has the phase \(phase), the operation \(operation)"))
+                StoredJSONError(description: "\(name) has the phase \(phase), the operation \(operation)"))
         }
         ledger.phase = phase
         ledger.operation = operation
-        do throws(Undecodable) {
-            if let sent, sent.version == version, sent.editPosition == ledger.editPosition, wanted != nil {
-                ledger.wanted = sent.encoded.wanted
+        do throws(StoredJSONError) {
+            if let sent, sent.version == version, sent.editPosition == ledger.editPosition, desired != nil {
+                ledger.desired = sent.encoded.desired
             } else {
-                ledger.wanted = try wanted?.decoded(as: Wanted.self, by: decoder, name: "\(name), wanted,")
+                ledger.desired = try desired?.decoded(as: DesiredRecord.self, by: decoder, name: "\(name), desired,")
             }
             ledger.confirmed = try confirmed?.decoded(
                 as: Confirmed.self, by: decoder, name: "\(name), confirmed,")
@@ -79,8 +80,8 @@ enum EntryStore {
         }
     }
 
-    /// Other entries of the same realm that have a record of the back end; it looks at all entries of the realm. Rows:
-    /// whether the entry is deleted, or to be deleted.
+    /// Selects other entries of the same realm with a record of the back end; scans all entries of the realm. Rows:
+    /// whether the entry is deleted or to be deleted.
     static func others(with record: String, than entry: ObjectKey, in environment: EnvironmentID) -> Statement {
         """
         SELECT o.deleted OR coalesce(o.fields::json->>'deleteRequested' = 'true', false)
@@ -95,8 +96,7 @@ enum EntryStore {
         """
     }
 
-    /// The newest line of the logs of some entries; it looks at all lines of their realms. Rows: as `newestLines` reads
-    /// them.
+    /// Selects the newest log line of some entries; scans all lines of their realms. Rows: as decoded by `newestLines`.
     static func loadNewestLines(of entries: [ObjectKey], in environment: EnvironmentID) -> Statement {
         """
         SELECT DISTINCT ON (o.realm_id, o.entry) o.realm_id, o.entry, o.fields::json->>'status',
@@ -113,7 +113,7 @@ enum EntryStore {
         """
     }
 
-    /// By entry. A status that nobody knows is none, and a line without its time is none.
+    /// Decodes the newest lines by entry. An unknown status is `nil`; a line without a time is omitted.
     static func newestLines(
         _ rows: Rows
     ) throws(PostgresError) -> [ObjectKey: (status: EntryStatus?, time: Timestamp)] {
@@ -126,16 +126,16 @@ enum EntryStore {
         return lines
     }
 
-    /// Whether the database has lost what was sent. One that was sent belongs to a day that was known then: a year
-    /// ahead is more than anybody reports. However late a device comes back with such an entry, its day tells.
-    /// Rows: as `restore` reads them.
+    /// Selects the time of a restore, after which sent entries may lack a ledger. Entries of days up to a year ahead
+    /// may have been sent before: more than people report, however late their device sends such an entry. Rows: as
+    /// decoded by `restore`.
     static let loadRestore: Statement = """
         SELECT to_char(restored_at + interval '366 days', 'YYYY-MM-DD'),
             extract(epoch FROM now() - restored_at)::float8
         FROM realm.lineage WHERE restored_at IS NOT NULL
         """
 
-    /// - Returns: `nil` when nothing was lost.
+    /// - Returns: `nil` if the database was not restored.
     static func restore(_ rows: Rows) throws(PostgresError) -> Restore? {
         guard let (text, seconds) = try rows.first?.decode(String.self, Double.self), let day = Day(text) else {
             return nil
@@ -143,39 +143,39 @@ enum EntryStore {
         return Restore(throughDay: day, since: .milliseconds(Int64(seconds * 1_000)))
     }
 
-    /// How fast a back end may be called, from the rows of `BackendConfiguration.callRates`.
-    static func rates(_ rows: Rows) throws(PostgresError) -> CallRates {
-        guard let (all, person) = try rows.first?.decode(Int32?.self, Int32?.self) else { return CallRates() }
-        return CallRates(perSecond: all.map { Double($0) }, perPersonAndSecond: person.map { Double($0) })
+    /// Decodes the rate limits of a back end from the rows of `BackendConfiguration.rateLimits`.
+    static func rates(_ rows: Rows) throws(PostgresError) -> CallRateLimits {
+        guard let (all, person) = try rows.first?.decode(Int32?.self, Int32?.self) else { return CallRateLimits() }
+        return CallRateLimits(perSecond: all.map { Double($0) }, perPersonAndSecond: person.map { Double($0) })
     }
 
     struct LedgerWrite {
         let entry: UUID
         let realm: Int32
         let ledger: Ledger
-        /// How what it wants, or is known to hold, is written, where that was made already.
-        let encoded: EncodedWanted?
+        /// The encoded desired or confirmed record, if available.
+        let encoded: EncodedRecord?
         let lease: Duration
-        /// What the history of attempts gets.
+        /// The row for the history of attempts.
         let record: AttemptRecord?
         let decision: Int
 
-        func wanted(by encoder: JSONEncoder) throws -> JSONBytes? {
-            guard let wanted = ledger.wanted else { return nil }
-            if let encoded, encoded.wanted == wanted { return encoded.json }
-            return JSONBytes([UInt8](try encoder.encode(wanted)))
+        func desired(by encoder: JSONEncoder) throws -> JSONBytes? {
+            guard let desired = ledger.desired else { return nil }
+            if let encoded, encoded.desired == desired { return encoded.json }
+            return JSONBytes([UInt8](try encoder.encode(desired)))
         }
 
         func confirmed(by encoder: JSONEncoder) throws -> JSONBytes? {
             guard let confirmed = ledger.confirmed else { return nil }
-            if let encoded, encoded.wanted == confirmed.wanted, confirmed.sent == nil {
+            if let encoded, encoded.desired == confirmed.desired, confirmed.sent == nil {
                 return encoded.confirmed(confirmed.status)
             }
             return JSONBytes([UInt8](try encoder.encode(confirmed)))
         }
     }
 
-    /// A decision stands only while the ledger is at the version it was made from; 0 means that there is no row.
+    /// Makes decisions conditional on the loaded version of the ledger; 0 means that there is no row.
     static func expect(_ versions: [(entry: UUID, version: Int64, decision: Int)], in environment: EnvironmentID)
         -> Statement
     {
@@ -193,14 +193,14 @@ enum EntryStore {
     }
 
     static func save(_ writes: [LedgerWrite], in environment: EnvironmentID) throws -> Statement {
-        var wanted = BinaryArray(of: JSONBytes.self)
+        var desired = BinaryArray(of: JSONBytes.self)
         var confirmed = BinaryArray(of: JSONBytes.self)
         var backendIDs = BinaryArray(of: String.self)
         var attempts = AttemptColumns()
         let encoder = JSONEncoder()
         for write in writes {
             attempts.append(write.record)
-            wanted.append(try write.wanted(by: encoder))
+            desired.append(try write.desired(by: encoder))
             confirmed.append(try write.confirmed(by: encoder))
             backendIDs.append(write.ledger.backendID)
         }
@@ -209,8 +209,8 @@ enum EntryStore {
                 SELECT * FROM unnest(\(writes.map(\.entry)), \(writes.map(\.realm)), \(writes.map(\.ledger.version)),
                     \(writes.map(\.ledger.phase.rawValue)), \(writes.map(\.ledger.operation.rawValue)),
                     \(writes.map(\.ledger.editPosition)), \(writes.map { $0.lease.inSeconds }),
-                    \(backendIDs), \(wanted), \(confirmed), \(writes.map(\.ledger.loggedAt)),
-                    \(attempts.heard), \(attempts.details), \(attempts.began), \(attempts.traces),
+                    \(backendIDs), \(desired), \(confirmed), \(writes.map(\.ledger.loggedAt)),
+                    \(attempts.results), \(attempts.details), \(attempts.operations), \(attempts.traces),
                     \(writes.map { Int32($0.decision) }))
                     AS i(entry_id, realm_id, version, phase, operation, edit_position, lease, backend_id, wanted,
                         confirmed, logged_at, heard, detail, began, traceparent, decision)
@@ -236,7 +236,7 @@ enum EntryStore {
             """
     }
 
-    static func forget(_ entries: [(entry: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
+    static func delete(_ entries: [(entry: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
         """
         DELETE FROM submission.ledger WHERE ctid = ANY (ARRAY(
             SELECT l.ctid
@@ -252,7 +252,7 @@ enum EntryStore {
 }
 
 extension EntryPatch {
-    /// The patch as JSON: only what is set.
+    /// Returns the patch as JSON with its non-nil members.
     func json() throws -> CanonicalJSON {
         var members: [String] = []
         let encoder = JSONEncoder()

@@ -4,23 +4,23 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Collects what a batch of decisions writes: one statement per table.
+/// The writes of a batch of decisions: one statement per table.
 struct EntryWrites {
     private var ledgers: [EntryStore.LedgerWrite] = []
     private var versions: [(entry: UUID, version: Int64, decision: Int)] = []
-    private var forgotten: [(key: ObjectKey, decision: Int)] = []
-    private var lastAttempts: [EntryStore.LastAttempt] = []
+    private var removed: [(key: ObjectKey, decision: Int)] = []
+    private var finalAttempts: [EntryStore.FinalAttempt] = []
     private var changes: [(key: ObjectKey, change: SubmissionDecision.EntryChange, decision: Int)] = []
     private var lines: [(key: ObjectKey, line: TimeEntryStatus, decision: Int)] = []
 
     /// - Parameters:
-    ///   - state: What was decided about.
-    ///   - version: That of the ledger's row there is, whosever it is.
-    ///   - encoded: How what the ledger may keep is written.
-    ///   - record: What it adds to the history of attempts.
+    ///   - state: The state before the decision.
+    ///   - version: The version of the ledger row with this id, also of another realm; 0 without one.
+    ///   - encoded: The encoded desired record, if available.
+    ///   - record: The row for the history of attempts.
     mutating func add(
         _ decision: SubmissionDecision, about state: SubmissionState, key: ObjectKey, version: Int64,
-        encoded: EncodedWanted?, record: AttemptRecord?, decision index: Int, now: Timestamp
+        encoded: EncodedRecord?, record: AttemptRecord?, decision index: Int, now: Timestamp
     ) {
         versions.append((key.id, version, index))
         var ledger = decision.ledger
@@ -31,18 +31,18 @@ struct EntryWrites {
             let line = TimeEntryStatus(
                 entry: key.id, status: entryLine.status, timestamp: time, message: entryLine.message,
                 code: entryLine.code)
-            // The ledger's version tells one decision from the next; without a ledger only the time does.
+            // The ledger's version distinguishes successive decisions; without a ledger the time does.
             let name = "\(ledger?.version ?? time.millisecondsSinceEpoch)/\(offset)"
             lines.append(
                 (ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: UUID(name: name, in: key.id)), line, index))
         }
         if let newest, !decision.log.isEmpty { ledger?.loggedAt = newest.millisecondsSinceEpoch }
         if let change = decision.change(of: state.entry, loggedAt: newest) { changes.append((key, change, index)) }
-        if decision.forgets {
-            forgotten.append((key, index))
-            if let record, record.heard != nil {
-                lastAttempts.append(
-                    EntryStore.LastAttempt(
+        if decision.removesLedger {
+            removed.append((key, index))
+            if let record, record.result != nil {
+                finalAttempts.append(
+                    EntryStore.FinalAttempt(
                         entry: key.id, realm: key.realm, version: version + 1,
                         editPosition: state.ledger?.editPosition ?? 0, record: record, decision: index))
             }
@@ -54,14 +54,14 @@ struct EntryWrites {
         }
     }
 
-    /// A line that tells the status that the entry has.
+    /// Adds a log line with the entry's current status.
     mutating func add(_ line: TimeEntryStatus, to key: ObjectKey, decision index: Int) {
         let id = UUID(name: "\(line.timestamp.millisecondsSinceEpoch)/status", in: key.id)
         lines.append((ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: id), line, index))
         changes.append((key, .patch(EntryPatch(statusAt: line.timestamp)), index))
     }
 
-    /// - Parameter objects: The entries as they were loaded.
+    /// - Parameter objects: The loaded entries.
     func write(
         to batch: inout WriteBatch, over objects: [ObjectKey: RealmObject], _ environment: EnvironmentID,
         connection: inout Connection
@@ -81,13 +81,13 @@ struct EntryWrites {
         for (key, line, decision) in lines {
             batch.put(key, try CanonicalJSON(encoding: line, by: encoder), decision: decision)
         }
-        guard !forgotten.isEmpty else { return }
-        if !lastAttempts.isEmpty { batch.also(EntryStore.keep(lastAttempts, in: environment)) }
-        batch.also(EntryStore.forget(forgotten.map { ($0.key.id, $0.decision) }, in: environment))
-        let decisions = Dictionary(forgotten.map { ($0.key, $0.decision) }) { first, _ in first }
+        guard !removed.isEmpty else { return }
+        if !finalAttempts.isEmpty { batch.also(EntryStore.insert(finalAttempts, in: environment)) }
+        batch.also(EntryStore.delete(removed.map { ($0.key.id, $0.decision) }, in: environment))
+        let decisions = Dictionary(removed.map { ($0.key, $0.decision) }) { first, _ in first }
         let rows = try connection.run(
             RealmObject.statusLines(
-                of: forgotten.map(\.key.id), realms: forgotten.map(\.key.realm), in: environment))
+                of: removed.map(\.key.id), realms: removed.map(\.key.realm), in: environment))
         for (entry, line) in try rows.map(RealmObject.statusLine) {
             let key = ObjectKey(realm: line.realm, kind: .timeEntry, id: entry)
             guard let decision = decisions[key] else { continue }
@@ -97,10 +97,10 @@ struct EntryWrites {
 }
 
 extension SubmissionState {
-    /// The time of the newest line of the status log that is known of.
+    /// The time of the newest line of the status log, as far as it is loaded.
     fileprivate var loggedAt: Timestamp? {
-        let known = [entry.statusAt, ledger.map { Timestamp(millisecondsSinceEpoch: $0.loggedAt) }]
-        return known.compactMap(\.self).max()
+        let times = [entry.statusAt, ledger.map { Timestamp(millisecondsSinceEpoch: $0.loggedAt) }]
+        return times.compactMap(\.self).max()
     }
 }
 
@@ -109,7 +109,7 @@ extension SubmissionState.Entry {
 }
 
 extension SubmissionDecision {
-    /// What is written of the entry: with lines of the status log, their time too.
+    /// Returns the change of the entry, which includes the time of new lines of the status log.
     fileprivate func change(of stored: SubmissionState.Entry, loggedAt: Timestamp?) -> EntryChange? {
         if log.isEmpty { return entry }
         switch entry {

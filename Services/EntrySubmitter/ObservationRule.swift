@@ -4,85 +4,86 @@ import FoundationEssentials
 import KeyedWorker
 import Model
 
-/// What the poller's observation of a record means for its entry.
+/// Decides how the poller's observation of a record affects its entry.
 ///
-/// An observation was made a while ago, perhaps before a write of our own that is done by now. So it is a hint: when it
-/// says something else than what is known, the record is read again, and the answer counts only if nothing was written
-/// to the back end meanwhile (the ledger is at the version it was read at, and nothing is open). While an attempt is
-/// open, its outcome unknown, or a request of the device still to be sent, the observation waits.
+/// An observation is a hint, because it may be older than a completed write of the submitter. If it differs from the
+/// confirmed state, the record is read again. That result counts only if nothing was written to the back end meanwhile
+/// (the ledger has the version of the read, and nothing is open). The observation waits while an attempt is open, its
+/// outcome is unknown, or a request of the device is pending.
 struct ObservationRule: Sendable {
-    /// How long an observation waits for what is under way.
+    /// Delay of an observation that must wait.
     var waitMin: Duration
-    /// The first wait after a back end that could not work; it doubles up to `retryMax`.
+    /// The first delay of the exponential backoff after a failure of the back end, up to `retryMax`.
     var retryMin: Duration
     var retryMax: Duration
 
     enum Origin: Sendable {
         /// The observation changed, or is due again.
-        case look
-        case answer(SubmissionAnswer, version: Int64)
+        case change
+        case result(SubmissionResult, version: Int64)
     }
 
     /// - Parameters:
-    ///   - state: The entry and its ledger; its problems and what the device wants do not matter here.
-    ///   - seen: The record that was observed, or read again when `origin` is an answer with one; `nil`: it is gone.
+    ///   - state: The entry and its ledger; its problems and desired record are not used.
+    ///   - observed: The observed record, or the record that was read again if `origin` is such a result; `nil` if it
+    ///     is deleted.
     func decide(
-        _ state: SubmissionState, seen: Observation?, _ origin: Origin, attemptCount: Int = 0
+        _ state: SubmissionState, observed: Observation?, _ origin: Origin, attemptCount: Int = 0
     ) -> SubmissionDecision {
-        if state.isAnothers { return SubmissionDecision(step: .finished) }
+        if state.isForeignID { return SubmissionDecision(step: .finished) }
         if let reason = obstacle(in: state) {
             return SubmissionDecision(step: .park(reason: reason, after: waitMin, cause: .planned))
         }
         if case .live(let entry, _) = state.entry, entry.status.isClosed { return SubmissionDecision(step: .finished) }
         switch origin {
-        case .answer(let answer, let version) where version == (state.ledger?.version ?? 0):
-            return hear(answer, seen, state, attemptCount)
-        case .look, .answer: return look(seen, state)
+        case .result(let result, let version) where version == (state.ledger?.version ?? 0):
+            return handle(result, observed, state, attemptCount)
+        case .change, .result: return evaluate(observed, state)
         }
     }
 
-    // MARK: Looking
+    // MARK: Evaluation
 
-    /// What has to be over first.
+    /// Returns the reason why the observation must wait, if any.
     private func obstacle(in state: SubmissionState) -> String? {
         switch state.ledger?.phase {
-        case .open, .finding, .unknown: return "a call for the entry may be under way, or its outcome is unknown"
+        case .open, .finding, .unknown: return "a call for the entry may be in flight, or its outcome is unknown"
         case .settled, nil: break
         }
         switch EntryRequest(state.entry, handled: state.ledger ?? Ledger()) {
         case .none: return nil
-        case .deletion: return "the entry is still to be deleted"
-        case .submission, .withdrawal: return "the device's own request is handled first"
+        case .deletion: return "the deletion of the entry is pending"
+        case .submission, .withdrawal: return "a request of the device is pending"
         }
     }
 
-    private func look(_ seen: Observation?, _ state: SubmissionState) -> SubmissionDecision {
-        guard let seen, EntryStatus(observed: seen.record.status) != nil else {
-            return isKnown(state) ? readAgain(nil, state) : SubmissionDecision(step: .finished)
+    private func evaluate(_ observed: Observation?, _ state: SubmissionState) -> SubmissionDecision {
+        guard let observed, EntryStatus(observed: observed.record.status) != nil else {
+            return hasRecord(state) ? reread(nil, state) : SubmissionDecision(step: .finished)
         }
-        if agrees(seen, state) { return adopt(seen, state) }
+        if isConfirmed(observed, state) { return adopt(observed, state) }
         switch state.entry {
-        // Nothing of ours can have touched a record that was made elsewhere.
-        case .missing where state.ledger == nil && seen.record.marker == nil: return take(seen, state)
-        case .missing, .tombstone, .live: return readAgain(seen, state)
+        // The submitter cannot have changed a record that was created elsewhere.
+        case .missing where state.ledger == nil && observed.record.marker == nil: return accept(observed, state)
+        case .missing, .tombstone, .live: return reread(observed, state)
         }
     }
 
-    /// Whether the entry counts as one that the back end has.
-    private func isKnown(_ state: SubmissionState) -> Bool {
+    /// Returns whether the entry has a record.
+    private func hasRecord(_ state: SubmissionState) -> Bool {
         if state.ledger?.backendID != nil { return true }
         if case .live(let entry, _) = state.entry { return entry.backendId != nil }
         return false
     }
 
-    private func readAgain(_ seen: Observation?, _ state: SubmissionState) -> SubmissionDecision {
+    private func reread(_ observed: Observation?, _ state: SubmissionState) -> SubmissionDecision {
         if state.isPersonUnknown {
             return SubmissionDecision(
-                step: .dead(reason: ParkedReason.unknownPerson))
+                step: .dead(reason: DeferralReason.unknownPerson))
         }
-        var days = [seen?.record.day, state.ledger?.confirmed?.wanted.day]
+        var days = [observed?.record.day, state.ledger?.confirmed?.desired.day]
         if case .live(let entry, _) = state.entry { days.append(entry.entryDate) }
-        let id = seen?.record.id ?? state.ledger?.backendID
+        let id = observed?.record.id ?? state.ledger?.backendID
         return SubmissionDecision(
             step: .call(
                 SubmissionCall(
@@ -90,34 +91,34 @@ struct ObservationRule: Sendable {
                     version: state.ledger?.version ?? 0)))
     }
 
-    /// Whether the record is as it is known to be.
-    private func agrees(_ seen: Observation, _ state: SubmissionState) -> Bool {
-        guard case .live(let entry, let editPosition) = state.entry, entry.backendId == seen.record.id,
-            entry.status == status(of: seen.record, for: entry), !seen.tellsReporting
+    /// Returns whether the observation equals the confirmed state.
+    private func isConfirmed(_ observed: Observation, _ state: SubmissionState) -> Bool {
+        guard case .live(let entry, let editPosition) = state.entry, entry.backendId == observed.record.id,
+            entry.status == status(of: observed.record, for: entry), !observed.resolvesReporting
         else { return false }
-        if let confirmed = state.ledger?.confirmed { return confirmed.wanted.matches(seen.record) }
-        // An entry that was made of the record; what its person changed since is not the back end's.
+        if let confirmed = state.ledger?.confirmed { return confirmed.desired.matches(observed.record) }
+        // The entry was created from the record; later edits by the person do not concern the back end.
         return editPosition > 0
-            || seen.wanted.day == entry.entryDate && seen.wanted.text ?? "" == entry.text ?? ""
-                && Hours(seconds: seen.record.durationSeconds) == Hours(seconds: entry.durationSeconds ?? 0)
+            || observed.desired.day == entry.entryDate && observed.desired.text ?? "" == entry.text ?? ""
+                && Hours(seconds: observed.record.durationSeconds) == Hours(seconds: entry.durationSeconds ?? 0)
     }
 
-    // MARK: Hearing
+    // MARK: Results
 
-    private func hear(
-        _ answer: SubmissionAnswer, _ seen: Observation?, _ state: SubmissionState, _ attemptCount: Int
+    private func handle(
+        _ result: SubmissionResult, _ observed: Observation?, _ state: SubmissionState, _ attemptCount: Int
     ) -> SubmissionDecision {
         let retryWait = min(retryMin * (1 << min(attemptCount, 16)), retryMax)
-        switch answer {
+        switch result {
         case .record(let record), .successor(let record):
-            guard let seen, EntryStatus(observed: record.status) != nil else { return lose(state) }
-            return agrees(seen, state) ? adopt(seen, state) : take(seen, state)
-        case .absent: return lose(state)
+            guard let observed, EntryStatus(observed: record.status) != nil else { return handleDeletion(state) }
+            return isConfirmed(observed, state) ? adopt(observed, state) : accept(observed, state)
+        case .absent: return handleDeletion(state)
         case .ambiguous(let count):
             return SubmissionDecision(
-                step: .dead(reason: "\(count) \(ParkedReason.severalRecords)"))
+                step: .dead(reason: "\(count) \(DeferralReason.multipleRecords)"))
         case .refused(let messages):
-            let reason = "the back end refuses to say what it has: " + messages.joined(separator: "; ")
+            let reason = "the back end refuses the lookup of the entry: " + messages.joined(separator: "; ")
             return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .attempt))
         case .notProcessed(let reason, let retryAfter):
             let wait = max(retryAfter ?? .zero, retryWait)
@@ -125,57 +126,59 @@ struct ObservationRule: Sendable {
                 step: .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter)))
         case .notMade:
             return SubmissionDecision(
-                step: .park(reason: ParkCause.noRoom, after: retryMin, cause: .planned))
+                step: .park(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))
         case .unknown(let reason, _, _):
-            return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .backendAway))
+            return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .backendUnavailable))
         }
     }
 
     // MARK: Writing
 
-    /// Remembers what the back end holds of an entry that has no ledger yet, or none that says it.
-    private func adopt(_ seen: Observation, _ state: SubmissionState) -> SubmissionDecision {
+    /// Confirms the record of an entry without a confirmed state.
+    private func adopt(_ observed: Observation, _ state: SubmissionState) -> SubmissionDecision {
         guard state.ledger?.confirmed == nil, case .live(let entry, _) = state.entry else {
             return SubmissionDecision(step: .finished)
         }
-        return SubmissionDecision(ledger: settled(seen, entry.status, state), step: .finished)
+        return SubmissionDecision(ledger: settled(observed, entry.status, state), step: .finished)
     }
 
-    /// The entry becomes what the back end has.
-    private func take(_ seen: Observation, _ state: SubmissionState) -> SubmissionDecision {
+    /// Updates the entry to the back end's record, or creates it.
+    private func accept(_ observed: Observation, _ state: SubmissionState) -> SubmissionDecision {
         guard case .live(let entry, _) = state.entry else {
-            guard let status = status(of: seen.record, for: nil) else { return lose(state) }
-            var fields = seen.wanted.fields
+            guard let status = status(of: observed.record, for: nil) else { return handleDeletion(state) }
+            var fields = observed.desired.fields
             fields.status = status
             return SubmissionDecision(
-                ledger: settled(seen, status, state), entry: .put(fields),
-                log: [.init(status: status, message: seen.record.message)], step: .finished)
+                ledger: settled(observed, status, state), entry: .put(fields),
+                log: [.init(status: status, message: observed.record.message)], step: .finished)
         }
-        guard let status = status(of: seen.record, for: entry) else { return lose(state) }
+        guard let status = status(of: observed.record, for: entry) else { return handleDeletion(state) }
         var patch = EntryPatch()
-        if entry.backendId != seen.record.id { patch.backendID = seen.record.id }
-        let areValuesKnown = state.ledger?.confirmed?.wanted.matches(seen.record) ?? false
-        if !areValuesKnown || seen.tellsReporting { patch.restored = seen.wanted.fields }
+        if entry.backendId != observed.record.id { patch.backendID = observed.record.id }
+        let areValuesConfirmed = state.ledger?.confirmed?.desired.matches(observed.record) ?? false
+        if !areValuesConfirmed || observed.resolvesReporting { patch.restored = observed.desired.fields }
         var log: [SubmissionDecision.LogLine] = []
         if entry.status != status {
             patch.status = status
-            log = [.init(status: status, message: seen.record.message, code: areValuesKnown ? nil : .recordChanged)]
-        } else if !areValuesKnown {
+            log = [
+                .init(status: status, message: observed.record.message, code: areValuesConfirmed ? nil : .recordChanged)
+            ]
+        } else if !areValuesConfirmed {
             log = [.init(status: status, message: "Changed in the back end", code: .recordChanged)]
         }
         return SubmissionDecision(
-            ledger: settled(seen, status, state), entry: patch == EntryPatch() ? nil : .patch(patch), log: log,
+            ledger: settled(observed, status, state), entry: patch == EntryPatch() ? nil : .patch(patch), log: log,
             step: .finished)
     }
 
-    /// The back end no longer has it. What a person wrote is kept, to be submitted again; what came from the back end
-    /// alone goes with its record.
-    private func lose(_ state: SubmissionState) -> SubmissionDecision {
-        guard case .live(let entry, let editPosition) = state.entry, isKnown(state) else {
+    /// Handles a deleted record. An entry with a person's input is kept for another submission; an entry that came from
+    /// the back end only is deleted too.
+    private func handleDeletion(_ state: SubmissionState) -> SubmissionDecision {
+        guard case .live(let entry, let editPosition) = state.entry, hasRecord(state) else {
             return SubmissionDecision(step: .finished)
         }
         if entry.submitRequested != true, editPosition == 0 {
-            return SubmissionDecision(entry: .tombstone, forgets: state.ledger != nil, step: .finished)
+            return SubmissionDecision(entry: .tombstone, removesLedger: state.ledger != nil, step: .finished)
         }
         var ledger = state.ledger ?? Ledger()
         ledger.version += 1
@@ -186,18 +189,19 @@ struct ObservationRule: Sendable {
             log: [.recordGone], step: .finished)
     }
 
-    private func settled(_ seen: Observation, _ status: EntryStatus, _ state: SubmissionState) -> Ledger {
+    private func settled(_ observed: Observation, _ status: EntryStatus, _ state: SubmissionState) -> Ledger {
         var ledger = state.ledger ?? Ledger()
         ledger.version += 1
         ledger.phase = .settled
-        ledger.backendID = seen.record.id
-        ledger.wanted = nil
-        let known = ledger.confirmed.flatMap { $0.wanted.matches(seen.record) ? $0 : nil }
-        ledger.confirmed = Confirmed(wanted: seen.wanted, status: status, sent: known?.sent)
+        ledger.backendID = observed.record.id
+        ledger.desired = nil
+        let confirmed = ledger.confirmed.flatMap { $0.desired.matches(observed.record) ? $0 : nil }
+        ledger.confirmed = Confirmed(desired: observed.desired, status: status, sent: confirmed?.sent)
         return ledger
     }
 
-    /// A record that is not released is the person's draft while it was never more than that.
+    /// Returns the entry status of a record. A record that is not released is a draft if the entry was never more than
+    /// that.
     private func status(of record: BackendEntry, for entry: TimeEntry?) -> EntryStatus? {
         guard record.status == .inProcess, let entry else { return EntryStatus(observed: record.status) }
         switch entry.status {
@@ -207,19 +211,19 @@ struct ObservationRule: Sendable {
     }
 }
 
-/// A record of the back end, with what it means in the person's realm.
+/// A record of the back end, with its interpretation in the person's realm.
 struct Observation: Equatable, Sendable {
     var record: BackendEntry
-    var wanted: Wanted
-    /// Whether what the entry is about is told now, and could not be before.
-    var tellsReporting = false
+    var desired: DesiredRecord
+    /// Whether references that were unresolvable when the entry was created can be resolved now.
+    var resolvesReporting = false
 }
 
 extension Observation {
     /// - Parameters:
-    ///   - entry: The entry there is: what the back end does not keep, or did not change, stays as it is.
-    ///   - confirmed: What the back end was known to hold.
-    init(_ record: BackendEntry, over entry: TimeEntry?, confirmed: Wanted?, in objects: ReportingObjects) {
+    ///   - entry: The existing entry: values that the back end does not store or did not change are kept.
+    ///   - confirmed: The confirmed record before.
+    init(_ record: BackendEntry, over entry: TimeEntry?, confirmed: DesiredRecord?, in objects: ReportingObjects) {
         var fields = entry ?? TimeEntry()
         fields.backendId = record.id
         fields.text = record.text
@@ -247,14 +251,14 @@ extension Observation {
             }
         }
         self.record = record
-        wanted = Wanted(
+        desired = DesiredRecord(
             day: record.day, durationSeconds: record.durationSeconds, text: record.text, references: references,
             fields: fields)
     }
 }
 
 extension ReportingData {
-    /// What is stored, in an order that is always the same.
+    /// Creates reporting data from stored objects, in a deterministic order.
     init(_ objects: ReportingObjects) {
         func sorted<Fields>(_ objects: [UUID: Fields]) -> [Identified<Fields>] {
             objects.map { Identified(id: $0.key, fields: $0.value) }.sorted { $0.id < $1.id }

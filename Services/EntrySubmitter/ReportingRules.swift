@@ -1,12 +1,12 @@
 import FoundationEssentials
 import Model
 
-/// What a person is shown while they choose, context by context: the rules a device follows, as pure functions.
+/// The choices of a template as displayed during selection: the rules of a device, as pure functions.
 ///
-/// Dependencies are alternatives: a node with dependencies can be chosen when any of them is among the selections of
-/// the contexts before its own. The first model does not say so; its example with several dependencies means it.
+/// Dependencies are alternatives: a node with dependencies can be selected if any of them is selected in a previous
+/// context. The first model does not define this; it follows from its example with several dependencies.
 enum ReportingRules {
-    /// One context of a template, as it is to be shown.
+    /// One context of a template as displayed.
     struct Choice: Equatable, Sendable {
         /// The context's id.
         let context: UUID
@@ -14,35 +14,35 @@ enum ReportingRules {
         let name: String
         /// Whether an entry needs a selection.
         let isRequired: Bool
-        /// Whether it is shown at all.
+        /// Whether it is displayed.
         let isVisible: Bool
-        /// Whether the selection can be changed; what is not shown cannot.
+        /// Whether the selection can be changed; a hidden one cannot.
         let isChangeable: Bool
-        /// The nodes that count: those selected, else the preselected ones, as far as they can be selected now.
+        /// The selected or preselected nodes that can be selected now.
         let selected: [UUID]
-        /// The ways to choose, without those that have nothing to choose from now.
+        /// The sections that have selectable nodes.
         let sections: [Section]
 
-        /// Whether something is still to be chosen.
+        /// Whether a required selection is missing.
         var isMissing: Bool { isRequired && selected.isEmpty }
     }
 
-    /// A section with the nodes that can be selected now.
+    /// A section with its currently selectable nodes.
     struct Section: Equatable, Sendable {
         /// Its heading.
         let name: String
-        /// The nodes in the order to show them: as listed, or below a root each after its parent and by title.
+        /// The nodes in display order: as listed, or below a root each after its parent and by title.
         let nodes: [UUID]
-        /// How many of them are shown before "more".
+        /// The number of nodes that are displayed before "more".
         let shownCount: Int
     }
 
-    /// The choices of a template, in its order.
+    /// Returns the choices of a template in its order.
     ///
-    /// A selection that cannot be made any more, because one before it has changed, is left out, and so are those that
-    /// depend on it.
+    /// Selections that are no longer possible because an earlier one changed are omitted, with those that depend on
+    /// them.
     ///
-    /// - Parameter selections: What was chosen so far, in any order.
+    /// - Parameter selections: The current selections, in any order.
     static func choices(
         for template: ReportingTemplate, selections: [ReportingSelection], in objects: ReportingObjects
     ) -> [Choice] {
@@ -51,7 +51,7 @@ enum ReportingRules {
         return template.reportingContexts.compactMap { id in
             guard let context = objects.contexts[id] else { return nil }
             let sections = context.sections.compactMap { section in
-                shown(section, after: earlier, children, objects)
+                display(section, after: earlier, children, objects)
             }
             let selectable = Set(sections.flatMap(\.nodes))
             let isChangeable = context.visible && !context.readOnly
@@ -64,27 +64,26 @@ enum ReportingRules {
         }
     }
 
-    /// Whether a node can be selected after those of the contexts before its own.
+    /// Returns whether a node can be selected after the nodes of previous contexts.
     static func isSelectable(_ node: ReportingTreeNode, after earlier: Set<UUID>) -> Bool {
         !node.hasDependencies || node.dependencies.contains(where: earlier.contains)
     }
 
-    /// The nodes that somebody chose for a context, the one chosen last first, each once; nodes that are gone are left
-    /// out.
+    /// Returns the existing nodes that were selected for a context, most recent first and without duplicates.
     ///
     /// - Parameter recent: The selections of the person's entries, the newest entry first.
     static func suggestions(
         for context: UUID, from recent: [[ReportingSelection]], countMax: Int, in objects: ReportingObjects
     ) -> [UUID] {
-        var found: [UUID] = []
+        var suggestions: [UUID] = []
         for selection in recent.joined() where selection.context == context && objects.nodes[selection.node] != nil {
-            guard found.count < countMax else { break }
-            if !found.contains(selection.node) { found.append(selection.node) }
+            guard suggestions.count < countMax else { break }
+            if !suggestions.contains(selection.node) { suggestions.append(selection.node) }
         }
-        return found
+        return suggestions
     }
 
-    private static func shown(
+    private static func display(
         _ section: ReportingContext.Section, after earlier: Set<UUID>, _ children: [UUID: [UUID]],
         _ objects: ReportingObjects
     ) -> Section? {
@@ -95,7 +94,7 @@ enum ReportingRules {
             name: section.name, nodes: nodes, shownCount: min(max(section.showCount ?? nodes.count, 0), nodes.count))
     }
 
-    /// Each node's children by title.
+    /// Returns each node's children by title.
     private static func children(in objects: ReportingObjects) -> [UUID: [UUID]] {
         var children: [UUID: [(title: String, id: UUID)]] = [:]
         for (id, node) in objects.nodes {
@@ -105,18 +104,18 @@ enum ReportingRules {
         return children.mapValues { list in list.sorted { ($0.title, $0.id) < ($1.title, $1.id) }.map(\.id) }
     }
 
-    /// All below a node, each after its parent; a tree deeper than its bound, or with a cycle, is cut off there.
+    /// Returns all nodes below a node, each after its parent; levels below the depth limit and cycles are omitted.
     private static func below(_ root: UUID, _ children: [UUID: [UUID]]) -> [UUID] {
-        var found: [UUID] = []
-        var seen: Set<UUID> = [root]
+        var nodes: [UUID] = []
+        var visited: Set<UUID> = [root]
         func add(_ node: UUID, _ depth: Int) {
             guard depth < EntryRules.treeDepthMax else { return }
-            for child in children[node] ?? [] where seen.insert(child).inserted {
-                found.append(child)
+            for child in children[node] ?? [] where visited.insert(child).inserted {
+                nodes.append(child)
                 add(child, depth + 1)
             }
         }
         add(root, 0)
-        return found
+        return nodes
     }
 }

@@ -3,24 +3,23 @@ import FoundationEssentials
 import Model
 import Postgres
 
-/// What an entry is to be in the back end, with its JSON as the ledger keeps it: it is made once, and written with the
-/// attempt and again with what came of it.
-struct EncodedWanted: Equatable, Sendable {
-    let wanted: Wanted
+/// A desired record with its JSON in the ledger. It is encoded once, and written with the attempt and with its result.
+struct EncodedRecord: Equatable, Sendable {
+    let desired: DesiredRecord
     let json: JSONBytes
 
-    /// - Parameter fields: The JSON that `wanted.fields` were read from.
-    init(_ wanted: Wanted, fields: CanonicalJSON) {
+    /// - Parameter fields: The JSON that `desired.fields` was decoded from.
+    init(_ desired: DesiredRecord, fields: CanonicalJSON) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(fields.bytes.count + 256)
-        bytes += "{\"day\":\"\(wanted.day)\",\"durationSeconds\":\(wanted.durationSeconds),".utf8
-        if let text = wanted.text {
+        bytes += "{\"day\":\"\(desired.day)\",\"durationSeconds\":\(desired.durationSeconds),".utf8
+        if let text = desired.text {
             bytes += "\"text\":".utf8
             JSONText.append(text, to: &bytes)
             bytes.append(UInt8(ascii: ","))
         }
         bytes += "\"references\":{".utf8
-        for (index, (name, reference)) in wanted.references.enumerated() {
+        for (index, (name, reference)) in desired.references.enumerated() {
             if index > 0 { bytes.append(UInt8(ascii: ",")) }
             JSONText.append(name, to: &bytes)
             bytes.append(UInt8(ascii: ":"))
@@ -29,29 +28,29 @@ struct EncodedWanted: Equatable, Sendable {
         bytes += "},\"fields\":".utf8
         bytes += fields.bytes
         bytes.append(UInt8(ascii: "}"))
-        self.wanted = wanted
+        self.desired = desired
         json = JSONBytes(bytes)
     }
 
-    /// The same with what the back end is known to have made of it.
+    /// Returns the JSON of `Confirmed` without alterations.
     func confirmed(_ status: EntryStatus) -> JSONBytes {
         JSONBytes(Array("{\"wanted\":".utf8) + json.bytes + Array(",\"status\":\"\(status.rawValue)\"}".utf8))
     }
 }
 
-/// What an attempt was opened with. It goes with the call and comes back with the answer: where the ledger's row is
-/// still that of the attempt, it need not be read from there.
+/// The desired record of an attempt, which is passed with the call and returned with its result. If the ledger row is
+/// still that of the attempt, the record need not be read from there.
 struct SentAttempt: Equatable, Sendable {
     let realm: Int32
     let version: Int64
-    /// The edit that it is for: with the version it tells one attempt from all others of the id, also of an entry that
-    /// was deleted and made anew.
+    /// The edit of the attempt. With the version it identifies the attempt, also if the entry was deleted and created
+    /// again with the same id.
     let editPosition: Int64
-    let encoded: EncodedWanted
+    let encoded: EncodedRecord
 
-    /// - Returns: `nil` when the decision writes nothing to the back end, or it is not known how that is written.
-    init?(_ decision: SubmissionDecision, _ encoded: EncodedWanted?, realm: Int32) {
-        guard let encoded, let ledger = decision.ledger, ledger.wanted == encoded.wanted else { return nil }
+    /// - Returns: `nil` if the decision has no desired record, or its JSON is not available.
+    init?(_ decision: SubmissionDecision, _ encoded: EncodedRecord?, realm: Int32) {
+        guard let encoded, let ledger = decision.ledger, ledger.desired == encoded.desired else { return nil }
         (self.realm, self.encoded) = (realm, encoded)
         (version, editPosition) = (ledger.version, ledger.editPosition)
     }

@@ -2,25 +2,25 @@ import BackendProtocol
 import Essentials
 import Model
 
-/// Makes a call and reads back what it did: the status of an entry comes from a record that was read, never from an
-/// answer to a write.
+/// Makes a call and reads the record back: the status of an entry comes from a record, never from the response to a
+/// write.
 struct SubmissionCaller: Sendable {
     let backend: any TimeBackend
-    /// How far from where it was written a record is looked for.
+    /// Days before and after an entry's days that a lookup of a moved record includes.
     private static let movedDaysMax = 31
 
-    /// - Parameter before: Until when a write may be sent; later it is not, and the answer is `notMade`.
+    /// - Parameter before: The deadline for sending a write; after it, the result is `notMade`.
     func call(
         _ call: SubmissionCall, marker: String, person: BackendPerson, before: WriteDeadline
-    ) async -> SubmissionAnswer {
+    ) async -> SubmissionResult {
         do throws(BackendError) {
             switch call.action {
-            case .create(let wanted):
-                return await readBack(try await backend.create(wanted.submission(marker, person, before)), person)
-            case .update(let id, let wanted):
+            case .create(let desired):
+                return await readBack(try await backend.create(desired.submission(marker, person, before)), person)
+            case .update(let id, let desired):
                 let written: String
                 do throws(BackendError) {
-                    written = try await backend.update(id, to: wanted.submission(marker, person, before))
+                    written = try await backend.update(id, to: desired.submission(marker, person, before))
                 } catch .refused(let messages) {
                     return try await refusal(messages, of: id, marker, person)
                 }
@@ -35,27 +35,27 @@ struct SubmissionCaller: Sendable {
             case .find(let id, let days): return try await find(id, days, marker, person)
             }
         } catch {
-            return SubmissionAnswer(error, recordID: nil)
+            return SubmissionResult(error, recordID: nil)
         }
     }
 
-    /// The write is done; what cannot be read now is looked for later, under the id that is known.
-    private func readBack(_ id: String, _ person: BackendPerson, mayBeAbsent: Bool = false) async -> SubmissionAnswer {
+    /// Reads the record of a completed write. If it cannot be read now, it is looked up later by its id.
+    private func readBack(_ id: String, _ person: BackendPerson, mayBeAbsent: Bool = false) async -> SubmissionResult {
         do throws(BackendError) {
             if let record = try await backend.readBack(id, of: person) { return .record(record) }
             return mayBeAbsent ? .absent : .unknown(reason: "record \(id) is not readable yet", recordID: id)
         } catch {
             var retryAfter: Duration?
-            if case .notProcessed(_, let asked) = error { retryAfter = asked }
+            if case .notProcessed(_, let wait) = error { retryAfter = wait }
             return .unknown(
-                reason: "the record could not be read back: \(error)", recordID: id, retryAfter: retryAfter)
+                reason: "the record cannot be read back: \(error)", recordID: id, retryAfter: retryAfter)
         }
     }
 
-    /// A refusal may only mean that somebody else deleted or replaced the record: then that is the answer.
+    /// Handles a refused write. If another user deleted or replaced the record, that is the result.
     private func refusal(
         _ messages: [String], of id: String, _ marker: String, _ person: BackendPerson
-    ) async throws(BackendError) -> SubmissionAnswer {
+    ) async throws(BackendError) -> SubmissionResult {
         switch try await find(id, [], marker, person) {
         case .record(let record) where record.id == id: .refused(messages)
         case .record(let successor), .successor(let successor): .successor(successor)
@@ -67,11 +67,11 @@ struct SubmissionCaller: Sendable {
 
     private func find(
         _ id: String?, _ days: [Day], _ marker: String, _ person: BackendPerson
-    ) async throws(BackendError) -> SubmissionAnswer {
+    ) async throws(BackendError) -> SubmissionResult {
         var days = Set(days)
         if let id, let record = try await backend.readBack(id, of: person) {
             if record.status != .changed, record.status != .cancelled { return .record(record) }
-            // Its successor, if there is one, was made by somebody else, and is where they found it.
+            // If there is a successor, another user created it, and it is on the record's day.
             days.insert(record.day)
         }
         var records: [String: BackendEntry] = [:]
@@ -79,7 +79,7 @@ struct SubmissionCaller: Sendable {
             for record in try await backend.lookUp(marker: marker, of: person, on: day) { records[record.id] = record }
         }
         if records.isEmpty, let first = days.min(), let last = days.max() {
-            // Before it is written again: somebody may have moved it to another day.
+            // Before another create: another user may have moved the record to another day.
             let from = first.adding(days: -Self.movedDaysMax)
             let through = last.adding(days: Self.movedDaysMax)
             for record in try await backend.entries(of: person, from: from, through: through)
@@ -90,7 +90,7 @@ struct SubmissionCaller: Sendable {
     }
 }
 
-extension SubmissionAnswer {
+extension SubmissionResult {
     init(_ error: BackendError, recordID: String?) {
         self =
             switch error {
@@ -99,13 +99,13 @@ extension SubmissionAnswer {
             case .outcomeUnknown(let reason, let retryAfter):
                 .unknown(reason: reason, recordID: recordID, retryAfter: retryAfter)
             case .unauthorized(let reason):
-                .notProcessed(reason: "the back end refuses Fieldpost's own credentials: \(reason)", retryAfter: nil)
-            case .tooLate: .notMade
+                .notProcessed(reason: "the back end rejects Fieldpost's own credentials: \(reason)", retryAfter: nil)
+            case .deadlineExceeded: .notMade
             }
     }
 }
 
-extension Wanted {
+extension DesiredRecord {
     func submission(_ marker: String, _ person: BackendPerson, _ before: WriteDeadline) -> Submission {
         Submission(
             marker: marker, person: person, day: day, durationSeconds: durationSeconds, text: text,

@@ -3,82 +3,82 @@ import FoundationEssentials
 import KeyedWorker
 import Model
 
-/// When an entry is sent to its back end, and what its answers mean (laws 4 and 5).
+/// Decides when an entry is sent to its back end, and how results are handled (laws 4 and 5).
 ///
-/// - At most one attempt is open per entry, and it is in the ledger before the call.
-/// - A record is created only when the back end is known to have none: never tried, refused, certainly not processed,
-///   or looked up after its outcome had time to settle and not found. A ledger of a restored database may not know what
-///   was tried: then it is looked up first.
-/// - `released` and what follows it are written only from a record that was read back. Where the back end made
-///   something else of what was sent, the entry becomes what it made, and the same is not sent again.
-/// - Only the back end's refusal, or the entry's own problems, make an entry `invalid`; a back end that is away never,
-///   nor what a person can no longer choose where the back end has it and nobody has edited it since.
-/// - What is settled is settled for the edit it was asked by. When the entry has moved on meanwhile nothing of it is
-///   overwritten, and it is decided again by what it is then.
+/// - At most one attempt per entry is open, and it is in the ledger before the call.
+/// - A record is created only if the back end certainly has none: never attempted, refused, not processed, or looked up
+///   and not found after the outcome had time to settle. The ledger of a restored database may lack attempts, so the
+///   record is looked up first.
+/// - `released` and later statuses are written only from a record that was read back. If the back end altered the sent
+///   values, the entry gets the altered ones, and the same values are not sent again.
+/// - Only a refusal by the back end or problems of the entry itself make an entry `invalid`. An unavailable back end
+///   does not, nor does a choice that became unavailable if the back end has it and the entry was not edited since.
+/// - A result applies to the edit that requested it. If the entry was edited meanwhile, nothing is overwritten, and the
+///   entry is reprocessed.
 struct SubmissionRule: Sendable {
-    /// How long nobody else may call for an entry after an attempt was opened. A write may be sent until the longest
-    /// time of one HTTP call before it ends (`WriteDeadline`).
+    /// Time after the opening of an attempt during which no other worker may call for the entry. Writes may be sent
+    /// until the timeout of one HTTP call before its end (`WriteDeadline`).
     var lease: Duration
-    /// How long an unknown outcome waits before the back end is asked.
+    /// Delay before an unknown outcome is looked up.
     var settleMin: Duration
-    /// The first wait after a back end that could not work; it doubles up to `retryMax`.
+    /// The first delay of the exponential backoff after a failure of the back end, up to `retryMax`.
     var retryMin: Duration
     var retryMax: Duration
 
-    /// How many of the longest HTTP calls a lease lasts: waiting for a place, getting a token or reading what is to be
-    /// changed, and writing.
+    /// Duration of a lease in timeouts of an HTTP call: waiting for a slot, getting a token or reading the current
+    /// record, and writing.
     static let leaseCallsMax = 5
 
     enum Origin: Sendable {
-        /// The entry changed, or a parked key is due.
-        case look
-        case answer(SubmissionAnswer, version: Int64)
+        /// The entry changed, or a deferred key is due.
+        case change
+        case result(SubmissionResult, version: Int64)
     }
 
     func decide(_ state: SubmissionState, _ origin: Origin, attemptCount: Int = 0) -> SubmissionDecision {
         let ledger = state.ledger ?? Ledger()
         switch origin {
-        case .look: return look(state, ledger)
-        case .answer(let answer, let version):
-            // An answer for an attempt that is not the open one any more says nothing.
+        case .change: return evaluate(state, ledger)
+        case .result(let result, let version):
+            // The result of an attempt that is no longer the open one is ignored.
             switch ledger.phase {
-            case .unknown, .settled: return look(state, ledger)
+            case .unknown, .settled: return evaluate(state, ledger)
             case .open, .finding: break
             }
-            guard ledger.version == version else { return look(state, ledger) }
-            return hear(answer, state, ledger, attemptCount)
+            guard ledger.version == version else { return evaluate(state, ledger) }
+            return handle(result, state, ledger, attemptCount)
         }
     }
 
-    // MARK: Looking
+    // MARK: Evaluation
 
-    private func look(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
+    private func evaluate(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
         switch ledger.phase {
         case .open:
-            // Another worker's call, or that of one that crashed. After the lease it can no longer be sent.
+            // A call of another worker, or of one that crashed. It can no longer be sent after the lease.
             let wait = ledger.leaseRemaining + settleMin
-            if wait > .zero { return wait_(wait, "a call for the entry may be under way") }
-            return find(ledger)
+            if wait > .zero { return postpone(wait, "a call for the entry may be in flight") }
+            return lookUp(ledger)
         case .finding:
             if ledger.leaseRemaining > .zero {
-                return wait_(ledger.leaseRemaining, "the back end may be being asked about the entry")
+                return postpone(ledger.leaseRemaining, "a lookup of the entry may be in flight")
             }
-            return find(ledger)
+            return lookUp(ledger)
         case .unknown:
             if ledger.leaseRemaining > .zero {
-                return wait_(ledger.leaseRemaining, "whether the back end has the entry is not known yet")
+                return postpone(ledger.leaseRemaining, "the outcome of the last call is unknown")
             }
-            return find(ledger)
-        case .settled: return begin(state, ledger)
+            return lookUp(ledger)
+        case .settled: return start(state, ledger)
         }
     }
 
-    func wait_(_ wait: Duration, _ reason: String) -> SubmissionDecision {
+    func postpone(_ wait: Duration, _ reason: String) -> SubmissionDecision {
         SubmissionDecision(step: .park(reason: reason, after: wait, cause: .planned))
     }
 
-    /// Nothing is open: begins what the device asks for.
-    func begin(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
+    /// Starts the requested operation if no attempt is open.
+    func start(_ state: SubmissionState, _ ledger: Ledger) -> SubmissionDecision {
         let request = EntryRequest(state.entry, handled: ledger)
         var ledger = ledger
         if state.isRecordShared { ledger.backendID = nil }
@@ -86,7 +86,7 @@ struct SubmissionRule: Sendable {
         case .missing: return SubmissionDecision(step: .finished)
         case .tombstone:
             if let id = ledger.backendID { return open(.delete, .delete(id: id), ledger, nil) }
-            return SubmissionDecision(forgets: state.ledger != nil, step: .finished)
+            return SubmissionDecision(removesLedger: state.ledger != nil, step: .finished)
         case .live(let entry, let editPosition):
             switch request {
             case .none: return SubmissionDecision(step: .finished)
@@ -94,8 +94,8 @@ struct SubmissionRule: Sendable {
             case .withdrawal: return withdraw(editPosition, ledger)
             case .deletion:
                 guard let id = ledger.backendID else {
-                    // The ledger of an id that is another's stays.
-                    return SubmissionDecision(entry: .tombstone, forgets: !state.isAnothers, step: .finished)
+                    // The ledger row of an id of another realm is kept.
+                    return SubmissionDecision(entry: .tombstone, removesLedger: !state.isForeignID, step: .finished)
                 }
                 ledger.editPosition = editPosition
                 return open(.delete, .delete(id: id), ledger, nil)
@@ -103,7 +103,7 @@ struct SubmissionRule: Sendable {
         }
     }
 
-    /// The record goes, and the entry is a draft again once it has.
+    /// Deletes the record; the entry becomes a draft afterwards.
     private func withdraw(_ editPosition: Int64, _ ledger: Ledger) -> SubmissionDecision {
         var ledger = ledger
         ledger.editPosition = editPosition
@@ -122,55 +122,55 @@ struct SubmissionRule: Sendable {
     private func submit(
         _ state: SubmissionState, _ entry: TimeEntry, _ editPosition: Int64, _ ledger: Ledger
     ) -> SubmissionDecision {
-        if state.isAnothers { return refuseAnothers(entry) }
+        if state.isForeignID { return rejectForeignID(entry) }
         var ledger = ledger
         ledger.editPosition = editPosition
         if state.isPersonUnknown {
             return SubmissionDecision(
-                step: .dead(reason: ParkedReason.unknownPerson))
+                step: .dead(reason: DeferralReason.unknownPerson))
         }
-        guard state.isChecked else { return SubmissionDecision(step: .check) }
-        guard state.problems.isEmpty, let wanted = state.wanted else {
-            if state.isAnswered {
-                // The back end took what can no longer be chosen: only that Fieldpost knows of it is lost.
-                let reason = "it is \(entry.status.rawValue), its ledger is lost, and it cannot be sent as it is: "
+        guard state.isValidated else { return SubmissionDecision(step: .validate) }
+        guard state.problems.isEmpty, let desired = state.desired else {
+            if state.isLedgerLost {
+                // The back end accepted a choice that is no longer available; only the ledger is lost.
+                let reason = "the entry is \(entry.status.rawValue), its ledger is lost, and it cannot be sent: "
                 return SubmissionDecision(
                     step: .park(
                         reason: reason + state.problems.joined(separator: "; "), after: retryMax, cause: .attempt))
             }
             return refuse(state.problems, .problem, ledger, state)
         }
-        if let confirmed = ledger.confirmed, ledger.backendID != nil, confirmed.wanted.isSameRecord(as: wanted) {
-            // The edit changed nothing the back end keeps.
+        if let confirmed = ledger.confirmed, ledger.backendID != nil, confirmed.desired.isSameRecord(as: desired) {
+            // The edit changed nothing that the back end stores.
             let log = entry.status == confirmed.status ? [] : [SubmissionDecision.LogLine(status: confirmed.status)]
             return settle(ledger, EntryPatch(status: confirmed.status), log: log, state)
         }
         if let confirmed = ledger.confirmed, ledger.backendID != nil, let sent = confirmed.sent,
-            sent.isSameRecord(as: wanted), sent.differsOnlyInText(from: confirmed.wanted)
+            sent.isSameRecord(as: desired), sent.differsOnlyInText(from: confirmed.desired)
         {
-            // The back end would alter the text in the same way. Other values were changed there by a person.
+            // The back end would alter the text in the same way. Differences of other values were made by a person.
             let line = SubmissionDecision.LogLine(
-                status: confirmed.status, message: Alteration.message(wanted, as: confirmed.wanted), code: .altered)
+                status: confirmed.status, message: Alteration.message(desired, as: confirmed.desired), code: .altered)
             return settle(
-                ledger, EntryPatch(status: confirmed.status, restored: confirmed.wanted.fields), log: [line], state)
+                ledger, EntryPatch(status: confirmed.status, restored: confirmed.desired.fields), log: [line], state)
         }
-        ledger.wanted = wanted
+        ledger.desired = desired
         if ledger.backendID == nil, let since = state.sinceRestore {
             let wait = lease + settleMin - since
-            if wait > .zero { return wait_(wait, "a call from before the restore may be under way") }
-            var decision = open(.create, .find(id: nil, days: [wanted.day]), ledger, entry.status)
+            if wait > .zero { return postpone(wait, "a call from before the restore may be in flight") }
+            var decision = open(.create, .find(id: nil, days: [desired.day]), ledger, entry.status)
             decision.ledger?.phase = .finding
-            decision.ledger?.wanted?.delivery = .unsent
+            decision.ledger?.desired?.delivery = .unsent
             return decision
         }
         let action: SubmissionCall.Action =
-            if let id = ledger.backendID { .update(id: id, wanted) } else { .create(wanted) }
+            if let id = ledger.backendID { .update(id: id, desired) } else { .create(desired) }
         return open(ledger.backendID == nil ? .create : .update, action, ledger, entry.status)
     }
 
-    /// The record that carries this id as its marker is somebody else's: nothing is asked of the back end, and nothing
-    /// is written into the ledger. Said once: there is no ledger to remember the edit in.
-    private func refuseAnothers(_ entry: TimeEntry) -> SubmissionDecision {
+    /// Rejects an entry whose id is the marker of another realm's record, without a call and without a ledger. It is
+    /// logged once, because no ledger stores the edit.
+    private func rejectForeignID(_ entry: TimeEntry) -> SubmissionDecision {
         if entry.status == .invalid { return SubmissionDecision(step: .finished) }
         return SubmissionDecision(
             entry: .patch(EntryPatch(status: .invalid)),
@@ -181,7 +181,7 @@ struct SubmissionRule: Sendable {
             step: .finished)
     }
 
-    /// Opens an attempt: the ledger says so before the call is made.
+    /// Opens an attempt, which is written to the ledger before the call.
     func open(
         _ operation: Ledger.Operation, _ action: SubmissionCall.Action, _ ledger: Ledger, _ status: EntryStatus?
     ) -> SubmissionDecision {
@@ -198,9 +198,9 @@ struct SubmissionRule: Sendable {
         return decision
     }
 
-    /// Asks the back end what became of an attempt.
-    func find(_ ledger: Ledger) -> SubmissionDecision {
-        let days = Set([ledger.wanted?.day, ledger.confirmed?.wanted.day].compactMap { $0 }).sorted()
+    /// Looks up the outcome of an attempt.
+    func lookUp(_ ledger: Ledger) -> SubmissionDecision {
+        let days = Set([ledger.desired?.day, ledger.confirmed?.desired.day].compactMap { $0 }).sorted()
         var decision = open(ledger.operation, .find(id: ledger.backendID, days: days), ledger, nil)
         decision.ledger?.phase = .finding
         return decision

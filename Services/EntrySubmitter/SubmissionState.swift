@@ -4,25 +4,25 @@ import FoundationEssentials
 import KeyedWorker
 import Model
 
-/// What an entry is to be in the back end, with the fields it was made from.
-struct Wanted: Codable, Equatable, Sendable {
+/// The desired record of an entry in the back end, with the fields it was derived from.
+struct DesiredRecord: Codable, Equatable, Sendable {
     var day: Day
     var durationSeconds: Int
     var text: String?
     var references: [String: String]
-    /// The device's fields, to be restored when a later edit is refused.
+    /// The entry's fields, which are restored if a later edit is refused.
     var fields: TimeEntry
     /// The state of its delivery; `nil` if it may have been sent and the outcome is unknown.
     var delivery: Delivery?
 
     enum Delivery: String, Codable, Sendable {
-        /// Not sent: its record is looked up after a restore, and may be older.
+        /// Not sent: after a restore the record is looked up, and may be older.
         case unsent
         /// The back end acknowledged the write, and returned the record's id.
         case acknowledged
     }
 
-    /// Whether the back end's record says the same.
+    /// Returns whether the back end's record has the same values.
     func matches(_ record: BackendEntry) -> Bool {
         (record.text ?? "") == (text ?? "") && matchesExceptText(record)
     }
@@ -32,33 +32,33 @@ struct Wanted: Codable, Equatable, Sendable {
             && hasReferences(of: record)
     }
 
-    /// Whether the record is about the same, as far as it says.
+    /// Returns whether the record has the same references, as far as it has any.
     func hasReferences(of record: BackendEntry) -> Bool {
         record.references.allSatisfy { references[$0.key] == $0.value }
     }
 
-    /// Whether both ask the back end for the same record.
-    func isSameRecord(as other: Wanted) -> Bool {
+    /// Returns whether both describe the same record.
+    func isSameRecord(as other: DesiredRecord) -> Bool {
         day == other.day && durationSeconds == other.durationSeconds && (text ?? "") == (other.text ?? "")
             && references == other.references
     }
 
-    func differsOnlyInText(from other: Wanted) -> Bool {
+    func differsOnlyInText(from other: DesiredRecord) -> Bool {
         day == other.day && Hours(seconds: durationSeconds) == Hours(seconds: other.durationSeconds)
             && references == other.references
     }
 }
 
-/// What is known of an entry's submission: the row of `submission.ledger`.
+/// The state of an entry's submission: the row of `submission.ledger`.
 struct Ledger: Equatable, Sendable {
     enum Phase: String, Sendable {
-        /// A call may be under way.
+        /// A call may be in flight.
         case open
-        /// The back end is being asked what became of an attempt.
+        /// A lookup of an attempt's outcome may be in flight.
         case finding
-        /// Nobody knows whether the call did anything.
+        /// The outcome of the call is unknown.
         case unknown
-        /// Nothing is open.
+        /// No attempt is open.
         case settled
     }
     enum Operation: String, Sendable { case create, update, delete }
@@ -66,26 +66,31 @@ struct Ledger: Equatable, Sendable {
     var version: Int64 = 0
     var phase = Phase.settled
     var operation = Operation.create
-    /// The edit that was handled or is being handled. 0: none, so whatever is asked for is begun anew.
+    /// The edit that was or is being handled. 0: none, so any request is started again.
     var editPosition: Int64 = 0
-    /// Until the lease ends (open) or the outcome has settled (unknown); not positive when that is over.
+    /// Time until the lease ends (open) or the outcome has settled (unknown); not positive afterwards.
     var leaseRemaining = Duration.zero
     var backendID: String?
-    var wanted: Wanted?
+    var desired: DesiredRecord?
     var confirmed: Confirmed?
     /// Time of the newest status log line, milliseconds since 1970.
     var loggedAt: Int64 = 0
 }
 
-/// What the back end is known to hold.
+/// The confirmed content of the back end's record.
 struct Confirmed: Codable, Equatable, Sendable {
-    var wanted: Wanted
+    var desired: DesiredRecord
     var status: EntryStatus
-    /// The entry as it was sent, if the back end altered it: the same is not sent again.
-    var sent: Wanted?
+    /// The entry as it was sent, if the back end altered it: the same values are not sent again.
+    var sent: DesiredRecord?
+
+    private enum CodingKeys: String, CodingKey {
+        case desired = "wanted"
+        case status, sent
+    }
 }
 
-/// All that a decision about an entry is made from.
+/// The input of a decision about an entry.
 struct SubmissionState: Sendable {
     enum Entry: Sendable {
         case missing
@@ -95,38 +100,39 @@ struct SubmissionState: Sendable {
 
     var entry: Entry
     var ledger: Ledger?
-    /// What keeps the entry from being submitted; made from the person's own reporting data.
+    /// Problems that prevent the submission, determined from the person's own reporting data.
     var problems: [String] = []
-    /// The entry as it is to be in the back end; `nil` when there are problems.
-    var wanted: Wanted?
-    /// Whether `problems` and `wanted` were made. The rule says `check` where it needs them: most answers do not.
-    var isChecked = true
-    /// The id is that of an entry of another realm, which the back end may have a record of. `ledger` is `nil` then.
-    var isAnothers = false
-    /// Another entry has the ledger's record too: the record is not deleted with this entry.
+    /// The desired record; `nil` if there are problems.
+    var desired: DesiredRecord?
+    /// Whether `problems` and `desired` were determined. The rule returns `validate` if it needs them, which is rare
+    /// for results.
+    var isValidated = true
+    /// Whether the id is that of an entry of another realm, which the back end may have a record of. `ledger` is then
+    /// `nil`.
+    var isForeignID = false
+    /// Whether another entry has the ledger's record too. The record is then not deleted with this entry.
     var isRecordShared = false
-    /// The back end's status was written after the last edit, and the ledger that tells of it is lost.
-    var isAnswered = false
-    /// How long ago the database was restored, when it may have lost that the entry was sent: the back end is asked
-    /// before it is created.
+    /// Whether a status of the back end was written after the last edit, and the ledger with its origin is lost.
+    var isLedgerLost = false
+    /// Time since the database was restored, if the restore may have lost that the entry was sent. The record is then
+    /// looked up before it is created.
     var sinceRestore: Duration?
-    /// The back end has no such person: a mistake in the set-up, not in the entry.
+    /// Whether the back end has no such person: an error of the configuration, not of the entry.
     var isPersonUnknown = false
-    /// The back end may be called now.
+    /// Whether the back end may be called now.
     var canCall = true
-    /// The person's choices for reporting; read only where a record that was read back refers to
-    /// something else than was sent.
+    /// The person's reporting data; loaded only if a record that was read back has other references than were sent.
     var objects = ReportingObjects()
 }
 
-/// What is still to be done about an entry, beside what was handled.
+/// The operation that an entry still requests.
 ///
-/// `submitRequested` says whether the entry is to be in the back end. Where it was never said, an edit of an entry that
-/// the back end has, such as an integration's, is a request to change the record.
+/// `submitRequested` states whether the entry is to be in the back end. If it was never set, an edit of an entry with a
+/// record, such as an integration's, requests an update of the record.
 enum EntryRequest: Equatable, Sendable {
     case none
     case submission
-    /// The record is to go, and the entry to be a draft again.
+    /// Deletes the record; the entry becomes a draft.
     case withdrawal
     case deletion
 
@@ -152,72 +158,74 @@ enum EntryRequest: Equatable, Sendable {
     }
 }
 
-/// A database that has lost its last transactions, and with them what they said of submissions.
+/// A restore of the database, which lost the last transactions and their submissions.
 struct Restore: Equatable, Sendable {
-    /// Entries of the days up to this one may have been sent by what is lost.
+    /// Entries of days up to this one may have been sent by lost transactions.
     let throughDay: Day
-    /// How long ago it was.
+    /// Time since the restore.
     let since: Duration
 }
 
 extension SubmissionState {
-    /// A ledger that knows of an open attempt is believed; others may be older than what was sent.
-    mutating func note(_ restore: Restore?) {
-        guard let restore, let wanted, wanted.day <= restore.throughDay else { return }
+    /// Marks an entry that may have been sent before a restore. A ledger with an open attempt is current; others may be
+    /// older than the last call.
+    mutating func apply(_ restore: Restore?) {
+        guard let restore, let desired, desired.day <= restore.throughDay else { return }
         if (ledger?.phase ?? .settled) == .settled { sinceRestore = restore.since }
     }
 }
 
-/// What a call to the back end found.
-enum SubmissionAnswer: Equatable, Sendable {
-    /// The one record, as it was read back.
+/// The result of a call to the back end.
+enum SubmissionResult: Equatable, Sendable {
+    /// The single record, as read back.
     case record(BackendEntry)
-    /// A write was refused, since this record has taken the place of the one that it named.
+    /// A write was refused because this record replaced the addressed one.
     case successor(BackendEntry)
-    /// No record: never written, or gone.
+    /// No record: never written, or deleted.
     case absent
     /// Several records carry the entry's marker.
     case ambiguous(count: Int)
-    /// The back end looked at it and refuses it.
+    /// The back end refused the entry.
     case refused([String])
-    /// It did nothing, and may do it later.
+    /// The back end did not process the call; it may be retried.
     case notProcessed(reason: String, retryAfter: Duration?)
-    /// It may have done it. `recordID` when it said under which id.
+    /// The back end may have processed the call. `recordID` is the id that it returned, if any.
     case unknown(reason: String, recordID: String?, retryAfter: Duration? = nil)
-    /// It was not asked after all.
+    /// The call was not sent.
     case notMade
 }
 
 /// A call for the version of the ledger that opened it.
 struct SubmissionCall: Equatable, Sendable {
     enum Action: Equatable, Sendable {
-        case create(Wanted)
-        case update(id: String, Wanted)
+        case create(DesiredRecord)
+        case update(id: String, DesiredRecord)
         case delete(id: String)
-        /// Looks for the record of an attempt of unknown outcome: by its id where one is known, else by the marker.
+        /// Looks up the record of an attempt with an unknown outcome, by its id if there is one, otherwise by the
+        /// marker.
         case find(id: String?, days: [Day])
     }
     var action: Action
     var version: Int64
 }
 
-/// What is to be written, and what happens next.
+/// The writes of a decision, and the next step.
 struct SubmissionDecision: Equatable, Sendable {
     enum EntryChange: Equatable, Sendable {
         case patch(EntryPatch)
-        /// An entry that was made in the back end.
+        /// An entry that was created in the back end.
         case put(TimeEntry)
         case tombstone
     }
     enum Step: Equatable, Sendable {
         case finished
-        /// The entry asks for something else by now: it is decided again.
+        /// The entry requests another operation meanwhile: it is reprocessed.
         case again
-        /// It depends on what the person can report on: nothing is written, and it is decided with
-        /// `SubmissionState.isChecked`.
-        case check
+        /// The decision depends on the person's reporting data: nothing is written, and it is repeated with
+        /// `SubmissionState.isValidated`.
+        case validate
         case call(SubmissionCall)
-        case park(reason: String, after: Duration, cause: ParkCause)
+        case park(reason: String, after: Duration, cause: DeferralCause)
         case dead(reason: String)
     }
     struct LogLine: Equatable, Sendable {
@@ -229,14 +237,14 @@ struct SubmissionDecision: Equatable, Sendable {
             status: .invalid, message: "The back end no longer has this entry; submit it again", code: .recordGone)
     }
 
-    /// The ledger as it is to be, with a version one above the loaded one; `nil` leaves it.
+    /// The new ledger, with a version one above the loaded one; `nil` for no change.
     var ledger: Ledger?
-    /// How long the lease or the settling lasts from the commit on.
+    /// Duration of the lease or the settling from the commit on.
     var lease = Duration.zero
     var entry: EntryChange?
     var log: [LogLine] = []
-    /// The entry is gone for good: its ledger row and its status log go too.
-    var forgets = false
+    /// Whether the entry is removed: its ledger row and status log are removed too.
+    var removesLedger = false
     var step: Step
 }
 
@@ -244,9 +252,9 @@ struct SubmissionDecision: Equatable, Sendable {
 struct EntryPatch: Equatable, Sendable {
     var status: EntryStatus?
     var backendID: String??
-    /// `false` takes a request to delete back.
+    /// `false` cancels a request to delete.
     var deleteRequested: Bool?
-    /// `true` takes a withdrawal back.
+    /// `true` cancels a withdrawal.
     var submitRequested: Bool?
     /// Values of the back end that replace a refused edit.
     var restored: TimeEntry?
@@ -255,7 +263,7 @@ struct EntryPatch: Equatable, Sendable {
 }
 
 extension EntryPatch {
-    /// An entry as the patch leaves it.
+    /// Returns an entry with the patch applied.
     func applied(to entry: TimeEntry) -> TimeEntry {
         var entry = entry
         if let restored {

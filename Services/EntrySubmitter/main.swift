@@ -1,13 +1,13 @@
-// Sends each entry whose device asks for it to its back end, once, and records the answer.
-// Reads `entry.events`; the only writer of an entry's status and of `submission.ledger`.
+// Submits entries to their back ends, once each, and records the results.
+// Consumes `entry.events`; the only writer of an entry's status and of `submission.ledger`.
 
-import ServiceSettings
 import BackendConnections
 import HTTPClient
 import KeyedWorker
 import Model
 import Secrets
 import ServiceRuntime
+import ServiceSettings
 
 await serve("entry-submitter", settings: Settings.all) { context in
     let configuration = context.configuration
@@ -19,7 +19,7 @@ await serve("entry-submitter", settings: Settings.all) { context in
     let adapters = BackendRegistry(
         client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)), callMax: callMax)
     let limits = try Settings.limits(configuration)
-    let place = try WorkerPlace(context, topics: [Topics.entry])
+    let place = try WorkerConfiguration(context, topics: [Topics.entry])
     return [
         .worker("entry-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
             let handler = EntryHandler(rule: rule, adapters: adapters)

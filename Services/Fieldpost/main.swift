@@ -1,4 +1,4 @@
-// The command line: for people who run Fieldpost, and with --json for their scripts.
+// The operators' command line; `--json` prints output for scripts.
 
 import ArgumentParser
 import CommandLineSupport
@@ -6,7 +6,7 @@ import ServiceSettings
 
 struct FieldpostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "fieldpost", abstract: "Runs and looks after a Fieldpost installation.",
+        commandName: "fieldpost", abstract: "Operate a Fieldpost installation.",
         version: "fieldpost \(fieldpostVersion)",
         subcommands: [
             DoctorCommand.self,
@@ -19,7 +19,7 @@ struct FieldpostCommand: AsyncParsableCommand {
             CheckCommand.self,
             RepairCommand.self,
             LagCommand.self,
-            ParkedCommand.self,
+            DeferredCommand.self,
             TraceCommand.self,
             AuditCommand.self,
             SecretsCommand.self,

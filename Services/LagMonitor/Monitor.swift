@@ -8,22 +8,22 @@ import Postgres
 import ServiceRuntime
 import Telemetry
 
-/// Looks at Kafka and at PostgreSQL, and says what it saw. That one of them is away is no reason not to tell of the
-/// other.
+/// Collects the state of Kafka and of PostgreSQL, and exports it. If one of them is unavailable, the other is still
+/// exported.
 struct Monitor: ~Copyable {
-    /// How long one answer is waited for.
+    /// Timeout of one query.
     private static let waitMax = Duration.seconds(5)
-    /// The times of so many messages are asked for in one look.
+    /// Maximum number of messages whose write time is queried per collection cycle.
     private static let unknownMax = 2_000
-    /// A look has to end before it is taken for a stall.
+    /// Timeouts below the stall detection of workers.
     private static var limits: Limits {
         var limits = Limits(lockMax: .seconds(2))
         (limits.statementMax, limits.tcpUserMax) = (.seconds(5), .seconds(5))
         return limits
     }
 
-    /// Whose lag is told from the first message on, and by the times that its messages have.
-    private static let ours = Dictionary(
+    /// Fieldpost's groups with their topics. Their lag includes all messages, and ages are exact.
+    private static let ownGroups = Dictionary(
         uniqueKeysWithValues: Services.all.filter { !$0.topics.isEmpty }.map { ($0.name, $0.topics.map(\.name)) })
 
     private let reader: LagReader
@@ -31,75 +31,78 @@ struct Monitor: ~Copyable {
     private let cluster: String
     private let others: Bool
     private let placeMax: Int
-    private let board: LookBoard
+    private let board: SnapshotBoard
     private let logger: Logger
     private var connection: Connection?
     private var history = LagHistory()
     private var retentions: Retentions
-    private var told: [String: String] = [:]
+    private var logged: [String: String] = [:]
     private var problems: [String: String] = [:]
 
-    /// What is away as a whole, for people; `nil` when nothing is.
+    /// The reason why Kafka or PostgreSQL is unavailable; `nil` if both are available.
     var problem: String? {
-        let away = problems.filter { $0.key == Self.database || $0.key == Self.brokers }
-        return away.isEmpty ? nil : away.sorted { $0.key < $1.key }.map { "\($0): \($1)" }.joined(separator: "; ")
+        let outages = problems.filter { $0.key == Self.database || $0.key == Self.brokers }
+        return outages.isEmpty ? nil : outages.sorted { $0.key < $1.key }.map { "\($0): \($1)" }.joined(separator: "; ")
     }
 
     private static let database = "PostgreSQL"
     private static let brokers = "Kafka"
 
-    /// - Throws: For a property that librdkafka does not know.
+    /// - Throws: For a property that librdkafka rejects.
     init(
-        conninfo: String, brokers: String, properties: [String: String], cluster: String, others: Bool, placeMax: Int,
-        board: LookBoard, logger: Logger
+        conninfo: String, brokers: String, properties: [String: String], cluster: String, others: Bool,
+        placeMax: Int,
+        board: SnapshotBoard, logger: Logger
     ) throws {
         reader = try LagReader(brokers: brokers, properties: properties, waitMax: Self.waitMax)
         (self.conninfo, self.cluster, self.others, self.logger) = (conninfo, cluster, others, logger)
         (self.placeMax, self.board, retentions) = (placeMax, board, Retentions(of: Topics.all))
     }
 
-    /// One look.
+    /// Runs one collection cycle.
     ///
-    /// - Returns: What is to be shown now: of what is away, nothing.
+    /// - Returns: The current metrics, without those of an unavailable system.
     mutating func step() throws -> MetricsPage {
         let start = ContinuousClock.now
         problems = [:]
         var page = LagPage(cluster: cluster, placeMax: placeMax)
-        var seen = Look()
-        let parked = try tellDatabase(to: &page, &seen)
+        var seen = MonitorSnapshot()
+        let parked = try exportDatabase(to: &page, &seen)
         do {
-            let look = try reader.look(at: Self.ours, others: others)
-            for (what, error) in look.problems { problems[what] = "\(error)" }
+            let look = try reader.look(at: Self.ownGroups, others: others)
+            for (subject, error) in look.problems { problems[subject] = "\(error)" }
             history.take(look)
-            try learnAges()
+            try loadAges()
             let lags = history.lags
             let topics = Set(look.available.keys.map(\.topic))
-            if retentions.isDue(topics, at: start) { learnRetentions(of: topics, at: start) }
+            if retentions.isDue(topics, at: start) { loadRetentions(of: topics, at: start) }
             problems["retentions"] = retentions.problem
             page.tell(lags, retentions: retentions.known)
             page.tell(look.groups, rebalances: history.rebalanceCounts)
-            if let parked { page.tellBacklog(lags, parked) }
+            if let parked { page.exportBacklog(lags, parked) }
             seen.take(lags)
-            // An hour of nothing is no picture of an hour in which nothing was seen.
+            // Only now: the console must distinguish an hour without data from an hour without messages.
             seen.at = Timestamp(millisecondsSinceEpoch: look.milliseconds)
         } catch {
             problems[Self.brokers] = "\(error)"
         }
         seen.problems = problems
         board.publish(seen)
-        tellProblems()
-        page.tell(round: ContinuousClock.now - start, problemCount: problems.count)
+        logProblems()
+        page.export(cycle: ContinuousClock.now - start, problemCount: problems.count)
         return page.metrics
     }
 
-    /// - Returns: `nil` when PostgreSQL is away.
-    private mutating func tellDatabase(to page: inout LagPage, _ look: inout Look) throws -> [MonitorStore.Parked]? {
+    /// - Returns: `nil` if PostgreSQL is unavailable.
+    private mutating func exportDatabase(to page: inout LagPage, _ look: inout MonitorSnapshot) throws -> [MonitorStore
+        .Parked]?
+    {
         do {
-            let seen = try lookAtDatabase()
-            page.tell(seen.parked)
-            page.tell(seen.reasons)
-            page.tell(seen.circuits)
-            page.tell(seen.behind)
+            let seen = try queryDatabase()
+            page.export(seen.parked)
+            page.export(seen.reasons)
+            page.export(seen.circuits)
+            page.export(seen.behind)
             (look.parked, look.reasons, look.behind) = (seen.parked, seen.reasons, seen.behind)
             return seen.parked
         } catch let error as PostgresError {
@@ -108,38 +111,38 @@ struct Monitor: ~Copyable {
         }
     }
 
-    private mutating func learnRetentions(of topics: Set<String>, at now: ContinuousClock.Instant) {
+    private mutating func loadRetentions(of topics: Set<String>, at now: ContinuousClock.Instant) {
         do throws(KafkaError) {
-            retentions.take(.success(try reader.retentions(of: topics)), of: topics, at: now)
+            retentions.update(.success(try reader.retentions(of: topics)), of: topics, at: now)
         } catch {
-            retentions.take(.failure(error), of: topics, at: now)
+            retentions.update(.failure(error), of: topics, at: now)
         }
     }
 
-    /// Asks when the oldest messages were written that our groups have not finished: of all groups at a time, and where
-    /// two of them are at different places of a partition, of one now and of the other with the next look.
-    private mutating func learnAges() throws(KafkaError) {
-        var asked: [TopicPartition: Int64] = [:]
+    /// Queries when the oldest unfinished messages of Fieldpost's groups were written, for all groups at once. If two
+    /// groups are at different offsets of a partition, one of them waits for the next cycle.
+    private mutating func loadAges() throws(KafkaError) {
+        var requested: [TopicPartition: Int64] = [:]
         var groups: [String: [TopicPartition: Int64]] = [:]
-        for group in Self.ours.keys.sorted() {
-            for (partition, offset) in history.unknownAges(of: group) {
-                guard asked.count < Self.unknownMax, asked[partition] ?? offset == offset else { continue }
-                asked[partition] = offset
+        for group in Self.ownGroups.keys.sorted() {
+            for (partition, offset) in history.offsetsOfUnknownAge(of: group) {
+                guard requested.count < Self.unknownMax, requested[partition] ?? offset == offset else { continue }
+                requested[partition] = offset
                 groups[group, default: [:]][partition] = offset
             }
         }
-        let times = try reader.writtenTimes(of: asked)
+        let times = try reader.writtenTimes(of: requested)
         for (group, offsets) in groups { history.learn(times.filter { offsets[$0.key] != nil }, of: group) }
     }
 
-    private struct DatabaseLook {
+    private struct DatabaseSnapshot {
         var parked: [MonitorStore.Parked] = []
         var reasons: [MonitorStore.Reason] = []
         var behind = MonitorStore.Behind()
         var circuits: [MonitorStore.OpenCircuit] = []
     }
 
-    private mutating func lookAtDatabase() throws -> DatabaseLook {
+    private mutating func queryDatabase() throws -> DatabaseSnapshot {
         if connection == nil {
             var opened = try Connection(conninfo, limits: Self.limits)
             try Schema.check(on: &opened)
@@ -149,16 +152,16 @@ struct Monitor: ~Copyable {
             let answers = try connection?.run([
                 MonitorStore.parked, MonitorStore.reasons, MonitorStore.behind, MonitorStore.circuits,
             ])
-        else { return DatabaseLook() }
-        return DatabaseLook(
+        else { return DatabaseSnapshot() }
+        return DatabaseSnapshot(
             parked: try MonitorStore.parked(answers[0]), reasons: try MonitorStore.reasons(answers[1]),
             behind: try MonitorStore.behind(answers[2]), circuits: try MonitorStore.circuits(answers[3]))
     }
 
-    private mutating func tellProblems() {
-        for (source, problem) in problems where told[source] != problem {
-            logger.warning("cannot see all", metadata: ["of": "\(source)", "reason": "\(problem)"])
+    private mutating func logProblems() {
+        for (source, problem) in problems where logged[source] != problem {
+            logger.warning("collection failed", metadata: ["source": "\(source)", "reason": "\(problem)"])
         }
-        told = problems
+        logged = problems
     }
 }

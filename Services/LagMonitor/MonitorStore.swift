@@ -1,22 +1,22 @@
 import Postgres
 
-/// The SQL of `lag-monitor`. It reads only.
+/// The SQL of `lag-monitor`. Reads only.
 enum MonitorStore {
-    /// Parked keys of one group and topic, by what they wait for.
+    /// Deferred keys of one group and topic, by state.
     struct Parked: Equatable {
         let group: String
         let topic: String
-        /// Would be decided now, by a worker that has room for them.
+        /// Due: waiting for a worker with capacity.
         let dueCount: Int64
-        /// For their time.
+        /// Deferred until their retry time.
         let waitingCount: Int64
-        /// For a back end that is away.
+        /// Waiting for an unavailable back end.
         let circuitCount: Int64
-        /// For a person.
+        /// Dead-lettered: need manual action.
         let deadCount: Int64
     }
 
-    /// Rows: those of ``Parked``. It reads all parked keys.
+    /// Rows: those of ``Parked``. Reads all deferred keys.
     static let parked: Statement = """
         SELECT group_name, topic,
             count(*) FILTER (WHERE NOT is_dead AND NOT is_circuit AND next_at <= now()),
@@ -32,7 +32,7 @@ enum MonitorStore {
         }
     }
 
-    /// Why keys of a group are parked: what their reasons have in common, which is how they begin.
+    /// Deferred keys of a group, by the common beginning of their reasons.
     struct Reason: Equatable {
         let group: String
         let text: String
@@ -40,15 +40,15 @@ enum MonitorStore {
         let count: Int64
     }
 
-    /// So many beginnings of reasons are told of each group, the most frequent ones; what is left is one more.
+    /// Maximum number of reasons per group; the most frequent ones. The others are summed.
     static let reasonMax: Int64 = 10
-    /// So many parked keys are looked at for their reasons.
+    /// Maximum number of deferred keys that are read for their reasons.
     static let reasonKeyMax: Int64 = 100_000
 
-    /// Rows: those of ``Reason``. A reason's beginning is from its first letter to where it tells of one key
-    /// alone: a number, a name in quotes, an address, or what follows a colon; none of one that begins with a name.
+    /// Rows: those of ``Reason``. A reason is cut from its first letter to the first value of a single key: a number, a
+    /// quoted name, an address, or the text after a colon. A reason that begins with a name becomes empty.
     static let reasons: Statement = """
-        WITH found AS (
+        WITH shortened AS (
             SELECT group_name, is_dead,
                 rtrim(coalesce(substring(
                     reason from '^[^[:alpha:]''"]*((?:(?! ''|\\S*@)[^0-9:;"(<{/…]){1,80})'), '')) AS text
@@ -56,7 +56,7 @@ enum MonitorStore {
         ), counted AS (
             SELECT group_name, is_dead, text, count(*) AS count,
                 row_number() OVER (PARTITION BY group_name ORDER BY count(*) DESC, text) AS rank
-            FROM found GROUP BY group_name, is_dead, text
+            FROM shortened GROUP BY group_name, is_dead, text
         )
         SELECT group_name, CASE WHEN rank <= \(reasonMax) THEN text ELSE 'others' END, is_dead, sum(count)::int8
         FROM counted GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
@@ -68,27 +68,27 @@ enum MonitorStore {
         }
     }
 
-    /// What is written and not published.
+    /// Changes that the relay has not published.
     struct Behind: Equatable {
         struct Environment: Equatable {
             let name: String
             let positionCount: Int64
-            /// How long ago the first of them was made; `nil` when it is gone meanwhile.
+            /// Age of the first unpublished change; `nil` if it was removed meanwhile.
             let seconds: Double?
         }
 
-        /// All environments whose changes are not all published, and their positions together.
+        /// Number of environments with unpublished changes, and the sum of their positions.
         var environmentCount: Int64 = 0
         var positionCount: Int64 = 0
-        /// Those that are furthest behind.
+        /// The environments with the most unpublished positions.
         var worst: [Environment] = []
     }
 
-    /// Environments that are named at most.
+    /// Maximum number of environments.
     static let behindMax: Int64 = 500
 
-    /// Rows: environment, positions, seconds or null; then of all environments how many, and their positions. An
-    /// environment that the relay has never seen is behind by all of its positions.
+    /// Rows: environment, positions, seconds or null; then the number of all environments, and their positions. An
+    /// environment without a relay row is behind by all of its positions.
     static let behind: Statement = """
         SELECT e.name, e.position - coalesce(r.position, 0), (
             SELECT extract(epoch FROM now() - c.changed_at)::float8 FROM store.change c
@@ -110,15 +110,15 @@ enum MonitorStore {
         return behind
     }
 
-    /// A back end that a group does not call for now: its circuit is open.
+    /// A back end whose circuit is open in a group.
     struct OpenCircuit: Equatable {
         let environment: String
         let group: String
-        /// Keys that wait for it.
+        /// Number of keys that wait for it.
         let keyCount: Int64
     }
 
-    /// Open circuits that are named at most, those with the most keys.
+    /// Maximum number of open circuits; those with the most keys.
     static let circuitMax: Int64 = 500
 
     /// Rows: those of ``OpenCircuit``.

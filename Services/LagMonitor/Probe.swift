@@ -7,12 +7,12 @@ import ObjectStore
 import Postgres
 import ServiceRuntime
 
-/// Sends a note through the suite again and again: written as a device's edit, published by the relay, read by
-/// `share-fan-out`, and copied for the one it is shared with. It is back when the copy says what was written.
+/// A synthetic probe of the whole path: writes a note as a device's edit, which the relay publishes and `share-fan-out`
+/// copies for its recipient. The probe ends when the copy has the written number.
 struct Probe: ~Copyable {
-    /// What has not come by then is lost.
+    /// Time after which a probe is lost.
     static let waitMax = Duration.seconds(30)
-    private static let lookedEvery = Duration.milliseconds(10)
+    private static let pollInterval = Duration.milliseconds(10)
     private static var limits: Limits {
         var limits = Limits(lockMax: .seconds(2))
         (limits.statementMax, limits.tcpUserMax) = (.seconds(5), .seconds(5))
@@ -22,28 +22,28 @@ struct Probe: ~Copyable {
     private let environment: String
     private let conninfo: String
     private var connection: Connection?
-    private var way: ProbeWay?
-    /// Why the last one was lost, which is said once.
-    private var told: String?
+    private var route: ProbeRoute?
+    /// The last logged reason of a lost probe.
+    private var loggedReason: String?
     private let roundTrip = Metrics.Timer(label: "fieldpost.probe.round.trip")
     private let lost = Counter(label: "fieldpost.probe.lost")
 
-    /// - Parameter environment: Made for this alone.
+    /// - Parameter environment: An environment that only probes use.
     init(through environment: String, conninfo: String) {
         (self.environment, self.conninfo) = (environment, conninfo)
         lost.increment(by: 0)
     }
 
-    /// Sends one note, and waits for it. One that cannot be sent is lost too.
+    /// Sends one probe and waits for it. A probe that cannot be sent is lost too.
     ///
-    /// - Returns: That PostgreSQL is away; `nil` when it is not.
+    /// - Returns: The error if PostgreSQL is unavailable, otherwise `nil`.
     mutating func step(_ control: WorkerControl) -> String? {
         do {
             let problem = try send(control)
-            if let problem, problem != told {
-                control.logger.warning("a note of the probe is lost", metadata: ["reason": "\(problem)"])
+            if let problem, problem != loggedReason {
+                control.logger.warning("probe lost", metadata: ["reason": "\(problem)"])
             }
-            told = problem
+            loggedReason = problem
             if problem != nil { lost.increment() }
             return nil
         } catch {
@@ -53,29 +53,29 @@ struct Probe: ~Copyable {
         }
     }
 
-    /// - Returns: Why the note is lost.
+    /// - Returns: The reason why the probe is lost, or `nil`.
     private mutating func send(_ control: WorkerControl) throws -> String? {
         let start = ContinuousClock.now
-        guard let way = try prepare() else { return "there is no environment \(environment)" }
-        guard let number = try connection?.sendProbe(way) else { return nil }
-        while try connection?.arrivedProbe(way) ?? 0 < number {
+        guard let route = try prepare() else { return "the environment \(environment) does not exist" }
+        guard let number = try connection?.sendProbe(route) else { return nil }
+        while try connection?.receivedProbe(route) ?? 0 < number {
             if control.isStopping { return nil }
-            guard ContinuousClock.now - start < Self.waitMax else { return "it did not come" }
-            control.pause(Self.lookedEvery)
+            guard ContinuousClock.now - start < Self.waitMax else { return "no copy within 30 s" }
+            control.pause(Self.pollInterval)
         }
         roundTrip.recordNanoseconds((ContinuousClock.now - start).nanoseconds)
         return nil
     }
 
-    /// - Returns: `nil` when there is no such environment.
-    private mutating func prepare() throws -> ProbeWay? {
+    /// - Returns: `nil` if the environment does not exist.
+    private mutating func prepare() throws -> ProbeRoute? {
         if connection == nil {
             var opened = try Connection(conninfo, limits: Self.limits, check: Lineage.check)
             try Schema.check(on: &opened)
             connection = consume opened
-            way = nil
+            route = nil
         }
-        if way == nil { way = try connection?.makeProbeWay(through: environment) }
-        return way
+        if route == nil { route = try connection?.makeProbeRoute(through: environment) }
+        return route
     }
 }

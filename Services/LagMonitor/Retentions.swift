@@ -1,48 +1,48 @@
 import Kafka
 import Model
 
-/// How long topics keep messages: asked once in a while, since it seldom changes.
+/// Retention of topics, cached since it seldom changes.
 struct Retentions: Sendable {
-    private static let askedEvery = Duration.seconds(300)
+    private static let refreshInterval = Duration.seconds(300)
     /// After a failure.
-    private static let askedAgainAfter = Duration.seconds(60)
+    private static let retryInterval = Duration.seconds(60)
 
-    /// What the catalogue says of its own, where brokers do not tell.
+    /// Retentions in the topic catalogue, for topics whose settings brokers do not return.
     private let declared: [String: Double]
-    private var asked: (topics: Set<String>, at: ContinuousClock.Instant)?
+    private var lastQuery: (topics: Set<String>, at: ContinuousClock.Instant)?
     /// By topic, in seconds.
     private(set) var known: [String: Double] = [:]
-    /// Why it is not known of all.
+    /// The reason why some retentions are unknown.
     private(set) var problem: String?
 
     init(of topics: [Topic]) {
         declared = Dictionary(topics.map { ($0.name, Double($0.retention.components.seconds)) }) { first, _ in first }
     }
 
-    /// Whether these topics are to be asked about now.
+    /// Whether to query these topics now.
     func isDue(_ topics: Set<String>, at now: ContinuousClock.Instant) -> Bool {
-        guard let asked else { return true }
-        return asked.topics != topics
-            || now - asked.at >= (problem == nil ? Self.askedEvery : Self.askedAgainAfter)
+        guard let lastQuery else { return true }
+        return lastQuery.topics != topics
+            || now - lastQuery.at >= (problem == nil ? Self.refreshInterval : Self.retryInterval)
     }
 
-    /// Takes in what brokers answered. Where they do not, what was known before goes on to be, or what the catalogue
-    /// says.
-    mutating func take(
-        _ answer: Result<(told: [String: Double], refused: [String: KafkaError]), KafkaError>, of topics: Set<String>,
+    /// Stores the result of a query. Where it failed, the previous value stays, or the one of the catalogue.
+    mutating func update(
+        _ response: Result<(retentions: [String: Double], refused: [String: KafkaError]), KafkaError>,
+        of topics: Set<String>,
         at now: ContinuousClock.Instant
     ) {
-        asked = (topics, now)
-        switch answer {
-        case .success(let answer):
-            let before = known.merging(declared) { known, _ in known }
-            known = answer.told.merging(before.filter { answer.refused[$0.key] != nil }) { told, _ in told }
-            let first = answer.refused.min { $0.key < $1.key }
-            let others = answer.refused.count > 1 ? "; and of \(answer.refused.count - 1) more" : ""
+        lastQuery = (topics, now)
+        switch response {
+        case .success(let result):
+            let before = known.merging(declared) { first, _ in first }
+            known = result.retentions.merging(before.filter { result.refused[$0.key] != nil }) { new, _ in new }
+            let first = result.refused.min { $0.key < $1.key }
+            let others = result.refused.count > 1 ? "; and of \(result.refused.count - 1) more" : ""
             problem = first.map { "\($0.key): \($0.value)\(others)" }
-        // Also while no controller is there: what brokers said before is better then.
+        // Also while the cluster has no controller: the previous values stay.
         case .failure(let error):
-            known.merge(declared) { known, _ in known }
+            known.merge(declared) { first, _ in first }
             problem = error.isNotSupported ? nil : "\(error)"
         }
     }

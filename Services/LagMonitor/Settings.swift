@@ -1,26 +1,23 @@
 import ServiceSettings
 
-/// What `lag-monitor` can be told, beside what all services can.
+/// Settings of `lag-monitor`, in addition to those of all services.
 enum Settings {
     static let interval = Setting(
         "monitor.interval", .duration(.milliseconds(100) ... .seconds(600)), default: "10s",
-        help: "time between two looks at the brokers and the database")
+        help: "collection interval of metrics from brokers and database")
     static let clusterName = Setting(
         "monitor.cluster", .text(lengthMax: 100), default: "fieldpost",
-        help: "what the metrics call the Kafka cluster (label cluster_name)")
+        help: "name of the Kafka cluster in metrics (label cluster_name)")
     static let others = Setting(
         "monitor.others", .choice(["true", "false"]), default: "true",
-        help: "whether consumer groups that are not Fieldpost's are watched too")
+        help: "include consumer groups of other programs")
 
     static let partitions = Setting(
         "monitor.partitions", .integer(0...1_000_000), default: "20000",
-        help: """
-            how many partitions, counted once for each group that reads them, are told of one by one; with more of \
-            them, only those on which something is wrong
-            """)
+        help: "partitions exported individually; beyond it, only those with a problem")
     static let probe = Setting(
         "monitor.probe", .text(lengthMax: 63), default: "",
-        help: "the environment through which a note is sent with every look, made for that alone; empty sends none")
+        help: "dedicated environment for synthetic probes; empty: no probes")
 
     static let all: [Setting] =
         [

@@ -5,10 +5,10 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Keeps the copies of people's last positions.
+/// Maintains the copies of people's last locations.
 ///
-/// Whatever an event says, the person's copies are decided anew from all that they depend on. An event of a team has
-/// its members decided so: their keys are parked, due now.
+/// Each event recomputes the person's copies from current data. An event of a team requests this for its members, by
+/// due keys.
 struct LocationHandler: Handler {
     static let schemaOldest: Int32 = 20
 
@@ -21,11 +21,11 @@ struct LocationHandler: Handler {
         on connection: inout Connection
     ) throws -> [Disposition<Never>] {
         var dispositions = Array(repeating: Disposition<Never>.finished, count: inputs.count)
-        // Without it there is no person.
+        // Without `/common` there is no person.
         guard let common = try directory.id(of: .common, in: environment, create: false, on: &connection) else {
             return dispositions
         }
-        var units: [UUID: LocationUnit] = [:]
+        var groups: [UUID: LocationGroup] = [:]
         var teams: [(id: UUID, decision: Int)] = []
         for (index, input) in inputs.enumerated() {
             let id = input.subject.id
@@ -33,26 +33,26 @@ struct LocationHandler: Handler {
                 teams.append((id, index))
                 continue
             }
-            var unit = units[Membership.ids(of: id).lowerBound, default: LocationUnit()]
-            unit.inputs.append(index)
+            var group = groups[Membership.ids(of: id).lowerBound, default: LocationGroup()]
+            group.inputs.append(index)
             if input.subject.kind == .membership {
-                unit.memberships[id] = (0, .deleted)
+                group.memberships[id] = (0, .deleted)
             } else {
-                unit.people[id] = Presence()
+                group.people[id] = Presence()
             }
-            units[Membership.ids(of: id).lowerBound] = unit
+            groups[Membership.ids(of: id).lowerBound] = group
         }
         if !teams.isEmpty { try cascade(teams, common, environment, &batch, &connection) }
-        guard !units.isEmpty else { return dispositions }
+        guard !groups.isEmpty else { return dispositions }
 
-        var work = LocationWork(environment: environment, common: common, units: units)
-        try work.load(&directory, &reader, on: &connection)
-        work.leaveOutForeign(inputs.map(\.subject))
-        work.read(by: decoder)
-        try work.write(inputs.map(\.subject), to: &batch, &directory, on: &connection)
+        var locations = LocationBatch(environment: environment, common: common, groups: groups)
+        try locations.load(&directory, &reader, on: &connection)
+        locations.excludeForeignLocations(inputs.map(\.subject))
+        locations.decodeLocations(by: decoder)
+        try locations.write(inputs.map(\.subject), to: &batch, &directory, on: &connection)
         for (index, input) in inputs.enumerated() {
-            if let problem = work.problem(of: input.subject, decision: index) {
-                dispositions[index] = .dead(reason: problem)
+            if let error = locations.error(of: input.subject, decision: index) {
+                dispositions[index] = .dead(reason: error)
             }
         }
         return dispositions
@@ -62,18 +62,18 @@ struct LocationHandler: Handler {
         _ teams: [(id: UUID, decision: Int)], _ common: Int32, _ environment: EnvironmentID, _ batch: inout WriteBatch,
         _ connection: inout Connection
     ) throws {
-        let answers = try connection.run([
+        let results = try connection.run([
             LocationStore.presences(of: .team, among: teams.map { $0.id...$0.id }, common: common, in: environment),
             Memberships.of(teams: teams, common: common, in: environment),
         ])
         var positions: [UUID: Int64] = [:]
-        for (id, position, _) in try answers[0].decode(UUID.self, Int64.self, Bool.self) { positions[id] = position }
+        for (id, position, _) in try results[0].decode(UUID.self, Int64.self, Bool.self) { positions[id] = position }
         for (id, decision) in teams {
             batch.expect(
                 ObjectKey(realm: common, kind: .team, id: id), at: positions[id] ?? 0, decision: decision)
         }
         var decisions: [UUID: Set<Int>] = [:]
-        for (decision, membership) in try answers[1].decode(Int32.self, UUID.self) {
+        for (decision, membership) in try results[1].decode(Int32.self, UUID.self) {
             decisions[Membership.ids(of: membership).lowerBound, default: []].insert(Int(decision))
         }
         guard !decisions.isEmpty else { return }
@@ -88,6 +88,6 @@ struct LocationHandler: Handler {
             }
         }
         batch.also(LocationStore.cascade(to: members, in: environment))
-        batch.parksDueKeys = true
+        batch.defersDueKeys = true
     }
 }

@@ -1,41 +1,41 @@
 import FoundationEssentials
 import Model
 
-/// What a decision about a person's position is made from.
-struct PersonPicture: Equatable, Sendable {
-    /// Whether the person tells a position, and one that can be read.
-    var isTold = false
-    /// Whether the `Person` object is there.
-    var isThere = false
-    /// The teams that the person's memberships name.
+/// The state that a decision about a person's location is based on.
+struct PersonSnapshot: Equatable, Sendable {
+    /// Whether the person has a valid location.
+    var hasLocation = false
+    /// Whether the `Person` object exists.
+    var exists = false
+    /// The teams of the person's memberships.
     var memberships: Set<UUID> = []
-    /// The teams that are there, others' too.
+    /// The existing teams, including others.
     var teams: Set<UUID> = []
-    /// The copies that are there, and of each whether it says what the person tells.
+    /// The existing copies, and whether each equals the person's location.
     var copies: [RealmPath: Bool] = [:]
 }
 
-/// Where copies of a person's position are to be: with the managers, and in each team that is there and that the person
-/// is in. Without a person, or without a position, nowhere: who stops telling it is seen by nobody any more.
+/// The realms with copies of a person's location: the managers' realm, and the realm of each existing team of the
+/// person. Without a person or a location there are none.
 enum LocationRule {
-    /// What is to be done with one copy.
+    /// A required change of one copy.
     enum Change: Equatable, Sendable {
-        /// It is to say what the person tells, byte for byte.
+        /// Writes the person's location, byte for byte.
         case put
         case delete
     }
 
-    static func places(_ picture: PersonPicture) -> Set<RealmPath> {
-        guard picture.isThere, picture.isTold else { return [] }
-        return Set([.manager] + picture.memberships.intersection(picture.teams).map { .team($0) })
+    static func copyPaths(_ snapshot: PersonSnapshot) -> Set<RealmPath> {
+        guard snapshot.exists, snapshot.hasLocation else { return [] }
+        return Set([.manager] + snapshot.memberships.intersection(snapshot.teams).map { .team($0) })
     }
 
-    /// What makes of the copies that are there those that are to be; nothing when they are.
-    static func changes(_ picture: PersonPicture) -> [RealmPath: Change] {
-        let places = places(picture)
+    /// Returns the changes that make the existing copies the expected ones; empty if they are equal.
+    static func changes(_ snapshot: PersonSnapshot) -> [RealmPath: Change] {
+        let paths = copyPaths(snapshot)
         var changes: [RealmPath: Change] = [:]
-        for place in picture.copies.keys where !places.contains(place) { changes[place] = .delete }
-        for place in places where picture.copies[place] != true { changes[place] = .put }
+        for path in snapshot.copies.keys where !paths.contains(path) { changes[path] = .delete }
+        for path in paths where snapshot.copies[path] != true { changes[path] = .put }
         return changes
     }
 }

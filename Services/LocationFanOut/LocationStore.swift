@@ -7,7 +7,7 @@ import Postgres
 
 /// The SQL of `location-fan-out`.
 enum LocationStore {
-    /// Whether objects of `/common` are there, without their fields. Rows: id, position, whether it is a tombstone.
+    /// The existence of objects of `/common`, without their fields. Rows: id, position, whether it is a tombstone.
     static func presences(
         of kind: Kind, among ranges: [ClosedRange<UUID>], common: Int32, in environment: EnvironmentID
     ) -> Statement {
@@ -23,7 +23,7 @@ enum LocationStore {
         """
     }
 
-    /// People's memberships, tombstones included. Rows: as `RealmObject` reads them.
+    /// People's memberships, including tombstones. Rows: as `RealmObject` reads them.
     static func memberships(
         among ranges: [ClosedRange<UUID>], common: Int32, in environment: EnvironmentID
     ) -> Statement {
@@ -39,7 +39,7 @@ enum LocationStore {
         """
     }
 
-    /// The realms of teams by the ends of the teams' ids, where there are such realms. Rows: number, path.
+    /// The existing realms of teams, by the ends of the teams' ids. Rows: number, path.
     static func teamRealms(of ends: some Sequence<String>, in environment: EnvironmentID) -> Statement {
         """
         SELECT r.id, r.path
@@ -52,14 +52,14 @@ enum LocationStore {
         """
     }
 
-    /// The positions of these people are decided anew.
+    /// Requests that these people's locations are reprocessed.
     static func cascade(
         to members: [(subject: EventSubject, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
         Cascade.due(
             group: Services.locationFanOut.name, topic: Topics.location, in: environment,
             """
-            SELECT i.key, i.id, 'a team of the person came, changed or went', i.decision
+            SELECT i.key, i.id, 'a team of the person was added, changed or deleted', i.decision
             FROM unnest(\(members.map(\.subject.description)), \(members.map(\.subject.id)),
                 \(members.map { Int32($0.decision) })) AS i(key, id, decision)
             """)

@@ -4,15 +4,15 @@ import Model
 import ObjectStore
 import Postgres
 
-/// A membership as it is stored.
-enum StoredMembership: Equatable, Sendable {
+/// The decoded state of a membership.
+enum MembershipState: Equatable, Sendable {
     case deleted
     case of(UUID, in: UUID)
-    /// What is wrong with it. Nobody is in a team by it.
+    /// It is invalid for this reason, and puts no person into a team.
     case unreadable(String)
 }
 
-/// Reads memberships, and remembers what they say: each is read whenever its person moves, and hardly ever changes.
+/// Decodes memberships and caches them: each is read whenever its person moves, and rarely changes.
 struct MembershipReader {
     private struct Version: Hashable {
         let environment: EnvironmentID
@@ -20,32 +20,32 @@ struct MembershipReader {
         let position: Int64
     }
 
-    private var known: [Version: StoredMembership] = [:]
+    private var cached: [Version: MembershipState] = [:]
     private let decoder = JSONDecoder()
 
-    /// The memory is dropped when it holds more than this.
+    /// Limit on cached memberships. When it is reached, the cache is cleared.
     private static let countMax = 100_000
 
-    mutating func read(_ object: RealmObject, in environment: EnvironmentID) -> StoredMembership {
+    mutating func read(_ object: RealmObject, in environment: EnvironmentID) -> MembershipState {
         if object.isDeleted { return .deleted }
         let version = Version(environment: environment, id: object.key.id, position: object.position)
-        if let membership = known[version] { return membership }
-        if known.count >= Self.countMax { known.removeAll() }
+        if let membership = cached[version] { return membership }
+        if cached.count >= Self.countMax { cached.removeAll() }
         let membership = decode(object)
-        known[version] = membership
+        cached[version] = membership
         return membership
     }
 
-    private func decode(_ object: RealmObject) -> StoredMembership {
+    private func decode(_ object: RealmObject) -> MembershipState {
         do {
-            guard let found = try object.decoded(as: Membership.self, by: decoder) else { return .deleted }
-            // Its tombstone has the id only: one with another id would leave its copy behind.
-            guard Membership.id(of: found.person, in: found.team) == object.key.id else {
+            guard let membership = try object.decoded(as: Membership.self, by: decoder) else { return .deleted }
+            // A tombstone has only the id: the copy of a membership with another id could not be removed.
+            guard Membership.id(of: membership.person, in: membership.team) == object.key.id else {
                 return .unreadable(
-                    "Membership \(object.key.id.text) is not that of its person and team, which would be "
-                        + Membership.id(of: found.person, in: found.team).text)
+                    "Membership \(object.key.id.text) does not match its person and team; the expected id is "
+                        + Membership.id(of: membership.person, in: membership.team).text)
             }
-            return .of(found.person, in: found.team)
+            return .of(membership.person, in: membership.team)
         } catch {
             return .unreadable(error.description)
         }

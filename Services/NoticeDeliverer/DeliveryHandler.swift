@@ -8,21 +8,21 @@ import Postgres
 import Secrets
 import Tenants
 
-/// Carries notices outside.
+/// Delivers notices to people's chosen targets.
 ///
-/// A notice's event begins its ways to the targets that its person chose: rows of `delivery.shipment`. What waits for a
-/// person is one key, that of their choice: one thing is sent to each of their targets at a time, and who does not
-/// answer holds up nobody else.
+/// A notice's event inserts a row of `delivery.shipment` for each target. All rows of a person share one key, that of
+/// their `DeliveryChoice`. Each target gets one shipment at a time, so that an unresponsive target does not block the
+/// others.
 struct DeliveryHandler: Handler {
     static let schemaOldest: Int32 = 26
 
-    /// What of a delivery is configured for all environments.
+    /// The settings of deliveries in all environments.
     struct Limits: Sendable {
-        /// How long after it was due something is worth sending.
+        /// Time after its due time until a notice is given up.
         var ageMax = Duration.seconds(2 * 86_400)
-        /// The wait after a first failure.
+        /// Delay after a first failure.
         var retryFirst = Duration.seconds(15)
-        /// A person's choice is looked at again after so long, whatever it says: it may have changed.
+        /// Longest delay until a person's choice is processed again, because it may have changed.
         var waitMax = Duration.seconds(600)
     }
 
@@ -30,18 +30,19 @@ struct DeliveryHandler: Handler {
     let logger: Logger
     let metrics: DeliveryMetrics
     let now: @Sendable () -> Timestamp
-    let couriers: Couriers
+    let clients: DeliveryClientFactory
     var directory = RealmDirectory()
-    var zones = Zones()
+    var zones = TimeZoneCache()
     let decoder = JSONDecoder()
-    /// What each environment offers, and how often that was something else before.
-    private var known: [EnvironmentID: (settings: DeliverySettings?, revision: Int64)] = [:]
+    /// The last settings of each environment, and the number of changes observed.
+    private var settingsRevisions: [EnvironmentID: (settings: DeliverySettings?, revision: Int64)] = [:]
 
     init(
-        _ couriers: Couriers, limits: Limits = Limits(), metrics: DeliveryMetrics = DeliveryMetrics(), logger: Logger,
+        _ clients: DeliveryClientFactory, limits: Limits = Limits(), metrics: DeliveryMetrics = DeliveryMetrics(),
+        logger: Logger,
         now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }
     ) {
-        self.couriers = couriers
+        self.clients = clients
         self.limits = limits
         self.metrics = metrics
         self.logger = logger
@@ -49,106 +50,106 @@ struct DeliveryHandler: Handler {
     }
 
     mutating func decide(
-        _ inputs: [WorkItem<DispatchAnswer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<DeliveryCallResult>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
-    ) throws -> [Disposition<Dispatch>] {
+    ) throws -> [Disposition<DeliveryCall>] {
         let settings = try DeliverySettings.load(environment, on: &connection)
-        note(settings, of: environment)
-        var work = DeliveryWork(environment: environment, settings: settings, now: now())
-        try work.load(inputs.map(\.subject), &directory, on: &connection)
-        var dispositions = Array(repeating: Disposition<Dispatch>.finished, count: inputs.count)
-        var begun: [(subject: EventSubject, decision: Int)] = []
-        var new: [DeliveryStore.New] = []
+        updateRevision(of: environment, with: settings)
+        var snapshot = DeliverySnapshot(environment: environment, settings: settings, now: now())
+        try snapshot.load(inputs.map(\.subject), &directory, on: &connection)
+        var dispositions = Array(repeating: Disposition<DeliveryCall>.finished, count: inputs.count)
+        var started: [(subject: EventSubject, decision: Int)] = []
+        var new: [DeliveryStore.Insertion] = []
         var dropped: [(key: ObjectKey, decision: Int)] = []
         for (decision, input) in inputs.enumerated() {
-            guard let realm = work.realms[input.subject.realm] else { continue }
+            guard let realm = snapshot.realms[input.subject.realm] else { continue }
             do {
                 guard input.subject.kind == .notice else {
-                    dispositions[decision] = try decideLane(input, realm, decision, work, &batch)
+                    dispositions[decision] = try decidePerson(input, realm, decision, snapshot, &batch)
                     continue
                 }
                 let key = ObjectKey(realm: realm, kind: .notice, id: input.subject.id)
-                batch.expect(key, at: work.objects[key]?.position ?? 0, decision: decision)
-                guard let beginning = try begin(key, of: input.subject.realm, work) else {
+                batch.expect(key, at: snapshot.objects[key]?.position ?? 0, decision: decision)
+                guard let start = try start(key, of: input.subject.realm, snapshot) else {
                     dropped.append((key, decision))
                     continue
                 }
-                batch.expect(beginning.choice.key, at: beginning.choice.position, decision: decision)
-                new += beginning.rows.map { DeliveryStore.New(realm: realm, row: $0, decision: decision) }
-                begun.append((beginning.subject, decision))
-            } catch let error as Undecodable {
+                batch.expect(start.choice.key, at: start.choice.position, decision: decision)
+                new += start.rows.map { DeliveryStore.Insertion(realm: realm, row: $0, decision: decision) }
+                started.append((start.subject, decision))
+            } catch let error as StoredJSONError {
                 dispositions[decision] = .dead(reason: error.description)
             }
         }
-        if !dropped.isEmpty { batch.also(DeliveryStore.drop(dropped, at: work.now, in: environment)) }
-        if !new.isEmpty { batch.also(DeliveryStore.begin(new, in: environment)) }
-        if !begun.isEmpty {
-            batch.also(DeliveryStore.cascade(to: begun, in: environment))
-            batch.parksDueKeys = true
+        if !dropped.isEmpty { batch.also(DeliveryStore.drop(dropped, at: snapshot.now, in: environment)) }
+        if !new.isEmpty { batch.also(DeliveryStore.insert(new, in: environment)) }
+        if !started.isEmpty {
+            batch.also(DeliveryStore.cascade(to: started, in: environment))
+            batch.defersDueKeys = true
         }
         return dispositions
     }
 
-    /// The ways that a notice begins.
-    private struct Beginning {
+    /// The new rows of a notice.
+    private struct DeliveryStart {
         let choice: RealmObject
-        /// The choice, which is decided next: also when nothing can be sent, so that its person is told.
+        /// The choice, which is processed next. It is processed without rows, too, to report why nothing can be sent.
         let subject: EventSubject
-        let rows: [WaitingRow]
+        let rows: [ShipmentRow]
     }
 
-    /// - Returns: `nil` when the notice is read or deleted, or nothing is chosen. An old one begins no new way; what
-    ///   waits of it has a time of its own.
-    private mutating func begin(
-        _ key: ObjectKey, of realm: RealmPath, _ work: DeliveryWork
-    ) throws -> Beginning? {
-        guard let object = work.choices[key.realm],
-            let notice = try work.objects[key]?.decoded(as: Notice.self, by: decoder), !notice.isRead,
+    /// - Returns: `nil` if the notice is read or deleted, or if nothing is chosen. A notice older than `ageMax` gets no
+    ///   new rows; its existing rows have their own time limit.
+    private mutating func start(
+        _ key: ObjectKey, of realm: RealmPath, _ snapshot: DeliverySnapshot
+    ) throws -> DeliveryStart? {
+        guard let object = snapshot.choices[key.realm],
+            let notice = try snapshot.objects[key]?.decoded(as: Notice.self, by: decoder), !notice.isRead,
             let choice = try object.decoded(as: DeliveryChoice.self, by: decoder)
         else { return nil }
         let zone = zone(of: choice).zone
-        let isOld = notice.timestamp.adding(limits.ageMax) <= work.now
-        let targets = isOld ? [] : TargetRule.targets(choice, work.settings, email: realm.email ?? "")
+        let isOld = notice.timestamp.adding(limits.ageMax) <= snapshot.now
+        let targets = isOld ? [] : TargetRule.targets(choice, snapshot.settings, email: realm.email ?? "")
         let rows = targets.map { target in
-            let digest = target.way == .email ? choice.digestAt.flatMap { MinuteOfDay($0) } : nil
-            let dueAt = digest.map { LocalTimeRule.next($0, after: work.now, zone) } ?? work.now
-            return WaitingRow(
-                notice: key.id, target: target.id, way: target.way, isDigest: digest != nil, dueAt: dueAt,
+            let digest = target.channel == .email ? choice.digestAt.flatMap { MinuteOfDay($0) } : nil
+            let dueAt = digest.map { LocalTimeRule.next($0, after: snapshot.now, zone) } ?? snapshot.now
+            return ShipmentRow(
+                notice: key.id, target: target.id, channel: target.channel, isDigest: digest != nil, dueAt: dueAt,
                 nextAt: dueAt)
         }
-        return Beginning(
+        return DeliveryStart(
             choice: object, subject: EventSubject(realm: realm, kind: .deliveryChoice, id: object.key.id), rows: rows)
     }
 
-    /// The zone of a person; UTC where there is none of that name.
-    mutating func zone(of choice: DeliveryChoice) -> (zone: LocalTimeRule.Zone, isKnown: Bool) {
+    /// Returns the time zone of a person; UTC if the name is unknown.
+    mutating func zone(of choice: DeliveryChoice) -> (zone: LocalTimeRule.Zone, isValid: Bool) {
         guard let name = choice.timeZone else { return ({ _ in 0 }, true) }
         return zones.zone(name).map { ($0, true) } ?? ({ _ in 0 }, false)
     }
 
     // MARK: Calling
 
-    private mutating func note(_ settings: DeliverySettings?, of environment: EnvironmentID) {
-        let before = known[environment]
+    private mutating func updateRevision(of environment: EnvironmentID, with settings: DeliverySettings?) {
+        let before = settingsRevisions[environment]
         guard before == nil || before?.settings != settings else { return }
-        known[environment] = (settings, (before?.revision ?? 0) + 1)
+        settingsRevisions[environment] = (settings, (before?.revision ?? 0) + 1)
     }
 
-    func callerRevision(of environment: EnvironmentID) -> Int64 { known[environment]?.revision ?? 0 }
+    func callerRevision(of environment: EnvironmentID) -> Int64 { settingsRevisions[environment]?.revision ?? 0 }
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Dispatch) async -> DispatchAnswer {
+    ) throws -> @Sendable (DeliveryCall) async -> DeliveryCallResult {
         guard let settings = try DeliverySettings.load(environment, on: &connection) else {
-            throw CallerUnavailable(reason: "environment \(environment) has no deliveries")
+            throw CallerUnavailable(reason: "environment \(environment) has no delivery settings")
         }
         do throws(SecretBox.Failure) {
-            let courier = try couriers.courier(settings)
-            return { dispatch in await courier.send(dispatch) }
+            let client = try clients.client(settings)
+            return { call in await client.send(call) }
         } catch {
-            throw CallerUnavailable(reason: "a secret of the deliveries: \(error)")
+            throw CallerUnavailable(reason: "cannot decrypt a delivery secret: \(error)")
         }
     }
 
-    func kind(of call: Dispatch) -> CallKind { .write }
+    func kind(of call: DeliveryCall) -> CallKind { .write }
 }

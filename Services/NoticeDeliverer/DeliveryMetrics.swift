@@ -1,34 +1,39 @@
 import Metrics
 
-/// What operators see of deliveries, by way. Counts may be a little too high: a decision that is taken back counts.
+/// Metrics of deliveries by channel. Counts may be slightly too high, because a decision that conflicts is counted
+/// again.
 struct DeliveryMetrics: Sendable {
     enum Result: String, CaseIterable {
         case delivered
-        /// It is tried again.
+        /// The delivery is retried.
         case failed
         case givenUp = "given_up"
     }
 
     private let counters: [String: Counter]
-    private let ages: [Way: Gauge]
+    private let ages: [Channel: Gauge]
 
     init() {
         var counters: [String: Counter] = [:]
-        for way in Way.allCases {
+        for channel in Channel.allCases {
             for result in Result.allCases {
-                counters[way.rawValue + result.rawValue] = Counter(
-                    label: "fieldpost.deliveries", dimensions: [("way", way.rawValue), ("result", result.rawValue)])
+                counters[channel.rawValue + result.rawValue] = Counter(
+                    label: "fieldpost.deliveries",
+                    dimensions: [("channel", channel.rawValue), ("result", result.rawValue)])
             }
         }
         self.counters = counters
         ages = Dictionary(
-            uniqueKeysWithValues: Way.allCases.map { way in
-                (way, Gauge(label: "fieldpost.deliveries.oldest_seconds", dimensions: [("way", way.rawValue)]))
+            uniqueKeysWithValues: Channel.allCases.map { channel in
+                (
+                    channel,
+                    Gauge(label: "fieldpost.deliveries.oldest_seconds", dimensions: [("channel", channel.rawValue)])
+                )
             })
     }
 
-    func count(_ way: Way, _ result: Result) { counters[way.rawValue + result.rawValue]?.increment() }
+    func count(_ channel: Channel, _ result: Result) { counters[channel.rawValue + result.rawValue]?.increment() }
 
-    /// - Parameter seconds: For how long the oldest waits of what is due.
-    func oldest(_ way: Way, seconds: Double) { ages[way]?.record(seconds) }
+    /// - Parameter seconds: Age of the oldest due delivery.
+    func oldest(_ channel: Channel, seconds: Double) { ages[channel]?.record(seconds) }
 }

@@ -7,10 +7,11 @@ import Postgres
 
 /// The SQL of `delivery.shipment`.
 enum DeliveryStore {
-    /// What of one person is looked at at a time: more than the notices that one keeps, so that an e-mail is whole.
+    /// Limit on the rows of one person loaded at a time; above the limit on a person's notices, so that a digest is
+    /// complete.
     static let rowsMax: Int64 = 2_000
 
-    /// The choices of people, with where they are. Rows: as `RealmObject` reads them.
+    /// The choices of people. Rows: as `RealmObject` reads them.
     static func choices(in realms: [Int32], of environment: EnvironmentID) -> Statement {
         """
         SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
@@ -23,7 +24,7 @@ enum DeliveryStore {
         """
     }
 
-    /// What waits for people. Rows: as ``read(_:)`` reads them.
+    /// The waiting rows of people. Rows: as ``read(_:)`` reads them.
     static func waiting(in realms: [Int32], of environment: EnvironmentID) -> Statement {
         """
         SELECT s.realm_id, s.notice_id, s.target_id, s.way, s.is_digest, s.due_at, s.next_at, s.attempts, s.last_error,
@@ -36,38 +37,39 @@ enum DeliveryStore {
         """
     }
 
-    static func read(_ rows: Rows) throws(PostgresError) -> [Int32: [WaitingRow]] {
-        var found: [Int32: [WaitingRow]] = [:]
+    static func read(_ rows: Rows) throws(PostgresError) -> [Int32: [ShipmentRow]] {
+        var rowsByRealm: [Int32: [ShipmentRow]] = [:]
         for row in rows {
             var columns = row.columns
             let realm: Int32 = try columns.next()
             let (notice, target): (UUID, UUID) = (try columns.next(), try columns.next())
-            guard let way = Way(rawValue: try columns.next()) else { continue }
-            var waiting = WaitingRow(
-                notice: notice, target: target, way: way, isDigest: try columns.next(), dueAt: try columns.next(),
+            guard let channel = Channel(rawValue: try columns.next()) else { continue }
+            var waiting = ShipmentRow(
+                notice: notice, target: target, channel: channel, isDigest: try columns.next(),
+                dueAt: try columns.next(),
                 nextAt: try columns.next())
             waiting.attempts = Int(try columns.next(Int32.self))
             waiting.lastError = try columns.next()
             waiting.message = try columns.next()
-            found[realm, default: []].append(waiting)
+            rowsByRealm[realm, default: []].append(waiting)
         }
-        return found
+        return rowsByRealm
     }
 
-    /// A notice begins its way to a target.
-    struct New {
+    /// A new row.
+    struct Insertion {
         let realm: Int32
-        let row: WaitingRow
+        let row: ShipmentRow
         let decision: Int
     }
 
-    /// A notice that is on its way, or was, does not begin again.
-    static func begin(_ new: [New], in environment: EnvironmentID) -> Statement {
+    /// Inserts rows, except those that exist in any state.
+    static func insert(_ new: [Insertion], in environment: EnvironmentID) -> Statement {
         """
         INSERT INTO delivery.shipment (environment_id, realm_id, notice_id, target_id, way, is_digest, due_at, next_at)
         SELECT \(environment.rawValue), i.realm_id, i.notice_id, i.target_id, i.way, i.is_digest, i.due_at, i.due_at
         FROM unnest(\(new.map(\.realm)), \(new.map(\.row.notice)), \(new.map(\.row.target)),
-            \(new.map(\.row.way.rawValue)), \(new.map(\.row.isDigest)), \(new.map(\.row.dueAt)),
+            \(new.map(\.row.channel.rawValue)), \(new.map(\.row.isDigest)), \(new.map(\.row.dueAt)),
             \(new.map { Int32($0.decision) }))
             AS i(realm_id, notice_id, target_id, way, is_digest, due_at, decision)
         WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
@@ -75,7 +77,7 @@ enum DeliveryStore {
         """
     }
 
-    /// What of these notices waits is not sent any more.
+    /// Drops the waiting rows of these notices.
     static func drop(
         _ notices: [(key: ObjectKey, decision: Int)], at now: Timestamp, in environment: EnvironmentID
     ) -> Statement {
@@ -88,7 +90,7 @@ enum DeliveryStore {
         """
     }
 
-    /// What becomes of a person's rows. One that is not waiting any more stays as it is.
+    /// Saves the changes of a person's rows. A row that is not waiting stays unchanged.
     static func save(
         _ changes: [RowChange], of realm: Int32, at now: Timestamp, in environment: EnvironmentID, decision: Int
     ) -> Statement {
@@ -110,14 +112,14 @@ enum DeliveryStore {
 
     private static let errorLengthMax = 500
 
-    /// People's choices are decided about: there is something to be sent.
+    /// Requests the processing of people's choices after their rows were inserted.
     static func cascade(
         to choices: [(subject: EventSubject, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
         Cascade.due(
             group: Services.noticeDeliverer.name, topic: Topics.notice, in: environment,
             """
-            SELECT i.key, i.id, 'a notice is to be delivered', i.decision
+            SELECT i.key, i.id, 'a notice is due', i.decision
             FROM unnest(\(choices.map(\.subject.description)), \(choices.map(\.subject.id)),
                 \(choices.map { Int32($0.decision) })) AS i(key, id, decision)
             """)
@@ -125,7 +127,7 @@ enum DeliveryStore {
 
     // MARK: All environments
 
-    /// For how long the oldest of what is due waits, in seconds, by way. Rows: way, seconds.
+    /// The age of the oldest due row, in seconds, by channel. Rows: channel, seconds.
     static let oldest: Statement = """
         SELECT w.way, coalesce((
             SELECT greatest(extract(epoch FROM now() - min(due_at)), 0)::float8 FROM delivery.shipment s
@@ -133,12 +135,12 @@ enum DeliveryStore {
         FROM unnest('{webhook,email,push}'::text[]) AS w(way)
         """
 
-    /// Removes what ended long ago, at most so many.
-    static func removeOld(_ keep: Duration, countMax: Int64) -> Statement {
+    /// Removes rows that ended long ago, up to a limit.
+    static func removeOld(_ retention: Duration, countMax: Int64) -> Statement {
         """
         DELETE FROM delivery.shipment WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM delivery.shipment
-            WHERE ended_at IS NOT NULL AND ended_at < now() - make_interval(secs => \(keep.inSeconds))
+            WHERE ended_at IS NOT NULL AND ended_at < now() - make_interval(secs => \(retention.inSeconds))
             ORDER BY ended_at LIMIT \(countMax)))
         """
     }

@@ -1,38 +1,38 @@
 import Essentials
 import Model
 
-/// Times of a person's day, by a zone whose distance from UTC changes: in spring a time may be missing, in autumn one
-/// comes twice.
+/// Local times of a person, in a zone whose offset from UTC changes: in spring a time may be missing, in autumn one
+/// occurs twice.
 ///
-/// What is missing comes as much later as is missing (RFC 5545, 3.3.5); what comes twice counts twice.
+/// A missing time is later by the length of the gap (RFC 5545, 3.3.5). A repeated time occurs twice.
 enum LocalTimeRule {
-    /// How far a zone is ahead of UTC at a moment, in seconds.
+    /// The offset of a zone from UTC at a time, in seconds.
     typealias Zone = (Timestamp) -> Int
 
     private static let dayMilliseconds: Int64 = 86_400_000
 
-    /// The minutes of the day that are shown at a moment.
+    /// Returns the local minutes of the day at a time.
     static func minutes(at time: Timestamp, _ zone: Zone) -> Int {
         let seconds = floorDivide(Int(time.millisecondsSinceEpoch), by: 1_000) + zone(time)
         return floorDivide(seconds, by: 60) - floorDivide(seconds, by: 86_400) * 1_440
     }
 
-    /// The first moment after `time` at which the day's time is shown.
+    /// Returns the next time after `time` with this local time of day.
     static func next(_ minute: MinuteOfDay, after time: Timestamp, _ zone: Zone) -> Timestamp {
         let localDay = floorDivide(Int(time.millisecondsSinceEpoch) + zone(time) * 1_000, by: Int(dayMilliseconds))
-        let found = (localDay - 1...localDay + 2).flatMap { day in
+        let candidates = (localDay - 1...localDay + 2).flatMap { day in
             moments(Int64(day) * dayMilliseconds + Int64(minute.minutes) * 60_000, zone)
         }
-        // Some day among these is after.
-        return found.filter { $0 > time }.min() ?? time
+        // At least one of these days is later.
+        return candidates.filter { $0 > time }.min() ?? time
     }
 
-    /// The end of the quiet hours that a moment is in; `nil`: it is in none.
+    /// Returns the end of the quiet hours at a time; `nil` if it is outside of them.
     static func quietEnd(_ hours: QuietHours, at time: Timestamp, _ zone: Zone) -> Timestamp? {
         hours.contains(minutes(at: time, zone)) ? next(hours.to, after: time, zone) : nil
     }
 
-    /// When a local time is: once, twice, or as much later as is missing.
+    /// Returns the times with a local time: one, two, or the time after a gap.
     private static func moments(_ local: Int64, _ zone: Zone) -> [Timestamp] {
         let around = [-dayMilliseconds, dayMilliseconds].map {
             zone(Timestamp(millisecondsSinceEpoch: local + $0))

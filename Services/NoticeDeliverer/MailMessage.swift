@@ -2,19 +2,19 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// An e-mail about notices, as a mail server takes it: ASCII, lines of at most 76 bytes that end with CR LF.
+/// An e-mail about notices: ASCII, lines of at most 76 bytes that end with CR LF.
 ///
-/// Source: RFC 5322 (headers), RFC 2047 (words of the subject), RFC 2045, 6.7 (quoted-printable), RFC 3834
-/// (`Auto-Submitted`: nobody's absence is answered to it).
+/// Source: RFC 5322 (headers), RFC 2047 (`encoded-word`s of the subject), RFC 2045, 6.7 (quoted-printable), RFC 3834
+/// (`Auto-Submitted`, which prevents automatic replies).
 struct MailMessage {
     let bytes: [UInt8]
 
-    /// Unicode scalars of a subject; the text has all.
+    /// Limit on the Unicode scalars of a subject. The text is not limited.
     private static let subjectCountMax = 120
 
     /// - Parameters:
-    ///   - id: Makes the `Message-ID`, with the sender's domain.
-    ///   - items: One, or all of a digest.
+    ///   - id: The local part of the `Message-ID`; the sender's domain is its domain.
+    ///   - items: One notice, or all notices of a digest.
     init(id: UUID, from: String, to: String, date: Timestamp, items: [Notice]) {
         let subject = items.count == 1 ? items[0].text : "\(items.count) notices"
         let domain = from.split(separator: "@").last ?? "localhost"
@@ -23,7 +23,7 @@ struct MailMessage {
             ? items[0].text + "\n"
             : items.map { "\($0.timestamp.minute) UTC  \(Self.oneLine($0.text))\n" }.joined()
         let head = [
-            "From: <\(Self.oneLine(from))>", "To: <\(Self.oneLine(to))>", "Subject: \(Self.words(of: subject))",
+            "From: <\(Self.oneLine(from))>", "To: <\(Self.oneLine(to))>", "Subject: \(Self.encodedWords(of: subject))",
             "Date: \(date.httpText.dropLast(3))+0000", "Message-ID: <\(id.text)@\(domain)>",
             "Auto-Submitted: auto-generated", "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8",
             "Content-Transfer-Encoding: quoted-printable",
@@ -31,7 +31,7 @@ struct MailMessage {
         bytes = Array((head.joined(separator: "\r\n") + "\r\n\r\n" + Self.quotedPrintable(text)).utf8)
     }
 
-    /// Without line ends and other control characters: what follows one would be a header.
+    /// Replaces line ends and other control characters, which could inject a header.
     static func oneLine(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
@@ -43,22 +43,23 @@ struct MailMessage {
                 }))
     }
 
-    /// A subject as encoded words, each below 76 letters and of whole scalars; plain ASCII stays as it is.
-    static func words(of subject: String) -> String {
+    /// Returns a subject as `encoded-word`s, each below 76 letters and of complete scalars. Plain ASCII stays
+    /// unchanged.
+    static func encodedWords(of subject: String) -> String {
         let text = oneLine(subject).prefix(scalars: subjectCountMax)
         let isPlain = text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && !text.contains("=?") && text.utf8.count <= 66
         guard !isPlain else { return text }
         var words: [[UInt8]] = [[]]
         for scalar in text.unicodeScalars {
             let bytes = Array(String(scalar).utf8)
-            // 39 bytes are 52 letters of base64: there is room for the header's name.
+            // 39 bytes are 52 letters of base64, which leaves space for the header's name.
             if words[words.count - 1].count + bytes.count > 39 { words.append([]) }
             words[words.count - 1] += bytes
         }
         return words.map { "=?utf-8?B?\(Data($0).base64EncodedString())?=" }.joined(separator: "\r\n ")
     }
 
-    /// A text whose lines end with LF.
+    /// Encodes a text whose lines end with LF.
     static func quotedPrintable(_ text: String) -> String {
         var result = ""
         for line in text.replacing("\r\n", with: "\n").split(separator: "\n", omittingEmptySubsequences: false)

@@ -3,15 +3,15 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// A notice as programs outside are told it. Members may be added.
+/// The JSON of a notice for webhooks and push messages. Members may be added.
 enum NoticeBody {
     private struct Event: Encodable {
         let type: String
         let timestamp: Timestamp
-        let data: Told
+        let data: NoticeData
     }
 
-    private struct Told: Encodable {
+    private struct NoticeData: Encodable {
         let id: UUID
         let about: UUID?
         let code: Notice.Code
@@ -38,23 +38,23 @@ enum NoticeBody {
         }
     }
 
-    /// A webhook's body, the same however often it is sent: an event as Standard Webhooks has them.
+    /// Returns a webhook's body, the same for each attempt: an event as defined by Standard Webhooks.
     static func webhook(_ item: Shipment.Item) throws -> [UInt8] {
         try json(
             Event(
-                type: "notice", timestamp: item.notice.timestamp, data: Told(item, text: item.notice.text)))
+                type: "notice", timestamp: item.notice.timestamp, data: NoticeData(item, text: item.notice.text)))
     }
 
-    /// A push message's text. A notice's text is cut where all of it would be too long.
+    /// Returns a push message's text. The text of a long notice is truncated.
     static func push(_ item: Shipment.Item) throws -> [UInt8] {
-        // By scalars, since what is one Character may be of any length.
+        // Truncates by scalars, because a Character may have any length.
         let text = item.notice.text.unicodeScalars
-        var kept = text[...]
+        var prefix = text[...]
         while true {
-            let isCut = kept.endIndex < text.endIndex
-            let bytes = try json(Told(item, text: String(kept) + (isCut ? "…" : "")))
-            if bytes.count <= PushMessage.textBytesMax || kept.isEmpty { return bytes }
-            kept = kept.prefix(kept.count * 3 / 4)
+            let isCut = prefix.endIndex < text.endIndex
+            let bytes = try json(NoticeData(item, text: String(prefix) + (isCut ? "…" : "")))
+            if bytes.count <= PushMessage.textBytesMax || prefix.isEmpty { return bytes }
+            prefix = prefix.prefix(prefix.count * 3 / 4)
         }
     }
 

@@ -1,40 +1,40 @@
 import Essentials
 
-/// What an answer says of a shipment.
+/// Maps responses to outcomes.
 enum OutcomeRule {
-    /// A webhook's answer. Redirects are not followed: who receives webhooks says where.
+    /// Maps a webhook's response. Redirects are not followed: the receiver configures the address.
     static func ofWebhook(_ status: Int, retryAfter: Duration?) -> Outcome {
         switch status {
         case 200..<300: .delivered
-        case 408, 425, 429, 500...: .retry(reason: "the receiver answers \(status)", after: retryAfter)
-        default: .refused(reason: "the receiver answers \(status)")
+        case 408, 425, 429, 500...: .retry(reason: "the receiver returned \(status)", after: retryAfter)
+        default: .refused(reason: "the receiver returned \(status)")
         }
     }
 
-    /// A push service's answer (RFC 8030, 5 and 7.3): 404 and 410 say that the subscription is over.
+    /// Maps a push service's response (RFC 8030, 5 and 7.3): 404 and 410 mean that the subscription has expired.
     static func ofPush(_ status: Int, retryAfter: Duration?) -> Outcome {
         switch status {
         case 200..<300: .delivered
-        case 404, 410: .gone(reason: "the browser has ended its subscription (\(status))")
-        case 408, 425, 429, 500...: .retry(reason: "the push service answers \(status)", after: retryAfter)
-        default: .refused(reason: "the push service answers \(status)")
+        case 404, 410: .expired(reason: "the browser has ended its subscription (\(status))")
+        case 408, 425, 429, 500...: .retry(reason: "the push service returned \(status)", after: retryAfter)
+        default: .refused(reason: "the push service returned \(status)")
         }
     }
 
-    /// A mail server's answer to the e-mail itself: what begins with 5 is for good (RFC 5321, 4.2.1). What went wrong
-    /// before, while connecting or at the login, is no word about the e-mail.
-    static func ofMail(_ status: Int?, isAboutMail: Bool, reason: String) -> Outcome {
-        if isAboutMail, let status, (500..<600).contains(status), !loginStatuses.contains(status) {
-            return .refused(reason: "the mail server refuses it: \(reason)")
+    /// Maps a mail server's reply to the e-mail itself: 5yz is permanent (RFC 5321, 4.2.1). Errors of the connection or
+    /// the login are not about the e-mail.
+    static func ofMail(_ status: Int?, isMailRejection: Bool, reason: String) -> Outcome {
+        if isMailRejection, let status, (500..<600).contains(status), !loginStatuses.contains(status) {
+            return .refused(reason: "the mail server rejected it: \(reason)")
         }
         return .retry(reason: "the mail server: \(reason)", after: nil)
     }
 
-    /// A server that wants a login, or another one, says so when an e-mail is begun (RFC 4954, 6).
+    /// Statuses by which a server requires another login when an e-mail is started (RFC 4954, 6).
     private static let loginStatuses: Set = [530, 534, 535, 538]
 
-    /// A call that had no answer.
-    static func ofNoAnswer(_ reason: String, isPrivate: Bool) -> Outcome {
+    /// Maps a call without a response.
+    static func ofFailure(_ reason: String, isPrivate: Bool) -> Outcome {
         isPrivate ? .refused(reason: reason) : .retry(reason: reason, after: nil)
     }
 }

@@ -1,22 +1,22 @@
 import Essentials
 
-/// When what was not delivered is tried again.
+/// The backoff of failed deliveries.
 enum RetryRule {
-    /// No wait of ours is longer; a receiver may ask for more.
+    /// Maximum backoff. A receiver may request more.
     static let waitMax = Duration.seconds(3_600)
-    /// The longest that a receiver may ask for.
-    static let askedMax = Duration.seconds(86_400)
+    /// Maximum of the `Retry-After` that is honoured.
+    static let retryAfterMax = Duration.seconds(86_400)
 
     /// - Parameters:
-    ///   - failureCount: How often it failed in a row, this time included; 1 or more.
-    ///   - first: The wait after the first time.
-    ///   - asked: How long the receiver asks to be left alone.
-    ///   - chance: From 0 up to 1: what failed together does not come back together.
+    ///   - failureCount: Number of consecutive failures including the last one; 1 or more.
+    ///   - first: Delay after the first failure.
+    ///   - retryAfter: The delay that the receiver requests.
+    ///   - jitter: From 0 up to 1: spreads retries of shipments that failed together.
     static func wait(
-        after failureCount: Int, first: Duration, asked: Duration?, chance: Double
+        after failureCount: Int, first: Duration, retryAfter: Duration?, jitter: Double
     ) -> Duration {
         let ceiling = min(waitMax, first * (1 << min(max(failureCount - 1, 0), 20)))
-        let own = ceiling * (0.5 + 0.5 * min(max(chance, 0), 1))
-        return max(own, min(asked ?? .zero, askedMax))
+        let own = ceiling * (0.5 + 0.5 * min(max(jitter, 0), 1))
+        return max(own, min(retryAfter ?? .zero, retryAfterMax))
     }
 }

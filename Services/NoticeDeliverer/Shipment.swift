@@ -2,24 +2,24 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// A notice that waits for its way to one target: a row of `delivery.shipment`.
-struct WaitingRow: Equatable, Sendable {
+/// A notice waiting for delivery to one target: a row of `delivery.shipment`.
+struct ShipmentRow: Equatable, Sendable {
     let notice: UUID
     let target: UUID
-    let way: Way
-    /// It goes into one e-mail with all that is due at the same time.
+    let channel: Channel
+    /// Whether it is part of an e-mail with all notices that are due at the same time.
     var isDigest = false
-    /// When it was planned for.
+    /// The planned time.
     var dueAt: Timestamp
-    /// When it is tried next.
+    /// The time of the next attempt.
     var nextAt: Timestamp
     var attempts = 0
     var lastError: String?
-    /// The digest that it goes with, since that was tried first: what comes later is another e-mail.
+    /// The digest of its first attempt. Notices that arrive later are another e-mail.
     var message: UUID?
 }
 
-/// What is sent at once: a notice, or all that are in one e-mail.
+/// One message: a notice, or all notices of a digest.
 struct Shipment: Equatable, Sendable {
     /// A notice with its id.
     struct Item: Equatable, Sendable {
@@ -27,50 +27,50 @@ struct Shipment: Equatable, Sendable {
         let notice: Notice
     }
 
-    /// The same however often it is sent: `webhook-id`, `Message-ID` and `Topic` are made of it.
+    /// The same for each attempt. It becomes `webhook-id`, `Message-ID` and `Topic`.
     let id: UUID
-    let target: Target
+    let target: DeliveryTarget
     /// Sorted by time.
     let items: [Item]
     let isDigest: Bool
-    /// From then on it is not worth sending.
+    /// The time after which it is not sent.
     let expiresAt: Timestamp
 
-    /// The id of a notice on its way to a target.
+    /// Returns the id of a notice's shipment to a target.
     ///
     /// - Parameter person: Their e-mail address and environment.
     static func id(of notice: UUID, to target: UUID, person: String) -> UUID {
         UUID(name: "notice \(notice) \(target) \(person)", in: .deliveries)
     }
 
-    /// The id of an e-mail with what is due at a time. It is that of the notices that wait for it when it is tried
-    /// first: another part, or what comes late, is another e-mail, and not taken for one that was delivered.
+    /// Returns the id of a digest. It depends on the notices that wait at its first attempt, so that an e-mail with
+    /// others has another id, and no receiver takes it for a duplicate.
     static func id(ofDigestAt time: Timestamp, with notices: [UUID], to target: UUID, person: String) -> UUID {
         let notices = notices.map(\.text).sorted().joined(separator: " ")
         return UUID(name: "digest \(time) \(target) \(person) \(notices)", in: .deliveries)
     }
 }
 
-/// What came of a shipment.
+/// The outcome of a shipment.
 enum Outcome: Equatable, Sendable {
     /// The receiver has it.
     case delivered
-    /// Not now, or nobody knows.
+    /// It failed, or the outcome is unknown.
     ///
-    /// - Parameter after: How long the receiver asks to be left alone.
+    /// - Parameter after: The delay that the receiver requests.
     case retry(reason: String, after: Duration?)
-    /// It would be refused again.
+    /// The receiver rejects it permanently.
     case refused(reason: String)
-    /// The receiver is not there any more, and will not be.
-    case gone(reason: String)
+    /// The receiver no longer exists.
+    case expired(reason: String)
 }
 
-/// A call: what is sent to one person's targets now, each on its own.
-struct Dispatch: Sendable {
+/// A call: one person's shipments to send now, each independent of the others.
+struct DeliveryCall: Sendable {
     let shipments: [Shipment]
 }
 
-/// Its answer.
-struct DispatchAnswer: Sendable {
+/// The outcomes of a call.
+struct DeliveryCallResult: Sendable {
     let outcomes: [(shipment: Shipment, outcome: Outcome)]
 }

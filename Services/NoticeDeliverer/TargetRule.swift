@@ -3,14 +3,14 @@ import FoundationEssentials
 import Model
 import Tenants
 
-/// Where a person is told of notices: what they chose, as far as their environment offers it.
+/// The targets of a person's notices: those of their choice that their environment offers.
 enum TargetRule {
     /// - Parameters:
-    ///   - settings: `nil`: nothing is offered.
-    ///   - email: The address that the person logs in with.
-    static func targets(_ choice: DeliveryChoice?, _ settings: DeliverySettings?, email: String) -> [Target] {
+    ///   - settings: `nil`: no channel is available.
+    ///   - email: The address of the person's login.
+    static func targets(_ choice: DeliveryChoice?, _ settings: DeliverySettings?, email: String) -> [DeliveryTarget] {
         guard let choice, let settings else { return [] }
-        var targets: [Target] = []
+        var targets: [DeliveryTarget] = []
         if let address = choice.webhook.flatMap(SecureAddress.init), settings.allows(webhook: address) {
             targets.append(.webhook(address))
         }
@@ -19,15 +19,17 @@ enum TargetRule {
         return targets
     }
 
-    /// What of a choice cannot be done, as a sentence; `nil`: all can.
-    static func objection(
-        _ choice: DeliveryChoice, _ settings: DeliverySettings?, isZoneKnown: Bool
+    /// Returns the first part of a choice that is unavailable, as a sentence; `nil`: there is none.
+    static func choiceError(
+        _ choice: DeliveryChoice, _ settings: DeliverySettings?, isTimeZoneValid: Bool
     ) -> String? {
         if let address = choice.webhook.flatMap(SecureAddress.init), settings?.allows(webhook: address) != true {
-            return "choice: webhooks to \(address.host) are not allowed here"
+            return "choice: webhooks to \(address.host) are not allowed in this environment"
         }
-        if choice.email, settings?.mailServer == nil { return "choice: there is no e-mail here" }
-        if !choice.pushes.isEmpty, settings?.pushContact == nil { return "choice: there is no web push here" }
-        return isZoneKnown ? nil : "choice: the time zone \(choice.timeZone ?? "") is not known, so UTC counts"
+        if choice.email, settings?.mailServer == nil { return "choice: e-mail is not available in this environment" }
+        if !choice.pushes.isEmpty, settings?.pushContact == nil {
+            return "choice: web push is not available in this environment"
+        }
+        return isTimeZoneValid ? nil : "choice: unknown time zone \(choice.timeZone ?? ""); UTC is used"
     }
 }

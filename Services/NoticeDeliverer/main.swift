@@ -1,22 +1,21 @@
-// Carries notices outside: by webhook, e-mail and web push, as each person chose.
-// Reads `notice.events`.
+// Delivers notices by webhook, e-mail and web push, as each person chose. Consumes `notice.events`.
 
-import ServiceSettings
 import Essentials
 import HTTPClient
 import KeyedWorker
 import Model
 import Secrets
 import ServiceRuntime
+import ServiceSettings
 
 await serve("notice-deliverer", settings: Settings.all) { context in
     let configuration = context.configuration
     let conninfo = try configuration.text(.databaseURL)
-    let keep = try configuration.duration(Settings.keep)
+    let retention = try configuration.duration(Settings.keep)
     let caFile = try configuration.text(Settings.caFile)
-    let place = try WorkerPlace(context, topics: [Topics.notice])
+    let group = try WorkerConfiguration(context, topics: [Topics.notice])
     let metrics = DeliveryMetrics()
-    let couriers = Couriers(
+    let clients = DeliveryClientFactory(
         caFile: caFile.isEmpty ? nil : caFile, callMax: try configuration.duration(Settings.callMax),
         secrets: try SecretBox(configuration.list(.secretKeys)), metrics: metrics)
     var limits = DeliveryHandler.Limits()
@@ -26,7 +25,7 @@ await serve("notice-deliverer", settings: Settings.all) { context in
     return [
         .worker("sweep", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
             control in
-            var sweep = try Sweep(conninfo: conninfo, keep: keep, metrics: metrics)
+            var sweep = try DeliverySweep(conninfo: conninfo, retention: retention, metrics: metrics)
             while !control.isStopping {
                 let wait = try sweep.step()
                 control.progressed()
@@ -34,9 +33,9 @@ await serve("notice-deliverer", settings: Settings.all) { context in
             }
         },
         .worker("notice-deliverer", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
-            let handler = DeliveryHandler(couriers, limits: deliveryLimits, metrics: metrics, logger: control.logger)
+            let handler = DeliveryHandler(clients, limits: deliveryLimits, metrics: metrics, logger: control.logger)
             var worker = try Worker(
-                handler, at: place.member(control.index), limits: WorkerLimits(), logger: control.logger)
+                handler, at: group.member(control.index), limits: WorkerLimits(), logger: control.logger)
             try worker.run(control)
         },
     ]

@@ -2,13 +2,13 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What a device is told.
+/// An event that a session sends to its device.
 enum DeviceEvent: Sendable {
-    /// The token for the device API, and what it is renewed with where the provider gave a refresh token.
+    /// The token for the device API; with a credential for renewal if the provider issued a refresh token.
     case token(access: String, expires: Int64, credential: String?)
     case realmInitialized(path: String)
     case dataReady
-    /// Something went wrong; with an address when the person may try again.
+    /// A failure; with a URL if another login attempt is possible.
     case error(LoginProblem, retryURL: String?)
 
     var name: String {
@@ -20,7 +20,7 @@ enum DeviceEvent: Sendable {
         }
     }
 
-    /// JSON.
+    /// Encodes the payload as JSON.
     func payload() throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -51,27 +51,27 @@ enum DeviceEvent: Sendable {
     }
 }
 
-/// Why a login did not come to its end.
+/// The reason why a login failed.
 enum LoginProblem: Error, Equatable, Sendable {
     case consentRefused
-    /// Nobody knows how it ended: the service was stopped in the middle of it.
+    /// The outcome is unknown: the service stopped during the login.
     case interrupted
-    /// The provider's own error code.
+    /// An error code from the provider.
     case providerError(String)
     case providerUnavailable
-    /// What the provider gave is not acceptable; the reason is for the log.
+    /// The provider's tokens were rejected; the reason is for the log.
     case tokenRefused(String)
-    /// The person logged in as somebody else.
+    /// The person logged in with another account.
     case otherAddress
-    /// Nobody vouches for the address in the token; the reason is for the log.
+    /// The address in the token is not verified; the reason is for the log.
     case emailUnverified(String)
     case boundElsewhere
-    /// The person says that the device is not theirs.
+    /// The person did not confirm the device.
     case notConfirmed
-    /// The back end does not know the person: there will be no realm.
+    /// The back end does not list the person: no realm will be created.
     case personUnknown
 
-    /// For programs.
+    /// The code for programs.
     var code: String {
         switch self {
         case .consentRefused: "consent-refused"
@@ -87,24 +87,25 @@ enum LoginProblem: Error, Equatable, Sendable {
         }
     }
 
-    /// For people. It repeats nothing that came from outside.
+    /// The message for people. Contains no external input.
     var message: String {
         switch self {
-        case .consentRefused: "Access was refused at the login page."
+        case .consentRefused: "Access was denied on the login page."
         case .interrupted: "The login was interrupted."
-        case .providerError: "The login page of your organisation reported an error."
-        case .providerUnavailable: "The login of your organisation does not answer at the moment."
-        case .tokenRefused: "The login of your organisation gave an answer that cannot be trusted."
-        case .otherAddress: "You logged in with another e-mail address than the one you entered on your device."
+        case .providerError: "Your organisation's identity provider reported an error."
+        case .providerUnavailable: "Your organisation's identity provider is unavailable at the moment."
+        case .tokenRefused: "The response of your organisation's identity provider is not valid."
+        case .otherAddress: "You logged in with a different e-mail address than the one you entered on your device."
         case .emailUnverified:
-            "The login of your organisation does not say that this e-mail address is yours. Its administrator can help."
-        case .boundElsewhere: "This e-mail address belongs to another account of your organisation."
+            "Your organisation's identity provider does not verify this e-mail address. Please contact its "
+                + "administrator."
+        case .boundElsewhere: "This e-mail address is bound to another account of your organisation."
         case .notConfirmed: "The login was not confirmed."
-        case .personUnknown: "Your organisation's time registration does not know you."
+        case .personUnknown: "You are not registered in your organisation's time registration system."
         }
     }
 
-    /// Whether another attempt in the same session may end better.
+    /// Whether another attempt in the same session may succeed.
     var mayRetry: Bool {
         switch self {
         case .consentRefused, .interrupted, .providerError, .providerUnavailable, .tokenRefused, .otherAddress,

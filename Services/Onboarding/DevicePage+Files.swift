@@ -1,16 +1,16 @@
 import HTTPServer
 import Model
 
-/// What the device page consists of.
+/// The HTML, style sheet and script of the device page.
 extension DevicePage {
     static let html = """
         <!doctype html>
         <html lang="en"><head><meta charset="utf-8"><title>Fieldpost device</title>
         <meta name="viewport" content="width=device-width, initial-scale=1">
         <link rel="stylesheet" href="/device/page.css"><script src="/device/page.js" defer></script></head>
-        <body><main><h1>A device</h1>
+        <body><main><h1>Device simulator</h1>
         <form id="start"><label>E-mail address <input id="email" type="email" required></label>
-        <button id="begin" type="submit" disabled>Begin</button></form>
+        <button id="begin" type="submit" disabled>Register</button></form>
         <ol>
         <li>Session: <span id="session">none</span></li>
         <li>Login: <a id="login" target="_blank" rel="noopener" hidden>open the login page</a></li>
@@ -19,8 +19,8 @@ extension DevicePage {
         <li>Data: <span id="data">waiting</span></li>
         </ol>
         <p id="problem" role="alert"></p>
-        <h2>What is in the realm</h2>
-        <p id="live">nothing yet</p>
+        <h2>Realm objects</h2>
+        <p id="live">no objects yet</p>
         <table><thead><tr><th>Realm</th><th>Kind</th><th>Position</th><th>Fields</th></tr></thead>
         <tbody id="objects"></tbody></table>
         </main></body></html>
@@ -38,21 +38,21 @@ extension DevicePage {
     static let script = #"""
         "use strict";
         const element = (id) => document.getElementById(id);
-        const say = (id, text) => { element(id).textContent = text; };
+        const setText = (id, text) => { element(id).textContent = text; };
         let session = null, token = null, isDone = false;
 
         element("begin").disabled = false;
         element("start").addEventListener("submit", async (event) => {
             event.preventDefault();
-            say("problem", "");
-            const answer = await fetch("/register_device", {
+            setText("problem", "");
+            const response = await fetch("/register_device", {
                 method: "POST", headers: { "Content-Type": "application/json" },
                 body: JSON.stringify({ email: element("email").value }),
             });
-            const body = await answer.json();
-            if (!answer.ok) { say("problem", body.detail || body.title); return; }
+            const body = await response.json();
+            if (!response.ok) { setText("problem", body.detail || body.title); return; }
             session = body.session_id;
-            say("session", "registered");
+            setText("session", "registered");
             connect(body.login_url);
         });
 
@@ -61,57 +61,57 @@ extension DevicePage {
             element("login").hidden = false;
         };
 
-        // First the socket, then the login: nothing that happens is missed.
+        // The socket opens before the login is offered, so that no event is missed.
         function connect(loginURL) {
             const scheme = location.protocol === "https:" ? "wss:" : "ws:";
             const socket = new WebSocket(`${scheme}//${location.host}/sessions/${session}`);
             let isOpen = false;
             socket.onopen = () => {
                 isOpen = true;
-                say("session", "waiting for events");
+                setText("session", "waiting for events");
                 if (loginURL) { offer(loginURL); }
             };
             socket.onmessage = (message) => {
                 const event = JSON.parse(message.data);
-                take(event);
+                handle(event);
                 socket.send(JSON.stringify({ acknowledge: event.id }));
             };
             socket.onclose = async (event) => {
-                say("session", `closed (${event.code})`);
-                // A handshake that is refused does not say why; the session's address does.
+                setText("session", `closed (${event.code})`);
+                // A rejected handshake exposes no reason; a plain request to the session's URL does.
                 if (!isOpen && (await fetch(`/sessions/${session}`)).status === 404) {
-                    say("session", "expired");
+                    setText("session", "expired");
                     return;
                 }
                 if (!isDone && event.code !== 1000 && event.code < 4000) { setTimeout(() => connect(null), 1000); }
             };
         }
 
-        function take(event) {
+        function handle(event) {
             switch (event.event) {
             case "token":
                 token = event.payload.access_token;
-                say("token", `received, good until ${event.payload.expires_at}`);
-                say("problem", "");
+                setText("token", `received, valid until ${event.payload.expires_at}`);
+                setText("problem", "");
                 element("login").hidden = true;
                 break;
-            case "realm initialized": say("realm", event.payload.path); break;
-            case "data ready": say("data", "ready"); break;
+            case "realm initialized": setText("realm", event.payload.path); break;
+            case "data ready": setText("data", "ready"); break;
             case "error":
-                say("problem", event.payload.message);
+                setText("problem", event.payload.message);
                 if (event.payload.login_url) { offer(event.payload.login_url); }
                 break;
             }
             if (token && element("data").textContent === "ready" && !isDone) { isDone = true; follow(); }
         }
 
-        // The device API's stream: one JSON object a line.
+        // The device API's stream has one JSON object per line.
         async function follow() {
-            const answer = await fetch("/device/sync", {
+            const response = await fetch("/device/sync", {
                 method: "POST", headers: { Authorization: `Bearer ${token}` },
             });
-            if (!answer.ok) { say("live", `the device API answers ${answer.status}`); return; }
-            const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+            if (!response.ok) { setText("live", `the device API returned status ${response.status}`); return; }
+            const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
             let rest = "";
             for (;;) {
                 const { value, done } = await reader.read();
@@ -120,11 +120,11 @@ extension DevicePage {
                 rest = lines.pop();
                 for (const line of lines.filter((text) => text)) { show(JSON.parse(line)); }
             }
-            say("live", "the stream has ended");
+            setText("live", "the stream has ended");
         }
 
         function show(line) {
-            if (line.checkpoint) { say("live", `live, at position ${line.checkpoint.position}`); }
+            if (line.checkpoint) { setText("live", `live, at position ${line.checkpoint.position}`); }
             if (!line.objects) { return; }
             for (const object of line.objects.list) {
                 const id = `object-${object.kind}-${object.id}`;

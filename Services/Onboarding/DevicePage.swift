@@ -4,12 +4,11 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// A page on which a person walks through as a phone would, for demonstrations; off unless it is asked for.
+/// A demonstration page that simulates a device in the browser; disabled by default.
 ///
-/// Its script speaks with the same routes as a phone. The device API may live at another address: what the page reads
-/// of it goes through here.
+/// Its script calls the same routes as a device. The device API may be at another address: this service proxies it.
 struct DevicePage: Sendable {
-    /// The device API's address, without a slash at the end.
+    /// The device API's base URL, without a trailing slash.
     let gateway: String
     let client: Client
 
@@ -29,7 +28,7 @@ struct DevicePage: Sendable {
         return Response(status: .ok, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
     }
 
-    /// The live stream of the device API, as it comes.
+    /// Proxies the device API's live stream.
     @concurrent private func sync(_ request: Hummingbird.Request) async throws -> Hummingbird.Response {
         let stream: StreamedResponse
         do {
@@ -40,7 +39,7 @@ struct DevicePage: Sendable {
                         ("Authorization", request.headers[.authorization] ?? ""), ("Content-Type", "application/json"),
                     ], body: Array(#"{"live":true}"#.utf8)), idleMax: .seconds(90))
         } catch {
-            throw Problem(.badGateway, detail: "The device API does not answer.")
+            throw Problem(.badGateway, detail: "The device API is unavailable.")
         }
         return Response(
             status: .init(code: stream.status),

@@ -1,54 +1,54 @@
-/// What a device's credential is worth. A pure function of what is stored of the device.
+/// Decides whether a device credential is accepted. Pure functions of the device's stored state.
 enum DeviceRule {
-    /// What is stored of a device that was found by its name.
-    struct Stored<Secret: Equatable & Sendable>: Equatable, Sendable {
-        /// The newest secret that was handed out; `nil` once the device is shut out.
+    /// The stored state of a device.
+    struct StoredDevice<Secret: Equatable & Sendable>: Equatable, Sendable {
+        /// The newest issued secret; `nil` once the device is revoked.
         var newest: Secret?
-        /// The one it was handed out for. It is taken until the newest is used: the answer may have been lost.
+        /// The secret that `newest` replaces. Accepted until `newest` is used, because the response may have been lost.
         var former: Secret?
-        /// Whether its person is still bound to the account of the device's login, at the environment's provider.
-        var isPersons = true
-        /// How long another renewal of the device's token may still take.
+        /// Whether the person is still bound to the account of the device's login, at the environment's provider.
+        var isBound = true
+        /// The remaining lease of another renewal of the device's token.
         var busySeconds = 0.0
     }
 
-    enum Judgement: Equatable, Sendable {
+    enum Decision: Equatable, Sendable {
         case renew
         case busy(seconds: Int)
-        /// It was spent and its successor used: somebody has a copy.
+        /// The secret was spent and its successor used: the credential was copied.
         case reused
-        /// The device is shut out, or its person is.
+        /// The device or its person was revoked.
         case ended
     }
 
-    static func judge<Secret>(_ stored: Stored<Secret>, secret: Secret) -> Judgement {
-        guard let newest = stored.newest, stored.isPersons else { return .ended }
+    static func decide<Secret>(_ stored: StoredDevice<Secret>, secret: Secret) -> Decision {
+        guard let newest = stored.newest, stored.isBound else { return .ended }
         guard secret == newest || secret == stored.former else { return .reused }
         guard stored.busySeconds <= 0 else { return .busy(seconds: Int(stored.busySeconds.rounded(.up))) }
         return .renew
     }
 }
 
-/// Why a device needs its person's login. For programs; the problem's detail says it to people.
+/// The reason why a device needs a login. The code is for programs, the problem's detail for people.
 enum LoginReason: String, Sendable {
-    /// There is no such credential: it was not used for long, or never was one.
+    /// The credential does not exist: it expired or was never issued.
     case unknown
-    /// It was used before: the device is shut out, and whoever has the copy too.
+    /// The credential was used before: the device is revoked, including all copies.
     case reused
     /// The device, its person or the environment's logins were revoked.
     case ended
-    /// The identity provider gives no further tokens.
+    /// The identity provider issues no further tokens.
     case refusedByProvider = "provider-refused"
-    /// What it gives is not taken any more, for example because nobody vouches for the address.
+    /// The provider's token is no longer accepted, for example because the address is not verified.
     case tokenRefused = "token-refused"
 
     var detail: String {
         switch self {
-        case .unknown: "The credential is not known, or no longer."
-        case .reused: "The credential was used before; the device is shut out until its person logs in again."
-        case .ended: "The device, or its person, was shut out."
-        case .refusedByProvider: "The organisation's identity provider asks for another login."
-        case .tokenRefused: "The token of the organisation's identity provider is not taken any more."
+        case .unknown: "The credential does not exist or has expired."
+        case .reused: "The credential was used before; the device is revoked until its person logs in again."
+        case .ended: "The device or its person was revoked."
+        case .refusedByProvider: "The organisation's identity provider requires another login."
+        case .tokenRefused: "The token of the organisation's identity provider is no longer accepted."
         }
     }
 }

@@ -9,50 +9,50 @@ import Postgres
 import Secrets
 import Tenants
 
-/// The SQL of devices that renew their tokens. Each is the row of its login's refresh token.
+/// The SQL of devices that renew their tokens. A device is the row of its login's refresh token.
 struct DeviceStore: Sendable {
     let secrets: SecretBox
-    /// How long a renewal may take before another one may begin. More than its calls and waits can take together.
+    /// The time during which one renewal exclusively owns a device; exceeds the total time of its calls and waits.
     let leaseMax: Duration
 
-    /// A renewal that is under way. Nobody else renews the device's token before its lease ends, and what it writes
-    /// counts only while nobody has.
+    /// A renewal in progress. No other renewal of the device starts before its lease ends; its writes succeed only
+    /// while it holds the device.
     struct Renewal: Sendable {
         let environment: EnvironmentID
         let id: Int64
         let person: Int32
         let email: String
         let device: String
-        /// The person's at the provider.
+        /// The subject of the person's account at the provider.
         let subject: String
         let organisation: Organisation
         let refreshToken: String
         let newest: Bytea
         let version: Int64
-        /// No call to the provider begins after this.
-        let callsUntil: ContinuousClock.Instant
+        /// The time after which no call to the provider may start.
+        let callDeadline: ContinuousClock.Instant
     }
 
-    enum Beginning: Sendable {
+    enum BeginResult: Sendable {
         case renewal(Renewal)
         case busy(seconds: Int)
         case loginNeeded(LoginReason)
     }
 
-    /// What became of a renewal's write.
-    enum Written: Equatable, Sendable {
+    /// The outcome of a renewal's write.
+    enum WriteResult: Equatable, Sendable {
         case done
-        /// Another renewal has begun since, and nothing was written: the lease had ended.
-        case overtaken
-        /// The device was shut out meanwhile.
-        case shutOut
+        /// Another renewal started after the lease expired; nothing was written.
+        case superseded
+        /// The device was revoked concurrently.
+        case revoked
     }
 
-    /// Issues the secrets of devices.
+    /// The issuer of device secrets.
     var issuer: SecretIssuer { SecretIssuer(secrets) }
 
-    /// Whether a device was given this credential, which may be spent since. Otherwise it is a guess, also if it names
-    /// a device that is there.
+    /// Whether a credential was issued to its device, even if it is spent since. Otherwise it is a guess, even if the
+    /// device exists.
     func hasIssued(_ credential: DeviceCredential, on connection: inout Connection) throws -> Bool {
         let rows = try connection.run(
             """
@@ -63,13 +63,13 @@ struct DeviceStore: Sendable {
         return isCurrent || issuer.hasIssued(credential.secret, for: credential.device)
     }
 
-    /// Begins a renewal, or says why there is none. A spent credential shuts the device out.
+    /// Starts a renewal, or returns why it cannot start. A spent credential revokes the device.
     ///
-    /// - Parameter client: The network address the request comes from.
+    /// - Parameter client: The client's network address.
     func begin(
         _ credential: DeviceCredential, from client: String, on connection: inout Connection
-    ) throws -> Beginning {
-        let callsUntil = ContinuousClock.now + leaseMax / 4
+    ) throws -> BeginResult {
+        let callDeadline = ContinuousClock.now + leaseMax / 4
         let left = try AccessDirectory.left(on: &connection)
         return try connection.transaction { transaction in
             let rows = try transaction.run(Self.load(credential))
@@ -78,14 +78,14 @@ struct DeviceStore: Sendable {
             let (id, person): (Int64, Int32) = (try columns.next(), try columns.next())
             let (email, device): (String, String) = (try columns.next(), try columns.next())
             let (sealed, subject): (Bytea, String) = (try columns.next(), try columns.next())
-            let stored = DeviceRule.Stored<Bytea>(
-                newest: try columns.next(), former: try columns.next(), isPersons: try columns.next(),
+            let stored = DeviceRule.StoredDevice<Bytea>(
+                newest: try columns.next(), former: try columns.next(), isBound: try columns.next(),
                 busySeconds: try columns.next())
             try columns.end()
             if let url = left[settings.environment] { throw Problem.environmentMoved(to: url) }
             guard let organisation = try Organisation(settings, secrets: secrets) else { return .loginNeeded(.ended) }
             let environment = organisation.environment
-            switch DeviceRule.judge(stored, secret: credential.secret.key) {
+            switch DeviceRule.decide(stored, secret: credential.secret.key) {
             case .ended: return .loginNeeded(.ended)
             case .busy(let seconds): return .busy(seconds: seconds)
             case .reused:
@@ -113,7 +113,7 @@ struct DeviceStore: Sendable {
                     organisation: organisation,
                     refreshToken: try secrets.openText(
                         sealed.bytes, at: SecretContext.refreshToken(environment, person: person)),
-                    newest: newest, version: try lease[0].decode(Int64.self), callsUntil: callsUntil))
+                    newest: newest, version: try lease[0].decode(Int64.self), callDeadline: callDeadline))
         }
     }
 
@@ -131,24 +131,24 @@ struct DeviceStore: Sendable {
         """
     }
 
-    /// Keeps the refresh token that took the place of the one that was used.
-    func keep(
+    /// Stores the refresh token that replaces the used one.
+    func store(
         _ refreshToken: String, of renewal: Renewal, on connection: inout Connection
-    ) throws -> Written {
-        let place = SecretContext.refreshToken(renewal.environment, person: renewal.person)
-        let sealed = Bytea(try secrets.seal(refreshToken, at: place))
-        let answers = try connection.run([
+    ) throws -> WriteResult {
+        let context = SecretContext.refreshToken(renewal.environment, person: renewal.person)
+        let sealed = Bytea(try secrets.seal(refreshToken, at: context))
+        let results = try connection.run([
             """
             UPDATE onboarding.refresh_token SET token = \(sealed), obtained_at = now()
             WHERE environment_id = \(renewal.environment.rawValue) AND id = \(renewal.id)
                 AND version = \(renewal.version) AND newest = \(renewal.newest) AND revoked_at IS NULL
             """,
-            Self.isOvertaken(renewal),
+            Self.isSuperseded(renewal),
         ])
-        return Self.written(answers)
+        return Self.writeResult(results)
     }
 
-    private static func isOvertaken(_ renewal: Renewal) -> Statement {
+    private static func isSuperseded(_ renewal: Renewal) -> Statement {
         """
         SELECT FROM onboarding.refresh_token
         WHERE environment_id = \(renewal.environment.rawValue) AND id = \(renewal.id)
@@ -156,16 +156,16 @@ struct DeviceStore: Sendable {
         """
     }
 
-    private static func written(_ answers: [Rows]) -> Written {
-        if answers[0].affectedCount == 1 { return .done }
-        return answers[1].count == 1 ? .overtaken : .shutOut
+    private static func writeResult(_ results: [Rows]) -> WriteResult {
+        if results[0].affectedCount == 1 { return .done }
+        return results[1].count == 1 ? .superseded : .revoked
     }
 
-    /// Ends a renewal: the next credential takes the place of one that was not used. Done again, it does the same.
+    /// Completes a renewal: the next credential replaces the used one. Idempotent.
     func complete(
         _ renewal: Renewal, used: DeviceCredential, next: DeviceCredential, on connection: inout Connection
-    ) throws -> Written {
-        let answers = try connection.run([
+    ) throws -> WriteResult {
+        let results = try connection.run([
             """
             UPDATE onboarding.refresh_token SET newest = \(next.secret.key), former = \(used.secret.key),
                 used_at = now(), lease_until = NULL
@@ -173,12 +173,12 @@ struct DeviceStore: Sendable {
                 AND version = \(renewal.version) AND newest IN (\(renewal.newest), \(next.secret.key))
                 AND revoked_at IS NULL
             """,
-            Self.isOvertaken(renewal),
+            Self.isSuperseded(renewal),
         ])
-        return Self.written(answers)
+        return Self.writeResult(results)
     }
 
-    /// Ends a renewal that came to nothing: the same credential may be used again at once.
+    /// Releases the lease of a failed renewal: the same credential can be used again immediately.
     static func release(_ renewal: Renewal) -> Statement {
         """
         UPDATE onboarding.refresh_token SET lease_until = NULL
@@ -187,7 +187,7 @@ struct DeviceStore: Sendable {
         """
     }
 
-    /// Ends the device: the provider takes its refresh token no more, and nothing is kept of it.
+    /// Revokes the device and erases its refresh token, which the provider no longer accepts.
     static func end(_ renewal: Renewal, from client: String) -> [Statement] {
         let record = AuditRecord(
             actor: renewal.email, action: .deviceEnded, subject: renewal.device, address: client)

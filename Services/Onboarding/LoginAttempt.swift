@@ -1,16 +1,16 @@
 import Identity
 import Model
 
-/// What one attempt to log in is bound to, and the address that begins it.
+/// A login attempt: the values that bind the provider's response to it.
 struct LoginAttempt: Sendable {
-    /// Binds the provider's answer to the session (RFC 6749 §10.12).
+    /// Binds the provider's response to the session (RFC 6749 §10.12).
     let state = Capability()
     /// Binds the ID token to this attempt (OpenID Connect Core 1.0 §3.1.2.1).
     let nonce = Capability()
-    /// Binds the code to whoever asked for it (PKCE, RFC 7636).
+    /// Binds the code to the client that requested it (PKCE, RFC 7636).
     let verifier = Capability()
 
-    /// The address of the provider's login page for this attempt.
+    /// Returns the URL of the provider's login page for this attempt.
     func url(
         _ organisation: Organisation, _ metadata: ProviderMetadata, email: EmailAddress, redirect: String
     ) -> String {

@@ -8,23 +8,23 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Brings a login to its end once the browser comes back from the provider.
+/// Completes a login after the provider has redirected the browser back.
 struct LoginFlow: Sendable {
-    /// What the person is shown.
+    /// The page to display.
     enum Page: Sendable {
         case done
-        /// Whether the device that waits is theirs.
+        /// Confirmation that the device belongs to the person.
         case confirm(Capability, email: String, device: String, address: String)
         case problem(LoginProblem, retryURL: String?)
-        /// Nothing waits for this login: it is over, was used, or never was.
-        case linkNotValid
+        /// The login is complete, was used before, or does not exist.
+        case linkInvalid
         case tooMany
     }
 
     let store: SessionStore
     let pool: Pool
     let limits: OnboardingLimits
-    /// The address at which providers send browsers back.
+    /// The redirect URL for providers.
     let redirect: String
     let provider: OpenIDProvider
     let providers: ProviderDirectory
@@ -33,104 +33,109 @@ struct LoginFlow: Sendable {
 
     private var events: EventStore { EventStore(secrets: store.secrets) }
 
-    /// The browser is back with the provider's answer.
+    /// Handles the provider's redirect.
     func finish(_ fields: FormFields, from browser: String) async throws -> Page {
-        guard let state = fields["state"].flatMap({ Capability($0) }) else { return try await guessed(browser) }
-        guard let found = try await pool.run({ [store] in try store.take(state, on: &$0) }) else {
-            return try await again(state, browser)
+        guard let state = fields["state"].flatMap({ Capability($0) }) else { return try await rejectGuess(browser) }
+        guard let pending = try await pool.run({ [store] in try store.consume(state, on: &$0) }) else {
+            return try await retryInterrupted(state, browser)
         }
         do {
-            let (accepted, tokens) = try await exchange(fields, found)
-            if needsConfirmation(found, browser) { return try await ask(state, found, tokens, accepted) }
-            return try await complete(found, accepted, tokens, browser)
+            let (accepted, tokens) = try await exchange(fields, pending)
+            if needsConfirmation(pending, browser) {
+                return try await requestConfirmation(state, pending, tokens, accepted)
+            }
+            return try await complete(pending, accepted, tokens, browser)
         } catch let problem as LoginProblem {
-            return try await fail(found, problem, browser)
+            return try await fail(pending, problem, browser)
         }
     }
 
-    /// Nothing is begun with this: an attempt that was interrupted may be made anew.
-    private func again(_ state: Capability, _ browser: String) async throws -> Page {
+    /// Offers a retry for an interrupted attempt; a state that does not exist counts as a guess.
+    private func retryInterrupted(_ state: Capability, _ browser: String) async throws -> Page {
         let interrupted = try await pool.run { [store] connection in
-            try store.takeInterrupted(state, on: &connection)
+            try store.consumeInterrupted(state, on: &connection)
         }
-        guard let interrupted else { return try await guessed(browser) }
+        guard let interrupted else { return try await rejectGuess(browser) }
         return try await fail(interrupted, .interrupted, browser)
     }
 
-    private func guessed(_ browser: String) async throws -> Page {
+    private func rejectGuess(_ browser: String) async throws -> Page {
         let isWithin = try await pool.run { [limits] connection in
             try RateLimiter.count(RateLimiter.key(guessesOf: browser, limits), on: &connection)
         }
-        logger.info("a login that nobody waits for", metadata: ["address": "\(browser)"])
-        return isWithin ? .linkNotValid : .tooMany
+        logger.info("unknown login state", metadata: ["address": "\(browser)"])
+        return isWithin ? .linkInvalid : .tooMany
     }
 
     private func exchange(
-        _ fields: FormFields, _ found: SessionStore.Found
+        _ fields: FormFields, _ pending: SessionStore.PendingLogin
     ) async throws -> (TokenCheck.Accepted, ProviderTokens) {
-        let organisation = found.organisation
+        let organisation = pending.organisation
         do {
             let metadata = try await providers.metadata(of: organisation.issuer, at: organisation.discoveryURL)
             let code: String
-            let answer = LoginRule.answer(fields, issuer: organisation.issuer, namesIssuer: metadata.namesIssuer)
-            switch answer {
-            case .code(let given): code = given
+            let outcome = LoginRule.redirectOutcome(
+                fields, issuer: organisation.issuer, namesIssuer: metadata.namesIssuer)
+            switch outcome {
+            case .code(let value): code = value
             case .problem(let problem): throw problem
             }
             let tokens = try await provider.exchange(
-                code, verifier: found.verifier, redirect: redirect, as: organisation.client, at: metadata)
-            return (try await check.accept(tokens, for: found, metadata), tokens)
+                code, verifier: pending.verifier, redirect: redirect, as: organisation.client, at: metadata)
+            return (try await check.accept(tokens, for: pending, metadata), tokens)
         } catch let failure as ProviderFailure {
             throw LoginRule.problem(failure)
         }
     }
 
-    // MARK: Asking whether the device is theirs
+    // MARK: Confirmation
 
-    private func needsConfirmation(_ found: SessionStore.Found, _ browser: String) -> Bool {
+    private func needsConfirmation(_ pending: SessionStore.PendingLogin, _ browser: String) -> Bool {
         switch limits.confirm {
         case .never: false
         case .always: true
-        case .different: browser != found.deviceAddress
+        case .different: browser != pending.deviceAddress
         }
     }
 
-    /// Somebody may have been sent a login address by whoever holds the session: what waits is named before it gets in.
-    private func ask(
-        _ state: Capability, _ found: SessionStore.Found, _ tokens: ProviderTokens, _ accepted: TokenCheck.Accepted
+    /// Requests confirmation before the device gets access: an attacker with a session can send its login URL to a
+    /// victim.
+    private func requestConfirmation(
+        _ state: Capability, _ pending: SessionStore.PendingLogin, _ tokens: ProviderTokens,
+        _ accepted: TokenCheck.Accepted
     ) async throws -> Page {
         let confirm = Capability()
-        try await pool.runPatiently(limits.patienceMax) { [store] connection in
-            _ = try connection.run(try store.keep(tokens, for: state, confirm: confirm))
+        try await pool.runWithRetry(limits.retryMax) { [store] connection in
+            _ = try connection.run(try store.storeTokens(tokens, for: state, confirm: confirm))
         }
         return .confirm(
-            confirm, email: found.email.description, device: found.deviceName, address: found.deviceAddress)
+            confirm, email: pending.email.description, device: pending.deviceName, address: pending.deviceAddress)
     }
 
-    /// The person has answered.
+    /// Handles the person's decision.
     func confirm(_ fields: FormFields, from browser: String) async throws -> Page {
-        guard let confirm = fields["confirm"].flatMap({ Capability($0) }) else { return try await guessed(browser) }
-        let kept = try await pool.run { [store] in try store.takeConfirmed(confirm, on: &$0) }
-        guard let (found, tokens) = kept else { return try await guessed(browser) }
+        guard let confirm = fields["confirm"].flatMap({ Capability($0) }) else { return try await rejectGuess(browser) }
+        let confirmed = try await pool.run { [store] in try store.consumeConfirmed(confirm, on: &$0) }
+        guard let (pending, tokens) = confirmed else { return try await rejectGuess(browser) }
         do {
             guard fields["decision"] == "yes" else { throw LoginProblem.notConfirmed }
-            let organisation = found.organisation
+            let organisation = pending.organisation
             let metadata: ProviderMetadata
             do {
                 metadata = try await providers.metadata(of: organisation.issuer, at: organisation.discoveryURL)
             } catch {
                 throw LoginRule.problem(error)
             }
-            return try await complete(found, try await check.accept(tokens, for: found, metadata), tokens, browser)
+            return try await complete(pending, try await check.accept(tokens, for: pending, metadata), tokens, browser)
         } catch let problem as LoginProblem {
-            return try await fail(found, problem, browser)
+            return try await fail(pending, problem, browser)
         }
     }
 
-    // MARK: Ends
+    // MARK: Outcomes
 
     private func complete(
-        _ found: SessionStore.Found, _ accepted: TokenCheck.Accepted, _ tokens: ProviderTokens,
+        _ pending: SessionStore.PendingLogin, _ accepted: TokenCheck.Accepted, _ tokens: ProviderTokens,
         _ browser: String
     ) async throws -> Page {
         let device = tokens.refreshToken.map {
@@ -138,55 +143,55 @@ struct LoginFlow: Sendable {
         }
         let event = DeviceEvent.token(
             access: accepted.token, expires: accepted.expires, credential: device?.credential.text)
-        let isThere: Bool
+        let isStored: Bool
         do {
-            isThere = try await pool.runPatiently(limits.patienceMax) { [store, events] connection in
-                // An address of this environment, whichever way it was found: whoever proves it may join.
+            isStored = try await pool.runWithRetry(limits.retryMax) { [store, events] connection in
+                // The address belongs to this environment, explicitly or by its domain: its verified owner may join.
                 let person = try PersonBinding.person(
-                    accepted.identity, email: found.email.description, mayJoin: true, from: browser,
+                    accepted.identity, email: pending.email.description, mayJoin: true, from: browser,
                     on: &connection)
-                try LoginName.take(accepted.identity, of: person, on: &connection)
+                try LoginName.apply(accepted.identity, of: person, on: &connection)
                 return try store.complete(
-                    found, person: person, token: EventStore.New(session: found.session, event: event),
+                    pending, person: person, token: EventStore.NewEvent(session: pending.session, event: event),
                     identity: accepted.identity, device: device, from: browser, events: events, on: &connection)
             }
         } catch is BindingRefusal {
             throw LoginProblem.boundElsewhere
         }
-        guard isThere else { return .linkNotValid }
-        logger.info("logged in", metadata: ["environment": "\(found.organisation.environment)"])
+        guard isStored else { return .linkInvalid }
+        logger.info("login completed", metadata: ["environment": "\(pending.organisation.environment)"])
         return .done
     }
 
-    /// Tells the device and the person what went wrong, with the address of another attempt where one may help.
+    /// Reports the failure to the device and the person, with the URL of a new attempt if that may help.
     private func fail(
-        _ found: SessionStore.Found, _ problem: LoginProblem, _ browser: String
+        _ pending: SessionStore.PendingLogin, _ problem: LoginProblem, _ browser: String
     ) async throws -> Page {
         var reason = problem.code
         if case .tokenRefused(let text) = problem { reason += ": \(text)" }
         if case .providerError(let text) = problem { reason += ": \(text)" }
         if case .emailUnverified(let text) = problem { reason += ": \(text)" }
         logger.info(
-            "login failed", metadata: ["environment": "\(found.organisation.environment)", "reason": "\(reason)"])
+            "login failed", metadata: ["environment": "\(pending.organisation.environment)", "reason": "\(reason)"])
         var retry: (attempt: LoginAttempt, url: String)?
         if problem.mayRetry,
             let metadata = try? await providers.metadata(
-                of: found.organisation.issuer, at: found.organisation.discoveryURL)
+                of: pending.organisation.issuer, at: pending.organisation.discoveryURL)
         {
             let attempt = LoginAttempt()
-            retry = (attempt, attempt.url(found.organisation, metadata, email: found.email, redirect: redirect))
+            retry = (attempt, attempt.url(pending.organisation, metadata, email: pending.email, redirect: redirect))
         }
-        let url = try await pool.runPatiently(limits.patienceMax) { [store, events, retry] connection in
+        let url = try await pool.runWithRetry(limits.retryMax) { [store, events, retry] connection in
             var url: String?
-            if let retry, try connection.run(try store.add(retry.attempt, to: found.session)).affectedCount == 1 {
+            if let retry, try connection.run(try store.add(retry.attempt, to: pending.session)).affectedCount == 1 {
                 url = retry.url
             }
             let event = DeviceEvent.error(problem, retryURL: url)
-            let record = found.record(
-                .loginFailed, actor: found.email.description, browser: browser, problem: problem)
+            let record = pending.record(
+                .loginFailed, actor: pending.email.description, browser: browser, problem: problem)
             try connection.run(
-                [SessionStore.end(found), AuditRecord.insert([record], in: found.organisation.environment)]
-                    + events.append([EventStore.New(session: found.session, event: event)]))
+                [SessionStore.end(pending), AuditRecord.insert([record], in: pending.organisation.environment)]
+                    + events.append([EventStore.NewEvent(session: pending.session, event: event)]))
             return url
         }
         return .problem(problem, retryURL: url)

@@ -3,19 +3,19 @@ import Identity
 import Model
 import Tenants
 
-/// What a provider's answer is worth. Pure functions of what came.
+/// Evaluates an identity provider's responses. Pure functions.
 enum LoginRule {
-    /// What the browser brought back from the provider.
-    enum Answer: Equatable {
+    /// The outcome of the provider's redirect.
+    enum RedirectOutcome: Equatable {
         case code(String)
         case problem(LoginProblem)
     }
 
-    /// Reads the parameters of the redirect (RFC 6749 §4.1.2, RFC 9207).
+    /// Parses the parameters of the redirect (RFC 6749 §4.1.2, RFC 9207).
     ///
-    /// - Parameter namesIssuer: Whether the provider says that its answers carry `iss`.
-    static func answer(_ fields: FormFields, issuer: String, namesIssuer: Bool) -> Answer {
-        switch AuthorizationAnswer(fields, issuer: issuer, namesIssuer: namesIssuer) {
+    /// - Parameter namesIssuer: Whether the provider declares that its responses carry `iss`.
+    static func redirectOutcome(_ fields: FormFields, issuer: String, namesIssuer: Bool) -> RedirectOutcome {
+        switch AuthorizationResponse(fields, issuer: issuer, namesIssuer: namesIssuer) {
         case .code(let code): .code(code)
         case .otherIssuer(let given): .problem(.tokenRefused("iss is \(given?.excerpt ?? "missing")"))
         case .noCode: .problem(.tokenRefused("no code"))
@@ -28,7 +28,7 @@ enum LoginRule {
         }
     }
 
-    /// What a failed exchange of the code means.
+    /// Returns the problem of a failed code exchange.
     static func problem(_ failure: ProviderFailure) -> LoginProblem {
         switch failure {
         case .unavailable: .providerUnavailable
@@ -47,9 +47,9 @@ enum LoginRule {
         }
     }
 
-    /// Why an ID token whose signature, issuer, audience and times are right does not end this login.
+    /// Returns the reason to reject a verified ID token for this login (OpenID Connect Core 1.0 §3.1.3.7).
     ///
-    /// OpenID Connect Core 1.0 §3.1.3.7.
+    /// - Parameter identity: From a token whose signature, issuer, audience and times are valid.
     static func objection(
         to identity: Identity, nonce: String, client: String, email: EmailAddress
     ) -> LoginProblem? {

@@ -13,7 +13,7 @@ import Secrets
 import ServiceRuntime
 import ServiceSettings
 
-/// Onboarding, put together.
+/// The onboarding service: its routes, session sockets and background tasks.
 struct Onboarding: Sendable {
     let hub: SessionHub
     private let register: RegisterRoute
@@ -28,16 +28,16 @@ struct Onboarding: Sendable {
     private let logger: Logger
 
     private static let watchInterval = Duration.milliseconds(50)
-    private static let forgetInterval = Duration.seconds(5)
-    /// Sessions deleted in one transaction.
-    private static let forgetMax = 1_000
+    private static let cleanupInterval = Duration.seconds(5)
+    /// The number of sessions deleted per transaction.
+    private static let cleanupCountMax = 1_000
 
-    /// Opens the database's connections and checks its schema.
+    /// Opens the database pools and checks the schema.
     ///
     /// - Parameters:
-    ///   - url: Where browsers reach this service.
-    ///   - gateway: The device API's address, when the device page is served.
-    ///   - now: Seconds since 1970, by which tokens are judged.
+    ///   - url: The public base URL of this service.
+    ///   - gateway: The device API's base URL; `nil` disables the device page.
+    ///   - now: Seconds since 1970, for token validation.
     init(
         database: String, url: String, secrets: SecretBox, limits: OnboardingLimits,
         clients: ClientAddress = ClientAddress(),
@@ -48,14 +48,14 @@ struct Onboarding: Sendable {
         guard secrets.canSeal else { throw ConfigurationError("\(Setting.secretKeys.variable) is not set") }
         let base = url.hasSuffix("/") ? String(url.dropLast()) : url
         guard OpenIDProvider.isUsable(base) else {
-            throw ConfigurationError("\(Settings.url.variable) must be an https address, or http on this machine")
+            throw ConfigurationError("\(Settings.url.variable) must be an https URL, or an http URL of localhost")
         }
         let pool = try Pool(database, size: limits.poolSize, check: Lineage.check)
         let position = try await pool.run { connection in
             try Schema.check(on: &connection)
             return try EventStore.position(on: &connection)
         }
-        // What follows events waits for nothing that the others do.
+        // Separate pools, so that event delivery does not wait for requests.
         let own = try (0..<3).map { _ in try Pool(database, size: 1, check: Lineage.check) }
         let store = SessionStore(secrets: secrets, limits: limits)
         let events = EventStore(secrets: secrets)
@@ -66,14 +66,14 @@ struct Onboarding: Sendable {
             after: position, pool: own[0], events: events, limits: limits, health: health, logger: logger)
         let watch = RealmWatch(events: events, logger: logger)
         services = [
-            Repeating("registration", every: Self.watchInterval, health: health, logger: logger) {
+            Repeating("realm-registration", every: Self.watchInterval, health: health, logger: logger) {
                 try await own[1].run { connection in _ = try watch.register(on: &connection) }
             },
-            Repeating("news of realms", every: Self.watchInterval, resting: 4, health: health, logger: logger) {
-                try await own[2].run { connection in _ = try watch.tell(on: &connection) }
+            Repeating("realm-notifications", every: Self.watchInterval, resting: 4, health: health, logger: logger) {
+                try await own[2].run { connection in _ = try watch.notify(on: &connection) }
             },
-            Repeating("forgetting", every: Self.forgetInterval, health: health, logger: logger) {
-                while try await pool.run({ try SessionStore.forgetExpired(countMax: Self.forgetMax, on: &$0) }) {}
+            Repeating("session-cleanup", every: Self.cleanupInterval, health: health, logger: logger) {
+                while try await pool.run({ try SessionStore.deleteExpired(countMax: Self.cleanupCountMax, on: &$0) }) {}
             },
         ]
         register = RegisterRoute(
@@ -81,10 +81,10 @@ struct Onboarding: Sendable {
         let check = TokenCheck(keys: JWKS(client: client), refetchMin: limits.refetchMin, now: now) {
             environment, names in
             do {
-                try await pool.run { try SessionStore.note(claims: names, in: environment, on: &$0) }
+                try await pool.run { try SessionStore.store(claims: names, in: environment, on: &$0) }
             } catch {
-                // It is for whoever sets the environment up: no login waits for it.
-                logger.info("a token's claims were not noted", metadata: ["error": "\(error)"])
+                // Only an aid for configuring the environment: must not fail the login.
+                logger.info("storing claim names failed", metadata: ["error": "\(error)"])
             }
         }
         login = LoginFlow(
@@ -102,7 +102,7 @@ struct Onboarding: Sendable {
         self.logger = logger
     }
 
-    /// The parts to run: sockets are ended before the server waits for its connections.
+    /// Returns the components to run: sockets close before the server waits for its connections.
     func components(
         host: String, port: Int, connectionCountMax: Int = 20_000, networkConnectionCountMax: Int = 0,
         edge: HTTPEdge = HTTPEdge(),
@@ -122,7 +122,7 @@ struct Onboarding: Sendable {
         ] + services.map { .service("sessions", $0) }
     }
 
-    /// Ends the database's connections once their work is done.
+    /// Closes the database pools after their work in progress.
     func close() { for pool in pools { pool.stop() } }
 
     private func addRoutes(to router: Router<EdgeContext>) {
@@ -145,21 +145,21 @@ struct Onboarding: Sendable {
         _ request: Request, _ context: EdgeContext, _ form: String? = nil,
         _ body: (FormFields, String) async throws -> LoginFlow.Page
     ) async -> Response {
-        guard let fields = FormFields(form ?? request.uri.query ?? "") else { return Pages.response(.linkNotValid) }
+        guard let fields = FormFields(form ?? request.uri.query ?? "") else { return Pages.response(.linkInvalid) }
         do {
             return Pages.response(try await body(fields, clients.text(request, context)))
         } catch {
-            logger.warning("a login cannot go on", metadata: ["error": "\(error)"])
+            logger.warning("login request failed", metadata: ["error": "\(error)"])
             return Pages.unavailable
         }
     }
 
-    /// A request for a session that opened no WebSocket: says why.
+    /// Reports why a session's URL opens no WebSocket.
     @concurrent private func explain(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let client = clients.text(request, context)
         let id = SessionSocket.session(in: request.uri.path)
         let limits = limits
-        let problem = try await answering {
+        let problem = try await translatingDatabaseErrors {
             try await register.pool.run { connection in
                 try SessionSocket.objection(to: id, from: client, limits, on: &connection)
             }

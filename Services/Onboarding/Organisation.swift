@@ -6,24 +6,24 @@ import Postgres
 import Secrets
 import Tenants
 
-/// What an environment says of its logins.
+/// An environment's login configuration, with the client secret decrypted.
 struct Organisation: Sendable {
     let environment: EnvironmentID
-    /// The number that it had where it was founded.
+    /// The environment's number in its original installation.
     let foundedAs: EnvironmentID
     let issuer: String
-    /// Of the tokens that the device API takes.
+    /// The audience of tokens for the device API.
     let audience: String
     let discoveryURL: String?
     let scopes: [String]
     let client: ProviderClient
     let initialisesOnLogin: Bool
     let hidesUnknown: Bool
-    let vouching: AddressVouching
-    /// Its own, where the issuer vouches for their addresses; empty elsewhere.
+    let addressVerification: AddressVerification
+    /// The environment's domains if the issuer asserts addresses; otherwise empty.
     let domains: Set<String>
 
-    /// - Returns: `nil` when the environment has no client at its provider.
+    /// - Returns: `nil` if the environment has no client at its provider.
     init?(_ settings: LoginSettings, secrets: SecretBox) throws {
         guard let id = settings.clientID, let sealed = settings.clientSecret else { return nil }
         environment = settings.environment
@@ -36,45 +36,45 @@ struct Organisation: Sendable {
             id: id, secret: try secrets.openText(sealed.bytes, at: SecretContext.clientSecret(environment)))
         initialisesOnLogin = settings.initialisesOnLogin
         hidesUnknown = settings.hidesUnknown
-        vouching = try Self.vouching(settings.addressVouchedBy)
+        addressVerification = try Self.addressVerification(settings.addressVerifiedBy)
         domains = settings.domains
     }
 
-    /// - Throws: When this program is too old to know it.
-    private static func vouching(_ text: String) throws -> AddressVouching {
-        guard let vouching = AddressVouching(rawValue: text) else {
-            throw PostgresError(sqlState: nil, message: "addresses vouched for by '\(text)' are not known")
+    /// - Throws: If the value is unknown to this version.
+    private static func addressVerification(_ text: String) throws -> AddressVerification {
+        guard let addressVerification = AddressVerification(rawValue: text) else {
+            throw PostgresError(sqlState: nil, message: "address_vouched_by '\(text)' is not supported by this version")
         }
-        return vouching
+        return addressVerification
     }
 
-    /// Whose tokens are accepted.
+    /// Returns the issuer and audience of accepted tokens.
     ///
     /// - Parameter audience: The client's id for ID tokens, the environment's audience for the device API's tokens.
     func identity(for audience: String, keysAt jwksURL: String) -> EnvironmentIdentity {
         EnvironmentIdentity(
             environment: environment.rawValue, issuer: issuer, audience: audience, jwksURL: jwksURL,
-            vouching: vouching, domains: domains)
+            addressVerification: addressVerification, domains: domains)
     }
 
-    /// Where an address belongs.
-    enum Place: Sendable {
+    /// The result of looking up an address.
+    enum Lookup: Sendable {
         case none
-        /// The environment has no login.
-        case notSetUp
-        case found(Organisation, isKnown: Bool)
+        /// The environment has no OAuth client.
+        case notConfigured
+        case organisation(Organisation, isKnown: Bool)
     }
 
-    /// Finds the environment of an address: by the address itself, else by its domain.
+    /// Looks up the environment of an address, by the address or otherwise its domain.
     ///
-    /// Known and unknown addresses take the same statement.
+    /// Known and unknown addresses execute the same statement, so that timing does not distinguish them.
     ///
-    /// - Throws: A `Problem` when the environment has moved to another installation.
-    static func find(_ email: EmailAddress, _ secrets: SecretBox, on connection: inout Connection) throws -> Place {
+    /// - Throws: A `Problem` if the environment was transferred to another installation.
+    static func find(_ email: EmailAddress, _ secrets: SecretBox, on connection: inout Connection) throws -> Lookup {
         let left = try AccessDirectory.left(on: &connection)
         guard let (settings, isKnown) = try LoginSettings.find(email, on: &connection) else { return .none }
         if let url = left[settings.environment] { throw Problem.environmentMoved(to: url) }
-        guard let organisation = try Organisation(settings, secrets: secrets) else { return .notSetUp }
-        return .found(organisation, isKnown: isKnown)
+        guard let organisation = try Organisation(settings, secrets: secrets) else { return .notConfigured }
+        return .organisation(organisation, isKnown: isKnown)
     }
 }

@@ -5,44 +5,45 @@ import Hummingbird
 import Model
 import NIOCore
 
-/// The plain pages a person sees in the browser. Nothing that came from outside is on them but what they entered.
+/// The HTML pages of a login. The only external input they contain is the person's own, escaped.
 enum Pages {
     static func response(_ page: LoginFlow.Page) -> Response {
         switch page {
         case .done:
-            html(.ok, "You are logged in", "<p id=\"done\">You can close this window and go back to your device.</p>")
+            html(.ok, "You are logged in", "<p id=\"done\">You can close this window and return to your device.</p>")
         case .confirm(let confirm, let email, let device, let address):
-            html(.ok, "Is this your device?", question(confirm, email, device, address))
+            html(.ok, "Confirm your device", question(confirm, email, device, address))
         case .problem(let problem, let url):
             html(
-                status(problem), "The login did not work",
+                status(problem), "Login failed",
                 """
                 <p id="problem" data-code="\(HTMLText(problem.code))">\(HTMLText(problem.message))</p>
                 \(url.map { "<p><a id=\"retry\" href=\"\(HTMLText($0))\" rel=\"noreferrer\">Try again</a></p>" } ?? "")
                 """)
-        case .linkNotValid:
+        case .linkInvalid:
             html(
-                .badRequest, "This login link is not valid any more",
-                "<p id=\"problem\">It was used before, or it has expired. Begin again on your device.</p>")
+                .badRequest, "Invalid login link",
+                "<p id=\"problem\">The link was used before or has expired. Start again on your device.</p>")
         case .tooMany:
-            html(.tooManyRequests, "Too many attempts", "<p id=\"problem\">Wait a minute, and begin again.</p>")
+            html(.tooManyRequests, "Too many attempts", "<p id=\"problem\">Wait one minute, then start again.</p>")
         }
     }
 
     static let unavailable = html(
-        .serviceUnavailable, "Not available at the moment", "<p id=\"problem\">Load this page again in a minute.</p>")
+        .serviceUnavailable, "Service unavailable", "<p id=\"problem\">Reload this page in one minute.</p>")
 
     private static func question(_ confirm: Capability, _ email: String, _ device: String, _ address: String) -> String
     {
         """
-        <p>A device asks to work with the hours of <strong>\(HTMLText(email))</strong>:</p>
+        <p>A device requests access to the time entries of <strong>\(HTMLText(email))</strong>:</p>
         <p><strong>\(HTMLText(device.isEmpty ? "unnamed device" : device))</strong>,
         network address <strong>\(HTMLText(address))</strong></p>
-        <p>Say yes only if you began this a moment ago on your own device. Nobody else may ask you to.</p>
+        <p>Confirm only if you started this login on your own device just now.
+        Decline if another person sent you here.</p>
         <form method="post" action="/auth_confirm">
         <input type="hidden" name="confirm" value="\(confirm.text)">
-        <p><button type="submit" name="decision" value="yes">Yes, it is mine</button>
-        <button type="submit" name="decision" value="no">No</button></p>
+        <p><button type="submit" name="decision" value="yes">Yes, this is my device</button>
+        <button type="submit" name="decision" value="no">No, decline</button></p>
         </form>
         """
     }
@@ -56,7 +57,7 @@ enum Pages {
         }
     }
 
-    /// No script, no style, no frame, no image: nothing to inject into.
+    /// Renders a page without scripts, styles, frames and images, to leave no target for injection.
     private static func html(_ status: HTTPResponse.Status, _ title: String, _ body: String) -> Response {
         let text = """
             <!doctype html>

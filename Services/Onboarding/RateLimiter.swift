@@ -3,14 +3,14 @@ import HTTPServer
 import Model
 import Postgres
 
-/// Counts what is tried, over all instances, in windows of a minute.
+/// A rate limiter shared by all instances, with fixed windows of one minute.
 enum RateLimiter {
     struct Key: Sendable {
         let name: String
         let countMax: Int
     }
 
-    /// Of one network address: otherwise other clients could use up the limit of the address's person.
+    /// Limits registrations of an e-mail address per network address: otherwise other clients could use up its limit.
     static func key(address: String, from client: String, _ limits: OnboardingLimits) -> Key {
         Key(
             name: "address:\(ClientAddress.network(of: client)) \(address)", countMax: limits.addressCountMax)
@@ -24,21 +24,21 @@ enum RateLimiter {
         Key(name: "client:\(ClientAddress.network(of: client))", countMax: limits.clientCountMax)
     }
 
-    /// Renewals of one device's token with a credential that it was given, also those that come to nothing.
+    /// Limits renewals of a device's token with issued credentials, failed ones included.
     static func key(device: Capability, _ limits: OnboardingLimits) -> Key {
         Key(name: "device:\(Base64URL.text(device.key.bytes))", countMax: limits.renewalCountMax)
     }
 
-    /// Wrong session ids, states and credentials.
+    /// Limits invalid session ids, states and credentials.
     static func key(guessesOf client: String, _ limits: OnboardingLimits) -> Key {
         Key(name: "guess:\(ClientAddress.network(of: client))", countMax: limits.clientCountMax)
     }
 
-    /// Counts a registration against the limits of its network address, its e-mail address and its domain, each only
-    /// while those before it hold. If the domain's limit is passed, each network address has as many registrations left
-    /// as one e-mail address has: no client can use up the limits of others.
+    /// Counts a registration against the limits of its network address, e-mail address and domain, each only if the
+    /// previous limits hold. Beyond the domain's limit, each network address still has the allowance of one e-mail
+    /// address: no client can use up the limits of others.
     ///
-    /// - Returns: Whether it is within its limits.
+    /// - Returns: Whether the registration is within its limits.
     static func countRegistration(
         of email: EmailAddress, from client: String, _ limits: OnboardingLimits, on connection: inout Connection
     ) throws -> Bool {
@@ -60,7 +60,9 @@ enum RateLimiter {
         return rows.count == 1
     }
 
-    /// - Returns: Whether it is within its bound.
+    /// Counts an action.
+    ///
+    /// - Returns: Whether it is within its limit.
     static func count(_ key: Key, on connection: inout Connection) throws -> Bool {
         let rows = try connection.run(
             """

@@ -5,71 +5,71 @@ import Logging
 import Model
 import Postgres
 
-/// Registers the realms of people who come in, and sees when they are filled. Everything it knows is in PostgreSQL: any
-/// instance does it, and a repeat does nothing.
+/// Registers the realms of people who log in, and notifies sessions when they are initialised. All state is in
+/// PostgreSQL: every instance runs it, and repetitions have no effect.
 struct RealmWatch: Sendable {
     let events: EventStore
     let logger: Logger
 
     private static let countMax = 500
 
-    /// Registers the people that new sessions wait for.
+    /// Registers the people of new sessions.
     ///
-    /// - Returns: How many sessions were served.
+    /// - Returns: The number of sessions processed.
     func register(on connection: inout Connection) throws -> Int {
-        let wanting = try SessionStore.wantingRealm(countMax: Self.countMax, on: &connection)
-        for (environment, sessions) in Dictionary(grouping: wanting, by: \.environment) {
+        let pending = try SessionStore.awaitingRegistration(countMax: Self.countMax, on: &connection)
+        for (environment, sessions) in Dictionary(grouping: pending, by: \.environment) {
             let emails = Set(sessions.filter(\.isKnown).map(\.email)).sorted()
             do {
                 if !emails.isEmpty { try Registration.register(emails, in: environment, on: &connection) }
-                // Under the lock of who tells: both write several sessions.
+                // Takes the lock of `notify`, which also writes several sessions.
                 try connection.run([
                     "SELECT pg_advisory_xact_lock(\(Self.lockKey))",
                     "UPDATE onboarding.session SET wants_realm = false WHERE id = ANY (\(sessions.map(\.session)))",
                 ])
             } catch let error as PostgresError where error.isRetriable || error.isDataError {
-                // An environment that is busy holds the others up by the time-out of a lock at most; one that has moved
-                // to another installation takes nobody any more.
+                // A busy environment delays the others by at most one lock timeout; one that was transferred to another
+                // installation rejects registrations.
                 logger.warning(
-                    "realms are not registered yet", metadata: ["environment": "\(environment)", "error": "\(error)"])
+                    "realm registration deferred", metadata: ["environment": "\(environment)", "error": "\(error)"])
             }
         }
-        return wanting.count
+        return pending.count
     }
 
-    /// Tells sessions that their person's realm is there, or filled, or will never be.
+    /// Notifies sessions that their person's realm exists, is initialised, or will never exist.
     ///
-    /// Where unknown people are hidden, nothing is told before the login: it would tell a stranger who is known.
+    /// If the environment hides unknown people, sends nothing before the login: it would disclose who is known.
     ///
-    /// - Returns: How many events were stored.
-    func tell(on connection: inout Connection) throws -> Int {
-        // One instance at a time: otherwise two would tell the same.
+    /// - Returns: The number of events stored.
+    func notify(on connection: inout Connection) throws -> Int {
+        // One instance at a time, to prevent duplicate events.
         try connection.transaction { transaction in
             let lock = try transaction.run(["SELECT pg_try_advisory_xact_lock(\(Self.lockKey))"])[0]
             guard try lock[0].decode(Bool.self) else { return 0 }
             let due = try transaction.run([Self.due])[0]
                 .decode(Bytea.self, UUID.self, Int16.self, String?.self, Bool.self)
-                .map { Due(session: $0, realms: $1, progress: $2, path: $3, isFilled: $4) }
-            let news = news(due, of: try Self.unchanged(due, in: &transaction))
-            if !news.isEmpty { try transaction.run(try events.append(news)) }
-            return news.count
+                .map { DueSession(session: $0, realms: $1, progress: $2, path: $3, isInitialized: $4) }
+            let newEvents = makeEvents(for: due, of: try Self.unchanged(due, in: &transaction))
+            if !newEvents.isEmpty { try transaction.run(try events.append(newEvents)) }
+            return newEvents.count
         }
     }
 
     private static let lockKey: Int64 = 0x6669_656c_646f_6e62
 
-    /// A session with something to be told.
-    private struct Due {
+    /// A session with a pending event.
+    private struct DueSession {
         let session: Bytea
-        /// The registration of the realm.
+        /// The id of the realm's registration.
         let realms: UUID
         let progress: Int16
         /// `nil` without a realm.
         let path: String?
-        let isFilled: Bool
+        let isInitialized: Bool
     }
 
-    /// Rows: the fields of ``Due``, in their order.
+    /// Selects the columns of ``DueSession``.
     private static var due: Statement {
         """
         SELECT s.id, s.realms_id, s.progress, o.fields::json->>'path',
@@ -86,8 +86,8 @@ struct RealmWatch: Sendable {
         """
     }
 
-    /// Locks the sessions that are still about the same realm: a login that ended meanwhile may have found another.
-    private static func unchanged(_ due: [Due], in transaction: inout Transaction) throws -> Set<Bytea> {
+    /// Locks the sessions that still refer to the same realm: a concurrent login may have assigned another one.
+    private static func unchanged(_ due: [DueSession], in transaction: inout Transaction) throws -> Set<Bytea> {
         let rows = try transaction.run([
             """
             SELECT s.id FROM onboarding.session s
@@ -99,19 +99,22 @@ struct RealmWatch: Sendable {
         return Set(try rows.decode(Bytea.self))
     }
 
-    private func news(_ due: [Due], of sessions: Set<Bytea>) -> [EventStore.New] {
-        var news: [EventStore.New] = []
+    private func makeEvents(for due: [DueSession], of sessions: Set<Bytea>) -> [EventStore.NewEvent] {
+        var newEvents: [EventStore.NewEvent] = []
         for due in due where sessions.contains(due.session) {
             guard let path = due.path else {
                 let event = DeviceEvent.error(.personUnknown, retryURL: nil)
-                news.append(EventStore.New(session: due.session, event: event, progress: 3))
+                newEvents.append(EventStore.NewEvent(session: due.session, event: event, progress: 3))
                 continue
             }
             if due.progress == 0 {
-                news.append(EventStore.New(session: due.session, event: .realmInitialized(path: path), progress: 1))
+                let event = DeviceEvent.realmInitialized(path: path)
+                newEvents.append(EventStore.NewEvent(session: due.session, event: event, progress: 1))
             }
-            if due.isFilled { news.append(EventStore.New(session: due.session, event: .dataReady, progress: 2)) }
+            if due.isInitialized {
+                newEvents.append(EventStore.NewEvent(session: due.session, event: .dataReady, progress: 2))
+            }
         }
-        return news
+        return newEvents
     }
 }

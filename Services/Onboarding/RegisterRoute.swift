@@ -8,7 +8,7 @@ import Model
 import NIOCore
 import Postgres
 
-/// `POST /register_device`: where the person logs in, and the session the device waits in.
+/// `POST /register_device`: creates a session for the device and returns the login URL.
 struct RegisterRoute: Sendable {
     let store: SessionStore
     let pool: Pool
@@ -21,7 +21,7 @@ struct RegisterRoute: Sendable {
         let email: String
     }
 
-    private struct Answer: Encodable {
+    private struct RegisterResponse: Encodable {
         let login_url: String
         let session_id: String
         let expires_in: Int64
@@ -38,36 +38,36 @@ struct RegisterRoute: Sendable {
             throw Problems.providerUnavailable
         }
         let (id, attempt) = (Capability(), LoginAttempt())
-        let device = Self.shown(request.headers[.userAgent] ?? "")
-        try await waiting { [store] connection in
+        let device = Self.displayName(request.headers[.userAgent] ?? "")
+        try await withRetry { [store] connection in
             _ = try connection.run(try store.begin(id, email, organisation, attempt, from: client, device: device))
         }
         return try .json(
-            Answer(
+            RegisterResponse(
                 login_url: attempt.url(organisation, metadata, email: email, redirect: redirect), session_id: id.text,
                 expires_in: limits.sessionMax.components.seconds))
     }
 
     private func organisation(of email: EmailAddress, for client: String) async throws -> Organisation {
-        let isWithin = try await waiting { [limits] connection in
+        let isWithin = try await withRetry { [limits] connection in
             try RateLimiter.countRegistration(of: email, from: client, limits, on: &connection)
         }
         guard isWithin else { throw Problems.tooMany }
-        switch try await waiting({ [store] in try Organisation.find(email, store.secrets, on: &$0) }) {
+        switch try await withRetry({ [store] in try Organisation.find(email, store.secrets, on: &$0) }) {
         case .none: throw Problems.organisationUnknown
-        case .notSetUp: throw Problems.loginNotSetUp
-        case .found(let organisation, let isKnown):
-            // Where it may be told; else who is unknown gets the same answer, after the same work.
+        case .notConfigured: throw Problems.loginNotConfigured
+        case .organisation(let organisation, let isKnown):
+            // Unless the environment discloses who is known, unknown people get the same response after the same work.
             guard isKnown || organisation.hidesUnknown else { throw Problems.personUnknown }
             return organisation
         }
     }
 
-    /// Waits for a database that is busy, or unavailable for a moment, before the client must.
-    private func waiting<Success: Sendable>(
+    /// Retries while the database is busy or unavailable, before the client has to.
+    private func withRetry<Success: Sendable>(
         _ body: @escaping @Sendable (inout Connection) throws -> Success
     ) async throws -> Success {
-        try await answering { try await pool.runPatiently(limits.registerPatienceMax, body) }
+        try await translatingDatabaseErrors { try await pool.runWithRetry(limits.registerRetryMax, body) }
     }
 
     private func email(in request: Request) async throws -> EmailAddress {
@@ -77,23 +77,23 @@ struct RegisterRoute: Sendable {
         return email
     }
 
-    /// What a device calls itself, for people and logs: printable ASCII.
-    private static func shown(_ agent: String) -> String {
+    /// Returns the device's user agent as printable ASCII, for display and logs.
+    private static func displayName(_ agent: String) -> String {
         String(decoding: agent.utf8.prefix(100).map { (0x20...0x7E).contains($0) ? $0 : 0x3F }, as: UTF8.self)
     }
 }
 
-/// Runs `body`; a database that does not answer becomes a problem the client may retry after.
-func answering<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+/// Runs `body` and converts transient database errors into a problem with `Retry-After`.
+func translatingDatabaseErrors<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
     do {
         return try await body()
-    } catch let error as PostgresError where error.isRetriable || error.isOfOtherHistory {
+    } catch let error as PostgresError where error.isRetriable || error.isTimelineChange {
         throw Problems.databaseUnavailable
     }
 }
 
 extension Response {
-    /// An answer that is nobody else's.
+    /// Returns a JSON response that caches must not store.
     static func json(_ value: some Encodable) throws -> Response {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

@@ -2,10 +2,10 @@ import Crypto
 import Essentials
 import Secrets
 
-/// Issues the secrets of devices' credentials, and recognises every secret that it issued, however long ago.
+/// Issues the secrets of device credentials, and recognises every issued secret regardless of age.
 ///
-/// A secret has 128 random bits, and 128 bits of HMAC-SHA256 over them and the device's name. So a spent secret, which
-/// ends the device, differs from a guessed one, which does nothing to it, and no spent ones are stored.
+/// A secret is 128 random bits and 128 bits of HMAC-SHA256 over them and the device's id. This distinguishes a spent
+/// secret, which revokes the device, from a guess, which has no effect, without storing spent secrets.
 struct SecretIssuer: Sendable {
     private let keys: [SymmetricKey]
 
@@ -13,7 +13,7 @@ struct SecretIssuer: Sendable {
 
     init(_ secrets: SecretBox) { keys = secrets.keys(for: "device-credential") }
 
-    /// Issues another secret of a device.
+    /// Issues a new secret for a device.
     func secret(for device: Capability) -> Capability {
         var generator = SystemRandomNumberGenerator()
         let random = (0..<Self.halfCount).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
@@ -25,7 +25,7 @@ struct SecretIssuer: Sendable {
     func hasIssued(_ secret: Capability, for device: Capability) -> Bool {
         guard let bytes = Base64URL.bytes(secret.text.utf8), bytes.count == 2 * Self.halfCount else { return false }
         let (random, code) = (Array(bytes.prefix(Self.halfCount)), bytes.suffix(Self.halfCount))
-        // Each in the same time, wherever the first difference is.
+        // Constant-time comparison.
         return keys.contains { zip(Self.code(random, device, $0), code).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0 }
     }
 

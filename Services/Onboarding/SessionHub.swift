@@ -6,8 +6,8 @@ import ServiceLifecycle
 import ServiceRuntime
 import Synchronization
 
-/// The sockets of this instance. It follows the events of all sessions and hands out those of its own; whichever
-/// instance stored them.
+/// The open sockets of this instance. Polls the events of all sessions, from any instance, and delivers those of its
+/// own sockets.
 final class SessionHub: Service, Sendable {
     private struct Entry {
         let mailbox: Mailbox
@@ -17,13 +17,13 @@ final class SessionHub: Service, Sendable {
     private struct State {
         var entries: [Bytea: Entry] = [:]
         var isClosed = false
-        /// Events up to here were handed out.
+        /// The position up to which events were delivered.
         var position: Int64
-        var lookAt = ContinuousClock.now
+        var nextSweep = ContinuousClock.now
     }
 
     private static let countMax = 1_000
-    private static let lookInterval = Duration.seconds(1)
+    private static let sweepInterval = Duration.seconds(1)
     private let pool: Pool
     private let events: EventStore
     private let limits: OnboardingLimits
@@ -32,8 +32,8 @@ final class SessionHub: Service, Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - position: Where events stand before the first socket opens.
-    ///   - pool: One connection of its own.
+    ///   - position: The position of events before the first socket opens.
+    ///   - pool: A dedicated pool with one connection.
     init(
         after position: Int64, pool: Pool, events: EventStore, limits: OnboardingLimits, health: Health?,
         logger: Logger
@@ -46,7 +46,7 @@ final class SessionHub: Service, Sendable {
         state = Mutex(State(position: position))
     }
 
-    /// Hands out the session's events to this socket from now on, unless a newer one is here; the older is closed.
+    /// Delivers the session's events to this socket, unless a newer one is open here; closes the older one.
     func add(_ mailbox: Mailbox, expires: ContinuousClock.Instant) {
         let (older, isClosed) = state.withLock { state in
             let other = state.entries[mailbox.session]?.mailbox
@@ -71,8 +71,8 @@ final class SessionHub: Service, Sendable {
         try await Repeating(
             "events", every: limits.interval, health: health, logger: logger, isFinal: Lineage.isOver
         ) {
-            try await self.handOut()
-            try await self.look()
+            try await self.deliver()
+            try await self.closeStaleSockets()
         }.run()
     }
 
@@ -84,33 +84,33 @@ final class SessionHub: Service, Sendable {
         for mailbox in mailboxes { mailbox.close(.goingAway) }
     }
 
-    /// Hands out what is new. A socket that opens reads by itself what was there before.
-    private func handOut() async throws {
+    /// Delivers new events. A newly opened socket loads earlier ones itself.
+    private func deliver() async throws {
         let position = state.withLock { $0.position }
-        let (next, news) = try await pool.run { [events] connection in
+        let (next, newEvents) = try await pool.run { [events] connection in
             let newest = try EventStore.position(on: &connection)
-            guard newest > position else { return (position, [EventStore.Stored]()) }
-            let news = try events.events(after: position, countMax: Self.countMax, on: &connection)
-            return (news.count < Self.countMax ? newest : news.last?.position ?? newest, news)
+            guard newest > position else { return (position, [EventStore.StoredEvent]()) }
+            let newEvents = try events.events(after: position, countMax: Self.countMax, on: &connection)
+            return (newEvents.count < Self.countMax ? newest : newEvents.last?.position ?? newest, newEvents)
         }
-        for event in news {
+        for event in newEvents {
             guard let mailbox = state.withLock({ $0.entries[event.session]?.mailbox }) else { continue }
             do {
                 mailbox.offer(try events.open(event))
             } catch {
-                logger.error("an event cannot be read", metadata: ["error": "\(error)"])
+                logger.error("event decryption failed", metadata: ["error": "\(error)"])
                 mailbox.close(.failed)
             }
         }
         state.withLock { $0.position = next }
     }
 
-    /// Closes sockets whose session has expired, or is another instance's by now.
-    private func look() async throws {
+    /// Closes sockets whose session has expired or was reopened at another instance.
+    private func closeStaleSockets() async throws {
         let now = ContinuousClock.now
         let entries = state.withLock { state -> [Entry] in
-            guard now >= state.lookAt else { return [] }
-            state.lookAt = now + Self.lookInterval
+            guard now >= state.nextSweep else { return [] }
+            state.nextSweep = now + Self.sweepInterval
             return Array(state.entries.values)
         }
         if entries.isEmpty { return }

@@ -5,7 +5,7 @@ import Postgres
 import ServiceRuntime
 import Telemetry
 
-/// `GET /sessions/{session_id}` as a WebSocket: tells a device its session's events until it has acknowledged them.
+/// `GET /sessions/{session_id}` as a WebSocket: sends a session's events to its device until they are acknowledged.
 struct SessionSocket: Sendable {
     let pool: Pool
     let events: EventStore
@@ -22,9 +22,10 @@ struct SessionSocket: Sendable {
         WebSocketRoute(limits: limits.socket) { request in
             let client = clients.text(request)
             do {
-                // Numbered before the device hears that it is open: sockets count in the order they were asked for.
+                // Numbered before the device receives the upgrade: the order of requests decides which socket is
+                // newest.
                 let id = Self.session(in: request.path)
-                let claim = try await answering {
+                let claim = try await translatingDatabaseErrors {
                     try await pool.run { [limits] connection in
                         if let claim = try id.flatMap({ try SessionStore.claim($0, on: &connection) }) { return claim }
                         throw try Self.objection(to: id, from: client, limits, on: &connection)
@@ -39,17 +40,17 @@ struct SessionSocket: Sendable {
         }
     }
 
-    /// Why a session cannot be opened. Wrong guesses are counted, and refused as such when there are too many: a device
-    /// that has a session is not limited for guesses from the same network address.
+    /// Returns the problem of a session that cannot be opened. Invalid ids count as guesses, which are rate limited:
+    /// devices with a session are not affected by guesses from the same network address.
     static func objection(
         to id: Capability?, from client: String, _ limits: OnboardingLimits, on connection: inout Connection
     ) throws -> Problem? {
-        if let id, try SessionStore.isThere(id, on: &connection) { return nil }
+        if let id, try SessionStore.exists(id, on: &connection) { return nil }
         let guesses = RateLimiter.key(guessesOf: client, limits)
         return try RateLimiter.count(guesses, on: &connection) ? Problems.sessionUnknown : Problems.tooMany
     }
 
-    /// The session an address names: `/sessions/` and 43 characters.
+    /// Parses the session id of a path: `/sessions/` and 43 characters.
     static func session(in path: String) -> Capability? {
         let prefix = "/sessions/"
         guard path.hasPrefix(prefix) else { return nil }
@@ -59,18 +60,18 @@ struct SessionSocket: Sendable {
     private func serve(_ mailbox: Mailbox, expires: ContinuousClock.Instant, _ socket: WebSocket) async
         -> WebSocketClose
     {
-        // First the hub, then what is stored: nothing falls between, and the mailbox puts it in order.
+        // Subscribes before loading stored events, so that none is missed; the mailbox restores the order.
         hub.add(mailbox, expires: expires)
         defer { hub.remove(mailbox) }
         do {
             let stored = try await pool.run { [events] connection in
-                try events.waiting(for: mailbox.session, on: &connection)
+                try events.pendingEvents(for: mailbox.session, on: &connection)
             }
             guard let stored else { return .done }
             mailbox.loaded(stored)
             return await run(mailbox, socket)
         } catch {
-            logger.warning("a socket failed", metadata: ["error": "\(error)"])
+            logger.warning("session socket failed", metadata: ["error": "\(error)"])
             return .failed
         }
     }
@@ -106,7 +107,7 @@ struct SessionSocket: Sendable {
                 }
                 if isDone { return .done }
             } catch {
-                logger.warning("cannot store an acknowledgement", metadata: ["error": "\(error)"])
+                logger.warning("storing an acknowledgement failed", metadata: ["error": "\(error)"])
                 return .failed
             }
         }

@@ -9,15 +9,15 @@ import Postgres
 import Secrets
 import Tenants
 
-/// The SQL of sessions and of attempts to log in.
+/// The SQL of sessions and login attempts.
 struct SessionStore: Sendable {
     let secrets: SecretBox
     let limits: OnboardingLimits
 
-    /// A session that was found by one of its attempts.
-    struct Found: Sendable {
+    /// A session in the state of a login attempt.
+    struct PendingLogin: Sendable {
         let session: Bytea
-        /// The attempt.
+        /// The attempt's key.
         let state: Bytea
         let email: EmailAddress
         let organisation: Organisation
@@ -26,9 +26,9 @@ struct SessionStore: Sendable {
         let deviceAddress: String
         let deviceName: String
 
-        /// What became of it, for the audit log.
+        /// Returns an audit record of the login's outcome.
         ///
-        /// - Parameter browser: The network address at which the person logged in; ``deviceAddress`` is the device's.
+        /// - Parameter browser: The network address of the person's browser; ``deviceAddress`` is the device's.
         func record(
             _ action: AuditRecord.Action, actor: String, browser: String, problem: LoginProblem? = nil
         ) -> AuditRecord {
@@ -39,9 +39,9 @@ struct SessionStore: Sendable {
         }
     }
 
-    private static func verifierPlace(_ state: Bytea) -> String { "login/\(Base64URL.text(state.bytes))/verifier" }
+    private static func verifierContext(_ state: Bytea) -> String { "login/\(Base64URL.text(state.bytes))/verifier" }
 
-    /// The statements that begin a session with its first attempt. Done again, they do nothing.
+    /// Returns statements that create a session with its first attempt. Idempotent.
     func begin(
         _ id: Capability, _ email: EmailAddress, _ organisation: Organisation, _ attempt: LoginAttempt,
         from client: String, device: String
@@ -62,10 +62,10 @@ struct SessionStore: Sendable {
         ]
     }
 
-    /// One more attempt for a session, unless it has had as many as it may.
+    /// Returns a statement that adds an attempt to a session, unless it has `loginCountMax`.
     func add(_ attempt: LoginAttempt, to session: Bytea) throws -> Statement {
         let state = attempt.state.key
-        let verifier = Bytea(try secrets.seal(attempt.verifier.text, at: Self.verifierPlace(state)))
+        let verifier = Bytea(try secrets.seal(attempt.verifier.text, at: Self.verifierContext(state)))
         return """
             INSERT INTO onboarding.login (state, session_id, nonce, verifier)
             SELECT \(state), \(session), \(attempt.nonce.text), \(verifier)
@@ -75,54 +75,58 @@ struct SessionStore: Sendable {
             """
     }
 
-    /// Uses up an attempt: whoever comes second with the same `state` finds nothing.
-    func take(_ state: Capability, on connection: inout Connection) throws -> Found? {
+    /// Marks an attempt as used and returns it; `nil` if the `state` does not exist or was used before.
+    func consume(_ state: Capability, on connection: inout Connection) throws -> PendingLogin? {
         let rows = try connection.run(
             """
             UPDATE onboarding.login l SET used_at = now() FROM onboarding.session s, access.provider p
             WHERE l.state = \(state.key) AND l.used_at IS NULL AND \(sql: Self.isWaiting)
-            RETURNING \(sql: LoginSettings.columns), \(sql: Self.foundColumns)
+            RETURNING \(sql: LoginSettings.columns), \(sql: Self.pendingColumns)
             """)
-        return try found(state, rows, on: &connection)
+        return try decodeLogin(state, rows, on: &connection)
     }
 
-    /// Takes an attempt that was used and came to no end: the instance that had it is gone, or does not come to one.
-    func takeInterrupted(_ state: Capability, on connection: inout Connection) throws -> Found? {
+    /// Ends an attempt that was used at least 30 s ago without an outcome, because its instance stopped or stalled, and
+    /// returns it.
+    func consumeInterrupted(_ state: Capability, on connection: inout Connection) throws -> PendingLogin? {
         let rows = try connection.run(
             """
             UPDATE onboarding.login l SET ended_at = now() FROM onboarding.session s, access.provider p
             WHERE l.state = \(state.key) AND l.used_at < now() - interval '30 seconds' AND l.ended_at IS NULL
                 AND l.confirm IS NULL AND \(sql: Self.isWaiting)
-            RETURNING \(sql: LoginSettings.columns), \(sql: Self.foundColumns)
+            RETURNING \(sql: LoginSettings.columns), \(sql: Self.pendingColumns)
             """)
-        return try found(state, rows, on: &connection)
+        return try decodeLogin(state, rows, on: &connection)
     }
 
     private static let isWaiting: StaticString = """
         s.id = l.session_id AND s.expires_at > now() AND s.person_id IS NULL AND p.environment_id = s.environment_id
         """
-    private static let foundColumns: StaticString = """
+    private static let pendingColumns: StaticString = """
         s.id, s.email, l.nonce, l.verifier, s.device_address, s.device_name
         """
 
-    private func found(
+    private func decodeLogin(
         _ state: Capability, _ rows: Rows, on connection: inout Connection
-    ) throws -> Found? {
+    ) throws -> PendingLogin? {
         guard var columns = rows.first?.columns else { return nil }
         let settings = try LoginSettings(&columns)
         let (session, address): (Bytea, String) = (try columns.next(), try columns.next())
         let (nonce, sealed): (String, Bytea) = (try columns.next(), try columns.next())
         let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
         try columns.end()
-        guard let (organisation, email) = try who(settings, address, on: &connection) else { return nil }
-        return Found(
+        guard let (organisation, email) = try organisationAndEmail(settings, address, on: &connection) else {
+            return nil
+        }
+        return PendingLogin(
             session: session, state: state.key, email: email, organisation: organisation, nonce: nonce,
-            verifier: try secrets.openText(sealed.bytes, at: Self.verifierPlace(state.key)),
+            verifier: try secrets.openText(sealed.bytes, at: Self.verifierContext(state.key)),
             deviceAddress: deviceAddress, deviceName: deviceName)
     }
 
-    /// Whose login it is, and who it was for; `nil` where the environment has moved: the device begins again.
-    private func who(
+    /// Returns the organisation and address of a login; `nil` if the environment was transferred: the device must start
+    /// over.
+    private func organisationAndEmail(
         _ settings: LoginSettings, _ address: String, on connection: inout Connection
     ) throws -> (Organisation, EmailAddress)? {
         guard try AccessDirectory.left(on: &connection)[settings.environment] == nil,
@@ -131,20 +135,20 @@ struct SessionStore: Sendable {
         return (organisation, email)
     }
 
-    /// An attempt's outcome is told: it cannot be taken for one that was interrupted.
-    static func end(_ found: Found) -> Statement {
-        "UPDATE onboarding.login SET ended_at = now() WHERE state = \(found.state)"
+    /// Returns a statement that marks an attempt as ended: it no longer counts as interrupted.
+    static func end(_ pending: PendingLogin) -> Statement {
+        "UPDATE onboarding.login SET ended_at = now() WHERE state = \(pending.state)"
     }
 
-    /// A socket that was opened for a session.
+    /// A session's claim of a new socket.
     struct Claim: Sendable {
         let session: Bytea
-        /// Sockets with lower numbers are not the session's any more.
+        /// Sockets with lower numbers are superseded.
         let number: Int32
         let expires: ContinuousClock.Instant
     }
 
-    /// Numbers a new socket of a session; `nil` when there is no such session.
+    /// Assigns the next number to a session's new socket; `nil` if the session does not exist.
     static func claim(_ id: Capability, on connection: inout Connection) throws -> Claim? {
         let rows = try connection.run(
             """
@@ -155,90 +159,91 @@ struct SessionStore: Sendable {
         return Claim(session: id.key, number: number, expires: .now + Duration.seconds(seconds))
     }
 
-    // MARK: The end of a login
+    // MARK: Login completion
 
-    /// What a device may renew its token with, and the provider's part of it.
+    /// The credential and refresh token of a new device.
     struct NewDevice: Sendable {
         let refreshToken: String
         let credential: DeviceCredential
     }
 
-    /// Stores the end of a login: the token for the device, and whose the session is. Done again, it does nothing.
+    /// Stores a completed login: the device's token and the session's person. Idempotent.
     ///
-    /// Whose address has changed since the first login has the realm of the first.
+    /// A person whose address changed since the first login keeps the realm of the first address.
     ///
-    /// - Returns: Whether the session is there still.
+    /// - Returns: Whether the session still exists.
     func complete(
-        _ found: Found, person: BoundPerson, token: EventStore.New, identity: Identity, device: NewDevice?,
+        _ pending: PendingLogin, person: BoundPerson, token: EventStore.NewEvent, identity: Identity,
+        device: NewDevice?,
         from browser: String, events: EventStore, on connection: inout Connection
     ) throws -> Bool {
-        let environment = found.organisation.environment
+        let environment = pending.organisation.environment
         var statements: [Statement] = []
-        if person.email != found.email.description {
-            // While the session is locked nobody tells more of the realm that is not the person's.
+        if person.email != pending.email.description {
+            // The lock prevents further events about the realm of the other address.
             statements += [
-                "SELECT FROM onboarding.session WHERE id = \(found.session) FOR UPDATE",
+                "SELECT FROM onboarding.session WHERE id = \(pending.session) FOR UPDATE",
                 """
-                DELETE FROM onboarding.event WHERE session_id = \(found.session)
+                DELETE FROM onboarding.event WHERE session_id = \(pending.session)
                     AND name IN ('realm initialized', 'data ready')
-                    AND EXISTS (SELECT FROM onboarding.session WHERE id = \(found.session) AND person_id IS NULL)
+                    AND EXISTS (SELECT FROM onboarding.session WHERE id = \(pending.session) AND person_id IS NULL)
                 """,
             ]
         }
         if let device {
-            let place = SecretContext.refreshToken(environment, person: person.id)
-            let sealed = Bytea(try secrets.seal(device.refreshToken, at: place))
+            let context = SecretContext.refreshToken(environment, person: person.id)
+            let sealed = Bytea(try secrets.seal(device.refreshToken, at: context))
             let credential = device.credential
             statements.append(
                 """
                 INSERT INTO onboarding.refresh_token
                     (environment_id, person_id, token, device, newest, device_name, issuer, subject)
                 SELECT \(environment.rawValue), \(person.id), \(sealed), \(credential.device.key),
-                    \(credential.secret.key), \(found.deviceName), \(identity.issuer), \(identity.subject)
+                    \(credential.secret.key), \(pending.deviceName), \(identity.issuer), \(identity.subject)
                 FROM onboarding.session
-                WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now()
+                WHERE id = \(pending.session) AND person_id IS NULL AND expires_at > now()
                 """)
         }
         statements += [
             """
             SELECT realm.miss(ARRAY[0]) WHERE NOT EXISTS (
                 SELECT FROM onboarding.session
-                WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now())
+                WHERE id = \(pending.session) AND person_id IS NULL AND expires_at > now())
             """,
             AuditRecord.insert(
-                [(found.record(.loggedIn, actor: person.email, browser: browser), decision: 0)], in: environment),
-            Self.end(found),
+                [(pending.record(.loggedIn, actor: person.email, browser: browser), decision: 0)], in: environment),
+            Self.end(pending),
             """
             UPDATE onboarding.session SET person_id = \(person.id), email = \(person.email),
-                realms_id = \(Registration.objectID(of: person.email, foundedAs: found.organisation.foundedAs)),
+                realms_id = \(Registration.objectID(of: person.email, foundedAs: pending.organisation.foundedAs)),
                 progress = CASE email WHEN \(person.email) THEN progress ELSE 0 END,
-                wants_realm = wants_realm OR email <> \(person.email) OR \(found.organisation.initialisesOnLogin)
+                wants_realm = wants_realm OR email <> \(person.email) OR \(pending.organisation.initialisesOnLogin)
                     OR NOT EXISTS (SELECT FROM backend.connection WHERE environment_id = \(environment.rawValue))
-            WHERE id = \(found.session) AND person_id IS NULL AND expires_at > now()
+            WHERE id = \(pending.session) AND person_id IS NULL AND expires_at > now()
             """,
         ]
         let update = statements.count - 1
         if try connection.run(statements + events.append([token]))[update].affectedCount == 1 { return true }
         let rows = try connection.run(
-            "SELECT FROM onboarding.session WHERE id = \(found.session) AND person_id = \(person.id)")
+            "SELECT FROM onboarding.session WHERE id = \(pending.session) AND person_id = \(person.id)")
         return rows.count == 1
     }
 
-    private static func tokensPlace(_ confirm: Bytea) -> String { "login/\(Base64URL.text(confirm.bytes))/tokens" }
+    private static func tokensContext(_ confirm: Bytea) -> String { "login/\(Base64URL.text(confirm.bytes))/tokens" }
 
-    /// Keeps what a provider gave while the person is asked.
-    func keep(_ tokens: ProviderTokens, for state: Capability, confirm: Capability) throws -> Statement {
+    /// Returns a statement that stores the provider's tokens until the person confirms the device.
+    func storeTokens(_ tokens: ProviderTokens, for state: Capability, confirm: Capability) throws -> Statement {
         let json = Array(try JSONEncoder().encode(tokens))
-        let sealed = Bytea(try secrets.seal(json, at: Self.tokensPlace(confirm.key)))
+        let sealed = Bytea(try secrets.seal(json, at: Self.tokensContext(confirm.key)))
         return """
             UPDATE onboarding.login SET confirm = \(confirm.key), tokens = \(sealed) WHERE state = \(state.key)
             """
     }
 
-    /// What was kept; once.
-    func takeConfirmed(
+    /// Removes and returns the tokens that await confirmation.
+    func consumeConfirmed(
         _ confirm: Capability, on connection: inout Connection
-    ) throws -> (found: Found, tokens: ProviderTokens)? {
+    ) throws -> (pending: PendingLogin, tokens: ProviderTokens)? {
         let rows = try connection.run(
             """
             UPDATE onboarding.login l SET confirm = NULL, tokens = NULL
@@ -254,18 +259,20 @@ struct SessionStore: Sendable {
         let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
         let (sealed, state): (Bytea, Bytea) = (try columns.next(), try columns.next())
         try columns.end()
-        guard let (organisation, email) = try who(settings, address, on: &connection) else { return nil }
-        let json = try secrets.open(sealed.bytes, at: Self.tokensPlace(confirm.key))
+        guard let (organisation, email) = try organisationAndEmail(settings, address, on: &connection) else {
+            return nil
+        }
+        let json = try secrets.open(sealed.bytes, at: Self.tokensContext(confirm.key))
         return (
-            Found(
+            PendingLogin(
                 session: session, state: state, email: email, organisation: organisation, nonce: nonce, verifier: "",
                 deviceAddress: deviceAddress, deviceName: deviceName),
             try JSONDecoder().decode(ProviderTokens.self, from: Data(json))
         )
     }
 
-    /// Keeps the names of a token's claims; the same names at most once a minute.
-    static func note(
+    /// Stores the names of a token's claims; unchanged names at most once per minute.
+    static func store(
         claims names: [String], in environment: EnvironmentID, on connection: inout Connection
     ) throws {
         try connection.run(
@@ -276,17 +283,17 @@ struct SessionStore: Sendable {
             """)
     }
 
-    /// Whether there is such a session that has not expired.
-    static func isThere(_ id: Capability, on connection: inout Connection) throws -> Bool {
+    /// Whether the session exists and has not expired.
+    static func exists(_ id: Capability, on connection: inout Connection) throws -> Bool {
         let rows = try connection.run(
             "SELECT FROM onboarding.session WHERE id = \(id.key) AND expires_at > now()")
         return rows.count == 1
     }
 
-    /// Sessions that wait for their person's realm to be registered: of each environment the oldest.
+    /// Returns sessions whose person's realm is not registered yet: the oldest of each environment.
     ///
-    /// An environment without a back end of ours, which an integration looks after, knows whoever has logged in.
-    static func wantingRealm(countMax: Int, on connection: inout Connection) throws -> [Wanting] {
+    /// If an integration maintains the environment (no back end), every person who has logged in counts as known.
+    static func awaitingRegistration(countMax: Int, on connection: inout Connection) throws -> [PendingRegistration] {
         try connection.run(
             """
             SELECT s.id, s.environment_id, s.email,
@@ -301,24 +308,24 @@ struct SessionStore: Sendable {
             LEFT JOIN backend.connection c ON c.environment_id = s.environment_id
             """
         ).decode(Bytea.self, EnvironmentID.self, String.self, Bool.self).map {
-            Wanting(session: $0, environment: $1, email: $2, isKnown: $3)
+            PendingRegistration(session: $0, environment: $1, email: $2, isKnown: $3)
         }
     }
 
-    /// A session whose person's realm is to be registered.
-    struct Wanting: Sendable {
+    /// A session whose person's realm must be registered.
+    struct PendingRegistration: Sendable {
         let session: Bytea
         let environment: EnvironmentID
         let email: String
-        /// Whether the back end knows the person; without that nothing is registered.
+        /// Whether the back end lists the person; only then is the realm registered.
         let isKnown: Bool
     }
 
-    /// Deletes sessions whose time has passed, with all that belongs to them, and counts that no longer count.
+    /// Deletes expired sessions with their data, and expired rate limit counters.
     ///
     /// - Returns: Whether there may be more.
-    static func forgetExpired(countMax: Int, on connection: inout Connection) throws -> Bool {
-        let answers = try connection.run([
+    static func deleteExpired(countMax: Int, on connection: inout Connection) throws -> Bool {
+        let results = try connection.run([
             """
             DELETE FROM onboarding.session WHERE id IN (
                 SELECT id FROM onboarding.session WHERE expires_at < now() - interval '10 seconds'
@@ -329,6 +336,6 @@ struct SessionStore: Sendable {
                 SELECT key FROM onboarding.rate WHERE until_at < now() LIMIT \(Int64(countMax)) FOR UPDATE SKIP LOCKED)
             """,
         ])
-        return answers.contains { $0.affectedCount == countMax }
+        return results.contains { $0.affectedCount == countMax }
     }
 }

@@ -3,54 +3,56 @@ import Identity
 import Model
 import Tenants
 
-/// Checks what a provider gave for a code, or for a refresh token.
+/// Verifies the tokens that a provider issued for a code or a refresh token.
 struct TokenCheck: Sendable {
-    /// What a device and its person get.
+    /// The verified identity and the device's token.
     struct Accepted: Sendable {
         let identity: Identity
-        /// The token that the device API takes, and when it expires (seconds since 1970).
+        /// The token for the device API, and its expiry in seconds since 1970.
         let token: String
         let expires: Int64
     }
 
     private let verifier: TokenVerifier
-    private let note: @Sendable (EnvironmentID, [String]) async -> Void
+    private let recordClaimNames: @Sendable (EnvironmentID, [String]) async -> Void
 
     /// - Parameters:
-    ///   - refetchMin: The least time between two readings of a provider's keys. Only who has logged in gets here: they
-    ///     may be asked for more often than for strangers' tokens.
+    ///   - refetchMin: The minimum interval between fetches of a provider's keys. May be shorter than for arbitrary
+    ///     tokens, because only completed logins cause fetches.
     ///   - now: Seconds since 1970.
-    ///   - note: Told the names of each ID token's claims once it is known whose it is.
+    ///   - recordClaimNames: Receives the claim names of each ID token after its signature is verified.
     init(
         keys: JWKS, refetchMin: Duration, now: @escaping @Sendable () -> Int64 = Self.now,
-        note: @escaping @Sendable (EnvironmentID, [String]) async -> Void = { _, _ in }
+        recordClaimNames: @escaping @Sendable (EnvironmentID, [String]) async -> Void = { _, _ in }
     ) {
         var limits = TokenVerifier.Limits()
         limits.refetchMin = refetchMin
         verifier = TokenVerifier(limits: limits, now: now, fetch: { try await keys.fetch($0) })
-        self.note = note
+        self.recordClaimNames = recordClaimNames
     }
 
     /// The system's clock.
     static let now: @Sendable () -> Int64 = { Timestamp.now().secondsSinceEpoch }
 
+    /// Verifies the tokens of a login.
+    ///
     /// - Throws: `LoginProblem`.
     func accept(
-        _ tokens: ProviderTokens, for found: SessionStore.Found, _ metadata: ProviderMetadata
+        _ tokens: ProviderTokens, for pending: SessionStore.PendingLogin, _ metadata: ProviderMetadata
     ) async throws -> Accepted {
-        let organisation = found.organisation
+        let organisation = pending.organisation
         guard let idToken = tokens.idToken else { throw LoginProblem.tokenRefused("no ID token") }
         let person: Identity
         do {
             person = try await identity(of: idToken, for: organisation.client.id, organisation, metadata)
         } catch let error as TokenError {
-            // What is lacking can be seen of it then.
-            if error.isOfAddress { await note(organisation.environment, ClaimNames.of(idToken)) }
+            // Lets an administrator see which claim is missing.
+            if error.concernsAddress { await recordClaimNames(organisation.environment, ClaimNames.of(idToken)) }
             throw LoginRule.problem(error)
         }
-        await note(organisation.environment, ClaimNames.of(idToken))
+        await recordClaimNames(organisation.environment, ClaimNames.of(idToken))
         if let objection = LoginRule.objection(
-            to: person, nonce: found.nonce, client: organisation.client.id, email: found.email)
+            to: person, nonce: pending.nonce, client: organisation.client.id, email: pending.email)
         {
             throw objection
         }
@@ -60,10 +62,10 @@ struct TokenCheck: Sendable {
         return Accepted(identity: person, token: device.token, expires: device.expires)
     }
 
-    /// The token that takes the place of one that ends, of the same person (OpenID Connect Core 1.0 §12.2). Their
-    /// address may have changed; somebody must vouch for it still.
+    /// Verifies the tokens of a renewal: they must belong to the same person (OpenID Connect Core 1.0 §12.2). The
+    /// address may have changed, but must be verified.
     ///
-    /// - Parameter subject: The person's at the provider.
+    /// - Parameter subject: The subject of the person's account at the provider.
     /// - Throws: `LoginProblem`.
     func renewed(
         _ tokens: ProviderTokens, subject: String, of organisation: Organisation, _ metadata: ProviderMetadata
@@ -72,10 +74,10 @@ struct TokenCheck: Sendable {
             do {
                 let person = try await identity(of: idToken, for: organisation.client.id, organisation, metadata)
                 guard person.subject == subject else { throw LoginProblem.tokenRefused("sub") }
-            } catch let error as TokenError where !error.isOfAddress {
+            } catch let error as TokenError where !error.concernsAddress {
                 throw LoginRule.problem(error)
             } catch is TokenError {
-                // A refreshed ID token may say less; that of the device must name an address that is vouched for.
+                // A refreshed ID token may have fewer claims; the device's token must have a verified address.
             }
         }
         return try await deviceToken(tokens, organisation, metadata) { $0.subject == subject && $0.email != nil }
@@ -88,7 +90,7 @@ struct TokenCheck: Sendable {
             of: token, among: [organisation.identity(for: audience, keysAt: metadata.jwksURL)])
     }
 
-    /// The access token where it is a JWT for the device API; else the ID token, where the API takes those.
+    /// Returns the access token if it is a JWT for the device API, otherwise the ID token if the API accepts it.
     private func deviceToken(
         _ tokens: ProviderTokens, _ organisation: Organisation, _ metadata: ProviderMetadata,
         isTheirs: (Identity) -> Bool
@@ -98,7 +100,7 @@ struct TokenCheck: Sendable {
             do {
                 let identity = try await identity(of: token, for: organisation.audience, organisation, metadata)
                 if isTheirs(identity) { return (token, identity.expires) }
-                reason += "; one of another person, or without an e-mail address"
+                reason += "; a token of another person, or without an e-mail address"
             } catch let error as TokenError {
                 if case .keysUnavailable = error { throw LoginProblem.providerUnavailable }
                 reason += "; \(error)"

@@ -9,11 +9,11 @@ import Logging
 import Model
 import Postgres
 
-/// `POST /v1/token`: another token for a device that came in before, without its person.
+/// `POST /v1/token`: renews the token of a device without a login.
 ///
-/// The provider's new refresh token is stored before anything else is done, and the next credential before it is
-/// answered. A crash in between costs nothing: the device repeats, and goes on from what is stored. Only a provider's
-/// answer that reaches nobody can end a device, when that provider takes no refresh token twice.
+/// The provider's new refresh token is stored first, and the next credential before the response.
+/// After a crash, the device repeats the request and resumes from the stored state. Only a lost response of a provider
+/// that accepts each refresh token once can end a device.
 struct TokenRoute: Sendable {
     let devices: DeviceStore
     let pool: Pool
@@ -28,14 +28,14 @@ struct TokenRoute: Sendable {
         let credential: String
     }
 
-    private struct Answer: Encodable {
+    private struct TokenResponse: Encodable {
         let access_token: String
         let token_type = "Bearer"
         let expires_at: String
         let credential: String
     }
 
-    /// The provider's codes that another try of the same token does not change (RFC 6749 §5.2, OpenID Connect Core 1.0
+    /// The provider's error codes for which a retry cannot succeed (RFC 6749 §5.2, OpenID Connect Core 1.0
     /// §3.1.2.6).
     private static let finalCodes: Set<String> = [
         "invalid_grant", "interaction_required", "login_required", "consent_required",
@@ -48,20 +48,22 @@ struct TokenRoute: Sendable {
             throw Problems.credentialMissing
         }
         let credential = DeviceCredential(body.credential)
-        let beginning = try await answering { try await begin(credential, from: client) }
+        let beginning = try await translatingDatabaseErrors { try await begin(credential, from: client) }
         switch (beginning, credential) {
         case (.renewal(let renewal), let credential?):
-            // A device that goes away does not keep the new refresh token from being stored.
-            return try await Task { try await answering { try await renew(renewal, credential, from: client) } }.value
-        case (.busy(let seconds), _): throw Problems.renewalUnderWay(seconds: seconds)
+            // Detached from the request: a disconnect must not prevent storing the new refresh token.
+            return try await Task {
+                try await translatingDatabaseErrors { try await renew(renewal, credential, from: client) }
+            }.value
+        case (.busy(let seconds), _): throw Problems.renewalInProgress(seconds: seconds)
         case (.loginNeeded(let reason), _): throw refusal(reason)
         case (.renewal, nil): throw refusal(.unknown)
         }
     }
 
-    /// Whoever guesses is held back, and a device asks only so often. Who has a device is not held back for those who
-    /// guess behind the same network address, such as a carrier's.
-    private func begin(_ credential: DeviceCredential?, from client: String) async throws -> DeviceStore.Beginning {
+    /// Limits guesses per network address and renewals per device. Devices are not affected by guesses from the same
+    /// network address, such as a carrier's NAT.
+    private func begin(_ credential: DeviceCredential?, from client: String) async throws -> DeviceStore.BeginResult {
         try await pool.run { [devices, limits] connection in
             guard let credential, try devices.hasIssued(credential, on: &connection) else {
                 let guesses = RateLimiter.key(guessesOf: client, limits)
@@ -75,7 +77,7 @@ struct TokenRoute: Sendable {
     }
 
     private func refusal(_ reason: LoginReason) -> Problem {
-        logger.info("a device must log in again", metadata: ["reason": "\(reason.rawValue)"])
+        logger.info("device login required", metadata: ["reason": "\(reason.rawValue)"])
         return Problems.loginNeeded(reason)
     }
 
@@ -86,26 +88,26 @@ struct TokenRoute: Sendable {
             let metadata = try await metadata(of: renewal)
             let tokens = try await refresh(renewal, metadata, from: client)
             if let refreshToken = tokens.refreshToken {
-                try await keep(refreshToken, of: renewal, metadata)
+                try await storeRefreshToken(refreshToken, of: renewal, metadata)
             }
             let (token, expires) = try await accepted(tokens, renewal, metadata)
             let next = used.successor(by: devices.issuer)
-            let written = try await pool.runPatiently(limits.patienceMax) { [devices] connection in
+            let result = try await pool.runWithRetry(limits.retryMax) { [devices] connection in
                 try devices.complete(renewal, used: used, next: next, on: &connection)
             }
-            switch written {
+            switch result {
             case .done: break
-            case .overtaken: throw Problems.renewalUnderWay(seconds: 1)
-            case .shutOut: throw refusal(.ended)
+            case .superseded: throw Problems.renewalInProgress(seconds: 1)
+            case .revoked: throw refusal(.ended)
             }
-            logger.info("a token is renewed", metadata: ["environment": "\(renewal.environment)"])
+            logger.info("token renewed", metadata: ["environment": "\(renewal.environment)"])
             return try Response.json(
-                Answer(
+                TokenResponse(
                     access_token: token,
                     expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description,
                     credential: next.text))
         } catch {
-            // Otherwise the lease ends by itself.
+            // If this fails, the lease expires.
             try? await pool.run { connection in _ = try connection.run(DeviceStore.release(renewal)) }
             throw error
         }
@@ -123,8 +125,8 @@ struct TokenRoute: Sendable {
     private func refresh(
         _ renewal: DeviceStore.Renewal, _ metadata: ProviderMetadata, from client: String
     ) async throws -> ProviderTokens {
-        // Later another renewal could use the same refresh token.
-        guard .now < renewal.callsUntil else { throw Problems.providerUnavailable }
+        // After this time another renewal may use the same refresh token.
+        guard .now < renewal.callDeadline else { throw Problems.providerUnavailable }
         do {
             return try await provider.refresh(
                 renewal.refreshToken, as: renewal.organisation.client, at: metadata)
@@ -132,25 +134,25 @@ struct TokenRoute: Sendable {
             guard case .refused(let code, _) = error, Self.finalCodes.contains(code) else {
                 throw unavailable(error, renewal)
             }
-            try await pool.runPatiently(limits.patienceMax) { connection in
+            try await pool.runWithRetry(limits.retryMax) { connection in
                 _ = try connection.run(DeviceStore.end(renewal, from: client))
             }
             throw refusal(.refusedByProvider)
         }
     }
 
-    private func keep(
+    private func storeRefreshToken(
         _ refreshToken: String, of renewal: DeviceStore.Renewal, _ metadata: ProviderMetadata
     ) async throws {
-        let written = try await pool.runPatiently(limits.patienceMax) { [devices] connection in
-            try devices.keep(refreshToken, of: renewal, on: &connection)
+        let result = try await pool.runWithRetry(limits.retryMax) { [devices] connection in
+            try devices.store(refreshToken, of: renewal, on: &connection)
         }
-        switch written {
+        switch result {
         case .done: return
-        // Revoking this one might end what the other got.
-        case .overtaken: throw Problems.renewalUnderWay(seconds: 1)
-        case .shutOut:
-            // Whoever shut the device out has not seen this one.
+        // Revoking this token might also revoke the other renewal's.
+        case .superseded: throw Problems.renewalInProgress(seconds: 1)
+        case .revoked:
+            // The revocation did not include this token.
             try? await provider.revoke(refreshToken, as: renewal.organisation.client, at: metadata)
             throw refusal(.ended)
         }
@@ -164,14 +166,14 @@ struct TokenRoute: Sendable {
                 tokens, subject: renewal.subject, of: renewal.organisation, metadata)
         } catch let problem as LoginProblem {
             if problem == .providerUnavailable { throw Problems.providerUnavailable }
-            logger.info("a renewed token is refused", metadata: ["reason": "\(problem)"])
+            logger.info("renewed token rejected", metadata: ["reason": "\(problem)"])
             throw refusal(.tokenRefused)
         }
     }
 
     private func unavailable(_ failure: ProviderFailure, _ renewal: DeviceStore.Renewal) -> Problem {
         logger.warning(
-            "a token cannot be renewed",
+            "token renewal failed",
             metadata: ["environment": "\(renewal.environment)", "reason": "\(failure)"])
         return Problems.providerUnavailable
     }

@@ -1,4 +1,4 @@
-// Lets a device in: registers it, has its person log in at the identity provider, and tells it when its realm is ready.
+// Onboards devices: registration, login at the identity provider, and notification when the realm is ready.
 
 import HTTPServer
 import Secrets
@@ -14,7 +14,7 @@ await serve("onboarding", settings: Settings.all) { context in
     try limits.check(url: url, edge: edge, proxyCount: proxyCount)
     let hasPage = try configuration.flag(Settings.devicePage)
     if hasPage, try configuration.optionalText(Settings.gateway) == nil {
-        throw ConfigurationError("\(Settings.gateway.variable) is not set; the device page needs it")
+        throw ConfigurationError("\(Settings.gateway.variable) is not set; it is required by the device page")
     }
     let onboarding = try await Onboarding(
         database: configuration.text(.databaseURL), url: url,

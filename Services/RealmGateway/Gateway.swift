@@ -8,7 +8,7 @@ import Postgres
 import Secrets
 import ServiceRuntime
 
-/// The device API, put together.
+/// The routes of the device API, with their connection pools.
 struct Gateway: Sendable {
     let directory: EnvironmentDirectory
     let hub: LiveHub
@@ -21,11 +21,11 @@ struct Gateway: Sendable {
     private let pools: [Pool]
     private let commits: CommitPools
 
-    /// Opens the database's connections, checks its schema and reads the environments.
+    /// Connects to the database, checks its schema and loads the environments.
     ///
     /// - Parameters:
-    ///   - secrets: Seals what people entrust to it; it opens nothing.
-    ///   - fetch: Reads a JWKS document.
+    ///   - secrets: Encrypts people's credentials; cannot decrypt them.
+    ///   - fetch: Downloads a JWKS document.
     init(
         database: String, limits: GatewayLimits, tokens: TokenVerifier.Limits,
         clients: ClientAddress = ClientAddress(), health: Health? = nil, secrets: SecretBox, logger: Logger,
@@ -55,18 +55,18 @@ struct Gateway: Sendable {
             services: SyncServices(pool: pool, numbers: numbers, hub: hub, limits: limits))
         blobs = BlobsRoute(
             authentication: authentication, pool: pool, numbers: numbers,
-            store: PostgresBlobs(pool: pool, unnamedCountMax: limits.unnamedBlobCountMax))
+            store: PostgresBlobs(pool: pool, unreferencedCountMax: limits.unreferencedBlobCountMax))
         credentials = CredentialsRoute(
             authentication: authentication, pool: pool, numbers: numbers, secrets: secrets)
         mutations = MutationsRoute(authentication: authentication, limits: limits) { environment in
-            let store = MutationStore(environment: environment, answersKeptMax: limits.answersKeptMax)
+            let store = MutationStore(environment: environment, storedResultCountMax: limits.storedResultCountMax)
             return GroupCommit(
                 MutationBatch(store: store, numbers: numbers), pools: commits, waitingMax: limits.waitingMax,
                 committed: { hub.committed(in: environment) })
         }
     }
 
-    /// The parts to run: the live streams are ended before the server waits for its connections.
+    /// Returns the components to run. At a shutdown the live streams end before the server waits for its connections.
     func components(
         host: String, port: Int, limits: HTTPLimits = HTTPLimits(), edge: HTTPEdge = HTTPEdge(),
         started: @escaping @Sendable (Int) -> Void = { _ in }
@@ -83,7 +83,7 @@ struct Gateway: Sendable {
         ]
     }
 
-    /// Ends the database's connections once their work is done.
+    /// Closes the database connections once their queries are finished.
     func close() {
         for pool in pools { pool.stop() }
         commits.stop()

@@ -3,15 +3,17 @@ import HTTPServer
 import HTTPTypes
 import Identity
 
-/// The problems the device API answers with; `deploy/openapi.yaml` lists their types.
+/// The problem responses of the device API; `deploy/openapi.yaml` lists their types.
 enum Problems {
     static let tokenMissing = Problem(
         .unauthorized, name: "token-missing", detail: "The request needs a bearer token.",
         headers: [.wwwAuthenticate: "Bearer"])
 
     static let keyUnknown = Problem(
-        .unauthorized, name: "invalid-token", detail: "The key is not valid here.",
-        headers: [.wwwAuthenticate: "Bearer error=\"invalid_token\", error_description=\"The key is not valid here\""])
+        .unauthorized, name: "invalid-token", detail: "The key is unknown or was revoked.",
+        headers: [
+            .wwwAuthenticate: "Bearer error=\"invalid_token\", error_description=\"The key is unknown or was revoked\""
+        ])
 
     static let boundElsewhere = Problem(
         .forbidden, name: "identity-bound-elsewhere",
@@ -26,16 +28,17 @@ enum Problems {
     static let integrationOnly = Problem(
         .forbidden, name: "integration-only",
         detail: """
-            'all' is for integrations. A device gets the realms that its person has to do with without naming them, \
-            and may name others in 'realms'.
+            'all' is for integrations. A device gets its person's realms without naming them, and may name others in \
+            'realms'.
             """)
 
     static let personOnly = Problem(
-        .forbidden, name: "person-only", detail: "This is for people: an integration has no login of its own.")
+        .forbidden, name: "person-only",
+        detail: "Only a person has a login of their own; an integration cannot use this path.")
 
     static let credentialsUnavailable = Problem(
         .serviceUnavailable, name: "credentials-unavailable",
-        detail: "The server cannot keep secrets at the moment: it has no key for them.", headers: [.retryAfter: "60"])
+        detail: "The server has no key to encrypt secrets with. Notify its operator.", headers: [.retryAfter: "60"])
 
     static func refused(_ refusal: BindingRefusal) -> Problem {
         switch refusal {
@@ -52,12 +55,12 @@ enum Problems {
     static func sequenceGap(expected: Int64) -> Problem {
         Problem(
             .conflict, name: "sequence-gap",
-            detail: "A mutation is missing: nothing was applied. Go on from \(expected).",
+            detail: "A mutation is missing, and nothing was applied. Continue with sequence \(expected).",
             extensions: ["expectedSequence": .integer(Int(expected))])
     }
 
-    static let imageUnknown = Problem(
-        .unsupportedMediaType, name: "image-unknown", detail: "The body is no JPEG, PNG or WebP image.")
+    static let imageUnsupported = Problem(
+        .unsupportedMediaType, name: "image-unsupported", detail: "The body is not a JPEG, PNG or WebP image.")
 
     static let imageHEIF = Problem(
         .unsupportedMediaType, name: "image-heif",
@@ -67,7 +70,7 @@ enum Problems {
         .unprocessableContent, name: "image-malformed",
         detail: "The image is incomplete or damaged: its metadata cannot be removed. Encode it again and send that.")
 
-    /// Of an image that an earlier release stored.
+    /// For an image that an earlier release stored.
     static let imageUnreadable = Problem(
         .gone, name: "image-unreadable",
         detail: """
@@ -76,24 +79,26 @@ enum Problems {
             """)
 
     static let blobUnknown = Problem(
-        .notFound, name: "blob-unknown", detail: "There is no such blob, or nothing that you may open names it.")
+        .notFound, name: "blob-unknown", detail: "There is no such blob, or no object that you may read refers to it.")
 
     static let blobTaken = Problem(
-        .conflict, name: "blob-taken", detail: "There is a blob with this id and other bytes. A blob never changes.")
+        .conflict, name: "blob-taken",
+        detail: "A blob with this id has other bytes, and blobs cannot change. Use a new id.")
 
-    static let blobNamed = Problem(
-        .conflict, name: "blob-named",
-        detail: "An object names this id already. Send a blob before an object names it, under an id of its own.")
+    static let blobReferenced = Problem(
+        .conflict, name: "blob-referenced",
+        detail: "An object already refers to this id. Use a new id, and send the blob before the object.")
 
-    static let blobsUnnamed = Problem(
+    static let tooManyBlobs = Problem(
         .tooManyRequests, name: "too-many-blobs",
-        detail: "Too many of your blobs are named by nothing. Name them, or wait until they are removed.")
+        detail: "No object refers to too many of your blobs. Reference them, or wait until they are removed.")
 
     static let busy = Problem(
-        .serviceUnavailable, name: "busy", detail: "Too many requests are waiting; try again.",
+        .serviceUnavailable, name: "busy",
+        detail: "Too many requests are queued, or too many wrote the same objects. Retry.",
         headers: [.retryAfter: "1"])
 
     static let databaseUnavailable = Problem(
-        .serviceUnavailable, name: "database-unavailable", detail: "The database does not answer at the moment.",
+        .serviceUnavailable, name: "database-unavailable", detail: "The database is unavailable.",
         headers: [.retryAfter: "2"])
 }

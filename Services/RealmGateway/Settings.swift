@@ -1,40 +1,40 @@
 import ServiceSettings
 
-/// What `realm-gateway` can be told.
+/// The settings of `realm-gateway`.
 enum Settings {
     static let httpPort = Setting.httpPort(default: 8080)
     static let poolSize = Setting(
         "database.pool.size", .integer(1...64), default: "4", help: "connections that read for devices")
     static let commitPoolSize = Setting(
         "database.commit.pool.size", .integer(1...64), default: "2",
-        help: "connections that commit mutations; an environment uses one at a time")
+        help: "connections that commit mutations; one per environment")
     static let livePoolSize = Setting(
         "database.live.pool.size", .integer(1...64), default: "2",
-        help: "connections that read changes for live devices; an environment uses one at a time")
+        help: "connections that read live changes; one per environment")
     static let waitingMax = Setting(
         "mutations.waiting.max", .integer(1...100_000), default: "1000",
-        help: "requests of one environment that wait for their transaction; more are answered 503")
+        help: "queued mutation requests per environment; more get 503")
     static let catchUpMax = Setting(
         "sync.catchup.max", .integer(1...1_000_000), default: "20000",
-        help: "a device that lags by more positions reads its realms instead of the change log")
+        help: "lag in positions beyond which a device downloads its realms again")
     static let queueBytesMax = Setting(
         "sync.queue.bytes.max", .integer(4096...16_777_216), default: "262144",
-        help: "bytes kept for a live device that reads slowly; beyond, it catches up from the database")
+        help: "bytes of a live device's send buffer; on overflow it reads the database")
     static let lagMax = Setting(
         "sync.lag.max", .duration(.seconds(1) ... .seconds(3600)), default: "60s",
-        help: "a live device that takes nothing for longer is disconnected")
+        help: "write timeout of a live stream")
     static let liveInterval = Setting(
         "live.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "5ms",
-        help: "how often changes are looked for while there are some")
+        help: "poll interval for changes while there are some")
     static let liveIdleInterval = Setting(
         "live.idle.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "25ms",
-        help: "how often changes are looked for after some seconds without any")
+        help: "poll interval for changes after some seconds without any")
     static let keepalive = Setting(
         "live.keepalive", .duration(.seconds(1) ... .seconds(300)), default: "20s",
-        help: "the longest silence of a live stream")
+        help: "interval of keepalive lines on an idle live stream")
     static let tokenSkewMax = Setting(
         "token.skew.max", .duration(.seconds(0) ... .seconds(600)), default: "60s",
-        help: "by how much the identity provider's clock may differ")
+        help: "maximum clock difference to the identity provider")
 
     static let all: [Setting] =
         [
@@ -44,38 +44,38 @@ enum Settings {
         ] + Setting.edge
 }
 
-/// The bounds of the device API.
+/// The limits of the device API.
 struct GatewayLimits: Sendable {
     var poolSize = Settings.poolSize.defaultInteger
     var commitPoolSize = Settings.commitPoolSize.defaultInteger
     var livePoolSize = Settings.livePoolSize.defaultInteger
-    /// Requests of one environment that wait for their transaction.
+    /// Queued mutation requests per environment.
     var waitingMax = Settings.waitingMax.defaultInteger
-    /// How long mutations wait for somebody who holds a lock of their environment's.
+    /// Maximum time that mutations wait for a lock that another transaction holds.
     var lockedMax = Duration.seconds(10)
     var mutationsBodyBytesMax = 1 << 20
     var mutationCountMax = 500
     var syncBodyBytesMax = 512 << 10
     var syncRealmCountMax = 1_000
-    /// A device that lags by more positions reads its realms instead of the change log.
+    /// If a device lags by more positions, it downloads its realms instead of reading the change log.
     var catchUpCountMax = Int64(Settings.catchUpMax.defaultInteger)
-    /// Pointers read from the change log at a time.
+    /// Entries per page of the change log.
     var changeCountMax = 1_000
-    /// Objects read from a realm at a time; fewer when they are large.
+    /// Objects per page of a realm; fewer if they are large.
     var pageCountMax = 2_000
-    /// Realms of the whole environment looked through at a time.
+    /// Realms per page of an environment's download.
     var pageRealmCountMax = 256
-    /// Bytes queued for a live device.
+    /// Size of a live device's send buffer.
     var queueBytesMax = Settings.queueBytesMax.defaultInteger
-    /// How long a live device may take nothing.
+    /// Write timeout of a live stream.
     var lagMax = Settings.lagMax.defaultDuration
     var liveInterval = Settings.liveInterval.defaultDuration
     var liveIdleInterval = Settings.liveIdleInterval.defaultDuration
     var keepaliveMax = Settings.keepalive.defaultDuration
-    /// A caller's blobs that nothing names.
-    var unnamedBlobCountMax: Int64 = 50
-    /// Answers kept per client for repeats.
-    var answersKeptMax: Int64 = 10_000
+    /// Blobs of one caller that no object references.
+    var unreferencedBlobCountMax: Int64 = 50
+    /// Results stored per client, for retries.
+    var storedResultCountMax: Int64 = 10_000
 
     init() {}
 

@@ -1,11 +1,11 @@
-// The device API: which realms a person may open, what is in them, and what the device changes.
-// Reads and writes objects in PostgreSQL; never calls a back end.
+// The device API: realms, their objects, mutations, blobs and credentials. Reads and writes objects in PostgreSQL;
+// never calls a back end.
 
-import ServiceSettings
 import HTTPServer
 import Identity
 import Secrets
 import ServiceRuntime
+import ServiceSettings
 
 await serve("realm-gateway", settings: Settings.all) { context in
     let configuration = context.configuration

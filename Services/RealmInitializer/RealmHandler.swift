@@ -9,7 +9,7 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Initialises the realm of each person that was registered and is not initialised.
+/// A handler that initialises the realms of newly registered people.
 struct RealmHandler: Handler {
     struct Call: Sendable { let person: BackendPerson }
 
@@ -17,7 +17,7 @@ struct RealmHandler: Handler {
 
     let fetcher: RealmFetcher
     private let logger: Logger
-    private var reported = ReportedRecords()
+    private var reported = UnreadableRecordReporter()
     private var directory = RealmDirectory()
     private var revisions: [EnvironmentID: Int64] = [:]
     private let encoder = JSONEncoder()
@@ -36,18 +36,18 @@ struct RealmHandler: Handler {
             return inputs.map { _ in .finished }
         }
         let keys = inputs.map { ObjectKey(realm: users, kind: .realms, id: $0.subject.id) }
-        let answers = try connection.run([
+        let results = try connection.run([
             RealmObject.load(keys, in: environment), BackendConfiguration.revision(in: environment),
         ])
-        // An environment without a back end of ours is looked after by an integration, which fills realms by itself.
-        guard let revision = try answers[1].first?.decode(Int64.self) else { return inputs.map { _ in .finished } }
+        // Without a back end, an integration initialises the realms.
+        guard let revision = try results[1].first?.decode(Int64.self) else { return inputs.map { _ in .finished } }
         revisions[environment] = revision
-        let objects = try RealmObject.byKey(answers[0])
-        var filling = Filling()
-        var nexts: [Disposition<Call>] = []
+        let objects = try RealmObject.byKey(results[0])
+        var progress = InitializationBatch()
+        var dispositions: [Disposition<Call>] = []
         for (index, input) in inputs.enumerated() {
             guard let object = objects[keys[index]] else {
-                nexts.append(.finished)
+                dispositions.append(.finished)
                 continue
             }
             batch.expect(keys[index], at: object.position, decision: index)
@@ -55,27 +55,28 @@ struct RealmHandler: Handler {
             do {
                 decoded = try object.decoded(as: RealmRegistration.self, by: decoder)
             } catch {
-                nexts.append(.dead(reason: error.description))
+                dispositions.append(.dead(reason: error.description))
                 continue
             }
             guard let registration = decoded else {
-                nexts.append(.finished)
+                dispositions.append(.finished)
                 continue
             }
             switch input.origin {
             case .event, .retry:
-                nexts.append(try start(registration, environment, &connection))
-            case .answer(.success(let found)):
-                // What cannot be read now, the poller adds when it can be.
+                dispositions.append(try start(registration, environment, &connection))
+            case .answer(.success(let observation)):
+                // The poller adds unreadable records once they become readable.
                 reported.report(
-                    found.data.unreadable + found.unreadable, of: registration.userId, in: environment, logger)
-                try fill(
-                    registration, found, object, decision: index, environment, &batch, &filling, &connection)
-                nexts.append(.finished)
-            case .answer(.failure(let error)): nexts.append(next(after: error, input.attemptCount))
+                    observation.data.unreadable + observation.unreadable, of: registration.userId, in: environment,
+                    logger)
+                try initialize(
+                    registration, observation, object, decision: index, environment, &batch, &progress, &connection)
+                dispositions.append(.finished)
+            case .answer(.failure(let error)): dispositions.append(disposition(after: error, input.attemptCount))
             }
         }
-        return nexts
+        return dispositions
     }
 
     func callerRevision(of environment: EnvironmentID) -> Int64 { revisions[environment] ?? 0 }
@@ -98,41 +99,43 @@ struct RealmHandler: Handler {
         if registration.isInitialized { return .finished }
         let people = try BackendPerson.load([registration.userId], in: environment, on: &connection)
         guard let person = people[registration.userId] else {
-            return .dead(reason: ParkedReason.unknownPerson)
+            return .dead(reason: DeferralReason.unknownPerson)
         }
         return .call(Call(person: person), startBefore: .now + .seconds(600))
     }
 
-    private func next(after error: BackendError, _ attemptCount: Int) -> Disposition<Call> {
+    private func disposition(after error: BackendError, _ attemptCount: Int) -> Disposition<Call> {
         if case .refused(let messages) = error {
-            return .dead(reason: "the back end refuses: \(messages.joined(separator: "; "))")
+            return .dead(reason: "the back end rejected the request: \(messages.joined(separator: "; "))")
         }
         guard let retry = error.retry(afterAttempts: attemptCount) else { return .finished }
         return .park(
             reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
     }
 
-    /// All of it in the one transaction that sets the flag: a crash before leaves it false, and it is done again.
-    private mutating func fill(
-        _ registration: RealmRegistration, _ found: RealmFetcher.Observation, _ object: RealmObject, decision: Int,
-        _ environment: EnvironmentID, _ batch: inout WriteBatch, _ filling: inout Filling,
+    /// Writes the realm in the transaction that sets `isInitialized`: after a crash, the flag is unset and the key is
+    /// retried.
+    private mutating func initialize(
+        _ registration: RealmRegistration, _ observation: RealmFetcher.Observation, _ object: RealmObject,
+        decision: Int,
+        _ environment: EnvironmentID, _ batch: inout WriteBatch, _ progress: inout InitializationBatch,
         _ connection: inout Connection
     ) throws {
         let names = try connection.run(People.loginName(of: registration.userId, in: environment))
         let contents = RealmContents(
-            email: registration.userId, name: try names.first?.decode(String?.self) ?? nil, data: found.data,
-            records: found.records, readAt: found.readAt)
-        let tree = NodeTree(found.data.nodes)
-        let catalogue = try catalogue(tree, found.data.nodes, environment, &batch, &filling, &connection)
+            email: registration.userId, name: try names.first?.decode(String?.self) ?? nil, data: observation.data,
+            records: observation.records, readAt: observation.readAt)
+        let tree = NodeTree(observation.data.nodes)
+        let catalogue = try catalogue(tree, observation.data.nodes, environment, &batch, &progress, &connection)
         let realms = try directory.ids(of: [registration.path], in: environment, create: true, on: &connection)
         guard let own = realms[registration.path] else { return }
         func put(_ kind: Kind, _ id: UUID, _ fields: some Encodable) throws {
             let key = ObjectKey(realm: own, kind: kind, id: id)
-            guard filling.written.insert(key).inserted else { return }
+            guard progress.written.insert(key).inserted else { return }
             batch.put(key, try CanonicalJSON(encoding: fields, by: encoder), decision: decision)
         }
-        for context in found.data.contexts { try put(.reportingContext, context.id, context.fields) }
-        for template in found.data.templates { try put(.reportingTemplate, template.id, template.fields) }
+        for context in observation.data.contexts { try put(.reportingContext, context.id, context.fields) }
+        for template in observation.data.templates { try put(.reportingTemplate, template.id, template.fields) }
         for entry in contents.entries { try put(.timeEntry, entry.id, entry.fields) }
         for line in contents.lines { try put(.timeEntryStatus, line.id, line.fields) }
         var user = contents.user
@@ -140,40 +143,40 @@ struct RealmHandler: Handler {
         try put(.user, RealmContents.userID(of: registration.userId), user)
         batch.expect(
             AudienceStore.expect(
-                [(catalogue, tree.digest, decision)], isThere: !filling.created.contains(catalogue), in: environment))
+                [(catalogue, tree.digest, decision)], isThere: !progress.created.contains(catalogue), in: environment))
         batch.also(
             AudienceStore.remember(
                 [
                     AudienceStore.Reading(
-                        email: registration.userId, tree: tree.digest, readAt: found.readAt,
+                        email: registration.userId, tree: tree.digest, readAt: observation.readAt,
                         catalogue: catalogue, decision: decision)
                 ], in: environment))
         try batch.patch(object, try CanonicalJSON(encoding: ["isInitialized": true]), decision: decision)
     }
 
-    /// The catalogue that holds what the person may report on; a new one when there is none.
+    /// Returns the catalogue with the tree that the person may report on; creates one if there is none.
     ///
-    /// A new one is a decision of its own, since another person's decision in this batch may count on it: it is
-    /// written whoever else misses, unless the catalogue holds something else by now, and then all of them miss.
+    /// A new catalogue is a separate decision, because decisions about other people in this batch may depend on it: it
+    /// is written even if they are missed. If the catalogue was changed concurrently, all of them are missed.
     private mutating func catalogue(
         _ tree: NodeTree, _ nodes: [Identified<ReportingTreeNode>], _ environment: EnvironmentID,
-        _ batch: inout WriteBatch, _ filling: inout Filling, _ connection: inout Connection
+        _ batch: inout WriteBatch, _ progress: inout InitializationBatch, _ connection: inout Connection
     ) throws -> UUID {
-        if let known = filling.catalogues[tree.digest] { return known }
-        let answers = try connection.run([AudienceStore.catalogues(of: [tree.digest], in: environment)])
-        if let (_, known) = try answers[0].first?.decode(UUID.self, UUID.self) {
-            filling.catalogues[tree.digest] = known
-            return known
+        if let cached = progress.catalogues[tree.digest] { return cached }
+        let results = try connection.run([AudienceStore.catalogues(of: [tree.digest], in: environment)])
+        if let (_, existing) = try results[0].first?.decode(UUID.self, UUID.self) {
+            progress.catalogues[tree.digest] = existing
+            return existing
         }
         let catalogue = try newCatalogue(for: tree.digest, environment, &connection)
-        filling.catalogues[tree.digest] = catalogue
-        filling.created.insert(catalogue)
+        progress.catalogues[tree.digest] = catalogue
+        progress.created.insert(catalogue)
         guard let realm = try directory.id(of: .catalogue(catalogue), in: environment, create: true, on: &connection)
         else { return catalogue }
-        let decision = Int(Int32.max) - filling.catalogues.count
+        let decision = Int(Int32.max) - progress.catalogues.count
         for node in nodes {
             let key = ObjectKey(realm: realm, kind: .reportingTreeNode, id: node.id)
-            guard filling.written.insert(key).inserted else { continue }
+            guard progress.written.insert(key).inserted else { continue }
             batch.put(key, try CanonicalJSON(encoding: node.fields, by: encoder), decision: decision)
         }
         batch.expect(AudienceStore.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
@@ -194,11 +197,11 @@ struct RealmHandler: Handler {
     }
 }
 
-/// What one batch fills realms with.
-private struct Filling {
+/// The objects and catalogues that one batch writes.
+private struct InitializationBatch {
     var written: Set<ObjectKey> = []
-    /// By what they hold.
+    /// Catalogues by the digest of their tree.
     var catalogues: [UUID: UUID] = [:]
-    /// Those among them that it makes.
+    /// Catalogues that the batch creates.
     var created: Set<UUID> = []
 }

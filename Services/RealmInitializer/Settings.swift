@@ -1,13 +1,13 @@
 import ServiceSettings
 
-/// What `realm-initializer` can be told, beside what all services can.
+/// The settings of `realm-initializer`, in addition to the common ones.
 enum Settings {
     static let inFlightMax = Setting(
         "initializer.inflight.max", .integer(1...256), default: "8",
-        help: "people of one environment initialised at a time, per worker")
+        help: "concurrent initialisations per environment and worker")
     static let entryDays = Setting(
         "initializer.entry.days", .integer(0...3_660), default: "60",
-        help: "how many days back existing time entries are fetched")
+        help: "days for which existing time entries are fetched")
 
     static let all = Setting.callingWorker + [inFlightMax, entryDays]
 }

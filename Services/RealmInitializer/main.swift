@@ -1,7 +1,6 @@
-// Fills a new user's realm from the back end: trees, contexts, templates, existing entries; then sets `isInitialized`.
-// Reads `realm.events`.
+// Initialises new people's realms from the back end (trees, contexts, templates, existing entries), then sets
+// `isInitialized`. Consumes `realm.events`.
 
-import ServiceSettings
 import BackendConnections
 import Catalogues
 import HTTPClient
@@ -9,14 +8,15 @@ import KeyedWorker
 import Model
 import Secrets
 import ServiceRuntime
+import ServiceSettings
 
 await serve("realm-initializer", settings: Settings.all) { context in
     let configuration = context.configuration
     var limits = WorkerLimits()
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
-    // Each answer holds all that a person may report on.
-    limits.answersKeepPlaces = true
-    let place = try WorkerPlace(context, topics: [Topics.realm])
+    // Each result holds everything that a person may report on.
+    limits.resultsHoldSlots = true
+    let membership = try WorkerConfiguration(context, topics: [Topics.realm])
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
@@ -26,7 +26,7 @@ await serve("realm-initializer", settings: Settings.all) { context in
         .worker("realm-initializer", count: try configuration.integer(.workerCount), isFinal: isFinal) {
             [limits] control in
             var worker = try Worker(
-                RealmHandler(fetcher, logger: control.logger), at: place.member(control.index), limits: limits,
+                RealmHandler(fetcher, logger: control.logger), at: membership.member(control.index), limits: limits,
                 logger: control.logger)
             try worker.run(control)
         }

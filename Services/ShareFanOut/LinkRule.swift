@@ -1,99 +1,99 @@
-/// How much is shared at most.
-struct ShareBounds: Equatable, Sendable {
-    /// People with whom one item is shared.
+/// Limits of sharing.
+struct ShareLimits: Equatable, Sendable {
+    /// Limit on the people with whom one item is shared.
     var linkCountMax = 1_000
-    /// Shares of one person, of their own items and of others', as many as the gateway opens.
+    /// Limit on the shares of one person, as owner and as recipient. The gateway has the same limit.
     var shareCountMax = 1_000
 }
 
-/// What becomes of a link, which is a person's `SharedItem`, and of the copy that its recipient has by it.
+/// Decides about a link, which is a person's `SharedItem`, and about the recipient's copy.
 enum LinkRule {
-    /// All that decides on a link that is there.
+    /// The facts about an existing link that the decision depends on.
     struct Facts: Equatable, Sendable {
-        /// The position at which its person put it last.
-        var madeAt: Int64
-        /// The item that it names.
-        var item = Item.there
-        /// Whom it names.
-        var recipient = Recipient.known
-        /// How many older links its item has.
+        /// The position of the person's last write of the link.
+        var writtenAt: Int64
+        /// The link's item.
+        var item = Item.present
+        /// The link's recipient.
+        var recipient = Recipient.valid
+        /// Number of older links of the item.
         var olderCount = 0
-        /// The position at which the recipient removed the copy last; 0: never.
+        /// The position of the recipient's last removal of the copy; 0: never.
         var removedAt: Int64 = 0
-        /// The position at which one of the two ended the share last; 0: never.
+        /// The position of the last end of the share by either person; 0: never.
         var endedAt: Int64 = 0
-        /// Whether there is a share, or may be one.
-        var room = Room.made
+        /// Whether the share exists or can be created.
+        var capacity = Capacity.existing
     }
 
-    /// Whether there is an item.
+    /// The state of an item.
     enum Item: Equatable, Sendable {
-        /// Not yet, as far as is known.
+        /// It does not exist, without a tombstone.
         case absent
-        /// Not any more, since this position.
+        /// It was deleted at this position.
         case deleted(at: Int64)
-        case there
+        case present
     }
 
-    /// Who is to have the copy.
-    enum Recipient: Equatable, Sendable, CaseIterable { case known, unknown, oneself }
+    /// The validity of a recipient.
+    enum Recipient: Equatable, Sendable, CaseIterable { case valid, unknown, oneself }
 
-    /// Whether two people have a share, or both have room for one.
-    enum Room: Equatable, Sendable, CaseIterable { case made, free, ownerFull, recipientFull }
+    /// Whether two people have a share, or can get one.
+    enum Capacity: Equatable, Sendable, CaseIterable { case existing, available, ownerFull, recipientFull }
 
-    /// Why there is no copy although there is an item.
-    enum Refusal: Equatable, Sendable, CaseIterable {
-        case unknownRecipient, ownRecipient, manyLinks, ownerFull, recipientFull
+    /// The reason why an existing item has no copy.
+    enum Rejection: Equatable, Sendable, CaseIterable {
+        case unknownRecipient, ownRecipient, tooManyLinks, ownerFull, recipientFull
 
-        /// Whether it may be over some day without a change of the link or of its item.
-        var mayPass: Bool {
+        /// Whether it can end without a change of the link or its item.
+        var isTemporary: Bool {
             switch self {
             case .unknownRecipient, .ownRecipient: false
-            case .manyLinks, .ownerFull, .recipientFull: true
+            case .tooManyLinks, .ownerFull, .recipientFull: true
             }
         }
 
-        /// What the link's person is told.
-        func text(_ bounds: ShareBounds) -> String {
+        /// Returns the text for the link's person.
+        func text(_ limits: ShareLimits) -> String {
             switch self {
-            case .unknownRecipient: "nobody with this id has a realm"
-            case .ownRecipient: "it is the recipient's own"
-            case .manyLinks: "it is shared with \(bounds.linkCountMax) people already"
-            case .ownerFull: "you have \(bounds.shareCountMax) shares already"
-            case .recipientFull: "the recipient has \(bounds.shareCountMax) shares already"
+            case .unknownRecipient: "no person with this id has a realm"
+            case .ownRecipient: "the recipient already owns it"
+            case .tooManyLinks: "it is already shared with \(limits.linkCountMax) people, the maximum"
+            case .ownerFull: "you already have \(limits.shareCountMax) shares, the maximum"
+            case .recipientFull: "the recipient already has \(limits.shareCountMax) shares, the maximum"
             }
         }
     }
 
     enum Verdict: Equatable, Sendable {
-        /// No copy. The link is no more.
-        case gone
-        /// No copy, and no link: it was ended by its recipient, with its share, or with its item.
+        /// No copy; the link was deleted.
+        case deleted
+        /// No copy, and the link is deleted: the recipient, the end of the share, or the item's deletion ended it.
         case ended
-        /// No copy yet: the item has not come.
+        /// No copy yet: the item has not arrived.
         case waiting
-        /// No copy, and the link says why.
-        case refused(Refusal)
+        /// No copy, and the link has the reason.
+        case rejected(Rejection)
         /// A copy, in a share.
         case shared
     }
 
-    /// - Parameter facts: `nil`: the link is not there, or not any more.
-    static func decide(_ facts: Facts?, _ bounds: ShareBounds) -> Verdict {
-        guard let facts else { return .gone }
-        guard facts.madeAt > max(facts.removedAt, facts.endedAt) else { return .ended }
-        if case .deleted(let position) = facts.item, facts.madeAt < position { return .ended }
+    /// - Parameter facts: `nil`: the link does not exist.
+    static func decide(_ facts: Facts?, _ limits: ShareLimits) -> Verdict {
+        guard let facts else { return .deleted }
+        guard facts.writtenAt > max(facts.removedAt, facts.endedAt) else { return .ended }
+        if case .deleted(let position) = facts.item, facts.writtenAt < position { return .ended }
         switch facts.recipient {
-        case .unknown: return .refused(.unknownRecipient)
-        case .oneself: return .refused(.ownRecipient)
-        case .known: break
+        case .unknown: return .rejected(.unknownRecipient)
+        case .oneself: return .rejected(.ownRecipient)
+        case .valid: break
         }
-        guard facts.olderCount < bounds.linkCountMax else { return .refused(.manyLinks) }
-        switch (facts.item, facts.room) {
+        guard facts.olderCount < limits.linkCountMax else { return .rejected(.tooManyLinks) }
+        switch (facts.item, facts.capacity) {
         case (.absent, _), (.deleted, _): return .waiting
-        case (.there, .made), (.there, .free): return .shared
-        case (.there, .ownerFull): return .refused(.ownerFull)
-        case (.there, .recipientFull): return .refused(.recipientFull)
+        case (.present, .existing), (.present, .available): return .shared
+        case (.present, .ownerFull): return .rejected(.ownerFull)
+        case (.present, .recipientFull): return .rejected(.recipientFull)
         }
     }
 }

@@ -4,20 +4,20 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Keeps the copies of what people share, and the shares between them.
+/// Maintains the copies of shared items, and the shares.
 ///
-/// It recomputes from PostgreSQL which copies there should be of the links that an event concerns, and writes the
-/// difference. So a repeat, a late event and a race end the same.
+/// It recomputes from PostgreSQL the copies of the links that an event concerns, and writes the differences. So
+/// duplicate, late and concurrent events have the same result.
 struct ShareHandler: Handler {
     static var schemaOldest: Int32 { 20 }
 
-    let bounds: ShareBounds
-    /// After how long a link is decided again that found a bound reached.
+    let limits: ShareLimits
+    /// Delay before a link is reprocessed that was rejected at a limit.
     let retryWait: Duration
     private var directory = RealmDirectory()
 
-    init(_ bounds: ShareBounds = ShareBounds(), retryWait: Duration = .seconds(300)) {
-        self.bounds = bounds
+    init(_ limits: ShareLimits = ShareLimits(), retryWait: Duration = .seconds(300)) {
+        self.limits = limits
         self.retryWait = retryWait
     }
 
@@ -25,42 +25,42 @@ struct ShareHandler: Handler {
         _ inputs: [WorkItem<Never>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Never>] {
-        var concerns: [Int: Concern] = [:]
+        var scopes: [Int: InputScope] = [:]
         for (index, input) in inputs.enumerated() {
-            concerns[index] = Concern(input.subject, isEdit: input.isEdit)
+            scopes[index] = InputScope(input.subject, isEdit: input.isEdit)
         }
-        var nexts = [Disposition<Never>](repeating: .finished, count: inputs.count)
-        if concerns.isEmpty { return nexts }
-        let statements = SharingStatements(environment: environment, bounds: bounds)
-        var loader = SharingLoader(concerns, statements, directory)
+        var dispositions = [Disposition<Never>](repeating: .finished, count: inputs.count)
+        if scopes.isEmpty { return dispositions }
+        let statements = SharingStatements(environment: environment, limits: limits)
+        var loader = SharingLoader(scopes, statements, directory)
         let state = try loader.load(on: &connection)
         directory = loader.directory
         var plan = SharingPlan(state, statements, batch)
-        // An input about many links comes again where those about one have decided some of them.
-        for (index, concern) in concerns.sorted(by: { ($0.value.breadth, $0.key) < ($1.value.breadth, $1.key) }) {
-            guard let subject = state.subject(of: concern, index) else { continue }
+        // Inputs with few links come first. One with many links is retried if its links are already processed.
+        for (index, scope) in scopes.sorted(by: { ($0.value.breadth, $0.key) < ($1.value.breadth, $1.key) }) {
+            guard let subject = state.subject(of: scope, index) else { continue }
             let outcome: SharingPlan.Outcome
-            if case .end(let share) = concern, let owner = state.owners[share] {
+            if case .end(let share) = scope, let owner = state.owners[share] {
                 outcome = try plan.end(share, of: owner, index)
             } else {
-                outcome = try plan.settle(index, subject: subject)
+                outcome = try plan.reconcile(index, subject: subject)
             }
-            nexts[index] = next(outcome, concern)
+            dispositions[index] = disposition(of: outcome, scope)
         }
         batch = plan.finish()
-        return nexts
+        return dispositions
     }
 
-    private func next(_ outcome: SharingPlan.Outcome, _ concern: Concern) -> Disposition<Never> {
-        if outcome.comesAgain { return .again }
-        // The links of an item wait under keys of their own.
-        guard case .link = concern, let refusal = outcome.waitsFor else { return .finished }
-        return .park(reason: refusal.text(bounds), after: retryWait, cause: .planned)
+    private func disposition(of outcome: SharingPlan.Outcome, _ scope: InputScope) -> Disposition<Never> {
+        if outcome.isIncomplete { return .again }
+        // The links of an item are deferred under their own keys.
+        guard case .link = scope, let rejection = outcome.rejection else { return .finished }
+        return .park(reason: rejection.text(limits), after: retryWait, cause: .planned)
     }
 }
 
-extension Concern {
-    /// How many links it may be about, roughly.
+extension InputScope {
+    /// A rough order by the number of links.
     fileprivate var breadth: Int {
         switch self {
         case .link, .removal: 1
@@ -71,9 +71,9 @@ extension Concern {
 }
 
 extension SharingState {
-    /// The object that an input is about; `nil` when nobody's items are concerned.
-    fileprivate func subject(of concern: Concern, _ input: Int) -> ObjectKey? {
-        switch concern {
+    /// Returns the object of an input; `nil` if it concerns no person's items.
+    fileprivate func subject(of scope: InputScope, _ input: Int) -> ObjectKey? {
+        switch scope {
         case .item(let realm, let item):
             itemRealms[realm].map { ObjectKey(realm: $0, kind: item.kind, id: item.id) }
         case .link: inputs[input]?.first

@@ -6,15 +6,15 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What an input is about, as its subject tells it.
-enum Concern: Equatable, Sendable {
-    /// A person's item: all its links.
+/// The links that an input concerns, derived from its subject.
+enum InputScope: Equatable, Sendable {
+    /// All links of a person's item.
     case item(RealmPath, ObjectName)
-    /// A person's link.
+    /// One link of a person.
     case link(RealmPath, UUID)
-    /// A copy that its recipient removed: its link.
+    /// The link of a copy that its recipient removed.
     case removal(share: UUID, ObjectName)
-    /// A share that one of the two may have ended: the links between them that are older.
+    /// The older links of a share that either person may have ended.
     case end(UUID)
 
     struct ObjectName: Equatable, Sendable {
@@ -22,8 +22,8 @@ enum Concern: Equatable, Sendable {
         let id: UUID
     }
 
-    /// - Parameter isEdit: A copy that this service itself wrote needs no further look. A share does: when it was made
-    ///   again at once for a newer link, no other event tells that it was ended before.
+    /// - Parameter isEdit: Whether a person wrote the object. A copy written by this service needs no processing. A
+    ///   share does: if it is recreated immediately for a newer link, no other event reports its end.
     init?(_ subject: EventSubject, isEdit: Bool) {
         switch (subject.realm.realmClass, subject.kind) {
         case (.user, .appointment), (.user, .note):
@@ -36,7 +36,7 @@ enum Concern: Equatable, Sendable {
         }
     }
 
-    /// Whose own realm it is in.
+    /// The own realm of the input's person.
     var realm: RealmPath? {
         switch self {
         case .item(let realm, _), .link(let realm, _): realm
@@ -44,7 +44,7 @@ enum Concern: Equatable, Sendable {
         }
     }
 
-    /// The share whose realm it is in.
+    /// The share of the input's realm.
     var share: UUID? {
         switch self {
         case .item, .link: nil
@@ -53,23 +53,23 @@ enum Concern: Equatable, Sendable {
     }
 }
 
-/// Reads what a batch concerns, in as many round trips as there are steps from an id to what it leads to.
+/// Loads the state of a batch, in one round trip for each step from ids to related objects.
 struct SharingLoader {
-    /// Links that are read for one batch; those of one item are always fewer.
+    /// Limit on links read for one batch; above the limit of one item.
     static let linkCountMax = 5_000
-    /// Links of an ended share that are read for one batch.
+    /// Limit on links of an ended share read for one batch.
     static let endedCountMax = 200
 
     let environment: EnvironmentID
     let statements: SharingStatements
-    private let concerns: [Int: Concern]
+    private let scopes: [Int: InputScope]
     private(set) var directory: RealmDirectory
     private var state = SharingState()
 
-    init(_ concerns: [Int: Concern], _ statements: SharingStatements, _ directory: RealmDirectory) {
+    init(_ scopes: [Int: InputScope], _ statements: SharingStatements, _ directory: RealmDirectory) {
         environment = statements.environment
         self.statements = statements
-        self.concerns = concerns
+        self.scopes = scopes
         self.directory = directory
     }
 
@@ -84,10 +84,10 @@ struct SharingLoader {
 
     private var ownersOfInputs: [Int: Owner] = [:]
 
-    /// From the realms of inputs to the people whose items they are about.
+    /// Loads the owners of the inputs' items by the inputs' realms.
     private mutating func loadOwners(_ connection: inout Connection) throws {
-        let paths = Set(concerns.values.compactMap(\.realm))
-        let shares = Array(Set(concerns.values.compactMap(\.share)))
+        let paths = Set(scopes.values.compactMap(\.realm))
+        let shares = Array(Set(scopes.values.compactMap(\.share)))
         var people: [RealmPath: UUID] = [:]
         if !paths.isEmpty {
             for (email, id) in try People.objects(of: paths.compactMap(\.email), in: environment, on: &connection) {
@@ -108,22 +108,22 @@ struct SharingLoader {
         for (path, person) in people { owners[path] = realms[path].map { Owner(person: person, realm: $0) } }
         state.itemRealms = realms
         for (share, path) in pathsOfShares { state.owners[share] = owners[path] }
-        for (index, concern) in concerns {
-            ownersOfInputs[index] = concern.realm.flatMap { owners[$0] } ?? concern.share.flatMap { state.owners[$0] }
+        for (index, scope) in scopes {
+            ownersOfInputs[index] = scope.realm.flatMap { owners[$0] } ?? scope.share.flatMap { state.owners[$0] }
         }
         let sharePaths = shares.map(RealmPath.share)
-        let found = try directory.ids(of: sharePaths, in: environment, create: false, on: &connection)
-        for (share, path) in zip(shares, sharePaths) { state.shareRealms[share] = found[path] }
+        let results = try directory.ids(of: sharePaths, in: environment, create: false, on: &connection)
+        for (share, path) in zip(shares, sharePaths) { state.shareRealms[share] = results[path] }
     }
 
-    /// From inputs to links; and of ended shares what tells who their recipients are.
+    /// Loads the links of inputs, and for ended shares the objects that identify their recipients.
     private mutating func loadLinks(_ connection: inout Connection) throws {
-        var items: [(input: Int, owner: Owner, item: Concern.ObjectName)] = []
+        var items: [(input: Int, owner: Owner, item: InputScope.ObjectName)] = []
         var keys: [ObjectKey: Owner] = [:]
         var ends: [(input: Int, owner: Owner, key: ObjectKey)] = []
-        for (index, concern) in concerns.sorted(by: { $0.key < $1.key }) {
+        for (index, scope) in scopes.sorted(by: { $0.key < $1.key }) {
             guard let owner = ownersOfInputs[index] else { continue }
-            switch concern {
+            switch scope {
             case .item(_, let item): items.append((index, owner, item))
             case .link(_, let id): add(id, of: owner, to: &keys, for: index)
             case .removal(let share, let item):
@@ -132,32 +132,32 @@ struct SharingLoader {
             }
         }
         let ordered = Array(keys.keys)
-        state.whole = Set(ordered)
-        let known = ends.flatMap { [$0.key, ObjectKey(realm: $0.owner.realm, kind: .share, id: $0.key.id)] }
-        let answers = try connection.run([
+        state.directLinks = Set(ordered)
+        let endKeys = ends.flatMap { [$0.key, ObjectKey(realm: $0.owner.realm, kind: .share, id: $0.key.id)] }
+        let results = try connection.run([
             statements.links(
                 ofItems: items.map { ($0.owner.realm, $0.item.id) }, countMax: Self.linkCountMax),
             statements.links(ordered),
             statements.links(
                 ofEnded: ends.map { ($0.owner.realm, $0.key) }, countMax: Self.endedCountMax),
-            RealmObject.load(known, in: environment),
+            RealmObject.load(endKeys, in: environment),
         ])
-        try readItems(answers[0], items)
-        for row in answers[1] {
+        try readItems(results[0], items)
+        for row in results[1] {
             guard let object = try RealmObject(row, firstColumn: 1), let owner = keys[object.key] else { continue }
             state.links[object.key] = Link(owner, object.key, object, olderCount: Int(try row.value(0, as: Int32.self)))
         }
         for key in ordered where state.links[key] == nil { state.links[key] = keys[key].map { Link($0, key, nil) } }
-        for row in answers[2] {
+        for row in results[2] {
             guard let object = try RealmObject(row, firstColumn: 1) else { continue }
             let end = ends[Int(try row.value(0, as: Int32.self)) - 1]
-            state.whole.insert(object.key)
+            state.directLinks.insert(object.key)
             state.inputs[end.input, default: []].append(object.key)
             if state.links[object.key] == nil { state.links[object.key] = Link(end.owner, object.key, object) }
         }
         let full = ends.map(\.input).filter { state.inputs[$0]?.count == Self.endedCountMax }
-        state.unfinished.formUnion(full)
-        state.objects = try RealmObject.byKey(answers[3])
+        state.incompleteInputs.formUnion(full)
+        state.objects = try RealmObject.byKey(results[3])
     }
 
     private mutating func add(_ id: UUID, of owner: Owner, to keys: inout [ObjectKey: Owner], for input: Int) {
@@ -166,9 +166,9 @@ struct SharingLoader {
         state.inputs[input] = [key]
     }
 
-    /// What was cut off is read in another batch, from the first item that may lack something.
+    /// Reads the links of items. Items after the row limit, and the last one before it, are processed in another batch.
     private mutating func readItems(
-        _ rows: Rows, _ items: [(input: Int, owner: Owner, item: Concern.ObjectName)]
+        _ rows: Rows, _ items: [(input: Int, owner: Owner, item: InputScope.ObjectName)]
     ) throws {
         var counts = [Int](repeating: 0, count: items.count)
         var last = items.count
@@ -179,15 +179,15 @@ struct SharingLoader {
             let link = Link(owner, object.key, object, olderCount: counts[number])
             counts[number] += 1
             if rows.count == Self.linkCountMax { last = number }
-            // Another item's id may begin alike.
+            // Another item's id may have the same first bytes.
             guard let fields = link.fields, fields.item == item.id, fields.kind == item.kind else { continue }
             state.inputs[input, default: []].append(object.key)
             if state.links[object.key] == nil { state.links[object.key] = link }
         }
-        for (input, _, _) in items[last...] { state.unfinished.insert(input) }
+        for (input, _, _) in items[last...] { state.incompleteInputs.insert(input) }
     }
 
-    /// From links to the realms that they lead to.
+    /// Loads the realms that links refer to.
     private mutating func loadRealms(_ connection: inout Connection) throws {
         var recipients = Set(state.links.values.compactMap { $0.fields?.recipient })
         for object in state.objects.values { recipients.formUnion(Self.recipient(of: object).map { [$0] } ?? []) }
@@ -195,30 +195,32 @@ struct SharingLoader {
             let rows = try connection.run(People.emails(of: recipients, in: environment))
             var paths: [UUID: RealmPath] = [:]
             for (person, email) in try rows.decode(UUID.self, String.self) { paths[person] = try .user(email) }
-            let found = try directory.ids(of: Array(paths.values), in: environment, create: true, on: &connection)
-            for (person, path) in paths { state.realms[person] = found[path] }
+            let results = try directory.ids(of: Array(paths.values), in: environment, create: true, on: &connection)
+            for (person, path) in paths { state.realms[person] = results[path] }
         }
-        for isThere in [true, false] {
-            let shares = Set(state.links.values.filter { isWanted($0) == isThere }.map(\.share))
+        for isNeeded in [true, false] {
+            let shares = Set(state.links.values.filter { needsCopy($0) == isNeeded }.map(\.share))
             let paths = shares.map(RealmPath.share)
-            let found = try directory.ids(of: paths, in: environment, create: isThere, on: &connection)
-            for (share, path) in zip(shares, paths) where found[path] != nil { state.shareRealms[share] = found[path] }
+            let results = try directory.ids(of: paths, in: environment, create: isNeeded, on: &connection)
+            for (share, path) in zip(shares, paths) where results[path] != nil {
+                state.shareRealms[share] = results[path]
+            }
         }
     }
 
-    /// Whether there is somebody to have a copy: then it has a realm to be in.
-    private func isWanted(_ link: Link) -> Bool {
+    /// Whether a recipient exists who gets a copy: then the share's realm is created.
+    private func needsCopy(_ link: Link) -> Bool {
         guard let recipient = link.fields?.recipient, recipient != link.owner.person else { return false }
         return state.realms[recipient] != nil
     }
 
-    /// Whom a `Share` names as the recipient.
+    /// Returns the recipient of a `Share`.
     static func recipient(of object: RealmObject) -> UUID? {
         guard object.key.kind == .share, let fields = object.fields else { return nil }
         return (try? JSONObject(fields.bytes))?.id(of: "recipient")
     }
 
-    /// What links, items and shares are now, and the copies that there are.
+    /// Loads the current links, items and shares, and the existing copies.
     private mutating func loadObjects(_ connection: inout Connection) throws {
         var keys = Set(state.objects.keys)
         var ranges: [(realm: Int32, id: UUID)] = []
@@ -228,47 +230,47 @@ struct SharingLoader {
             if let copy = state.copyKey(link) { keys.insert(copy) }
             guard let share = state.shareKey(link.share) else { continue }
             keys.insert(share)
-            guard state.whole.contains(key) else { continue }
+            guard state.directLinks.contains(key) else { continue }
             ranges.append((share.realm, key.id))
             linksOfRanges.append(key)
             if let fields = link.fields {
                 keys.formUnion(state.references(to: link.share, of: link.owner, with: fields.recipient))
             }
         }
-        for (index, concern) in concerns {
+        for (index, scope) in scopes {
             guard let owner = ownersOfInputs[index] else { continue }
-            switch concern {
+            switch scope {
             case .item(_, let item): keys.insert(ObjectKey(realm: owner.realm, kind: item.kind, id: item.id))
             case .removal(let share, let item):
                 guard let realm = state.shareRealms[share] else { continue }
                 keys.insert(ObjectKey(realm: realm, kind: item.kind, id: item.id))
             case .end(let share):
                 keys.insert(ObjectKey(realm: owner.realm, kind: .share, id: share))
-                guard let recipient = endedRecipient(share, of: owner) else { continue }
+                guard let recipient = recipientOfEndedShare(share, of: owner) else { continue }
                 keys.formUnion(state.references(to: share, of: owner, with: recipient))
             case .link: break
             }
         }
-        let answers = try connection.run([
+        let results = try connection.run([
             RealmObject.load(keys, in: environment), statements.copies(ranges),
         ])
-        state.objects = try RealmObject.byKey(answers[0])
-        for row in answers[1] {
+        state.objects = try RealmObject.byKey(results[0])
+        for row in results[1] {
             guard let object = try RealmObject(row, firstColumn: 1) else { continue }
             state.copies[linksOfRanges[Int(try row.value(0, as: Int32.self)) - 1], default: []].append(object)
         }
-        for (key, link) in state.links where !state.whole.contains(key) {
+        for (key, link) in state.links where !state.directLinks.contains(key) {
             guard let copy = state.copyKey(link).flatMap({ state.objects[$0] }), !copy.isDeleted else { continue }
             state.copies[key] = [copy]
         }
     }
 
-    private func endedRecipient(_ share: UUID, of owner: Owner) -> UUID? {
+    private func recipientOfEndedShare(_ share: UUID, of owner: Owner) -> UUID? {
         let keys = [state.shareKey(share), ObjectKey(realm: owner.realm, kind: .share, id: share)]
         return keys.lazy.compactMap { $0.flatMap { state.objects[$0] }.flatMap(Self.recipient) }.first { _ in true }
     }
 
-    /// How many shares those have for whom one is to be made, and what refers to it already.
+    /// Loads the numbers of shares of people who need a new one, and existing references to it.
     private mutating func loadRoom(_ connection: inout Connection) throws {
         var realms: Set<Int32> = []
         var references: Set<ObjectKey> = []
@@ -280,10 +282,10 @@ struct SharingLoader {
             references.formUnion(state.references(to: link.share, of: link.owner, with: fields.recipient))
         }
         guard !realms.isEmpty else { return }
-        let answers = try connection.run([
+        let results = try connection.run([
             statements.shareCounts(Array(realms)), RealmObject.load(references, in: environment),
         ])
-        for (realm, count) in try answers[0].decode(Int32.self, Int32.self) { state.shareCounts[realm] = Int(count) }
-        state.objects.merge(try RealmObject.byKey(answers[1])) { _, new in new }
+        for (realm, count) in try results[0].decode(Int32.self, Int32.self) { state.shareCounts[realm] = Int(count) }
+        state.objects.merge(try RealmObject.byKey(results[1])) { _, new in new }
     }
 }

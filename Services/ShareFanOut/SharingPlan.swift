@@ -4,25 +4,25 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What is written for a batch: each object once.
+/// The writes of a batch: each object once.
 ///
-/// A link belongs to the first input that is about it; another one comes again, and finds it done. A share that is made
-/// is a decision of its own, since the links of many inputs may count on it: it is written whoever else misses, unless
-/// it has changed, and then all of them miss.
+/// A link belongs to the first input that concerns it; other inputs are retried and find it processed. A new share is a
+/// separate decision, because links of several inputs may depend on it. It is written even if other decisions conflict,
+/// unless the share has changed; then all of them conflict.
 struct SharingPlan {
-    /// What became of an input's links.
+    /// The outcome of an input.
     struct Outcome: Equatable {
-        var comesAgain = false
-        /// Why a copy is not made that may be made later.
-        var waitsFor: LinkRule.Refusal?
+        var isIncomplete = false
+        /// A temporary reason why a copy is not created.
+        var rejection: LinkRule.Rejection?
     }
 
-    private struct Write {
+    private struct ObjectWrite {
         let key: ObjectKey
         let fields: CanonicalJSON?
     }
 
-    private struct MadeShare {
+    private struct NewShare {
         let decision: Int
         let fields: CanonicalJSON
         let guards: [(key: ObjectKey, position: Int64)]
@@ -33,7 +33,7 @@ struct SharingPlan {
     let statements: SharingStatements
     private(set) var batch: WriteBatch
     private var written: Set<ObjectKey> = []
-    private var made: [UUID: MadeShare] = [:]
+    private var newShares: [UUID: NewShare] = [:]
     private var counts: [Int32: Int]
     private var countGuards: [(realm: Int32, count: Int, decision: Int)] = []
     private var expected: Set<ObjectKey> = []
@@ -45,38 +45,38 @@ struct SharingPlan {
         counts = state.shareCounts
     }
 
-    /// The batch with all guards.
+    /// Returns the batch with all guards.
     consuming func finish() -> WriteBatch {
         if !countGuards.isEmpty { batch.expect(statements.expect(countGuards)) }
         return batch
     }
 
-    /// Decides an input's links.
+    /// Reconciles an input's links.
     ///
-    /// - Parameter subject: The object that the input is about.
-    mutating func settle(_ input: Int, subject: ObjectKey) throws -> Outcome {
+    /// - Parameter subject: The object of the input.
+    mutating func reconcile(_ input: Int, subject: ObjectKey) throws -> Outcome {
         expected = []
         let position = state.links[subject]?.object?.position ?? state.position(subject)
         expect(subject, at: position, input)
-        var outcome = Outcome(comesAgain: state.unfinished.contains(input))
+        var outcome = Outcome(isIncomplete: state.incompleteInputs.contains(input))
         for key in state.inputs[input] ?? [] {
             guard let link = state.links[key] else { continue }
-            guard !written.contains(key), let verdict = try settle(link, input) else {
-                outcome.comesAgain = true
+            guard !written.contains(key), let verdict = try reconcile(link, input) else {
+                outcome.isIncomplete = true
                 continue
             }
-            if case .refused(let refusal) = verdict, refusal.mayPass { outcome.waitsFor = refusal }
+            if case .rejected(let rejection) = verdict, rejection.isTemporary { outcome.rejection = rejection }
         }
         return outcome
     }
 
-    /// Decides an input about a share that was ended: its links that are older, and the references to it.
+    /// Processes the end of a share: its older links, and the references to it.
     mutating func end(_ share: UUID, of owner: Owner, _ input: Int) throws -> Outcome {
         guard let key = state.shareKey(share) else { return Outcome() }
-        var outcome = try settle(input, subject: key)
+        var outcome = try reconcile(input, subject: key)
         guard let object = state.objects[key], object.isDeleted else { return outcome }
-        guard made[share] == nil, written.insert(key).inserted else {
-            outcome.comesAgain = true
+        guard newShares[share] == nil, written.insert(key).inserted else {
+            outcome.isIncomplete = true
             return outcome
         }
         let own = ObjectKey(realm: owner.realm, kind: .share, id: share)
@@ -92,20 +92,20 @@ struct SharingPlan {
         if expected.insert(key).inserted { batch.expect(key, at: position, decision: decision) }
     }
 
-    /// - Returns: `nil`: something has to be written before it.
-    private mutating func settle(_ link: Link, _ input: Int) throws -> LinkRule.Verdict? {
-        let verdict = LinkRule.decide(state.facts(link, room: room(link)), statements.bounds)
+    /// - Returns: `nil` if another write must come first.
+    private mutating func reconcile(_ link: Link, _ input: Int) throws -> LinkRule.Verdict? {
+        let verdict = LinkRule.decide(state.facts(link, capacity: capacity(of: link)), statements.limits)
         let copies = state.copies[link.key] ?? []
         let writes = try writes(to: link, copies, verdict)
         let lacksShare = verdict == .shared && link.fields.map { !state.hasShare(link, with: $0.recipient) } ?? false
         if writes.isEmpty && !lacksShare { return verdict }
-        guard !lacksShare || !removeLeftReferences(link, input) else { return nil }
+        guard !lacksShare || !removeStaleReferences(link, input) else { return nil }
         written.insert(link.key)
         expect(link.key, at: link.object?.position ?? 0, input)
         let read = [link.itemKey, state.copyKey(link), state.shareKey(link.share)].compactMap(\.self)
         for key in read { expect(key, at: state.position(key), input) }
-        for stray in copies { expect(stray.key, at: stray.position, input) }
-        if lacksShare { try count(on: link, input) }
+        for copy in copies { expect(copy.key, at: copy.position, input) }
+        if lacksShare { try requireShare(of: link, input) }
         for write in writes {
             if let fields = write.fields {
                 batch.put(write.key, fields, decision: input)
@@ -116,11 +116,11 @@ struct SharingPlan {
         return verdict
     }
 
-    /// Removes references that outlived their share: a device opens the share's realm when one of them changes, and one
-    /// that was left as it is would not tell that the share is there again.
+    /// Removes references that remained after the end of their share: a device opens the share's realm when its
+    /// reference changes, and an unchanged one would not report that the share exists again.
     ///
     /// - Returns: Whether there were any.
-    private mutating func removeLeftReferences(_ link: Link, _ input: Int) -> Bool {
+    private mutating func removeStaleReferences(_ link: Link, _ input: Int) -> Bool {
         guard let key = state.shareKey(link.share), state.objects[key]?.fields == nil,
             let recipient = link.fields?.recipient
         else { return false }
@@ -133,48 +133,50 @@ struct SharingPlan {
         return true
     }
 
-    /// What makes the copies and the link what the verdict says; without fields an object is deleted.
-    private func writes(to link: Link, _ copies: [RealmObject], _ verdict: LinkRule.Verdict) throws -> [Write] {
+    /// Returns the writes that apply a verdict to the copies and the link.
+    private func writes(to link: Link, _ copies: [RealmObject], _ verdict: LinkRule.Verdict) throws -> [ObjectWrite] {
         let copy = verdict == .shared ? state.copyKey(link) : nil
-        var writes = copies.filter { $0.key != copy }.map { Write(key: $0.key, fields: nil) }
+        var writes = copies.filter { $0.key != copy }.map { ObjectWrite(key: $0.key, fields: nil) }
         let item = link.itemKey.flatMap { state.objects[$0]?.fields }
-        if let copy, let item, state.objects[copy]?.fields != item { writes.append(Write(key: copy, fields: item)) }
+        if let copy, let item, state.objects[copy]?.fields != item {
+            writes.append(ObjectWrite(key: copy, fields: item))
+        }
         guard let stored = link.object?.fields, let fields = link.fields else { return writes }
         let problem: String?
         switch verdict {
-        case .ended: return writes + [Write(key: link.key, fields: nil)]
-        case .refused(let refusal): problem = refusal.text(statements.bounds)
-        case .gone, .waiting, .shared: problem = nil
+        case .ended: return writes + [ObjectWrite(key: link.key, fields: nil)]
+        case .rejected(let rejection): problem = rejection.text(statements.limits)
+        case .deleted, .waiting, .shared: problem = nil
         }
         guard fields.problem != problem else { return writes }
         let changed = try stored.merging(CanonicalJSON(encoding: ["problem": problem]))
-        return writes + [Write(key: link.key, fields: changed)]
+        return writes + [ObjectWrite(key: link.key, fields: changed)]
     }
 
     // MARK: Shares
 
-    private func room(_ link: Link) -> LinkRule.Room {
-        guard let fields = link.fields, let recipient = state.realms[fields.recipient] else { return .made }
-        if made[link.share] != nil || state.shareKey(link.share).flatMap({ state.objects[$0]?.fields }) != nil {
-            return .made
+    private func capacity(of link: Link) -> LinkRule.Capacity {
+        guard let fields = link.fields, let recipient = state.realms[fields.recipient] else { return .existing }
+        if newShares[link.share] != nil || state.shareKey(link.share).flatMap({ state.objects[$0]?.fields }) != nil {
+            return .existing
         }
-        if counts[link.owner.realm] ?? 0 >= statements.bounds.shareCountMax { return .ownerFull }
-        return counts[recipient] ?? 0 >= statements.bounds.shareCountMax ? .recipientFull : .free
+        if counts[link.owner.realm] ?? 0 >= statements.limits.shareCountMax { return .ownerFull }
+        return counts[recipient] ?? 0 >= statements.limits.shareCountMax ? .recipientFull : .available
     }
 
-    /// Makes the link's share if nobody has, and has the input miss when that misses.
-    private mutating func count(on link: Link, _ input: Int) throws {
-        guard let share = try made[link.share] ?? make(link) else { return }
+    /// Creates the link's share if it does not exist, and makes the input depend on it.
+    private mutating func requireShare(of link: Link, _ input: Int) throws {
+        guard let share = try newShares[link.share] ?? createShare(for: link) else { return }
         for (key, position) in share.guards { expect(key, at: position, input) }
         for realm in share.realms { countGuards.append((realm, state.shareCounts[realm] ?? 0, input)) }
     }
 
-    private mutating func make(_ link: Link) throws -> MadeShare? {
+    private mutating func createShare(for link: Link) throws -> NewShare? {
         guard let fields = link.fields, let key = state.shareKey(link.share) else { return nil }
         let stored = state.objects[key]?.fields
         let references = state.references(to: link.share, of: link.owner, with: fields.recipient)
-        let share = MadeShare(
-            decision: Int(Int32.max) - made.count,
+        let share = NewShare(
+            decision: Int(Int32.max) - newShares.count,
             fields: try stored
                 ?? CanonicalJSON(
                     encoding: Share(owner: link.owner.person, recipient: fields.recipient, since: fields.since)),
@@ -188,7 +190,7 @@ struct SharingPlan {
             counts[realm, default: 0] += 1
             countGuards.append((realm, state.shareCounts[realm] ?? 0, share.decision))
         }
-        made[link.share] = share
+        newShares[link.share] = share
         return share
     }
 }

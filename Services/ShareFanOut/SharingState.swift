@@ -11,7 +11,7 @@ struct Owner: Hashable, Sendable {
     let realm: Int32
 }
 
-/// A `SharedItem`, or where one was.
+/// A `SharedItem`, existing or deleted.
 struct Link: Sendable {
     struct Fields: Equatable, Sendable {
         let kind: Kind
@@ -23,13 +23,13 @@ struct Link: Sendable {
 
     let owner: Owner
     let key: ObjectKey
-    /// `nil`: there never was one, or its tombstone is gone too.
+    /// `nil`: it never existed, or its tombstone was compacted.
     let object: RealmObject?
-    /// `nil` when it is not there.
+    /// `nil` if it is deleted.
     let fields: Fields?
     let olderCount: Int
 
-    /// The share that its copy is in: the id tells it also when the link is gone.
+    /// The share of its copy. The id suffices if the link is deleted.
     var share: UUID { Share.id(of: owner.person, with: key.id) }
 
     init(_ owner: Owner, _ key: ObjectKey, _ object: RealmObject?, olderCount: Int = 0) {
@@ -40,7 +40,7 @@ struct Link: Sendable {
         fields = object?.fields.flatMap(Fields.init)
     }
 
-    /// The item that it names.
+    /// The link's item.
     var itemKey: ObjectKey? { fields.map { ObjectKey(realm: owner.realm, kind: $0.kind, id: $0.item) } }
 }
 
@@ -70,28 +70,28 @@ extension SharedItem.ItemKind {
     init?(_ kind: Kind) { self.init(rawValue: kind.rawValue) }
 }
 
-/// All that a batch is decided from.
+/// The state that a batch is processed from.
 struct SharingState: Sendable {
-    /// The links that each input is about, by the input's index.
+    /// The links that each input concerns, by the input's index.
     var inputs: [Int: [ObjectKey]] = [:]
     /// Inputs with more links than were read.
-    var unfinished: Set<Int> = []
-    /// The owners that shares' ids begin with.
+    var incompleteInputs: Set<Int> = []
+    /// The owners whose ids the shares' ids begin with.
     var owners: [UUID: Owner] = [:]
-    /// The realms that items are in.
+    /// The realms of items.
     var itemRealms: [RealmPath: Int32] = [:]
     var links: [ObjectKey: Link] = [:]
-    /// Those among them that an input itself is about, or a removal or an end: all that they lead to is looked at. Of
-    /// the links of an item that changed, only the share and the copy.
-    var whole: Set<ObjectKey> = []
-    /// The own realms of those people that have any.
+    /// Links that an input, a removal or an end concerns directly: all related objects are checked. Of the other links
+    /// of a changed item, only the share and the copy are.
+    var directLinks: Set<ObjectKey> = []
+    /// The own realms of people who have one.
     var realms: [UUID: Int32] = [:]
-    /// The realms of shares; one in which nothing was written has none.
+    /// The realms of shares; without any write there is no realm.
     var shareRealms: [UUID: Int32] = [:]
     var objects: [ObjectKey: RealmObject] = [:]
-    /// The copies that there are under the items' ids that a link may name, by link.
+    /// Existing copies under the item ids that a link may name, by link.
     var copies: [ObjectKey: [RealmObject]] = [:]
-    /// How many shares a realm refers to, where that was asked.
+    /// Number of shares of a realm, where loaded.
     var shareCounts: [Int32: Int] = [:]
 
     func position(_ key: ObjectKey) -> Int64 { objects[key]?.position ?? 0 }
@@ -100,33 +100,33 @@ struct SharingState: Sendable {
         shareRealms[share].map { ObjectKey(realm: $0, kind: .share, id: share) }
     }
 
-    /// The references to a share in both people's own realms.
+    /// Returns the references to a share in both people's own realms.
     func references(to share: UUID, of owner: Owner, with recipient: UUID) -> [ObjectKey] {
         ([owner.realm] + (realms[recipient].map { [$0] } ?? [])).map { ObjectKey(realm: $0, kind: .share, id: share) }
     }
 
-    /// Whether the link's share is there, and both refer to it.
+    /// Whether the link's share exists with both references.
     func hasShare(_ link: Link, with recipient: UUID) -> Bool {
         guard let key = shareKey(link.share), let fields = objects[key]?.fields else { return false }
-        guard whole.contains(link.key) else { return true }
+        guard directLinks.contains(link.key) else { return true }
         return references(to: link.share, of: link.owner, with: recipient).allSatisfy { objects[$0]?.fields == fields }
     }
 
-    /// The copy that a link's recipient has, or is to have.
+    /// The existing or expected copy of a link.
     func copyKey(_ link: Link) -> ObjectKey? {
         guard let fields = link.fields, let realm = shareRealms[link.share] else { return nil }
         return ObjectKey(realm: realm, kind: fields.kind, id: fields.item)
     }
 
-    /// What the rule about a link is asked with; `nil` when the link is not there.
+    /// Returns the facts of a link for the rule; `nil` if the link does not exist.
     ///
-    /// - Parameter room: Whether there is a share, or may be one.
-    func facts(_ link: Link, room: LinkRule.Room) -> LinkRule.Facts? {
+    /// - Parameter capacity: Whether the share exists or can be created.
+    func facts(_ link: Link, capacity: LinkRule.Capacity) -> LinkRule.Facts? {
         guard let object = link.object, let fields = link.fields, let itemKey = link.itemKey else { return nil }
-        var facts = LinkRule.Facts(madeAt: object.editPosition, olderCount: link.olderCount, room: room)
+        var facts = LinkRule.Facts(writtenAt: object.editPosition, olderCount: link.olderCount, capacity: capacity)
         switch objects[itemKey] {
         case nil: facts.item = .absent
-        case let item?: facts.item = item.isDeleted ? .deleted(at: item.position) : .there
+        case let item?: facts.item = item.isDeleted ? .deleted(at: item.position) : .present
         }
         if realms[fields.recipient] == nil { facts.recipient = .unknown }
         if fields.recipient == link.owner.person { facts.recipient = .oneself }

@@ -3,12 +3,12 @@ import Model
 import ObjectStore
 import Postgres
 
-/// The SQL of links and shares: ranges of objects, since ids that are made of two begin with one of them.
+/// The SQL of links and shares. Ids made of two ids begin with one of them, so that ranges select their objects.
 struct SharingStatements {
     let environment: EnvironmentID
-    let bounds: ShareBounds
+    let limits: ShareLimits
 
-    /// The oldest links of items, in the order of the items: as many of each as may have copies, and `countMax` of all.
+    /// The oldest links of items, in the order of the items: at most `linkCountMax` of each, and `countMax` in total.
     /// Rows: the item's number from 1 on, then as ``RealmObject`` reads them.
     func links(ofItems items: [(realm: Int32, id: UUID)], countMax: Int) -> Statement {
         let ranges = items.map { SharedItem.ids(of: $0.id) }
@@ -20,13 +20,13 @@ struct SharingStatements {
                 SELECT * FROM store.object o
                 WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
                     AND o.kind = \(Kind.sharedItem) AND o.id BETWEEN i.first AND i.last AND NOT o.deleted
-                ORDER BY o.edit_position, o.id LIMIT \(Int64(bounds.linkCountMax))
+                ORDER BY o.edit_position, o.id LIMIT \(Int64(limits.linkCountMax))
             ) l
             ORDER BY i.n LIMIT \(Int64(countMax))
             """
     }
 
-    /// Links, and how many older ones their items have, counted up to the bound. Rows: that number, then as
+    /// Links, and the number of older links of their items, counted up to the limit. Rows: that number, then as
     /// ``RealmObject`` reads them.
     func links(_ keys: [ObjectKey]) -> Statement {
         let ranges = keys.map { SharedItem.ids(of: $0.id) }
@@ -46,16 +46,16 @@ struct SharingStatements {
                     WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
                         AND o.kind = \(Kind.sharedItem) AND o.id BETWEEN k.first AND k.last AND NOT o.deleted
                         AND NOT l.deleted AND (o.edit_position, o.id) < (l.edit_position, l.id)
-                    LIMIT \(Int64(bounds.linkCountMax))
+                    LIMIT \(Int64(limits.linkCountMax))
                 ) older
             ) c
             """
     }
 
-    /// The next links that are older than the last end of their share, `countMax` of each share. Rows: the share's
+    /// Links that are older than the last end of their share, at most `countMax` of each share. Rows: the share's
     /// number from 1 on, then as ``RealmObject`` reads them.
     ///
-    /// The recipient is the end of both ids. All links of the owner are looked at: an end is rare.
+    /// Both ids end with the recipient's. All links of the owner are scanned: an end is rare.
     func links(ofEnded shares: [(owner: Int32, key: ObjectKey)], countMax: Int) -> Statement {
         """
         SELECT e.n::int, l.realm_id, l.kind, l.id, l.position, l.edit_position, l.fields
@@ -77,7 +77,7 @@ struct SharingStatements {
         """
     }
 
-    /// The copies that are in shares' realms under ids that links may name. Rows: the link's number from 1 on, then as
+    /// Copies in shares' realms under ids that links may name. Rows: the link's number from 1 on, then as
     /// ``RealmObject`` reads them.
     func copies(_ links: [(realm: Int32, id: UUID)]) -> Statement {
         let ranges = links.map { SharedItem.ids(of: $0.id) }
@@ -95,12 +95,12 @@ struct SharingStatements {
             """
     }
 
-    /// How many shares people's own realms refer to, counted up to the bound. Rows: the realm, the number.
+    /// The number of shares of people's own realms, counted up to the limit. Rows: the realm, the number.
     func shareCounts(_ realms: [Int32]) -> Statement {
         "SELECT g.realm_id, c.n::int FROM unnest(\(realms)) AS g(realm_id) \(countOfShares)"
     }
 
-    /// Misses decisions that make a share for people of whom somebody else has made one meanwhile.
+    /// Fails decisions that create a share for people whose number of shares has grown meanwhile.
     func expect(_ counts: [(realm: Int32, count: Int, decision: Int)]) -> Statement {
         """
         SELECT realm.miss(array_agg(DISTINCT g.decision))
@@ -119,7 +119,7 @@ struct SharingStatements {
                 SELECT FROM store.object
                 WHERE environment_id = \(environment.rawValue) AND realm_id = g.realm_id AND kind = \(Kind.share)
                     AND NOT deleted
-                LIMIT \(Int64(bounds.shareCountMax))
+                LIMIT \(Int64(limits.shareCountMax))
             ) s
         ) c
         """

@@ -1,5 +1,4 @@
-// Keeps the copies of shared appointments and notes with those they are shared with.
-// Reads `share.events`.
+// Maintains the recipients' copies of shared appointments and notes. Consumes `share.events`.
 
 import KeyedWorker
 import Model
@@ -8,11 +7,11 @@ import ServiceSettings
 
 await serve("share-fan-out", settings: Setting.worker) { context in
     let configuration = context.configuration
-    let place = try WorkerPlace(context, topics: [Topics.share])
+    let group = try WorkerConfiguration(context, topics: [Topics.share])
     return [
         .worker("share-fan-out", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
             var worker = try Worker(
-                ShareHandler(), at: place.member(control.index), limits: WorkerLimits(), logger: control.logger)
+                ShareHandler(), at: group.member(control.index), limits: WorkerLimits(), logger: control.logger)
             try worker.run(control)
         }
     ]

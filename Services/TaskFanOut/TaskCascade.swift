@@ -5,26 +5,26 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Which tasks are decided anew when something else has changed, or with time.
+/// Re-queues tasks and memberships after changes of other objects, and expired tasks.
 enum TaskCascade {
-    /// The tasks that name teams, memberships or people that are gone, as the decisions saw it.
+    /// Tasks that reference missing teams, memberships or people, as the decisions read them.
     ///
-    /// A membership's tombstone has no fields. Its id says all: the first half of the person's, the last of the team's.
+    /// A membership's tombstone has no fields. Its id suffices: the first half of the person's, the last of the team's.
     static func tasks(
-        naming gone: [(key: ObjectKey, decision: Int)], in environment: EnvironmentID
+        referencing missing: [(key: ObjectKey, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
-        let ranges = gone.map { Membership.ids(of: $0.key.id) }
+        let ranges = missing.map { Membership.ids(of: $0.key.id) }
         return Cascade.due(
             group: Services.taskFanOut.name, topic: Topics.task, in: environment,
             """
             SELECT '/manager/FieldTask/' || c.task_id, c.task_id, c.reason, g.decision
-            FROM unnest(\(gone.map(\.key.kind)), \(gone.map(\.key.id)), \(ranges.map(\.lowerBound)),
-                \(ranges.map(\.upperBound)), \(gone.map { Int32($0.decision) })) AS g(kind, id, low, high, decision)
+            FROM unnest(\(missing.map(\.key.kind)), \(missing.map(\.key.id)), \(ranges.map(\.lowerBound)),
+                \(ranges.map(\.upperBound)), \(missing.map { Int32($0.decision) })) AS g(kind, id, low, high, decision)
             CROSS JOIN LATERAL (
-                SELECT c.task_id, 'its team is gone' FROM task.copy c
+                SELECT c.task_id, 'its team was deleted' FROM task.copy c
                 WHERE g.kind = \(Kind.team) AND c.environment_id = \(environment.rawValue) AND c.team_id = g.id
                 UNION ALL
-                SELECT c.task_id, 'its assignee is gone' FROM task.copy c
+                SELECT c.task_id, 'its assignee was deleted' FROM task.copy c
                 WHERE g.kind = \(Kind.person) AND c.environment_id = \(environment.rawValue)
                     AND c.assignee_id = g.id
                 UNION ALL
@@ -42,28 +42,28 @@ enum TaskCascade {
         Cascade.due(
             group: Services.taskFanOut.name, topic: Topics.team, in: environment,
             """
-            SELECT '/common/Membership/' || i.id, i.id, 'its team or its person is gone', i.decision
+            SELECT '/common/Membership/' || i.id, i.id, 'its team or its person was deleted', i.decision
             FROM unnest(\(left.map(\.id)), \(left.map { Int32($0.decision) })) AS i(id, decision)
             """)
     }
 
-    /// The tasks that were completed so long ago that their copy goes, or their master to the archive.
+    /// Tasks whose copy or master is past its retention.
     ///
-    /// - Parameter countMax: The most of each.
-    static func old(_ keep: KeepLimits, countMax: Int, in environment: EnvironmentID) -> Statement {
+    /// - Parameter countMax: Limit on each.
+    static func expired(_ retention: TaskRetention, countMax: Int, in environment: EnvironmentID) -> Statement {
         Cascade.due(
             group: Services.taskFanOut.name, topic: Topics.task, in: environment,
             """
-            SELECT '/manager/FieldTask/' || c.task_id, c.task_id, 'it was completed long ago', -1
+            SELECT '/manager/FieldTask/' || c.task_id, c.task_id, 'its retention has ended', -1
             FROM (
                 (SELECT task_id FROM task.copy
                 WHERE environment_id = \(environment.rawValue) AND completed_at IS NOT NULL AND realm_id IS NOT NULL
-                    AND completed_at < now() - make_interval(secs => \(keep.copies.inSeconds))
+                    AND completed_at < now() - make_interval(secs => \(retention.copies.inSeconds))
                 ORDER BY completed_at LIMIT \(Int64(countMax)))
                 UNION
                 (SELECT task_id FROM task.copy
                 WHERE environment_id = \(environment.rawValue) AND completed_at IS NOT NULL AND realm_id IS NULL
-                    AND completed_at < now() - make_interval(secs => \(keep.masters.inSeconds))
+                    AND completed_at < now() - make_interval(secs => \(retention.masters.inSeconds))
                 ORDER BY completed_at LIMIT \(Int64(countMax)))
             ) c
             """)

@@ -5,15 +5,15 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Keeps tasks' copies, unassigns tasks of deleted teams and people, and removes the memberships of both.
+/// Maintains the tasks' copies, unassigns tasks of deleted teams and people, and removes the memberships of both.
 struct TaskHandler: Handler {
     static let schemaOldest: Int32 = 20
 
-    private let keep: KeepLimits
+    private let retention: TaskRetention
     private var directory = RealmDirectory()
     private let references = DeletedReferences()
 
-    init(keep: KeepLimits = KeepLimits()) { self.keep = keep }
+    init(retention: TaskRetention = TaskRetention()) { self.retention = retention }
 
     mutating func decide(
         _ inputs: [WorkItem<Never>], in environment: EnvironmentID, batch: inout WriteBatch,
@@ -27,8 +27,8 @@ struct TaskHandler: Handler {
                 causes.append(index)
                 continue
             }
-            // What nobody edited of a copy was written by a decision that had looked at everything. Masters are never
-            // passed over: publishing all of them again repairs everything.
+            // A copy that no device edited was written by a decision with complete state. Masters are always processed,
+            // so that a republication repairs everything.
             guard input.isEdit || input.subject.realm == .manager else { continue }
             decisions[input.subject.id, default: []].append(index)
         }
@@ -37,58 +37,57 @@ struct TaskHandler: Handler {
             of: Set([.common, .manager] + decisions.values.joined().map { inputs[$0].subject.realm }), in: environment,
             create: true, on: &connection)
         guard let common = fixed[.common], let manager = fixed[.manager] else { return dispositions }
-        let places = TaskPlaces(common: common, manager: manager)
+        let fixedRealms = TaskRealms(common: common, manager: manager)
         let causeKeys = causes.map { index in
             ObjectKey(realm: common, kind: inputs[index].subject.kind, id: inputs[index].subject.id)
         }
-        let answers = try connection.run([
-            TaskStore.load(decisions.keys, keep, places, in: environment),
+        let results = try connection.run([
+            TaskStore.load(decisions.keys, retention, fixedRealms, in: environment),
             Presence.load(causeKeys, in: environment),
         ])
         if !causes.isEmpty {
-            let found = try Presence.byKey(answers[1])
-            let all = zip(causes, causeKeys).map { (decision: $0, key: $1, presence: found[$1] ?? Presence()) }
-            settle(all, in: environment, &batch)
-            try references.settle(all, places, in: environment, &batch, on: &connection)
+            let presences = try Presence.byKey(results[1])
+            let all = zip(causes, causeKeys).map { (decision: $0, key: $1, presence: presences[$1] ?? Presence()) }
+            requeueTasks(of: all, in: environment, &batch)
+            try references.removeObjects(of: all, fixedRealms, in: environment, &batch, on: &connection)
         }
         guard !decisions.isEmpty else { return dispositions }
 
-        var work = TaskWork(environment: environment, places: places)
-        for row in answers[0] {
-            let found = try FoundTask(row)
-            let indexes = decisions[found.task] ?? []
+        var tasks = TaskBatch(environment: environment, fixedRealms: fixedRealms)
+        for row in results[0] {
+            let snapshot = try TaskSnapshot(row)
+            let indexes = decisions[snapshot.task] ?? []
             do {
-                try work.add(found, indexes.map { ($0, fixed[inputs[$0].subject.realm] ?? manager) })
+                try tasks.add(snapshot, indexes.map { ($0, fixed[inputs[$0].subject.realm] ?? manager) })
             } catch {
-                for index in indexes { dispositions[index] = .dead(reason: "the task cannot be read: \(error)") }
+                for index in indexes { dispositions[index] = .dead(reason: "cannot decode the task: \(error)") }
             }
         }
-        try work.load(on: &connection)
-        for (decision, reason) in try work.write(to: &batch, &directory, on: &connection) {
+        try tasks.load(on: &connection)
+        for (decision, reason) in try tasks.write(to: &batch, &directory, on: &connection) {
             dispositions[decision] = .dead(reason: reason)
         }
         return dispositions
     }
 
-    /// A team that is gone, a membership, a person: the tasks that name them are decided anew. Of one that came, or
-    /// that is called something else now, nothing follows.
-    private func settle(
-        _ causes: [(decision: Int, key: ObjectKey, presence: Presence)], in environment: EnvironmentID,
+    /// Re-queues the tasks that reference a missing team, membership or person. A new or renamed one changes no task.
+    private func requeueTasks(
+        of causes: [(decision: Int, key: ObjectKey, presence: Presence)], in environment: EnvironmentID,
         _ batch: inout WriteBatch
     ) {
-        var gone: [(key: ObjectKey, decision: Int)] = []
+        var missing: [(key: ObjectKey, decision: Int)] = []
         for (decision, key, presence) in causes {
             batch.expect(key, at: presence.position, decision: decision)
-            if !presence.isThere { gone.append((key, decision)) }
+            if !presence.isThere { missing.append((key, decision)) }
         }
-        guard !gone.isEmpty else { return }
-        batch.also(TaskCascade.tasks(naming: gone, in: environment))
-        batch.parksDueKeys = true
+        guard !missing.isEmpty else { return }
+        batch.also(TaskCascade.tasks(referencing: missing, in: environment))
+        batch.defersDueKeys = true
     }
 }
 
-/// The numbers of an environment's realms of which there is one.
-struct TaskPlaces {
+/// The numbers of an environment's unique realms.
+struct TaskRealms {
     let common: Int32
     let manager: Int32
 

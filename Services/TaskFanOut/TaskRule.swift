@@ -2,10 +2,10 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What those who do a task write of it: whether, when and by whom it was done.
+/// The progress of a task, which assignees may write: whether, when and by whom it was completed.
 struct TaskProgress: Equatable, Sendable {
     var isCompleted = false
-    /// As it is written.
+    /// The date as written.
     var completionDate: String?
     var completedBy: UUID?
 
@@ -15,14 +15,14 @@ struct TaskProgress: Equatable, Sendable {
         self.completedBy = completedBy
     }
 
-    /// The progress that a task's fields tell.
+    /// Reads the progress from a task's fields.
     init(of fields: JSONObject) {
         isCompleted = fields.isTrue("isCompleted")
         completionDate = fields.text(of: "completionDate")
         completedBy = fields.id(of: "completedBy")
     }
 
-    /// The fields that turn another progress into this one, as JSON. Dates and ids need no escaping.
+    /// Returns the fields that change another progress into this one, as JSON. Dates and ids need no escaping.
     func fields(after other: TaskProgress) -> [(key: String, json: String)] {
         var fields: [(key: String, json: String)] = []
         func quoted(_ text: String?) -> String { text.map { "\"\($0)\"" } ?? "null" }
@@ -33,54 +33,54 @@ struct TaskProgress: Equatable, Sendable {
     }
 }
 
-/// What is known of a task that has a master.
+/// The facts about a task with a master that the decision depends on.
 struct TaskFacts: Equatable, Sendable {
     /// One of the task's two objects.
     struct Side: Equatable, Sendable {
         var progress: TaskProgress
-        /// Where a device or an integration wrote it last.
+        /// The position of the last write by a device or an integration.
         var editPosition: Int64
     }
 
-    /// Somebody or something that the master names.
-    struct Named: Equatable, Sendable {
+    /// A team or a person that the master references.
+    struct Reference: Equatable, Sendable {
         var id: UUID
-        var isThere: Bool
+        var exists: Bool
     }
 
     var master: Side
-    /// `nil`: there is none.
+    /// `nil`: there is no copy.
     var copy: Side?
-    /// What both sides agreed on last; `nil` when the task is new.
-    var agreed: TaskProgress?
-    var team: Named?
-    /// As a person, whatever team they are in.
-    var assignee: Named?
+    /// The base of the three-way merge: the last progress that both sides had; `nil` for a new task.
+    var base: TaskProgress?
+    var team: Reference?
+    /// The assignee, in any team or none.
+    var assignee: Reference?
     /// Whether the assignee is in the team.
     var isMember = false
-    /// Whether what was agreed on is a completion so long ago that nobody needs a copy any more.
-    var isOld = false
-    /// Whether it is one so long ago that managers need not hold it any more.
-    var isVeryOld = false
+    /// Whether the base is a completion past the retention of copies.
+    var isCopyExpired = false
+    /// Whether the base is a completion past the retention of masters.
+    var isMasterExpired = false
 }
 
-/// What becomes of a task that has a master.
+/// The decision about a task with a master.
 struct TaskDecision: Equatable, Sendable {
-    /// Where a task's copy is.
-    enum Place: Equatable, Sendable {
+    /// The realm of a task's copy.
+    enum CopyTarget: Equatable, Sendable {
         case none
         case team(UUID)
         case person(UUID)
     }
 
-    /// On both sides.
+    /// The progress of both sides.
     var progress: TaskProgress
-    /// The team that the master names from now on.
+    /// The new team of the master.
     var team: UUID?
-    /// The assignee that the master names from now on.
+    /// The new assignee of the master.
     var assignee: UUID?
-    /// Where the one copy is to be.
-    var place: Place
+    /// The realm of the only copy.
+    var target: CopyTarget
     /// Whether the master moves to the archive.
     var isArchived: Bool
 }
@@ -89,27 +89,28 @@ struct TaskDecision: Equatable, Sendable {
 enum TaskRule {
     static func decide(_ facts: TaskFacts) -> TaskDecision {
         let progress = progress(facts)
-        let team = facts.team.flatMap { $0.isThere ? $0.id : nil }
-        let mayDoIt = facts.assignee?.isThere == true && (team == nil || facts.isMember)
-        let assignee = mayDoIt ? facts.assignee?.id : nil
-        // How old it is says nothing of a completion that is new.
-        let isAsAgreed = progress.isCompleted && progress == facts.agreed
-        let isArchived = isAsAgreed && facts.isVeryOld
+        let team = facts.team.flatMap { $0.exists ? $0.id : nil }
+        let isValidAssignee = facts.assignee?.exists == true && (team == nil || facts.isMember)
+        let assignee = isValidAssignee ? facts.assignee?.id : nil
+        // The retention applies to the base, not to a new completion.
+        let isBaseCompletion = progress.isCompleted && progress == facts.base
+        let isArchived = isBaseCompletion && facts.isMasterExpired
         return TaskDecision(
             progress: progress, team: team, assignee: assignee,
-            place: isArchived || isAsAgreed && facts.isOld ? .none : place(team, assignee), isArchived: isArchived)
+            target: isArchived || isBaseCompletion && facts.isCopyExpired ? .none : target(team, assignee),
+            isArchived: isArchived)
     }
 
-    private static func place(_ team: UUID?, _ assignee: UUID?) -> TaskDecision.Place {
+    private static func target(_ team: UUID?, _ assignee: UUID?) -> TaskDecision.CopyTarget {
         if let team { return .team(team) }
-        return assignee.map(TaskDecision.Place.person) ?? .none
+        return assignee.map(TaskDecision.CopyTarget.person) ?? .none
     }
 
-    /// A three-way merge: whoever differs from what was agreed wins; if both do, the later edit. A position is the
-    /// whole object's, so the newer one alone would let a new title undo a completion that was made before it.
+    /// A three-way merge: the side that differs from the base wins; if both differ, the later edit. Edit positions
+    /// alone do not suffice, because they are per object: a new title would undo an earlier completion.
     private static func progress(_ facts: TaskFacts) -> TaskProgress {
-        guard let copy = facts.copy, copy.progress != facts.agreed else { return facts.master.progress }
-        if facts.master.progress == facts.agreed { return copy.progress }
+        guard let copy = facts.copy, copy.progress != facts.base else { return facts.master.progress }
+        if facts.master.progress == facts.base { return copy.progress }
         return copy.editPosition > facts.master.editPosition ? copy.progress : facts.master.progress
     }
 }

@@ -4,7 +4,7 @@ import Model
 import ObjectStore
 import Postgres
 
-/// A row of `task.copy`: where a task's copy is, and what both sides agreed on last.
+/// A row of `task.copy`: the realm of a task's copy, and the base of its three-way merge.
 struct TaskRow: Equatable, Sendable {
     /// 0: there is no row.
     var version: Int64 = 0
@@ -13,11 +13,11 @@ struct TaskRow: Equatable, Sendable {
     var team: UUID?
     var assignee: UUID?
     var progress = TaskProgress()
-    var isOld = false
-    var isVeryOld = false
+    var isCopyExpired = false
+    var isMasterExpired = false
 
-    /// Reads the columns version, realm_id, team_id, assignee_id, is_completed, completion_date, completed_by, is old,
-    /// is very old; the first seven are null where there is no row.
+    /// Reads the columns version, realm_id, team_id, assignee_id, is_completed, completion_date, completed_by, is copy
+    /// expired, is master expired. The first seven are null without a row.
     init(_ columns: inout Columns) throws(PostgresError) {
         version = try columns.optional(Int64.self) ?? 0
         realm = try columns.optional(Int32.self)
@@ -26,27 +26,28 @@ struct TaskRow: Equatable, Sendable {
         progress = TaskProgress(
             isCompleted: try columns.optional(Bool.self) ?? false, completionDate: try columns.optional(String.self),
             completedBy: try columns.optional(UUID.self))
-        isOld = try columns.next()
-        isVeryOld = try columns.next()
+        isCopyExpired = try columns.next()
+        isMasterExpired = try columns.next()
     }
 }
 
-/// From when on completed tasks are out of the way.
-struct KeepLimits: Sendable {
-    /// A copy goes so long after the completion was heard of.
+/// The retention of completed tasks.
+struct TaskRetention: Sendable {
+    /// Time from the first record of the completion until the copy is removed.
     var copies = Duration.seconds(30 * 86_400)
-    /// A master moves to the archive so long after the completion was heard of.
+    /// Time from the first record of the completion until the master is archived.
     var masters = Duration.seconds(400 * 86_400)
 }
 
 /// The SQL of `task.copy`.
 enum TaskStore {
-    /// Reads tasks: their masters, their rows and, as the rows name them, their copies, teams, assignees and these
-    /// people's memberships. Rows: as ``FoundTask`` reads them.
+    /// Loads tasks: their masters, their rows and, as the rows reference them, their copies, teams, assignees and
+    /// memberships. Rows: as ``TaskSnapshot`` reads them.
     static func load(
-        _ tasks: some Sequence<UUID>, _ keep: KeepLimits, _ places: TaskPlaces, in environment: EnvironmentID
+        _ tasks: some Sequence<UUID>, _ retention: TaskRetention, _ fixedRealms: TaskRealms,
+        in environment: EnvironmentID
     ) -> Statement {
-        /// Joins an object, if there is one, under its key.
+        /// Joins an object by its key, if it exists.
         func object(_ columns: Statement, _ realm: Statement, _ kind: Kind, _ id: Statement) -> Statement {
             """
             LEFT JOIN LATERAL (
@@ -58,12 +59,12 @@ enum TaskStore {
             """
         }
         let (stored, presence): (Statement, Statement) = ("position, edit_position, fields", "position, deleted")
-        let (manager, common): (Statement, Statement) = ("\(places.manager)", "\(places.common)")
+        let (manager, common): (Statement, Statement) = ("\(fixedRealms.manager)", "\(fixedRealms.common)")
         return """
             SELECT i.id, m.position, m.edit_position, m.fields, c.version, c.realm_id, c.team_id, c.assignee_id,
                 c.is_completed, c.completion_date, c.completed_by,
-                coalesce(c.completed_at < now() - make_interval(secs => \(keep.copies.inSeconds)), false),
-                coalesce(c.completed_at < now() - make_interval(secs => \(keep.masters.inSeconds)), false),
+                coalesce(c.completed_at < now() - make_interval(secs => \(retention.copies.inSeconds)), false),
+                coalesce(c.completed_at < now() - make_interval(secs => \(retention.masters.inSeconds)), false),
                 k.position, k.edit_position, k.fields, t.position, t.deleted, p.position, p.deleted,
                 s.position, s.deleted
             FROM unnest(\(Array(tasks))) AS i(id)
@@ -82,7 +83,7 @@ enum TaskStore {
             """
     }
 
-    /// Misses the decisions whose rows have changed since they were loaded.
+    /// Fails the decisions whose rows have changed since they were loaded.
     static func expect(
         _ rows: [(task: UUID, version: Int64, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
@@ -99,17 +100,17 @@ enum TaskStore {
         """
     }
 
-    /// Writes rows. When a completion was heard of is kept as long as it is the same one.
+    /// Writes rows. The time of the first record of a completion is preserved while the completion is the same.
     static func put(_ rows: [(task: UUID, row: TaskRow, decision: Int)], in environment: EnvironmentID) -> Statement {
         var (realms, dates) = (BinaryArray(of: Int32.self), BinaryArray(of: String.self))
         var (teams, assignees) = (BinaryArray(of: UUID.self), BinaryArray(of: UUID.self))
-        var doers = BinaryArray(of: UUID.self)
+        var completers = BinaryArray(of: UUID.self)
         for row in rows.map(\.row) {
             realms.append(row.realm)
             dates.append(row.progress.completionDate)
             teams.append(row.team)
             assignees.append(row.assignee)
-            doers.append(row.progress.completedBy)
+            completers.append(row.progress.completedBy)
         }
         return """
             INSERT INTO task.copy AS c (environment_id, task_id, version, realm_id, team_id, assignee_id, is_completed,
@@ -117,7 +118,7 @@ enum TaskStore {
             SELECT \(environment.rawValue), i.id, 1, i.realm, i.team, i.assignee, i.is_completed, i.date, i.by,
                 CASE WHEN i.is_completed THEN now() END
             FROM unnest(\(rows.map(\.task)), \(realms), \(teams), \(assignees),
-                \(rows.map(\.row.progress.isCompleted)), \(dates), \(doers), \(rows.map { Int32($0.decision) }))
+                \(rows.map(\.row.progress.isCompleted)), \(dates), \(completers), \(rows.map { Int32($0.decision) }))
                 AS i(id, realm, team, assignee, is_completed, date, by, decision)
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
             ON CONFLICT (environment_id, task_id) DO UPDATE SET
@@ -147,16 +148,16 @@ enum TaskStore {
     }
 }
 
-/// What a batch does with rows of `task.copy`.
+/// The changes of a batch to rows of `task.copy`.
 struct TaskRows {
-    /// What each decision was made from.
+    /// The row versions that the decisions are based on.
     var versions: [(task: UUID, version: Int64, decision: Int)] = []
-    var kept: [(task: UUID, row: TaskRow, decision: Int)] = []
-    var gone: [(task: UUID, decision: Int)] = []
+    var saved: [(task: UUID, row: TaskRow, decision: Int)] = []
+    var deleted: [(task: UUID, decision: Int)] = []
 
     func write(to batch: inout WriteBatch, in environment: EnvironmentID) {
         if !versions.isEmpty { batch.expect(TaskStore.expect(versions, in: environment)) }
-        if !kept.isEmpty { batch.also(TaskStore.put(kept, in: environment)) }
-        if !gone.isEmpty { batch.also(TaskStore.remove(gone, in: environment)) }
+        if !saved.isEmpty { batch.also(TaskStore.put(saved, in: environment)) }
+        if !deleted.isEmpty { batch.also(TaskStore.remove(deleted, in: environment)) }
     }
 }

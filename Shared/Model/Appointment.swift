@@ -1,16 +1,16 @@
 public import Essentials
 
-/// Fields of an `Appointment` object: something a person does at a time. In the person's own realm; copies for those it
-/// is shared with are in ``RealmPath/share(_:)``, under the same id.
+/// Fields of an `Appointment` object: an event in a person's calendar. In the person's own realm; copies for the people
+/// it is shared with are in ``RealmPath/share(_:)`` under the same id.
 public struct Appointment: Codable, Equatable, Sendable {
-    /// When it begins.
+    /// The start.
     public var when: Timestamp
-    /// How long it takes, in minutes; from 0 to `Int32.max`.
+    /// The duration in minutes, from 0 to `Int32.max`.
     public var durationMinutes: Int
-    /// What it is about.
+    /// The subject.
     public var why: String
 
-    /// An appointment.
+    /// Creates the fields of an appointment.
     public init(when: Timestamp, durationMinutes: Int, why: String) {
         self.when = when
         self.durationMinutes = durationMinutes
@@ -33,19 +33,19 @@ extension Appointment: KindFields {
         Self.self, CodingKeys.self, in: [.user, .share], route: Route(to: Topics.share, from: [.user, .share]))
 }
 
-/// Fields of a `Note` object: what a person writes down, perhaps to be done. In the person's own realm; copies for
-/// those it is shared with are in ``RealmPath/share(_:)``, under the same id.
+/// Fields of a `Note` object: a person's note or to-do item. In the person's own realm; copies for the people it is
+/// shared with are in ``RealmPath/share(_:)`` under the same id.
 public struct Note: Codable, Equatable, Sendable {
-    /// What it is called.
+    /// The title.
     public var title: String
-    /// What it says.
+    /// The text.
     public var body: String
-    /// Whether it is something to do.
+    /// Whether the note is a to-do item.
     public var isTask: Bool
-    /// Whether it is done; of no account when it is nothing to do.
+    /// Whether the to-do item is done; ignored if ``isTask`` is false.
     public var isDone: Bool
 
-    /// A note.
+    /// Creates the fields of a note.
     public init(title: String, body: String = "", isTask: Bool = false, isDone: Bool = false) {
         self.title = title
         self.body = body
@@ -53,7 +53,7 @@ public struct Note: Codable, Equatable, Sendable {
         self.isDone = isDone
     }
 
-    /// Reads the fields; without `body` it is empty, without `isTask` and `isDone` it is neither.
+    /// Reads the fields; `body` defaults to the empty text, `isTask` and `isDone` to false.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         title = try container.decode(String.self, forKey: .title)

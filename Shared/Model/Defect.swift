@@ -1,30 +1,30 @@
-/// Fields of a `Defect` object: a defect of the environment's tracker that is assigned to a person, or that they
-/// reported. In the person's own realm; `defect-notifier` keeps it as the tracker has it.
+/// Fields of a `Defect` object: a defect in the environment's tracker that is assigned to a person or was reported by
+/// them. In the person's own realm; `defect-notifier` mirrors the tracker's record.
 ///
-/// Its id is made of the tracker and the record (name-based): it is the same in everybody's realm.
+/// Its id is derived from the tracker and the record (name-based), so that it is the same in every person's realm.
 public struct Defect: Codable, Equatable, Sendable {
     /// The tracker's id of the record, such as `SAMPL00000001`.
     public var record: String
-    /// What it is called.
+    /// The tracker's headline.
     public var headline: String
-    /// The tracker's word for what has become of it, such as `Opened`.
+    /// The tracker's name of the state, such as `Opened`.
     public var state: String?
-    /// How bad it is, such as `2-Major`.
+    /// The severity, such as `2-Major`.
     public var severity: String?
-    /// How urgent it is, such as `3-Normal Queue`.
+    /// The priority, such as `3-Normal Queue`.
     public var priority: String?
-    /// The login name, in the tracker, of whom it is assigned to.
+    /// The assignee's login name in the tracker.
     public var owner: String?
-    /// The login name, in the tracker, of who reported it.
+    /// The reporter's login name in the tracker.
     public var submitter: String?
-    /// When it was reported, as the tracker writes it: its local time, without a zone.
+    /// The time of the report in the tracker's format: its local time, without a zone.
     public var submitDate: String?
     /// Whether it is assigned to the realm's person.
     public var isAssignedToMe: Bool
     /// Whether the realm's person reported it.
     public var isReportedByMe: Bool
 
-    /// A defect.
+    /// Creates the fields of a defect.
     public init(
         record: String, headline: String, state: String? = nil, severity: String? = nil, priority: String? = nil,
         owner: String? = nil, submitter: String? = nil, submitDate: String? = nil, isAssignedToMe: Bool = false,
@@ -42,7 +42,7 @@ public struct Defect: Codable, Equatable, Sendable {
         self.isReportedByMe = isReportedByMe
     }
 
-    /// Reads the fields; without `isAssignedToMe` and `isReportedByMe` it is neither.
+    /// Reads the fields; `isAssignedToMe` and `isReportedByMe` default to false.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         record = try container.decode(String.self, forKey: .record)

@@ -1,32 +1,33 @@
 public import Essentials
 
-/// Fields of a `DefectAccount` object: a person's own login in the environment's tracker of defects, without its
-/// secret. In the person's own realm, with the id of their `Person`; the server writes it.
+/// Fields of a `DefectAccount` object: the status of a person's own login in the environment's defect tracker, without
+/// its secret. In the person's own realm, with the id of their `Person`; the server writes it.
 ///
-/// The gateway makes it when the person stores their login (`PUT /v1/credentials/compass`); `defect-submitter` says
-/// whether the tracker lets it in, and so does `defect-notifier` where people are told by their own logins and it does
-/// not any more.
+/// The gateway creates it when the person stores their login (`PUT /v1/credentials/compass`). `defect-submitter`
+/// reports whether the tracker accepts the login; `defect-notifier` reports a rejection if it polls with people's own
+/// logins.
 public struct DefectAccount: Codable, Equatable, Sendable {
-    /// What is known of the login.
+    /// The status of a login.
     public enum Status: String, Codable, CaseIterable, Sendable {
-        /// Nobody has tried it yet.
+        /// The login has not been used yet.
         case unchecked
-        /// The tracker lets it in.
+        /// The tracker accepts the login.
         case good
-        /// The tracker does not let it in: commands are refused until another one is stored, and nothing is told by it.
+        /// The tracker rejects the login: commands are refused and the tracker is not polled with it until another one
+        /// is stored.
         case refused
     }
 
-    /// What is known of the login.
+    /// The status of the login.
     public var status: Status
     /// The login name; `nil` with a personal access token.
     public var user: String?
-    /// Why it is refused, for its person.
+    /// The reason for a rejection, for display.
     public var reason: String?
-    /// When it was stored.
+    /// The time at which the login was stored.
     public var storedAt: Timestamp
 
-    /// A login.
+    /// Creates the fields of a login.
     public init(status: Status, user: String?, reason: String? = nil, storedAt: Timestamp) {
         self.status = status
         self.user = user

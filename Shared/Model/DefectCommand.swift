@@ -1,61 +1,61 @@
-/// Fields of a `DefectCommand` object: something a person wants to be done with a defect, in the environment's tracker
-/// and as themselves. In the person's own realm.
+/// Fields of a `DefectCommand` object: a change of a defect that a person requests, performed in the environment's
+/// tracker with the person's own login. In the person's own realm.
 ///
-/// Its person writes what is wanted, and hands it in with ``submitRequested``: from then on it stays as it is, and is
-/// done once. `defect-submitter` writes what came of it. To try again, the person makes another one.
+/// The person writes the request and submits it with ``submitRequested``. From then on it is immutable and is performed
+/// once. `defect-submitter` writes the result. To retry, the person creates another command.
 public struct DefectCommand: Codable, Equatable, Sendable {
-    /// What is to be done.
+    /// The operation on a record.
     public enum Operation: String, Codable, CaseIterable, Sendable {
-        /// A new record with ``DefectCommand/fields``.
+        /// Creates a record with ``DefectCommand/fields``.
         case create
-        /// ``DefectCommand/fields`` of a record get other values.
+        /// Sets ``DefectCommand/fields`` of a record.
         case modify
-        /// A record's state is changed by ``DefectCommand/actionName``, with ``DefectCommand/fields``.
+        /// Changes a record's state with ``DefectCommand/actionName`` and sets ``DefectCommand/fields``.
         case changeState
-        /// A record is removed.
+        /// Deletes a record.
         case delete
-        /// What can be chosen for ``DefectCommand/choicesOf`` is read; nothing is saved.
+        /// Reads the allowed values of ``DefectCommand/choicesOf``; saves nothing.
         case choices
     }
 
-    /// What has become of it. A status but ``waiting`` is the last one.
+    /// The status of a command. All statuses except ``waiting`` are final.
     public enum Status: String, Codable, CaseIterable, Sendable {
-        /// It is not handed in, or not done yet.
+        /// The command is not submitted or not performed yet.
         case waiting
-        /// It is done.
+        /// The command was performed.
         case done
-        /// The tracker refuses it, or it cannot be understood; nothing was done.
+        /// The tracker rejected the command, or the command is invalid; nothing was changed.
         case refused
-        /// Somebody else has changed the record since ``DefectCommand/base``; nothing was done.
+        /// The record no longer matches ``DefectCommand/base``; nothing was changed.
         case conflict
-        /// Nobody can tell whether it was done.
+        /// It is unknown whether the command was performed.
         case unknown
     }
 
-    /// What is to be done.
+    /// The operation.
     public var operation: Operation
-    /// The tracker's id of the record, such as `SAMPL00000001`. Of a new one the server writes it.
+    /// The tracker's id of the record, such as `SAMPL00000001`. For a new record the server writes it.
     public var record: String?
-    /// The name of the tracker's action that changes the state; never the state itself.
+    /// The name of the tracker's action that changes the state; never the name of a state.
     public var actionName: String?
-    /// The values that fields are to have, by the tracker's names of the fields. An empty one takes the value away.
-    /// With ``Operation/choices``: those that lists depend on.
+    /// The new values by the tracker's field names; an empty value clears the field. With ``Operation/choices``: values
+    /// on which the lists depend.
     public var fields: [String: String]
-    /// What its person saw of the record when they decided: a field that has another value by now is a conflict.
+    /// The values that the person's decision is based on: a field with another current value is a conflict.
     public var base: [String: String]
-    /// With ``Operation/choices``: the fields whose lists are wanted.
+    /// With ``Operation/choices``: the fields whose lists are requested.
     public var choicesOf: [String]
-    /// It is handed in.
+    /// Whether the command is submitted.
     public var submitRequested: Bool
-    /// What has become of it.
+    /// The status.
     public var status: Status
-    /// What its person should know, such as why it is refused; one problem each.
+    /// Messages for display, such as reasons for a rejection; one problem each.
     public var messages: [String]
-    /// What can be chosen, by the names of the fields; empty where there is no list. A field that the tracker does not
-    /// have is not in it.
+    /// The allowed values by field name; empty for a field without a list. Fields that the tracker does not have are
+    /// omitted.
     public var choices: [String: [String]]?
 
-    /// A command.
+    /// Creates the fields of a command.
     public init(
         operation: Operation, record: String? = nil, actionName: String? = nil, fields: [String: String] = [:],
         base: [String: String] = [:], choicesOf: [String] = [], submitRequested: Bool = false,
@@ -73,7 +73,7 @@ public struct DefectCommand: Codable, Equatable, Sendable {
         self.choices = choices
     }
 
-    /// Reads the fields; all but `operation` may be left out.
+    /// Reads the fields; all except `operation` are optional.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         operation = try container.decode(Operation.self, forKey: .operation)
@@ -94,11 +94,11 @@ extension DefectCommand: KindFields {
         case operation, record, actionName, fields, base, choicesOf, submitRequested, status, messages, choices
     }
 
-    /// Most characters of a record's id.
+    /// Maximum length of a record's id in characters.
     package static let recordLengthMax = 64
-    /// Most characters of the name of a field or an action.
+    /// Maximum length of a field's or action's name in characters.
     package static let nameLengthMax = 100
-    /// Most fields of one command, and most lists that it asks for.
+    /// Maximum number of fields of a command, and of lists that it requests.
     package static let fieldCountMax = 200
     package static let choicesOfCountMax = 20
 
@@ -123,7 +123,7 @@ extension DefectCommand: KindFields {
         return nil
     }
 
-    /// It is part of a path of the tracker's API, and of an index.
+    /// The id becomes part of a path of the tracker's API and of an index.
     private static func isRecordID(_ text: String) -> Bool {
         func isLetterOrDigit(_ byte: UInt8) -> Bool {
             switch byte {
@@ -142,7 +142,7 @@ extension DefectCommand: KindFields {
             && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }
 
-    /// The names of the fields that its person writes.
+    /// The names of the fields that the person writes.
     package static let ownerNames = [
         CodingKeys.operation, .record, .actionName, .fields, .base, .choicesOf, .submitRequested,
     ].map(\.stringValue)

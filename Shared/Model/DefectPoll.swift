@@ -1,29 +1,29 @@
 public import Essentials
 
-/// Fields of a `DefectPoll` object: the tracker of defects of an environment is to be read.
+/// Fields of a `DefectPoll` object: a request to read the environment's defect tracker.
 ///
-/// One per scope, of the environment or, where people are told by their own logins, of each of them; in the realm
-/// `/polls`. The next run replaces it, and what was read for an earlier one is dropped.
+/// One per scope and environment or, if people's own logins are used, per scope and person; in the realm `/polls`. The
+/// next run replaces it; results of an earlier run are discarded.
 public struct DefectPoll: Codable, Equatable, Sendable {
-    /// What is read.
+    /// The records that are read.
     public enum Scope: String, Codable, CaseIterable, Sendable {
-        /// What has happened since the watermark: a round.
+        /// The changes since the watermark.
         case changes
-        /// Every defect there is, to compare people's mirrors with.
+        /// All defects, for comparison with people's mirrors.
         case comparison
     }
 
-    /// Grows with every run of this scope, in the environment or of the person.
+    /// The run's number, which increases with every run of the scope in the environment or of the person.
     public var run: Int64
-    /// What is to be read.
+    /// The records to read.
     public var scope: Scope
-    /// The e-mail address of the person with whose own login it is read, and who alone is told; `nil`: it is read with
-    /// the environment's account, for everybody.
+    /// The e-mail address of the person whose login is used and who alone receives the results; `nil`: the
+    /// environment's account is used, for all people.
     public var person: String?
-    /// When it was to begin.
+    /// The scheduled time.
     public var dueAt: Timestamp
 
-    /// A poll.
+    /// Creates the fields of a poll.
     public init(run: Int64, scope: Scope, person: String? = nil, dueAt: Timestamp) {
         self.run = run
         self.scope = scope

@@ -1,30 +1,32 @@
 import Essentials
 
-/// Fields of a `DeliveryChoice` object: how a person wants to be told of notices outside of their devices. In the
-/// person's own realm, under the id of their own `Person`: there is one.
+/// Fields of a `DeliveryChoice` object: a person's choice of channels for notices outside their devices. In the
+/// person's own realm, under the id of their own `Person`; at most one per person.
 ///
-/// Its person writes all of it but ``problem``. What is offered says `GET /v1/deliveries`. Without any way, and without
-/// the object, nothing is sent.
+/// The person writes all fields except ``problem``. `GET /v1/deliveries` lists the available channels. Without a
+/// channel or without the object, nothing is sent.
 public struct DeliveryChoice: Codable, Equatable, Sendable {
-    /// The browsers of a person that are told.
+    /// Maximum number of subscribed browsers of a person.
     public static let pushesCountMax = 8
 
-    /// The address that is called with each notice: `https`, on a host that the environment names.
+    /// The `https` URL that is called with each notice, on a host that the environment allows.
     public var webhook: String?
     /// Whether notices are sent to the address that the person logs in with.
     public var email: Bool
-    /// Browsers that are told.
+    /// Subscribed browsers.
     public var pushes: [PushTarget]
-    /// When a day's e-mail is sent with all notices in it, `07:30` of the person's clock; `nil`: each one at once.
+    /// The time of a daily e-mail with all notices, such as `07:30` in the person's time zone; `nil`: each notice is
+    /// sent immediately.
     public var digestAt: String?
-    /// When nothing is sent, `22:00-06:30` of the person's clock; what would be is sent after.
+    /// The daily time in which nothing is sent, such as `22:00-06:30` in the person's time zone; notices are sent
+    /// afterwards.
     public var quietHours: String?
-    /// The person's clock: a name of the IANA time zone database, such as `Europe/Copenhagen`; `nil`: UTC.
+    /// The person's time zone, a name of the IANA time zone database such as `Europe/Copenhagen`; `nil`: UTC.
     public var timeZone: String?
-    /// Why something was not delivered, as a sentence; written by the server, and gone when that way works again.
+    /// The reason why a delivery failed, as a sentence; written by the server, and cleared when the channel recovers.
     public var problem: String?
 
-    /// A choice.
+    /// Creates the fields of a choice.
     public init(
         webhook: String? = nil, email: Bool = false, pushes: [PushTarget] = [], digestAt: String? = nil,
         quietHours: String? = nil, timeZone: String? = nil, problem: String? = nil
@@ -38,7 +40,7 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
         self.problem = problem
     }
 
-    /// Reads the fields; without `email` there is none, and without `pushes` no browser.
+    /// Reads the fields; `email` defaults to false, `pushes` to none.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         webhook = try container.decodeIfPresent(String.self, forKey: .webhook)
@@ -51,23 +53,23 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
     }
 }
 
-/// Where and for whom a browser takes messages: what its `PushSubscription.toJSON()` has.
+/// A browser's push subscription: the content of its `PushSubscription.toJSON()`.
 public struct PushTarget: Codable, Equatable, Sendable {
-    /// The address that the browser's push service gave it.
+    /// The URL that the browser's push service assigned.
     public var endpoint: String
     /// The browser's public key, an uncompressed point of P-256 in base64url.
     public var p256dh: String
-    /// 16 bytes in base64url, shared with the browser alone.
+    /// A secret shared with the browser: 16 bytes in base64url.
     public var auth: String
 
-    /// A browser.
+    /// Creates a push subscription.
     public init(endpoint: String, p256dh: String, auth: String) {
         self.endpoint = endpoint
         self.p256dh = p256dh
         self.auth = auth
     }
 
-    /// What is wrong with it, as a sentence for whoever writes it.
+    /// Describes the first problem of the subscription as a sentence; `nil` if it is valid.
     var objection: String? {
         if SecureAddress(endpoint) == nil { return "'endpoint' must be a plain https address" }
         let point = Base64URL.bytes(p256dh.utf8)
@@ -83,7 +85,7 @@ extension DeliveryChoice: KindFields {
         case webhook, email, pushes, digestAt, quietHours, timeZone, problem
     }
 
-    /// The names of the fields that its person writes.
+    /// The names of the fields that the person writes.
     package static let ownerNames = CodingKeys.allCases.filter { $0 != .problem }.map(\.stringValue)
 
     package var objection: String? {
@@ -103,7 +105,7 @@ extension DeliveryChoice: KindFields {
         return nil
     }
 
-    /// Whether a text can be the name of a zone: which there are changes with the database.
+    /// Whether a text has the form of a zone's name; the set of zones depends on the database.
     private static func isZoneName(_ text: String) -> Bool {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         return text.utf8.count <= 64 && text.first?.isLetter == true
@@ -115,7 +117,7 @@ extension DeliveryChoice: KindFields {
             }
     }
 
-    /// The row of ``Kind/deliveryChoice``. It is on no topic: what opens a browser's messages does not leave PostgreSQL
-    /// but for its person.
+    /// The row of ``Kind/deliveryChoice``. It has no topic: keys of browsers' messages leave PostgreSQL only for their
+    /// person.
     package static let row = KindRow(Self.self, CodingKeys.self, in: [.user], ids: .natural)
 }

@@ -1,17 +1,19 @@
-/// An e-mail address as Fieldpost compares them.
+/// An e-mail address in the form in which Fieldpost compares addresses.
 ///
-/// The rule: two addresses are the same when their bytes are, after the ASCII letters A to Z were lowered; nothing else
-/// is folded. `ana+phone@example.com` and `ana@example.com` are two people, as are `a.na@…` and `ana@…`: only the
-/// provider knows its own rules. Addresses with anything but ASCII (RFC 6531) are refused, because letters that look
-/// alike, or that lower or normalise to the same, would be one person's key to another's realm; a domain with such
-/// letters is written in its ASCII form (`xn--…`, RFC 5891). Quoted local parts and domain literals are refused too.
+/// Two addresses are equal if their bytes are equal after lowering the ASCII letters A to Z. Other characters are not
+/// folded: `ana+phone@example.com` and `ana@example.com` are two people, as are `a.na@…` and `ana@…`, because those
+/// rules are specific to each provider.
+///
+/// Addresses with non-ASCII characters (RFC 6531) are rejected: letters that look alike, or that have the same lower
+/// case or normal form, would make one person's key open another's realm. A domain with such letters is written in its
+/// ASCII form (`xn--…`, RFC 5891). Quoted local parts and domain literals are rejected too.
 public struct EmailAddress: Hashable, Sendable, CustomStringConvertible {
-    /// The address, lowered.
+    /// The address in lower case.
     public let description: String
-    /// What follows the `@`.
+    /// The domain, after the `@`.
     public let domain: String
 
-    /// Reads an address; `nil` when it is not one, or one of those that are refused.
+    /// Parses an address; returns `nil` if it is invalid or of a rejected form.
     public init?(_ text: String) {
         let lowered = Self.lowered(text)
         let parts = lowered.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
@@ -23,12 +25,12 @@ public struct EmailAddress: Hashable, Sendable, CustomStringConvertible {
         domain = String(decoding: parts[1], as: UTF8.self)
     }
 
-    /// The text with its ASCII letters lowered, and nothing else changed.
+    /// Returns the text with its ASCII letters in lower case and all other characters unchanged.
     public static func lowered(_ text: String) -> String {
         String(decoding: text.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// Describes why an address is not in the form in which Fieldpost compares them; `nil` if it is.
+    /// Describes why an address is not in the form that Fieldpost compares; `nil` if it is.
     static func objection(to text: String, of field: String) -> String? {
         EmailAddress(text)?.description == text ? nil : "'\(field)' must be an e-mail address in lower case"
     }

@@ -7,7 +7,7 @@ package enum EntryField: String, CodingKey, CaseIterable {
     case submitRequested, status
     case backendId, deleteRequested, statusAt
 
-    /// Whether only Fieldpost writes it.
+    /// Whether only the server writes the field.
     package var isServerOwned: Bool {
         switch self {
         case .backendId, .deleteRequested, .statusAt: true
@@ -17,13 +17,14 @@ package enum EntryField: String, CodingKey, CaseIterable {
         }
     }
 
-    /// What the value must be, when it is not; `null` takes a field away, but an entry always has a status.
+    /// Describes the values that the field accepts if it does not accept `value`, otherwise `nil`. `null` clears a
+    /// field, but an entry always has a status.
     package func objection(to value: ArraySlice<UInt8>) -> String? {
         if self != .status && value.elementsEqual("null".utf8) { return nil }
-        return isWellShaped(value) ? nil : shape
+        return isValid(value) ? nil : requirement
     }
 
-    private func isWellShaped(_ value: ArraySlice<UInt8>) -> Bool {
+    private func isValid(_ value: ArraySlice<UInt8>) -> Bool {
         let text = JSONObject.text(value)
         return switch self {
         case .text: text.map { $0.unicodeScalars.count <= TimeEntry.textLengthMax } ?? false
@@ -34,14 +35,14 @@ package enum EntryField: String, CodingKey, CaseIterable {
         case .startTime, .endTime: text.flatMap { ZonedTime($0) } != nil
         case .durationSeconds: JSONNumber.whole(value, as: Int32.self) != nil
         case .submitRequested: value.elementsEqual("true".utf8) || value.elementsEqual("false".utf8)
-        // That a status is the server's is a matter of rules, not of shape.
+        // Rules reject a device's write of a server-owned status; here only the form counts.
         case .status: text.flatMap { EntryStatus(rawValue: $0) } != nil
         case .backendId: text != nil
         case .deleteRequested, .statusAt: false
         }
     }
 
-    private var shape: String {
+    private var requirement: String {
         switch self {
         case .text: "a string of at most \(TimeEntry.textLengthMax) characters (Unicode code points), or null"
         case .reportingTemplate: "the UUID of a template, or null"
@@ -54,7 +55,7 @@ package enum EntryField: String, CodingKey, CaseIterable {
         case .durationSeconds: "a whole number of seconds between \(Int32.min) and \(Int32.max), or null"
         case .submitRequested: "true, false or null"
         case .status: "one of " + EntryStatus.allCases.map(\.rawValue).joined(separator: ", ")
-        case .backendId, .deleteRequested, .statusAt: "left to the server"
+        case .backendId, .deleteRequested, .statusAt: "absent: only the server writes it"
         }
     }
 

@@ -1,44 +1,43 @@
-/// Where an entry is on its way from the device to the books.
+/// The state of an entry between the device and the back end.
 ///
 /// | from | to |
 /// |---|---|
 /// | suggestion | draft, submitted, invalid |
-/// | draft | submitted, invalid, and what an observation of the back end finds |
-/// | submitted | draft (withdrawn), invalid, and what an observation finds |
-/// | invalid | draft (the device corrects it, or asks again), submitted, and what an observation finds |
-/// | released | draft (withdrawn), submitted, invalid (an edit), and what an observation finds |
-/// | rejected | draft (withdrawn), submitted, invalid (an edit), and what an observation finds |
-/// | approved | draft (withdrawn), submitted, invalid (an edit: the back end cancels and creates anew), and what an
-/// observation finds |
-/// | recorded | nothing: it is closed |
+/// | draft | submitted, invalid, an observed status |
+/// | submitted | draft (withdrawn), invalid, an observed status |
+/// | invalid | draft (the device corrects or resubmits it), submitted, an observed status |
+/// | released | draft (withdrawn), submitted, invalid (an edit), an observed status |
+/// | rejected | draft (withdrawn), submitted, invalid (an edit), an observed status |
+/// | approved | draft (withdrawn), submitted, invalid (an edit: the back end cancels and recreates), an observed status |
+/// | recorded | none: it is closed |
 ///
-/// "What an observation finds" is released, rejected, approved or recorded. Statuses are seen from time to time, so
-/// those between two looks are skipped; that approval and rejection are taken back is ordinary. A withdrawal is the
-/// device's request (`submitRequested` false); the server makes the entry a draft once the back end has no record.
+/// An observed status is released, rejected, approved or recorded, as read from the back end. The back end is polled,
+/// so intermediate statuses may be skipped; approval and rejection can be revoked. A withdrawal is the device's request
+/// (`submitRequested` false); the server makes the entry a draft when the back end has no record.
 ///
 /// Sources: the names and the forward order are the first model's ("Time entry statuses"; all are optional there). The
-/// approver's moves 20→30, 20→40, 30→20, 40→20 and release straight to 30 are SAP CATS's (20 released, 30 approved,
-/// 40 rejected). That edits lead back to `submitted`, and that nothing leaves `recorded` ("closed for further
-/// editing"), follows from them.
+/// approver's transitions 20→30, 20→40, 30→20, 40→20 and release directly to 30 are SAP CATS's (20 released, 30
+/// approved, 40 rejected). It follows that edits lead back to `submitted`, and that `recorded` ("closed for further
+/// editing") is final.
 public enum EntryStatus: String, Codable, CaseIterable, Sendable {
-    /// Proposed to the person, by the device or by the server.
+    /// Proposed to the person by the device or the server.
     case suggestion
-    /// Written by the person, not yet to be submitted.
+    /// Written by the person, not submitted yet.
     case draft
-    /// Taken by the server; the back end has not confirmed it yet.
+    /// Accepted by the server; the back end has not confirmed it yet.
     case submitted
-    /// Cannot be written to the back end; the status log says why.
+    /// Not accepted by the back end; the status log has the reason.
     case invalid
-    /// In the back end and released for approval.
+    /// Stored in the back end and released for approval.
     case released
-    /// Refused by an approver.
+    /// Rejected by an approver.
     case rejected
     /// Approved.
     case approved
-    /// In the books; closed for editing.
+    /// Posted in the back end; closed for editing.
     case recorded
 
-    /// The statuses that may follow this one. Staying is not a move.
+    /// The statuses that may follow this one, which is not included.
     public var successors: [EntryStatus] {
         let observed: [EntryStatus] = [.released, .rejected, .approved, .recorded]
         return switch self {
@@ -51,10 +50,10 @@ public enum EntryStatus: String, Codable, CaseIterable, Sendable {
         }
     }
 
-    /// Whether an entry with this status may take `next`; false for the same status.
+    /// Whether an entry with this status may change to `next`; false for the same status.
     public func canMove(to next: EntryStatus) -> Bool { successors.contains(next) }
 
-    /// Whether a device may write `status` itself: the others tell what the back end did.
+    /// Whether a device may write `status`; the other statuses report the back end's state.
     public static func deviceMay(set status: EntryStatus) -> Bool {
         switch status {
         case .suggestion, .draft: true
@@ -62,8 +61,8 @@ public enum EntryStatus: String, Codable, CaseIterable, Sendable {
         }
     }
 
-    /// Whether a device may move an entry with this status to `next` by writing it: what the server has taken is
-    /// withdrawn, and not made a draft by its device.
+    /// Whether a device may change an entry from this status to `next` by writing it. Submitted entries are withdrawn
+    /// with `submitRequested`, not by writing `draft`.
     public func deviceMay(moveTo next: EntryStatus) -> Bool {
         switch self {
         case .suggestion, .draft, .invalid: EntryStatus.deviceMay(set: next) && canMove(to: next)
@@ -71,8 +70,8 @@ public enum EntryStatus: String, Codable, CaseIterable, Sendable {
         }
     }
 
-    /// Whether the server has taken the entry for its back end and not refused it: an edit is then a request to change
-    /// what the back end has.
+    /// Whether the server has accepted the entry and the back end has not rejected its data: an edit then requests a
+    /// change of the back end's record.
     public var isHandedIn: Bool {
         switch self {
         case .suggestion, .draft, .invalid: false

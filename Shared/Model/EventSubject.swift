@@ -1,24 +1,24 @@
 import Essentials
 public import FoundationEssentials
 
-/// Which object an event is about: `<realm path>/<Kind>/<uuid>`,
-/// for example `/users/ana@example.com/TimeEntry/0b7f…`.
+/// The object that an event concerns: `<realm path>/<Kind>/<uuid>`, for example
+/// `/users/ana@example.com/TimeEntry/0b7f…`.
 public struct EventSubject: Hashable, Sendable, LosslessStringConvertible {
-    /// The realm the object is in.
+    /// The object's realm.
     public let realm: RealmPath
-    /// What the object is.
+    /// The object's kind.
     public let kind: Kind
     /// The object's id.
     public let id: UUID
 
-    /// Names an object.
+    /// Creates the subject of an object.
     public init(realm: RealmPath, kind: Kind, id: UUID) {
         self.realm = realm
         self.kind = kind
         self.id = id
     }
 
-    /// Reads a subject from its end, since the path has `/` of its own; `nil` when a part is not what it should be.
+    /// Parses a subject from its end, because the path contains `/`; returns `nil` if a component is invalid.
     public init?(_ description: String) {
         let parts = description.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count >= 4, let kind = Kind(rawValue: String(parts[parts.count - 2])),
@@ -28,6 +28,6 @@ public struct EventSubject: Hashable, Sendable, LosslessStringConvertible {
         self.init(realm: realm, kind: kind, id: id)
     }
 
-    /// The subject's text, its id in lower case.
+    /// The subject's text, with the id in lower case.
     public var description: String { "\(realm)/\(kind.rawValue)/\(id.text)" }
 }

@@ -1,21 +1,21 @@
 import Essentials
 
-/// A problem of the fields of an object, as a sentence that names the field and what is allowed.
+/// An invalid field of an object, described by a sentence that names the field and the allowed values.
 package struct FieldObjection: Error, Equatable, CustomStringConvertible {
     package let description: String
 
     package init(_ description: String) { self.description = description }
 
-    /// The field that the sentence is about, without what is inside of it; `nil` if it begins with no name.
+    /// The outermost field that the sentence names; `nil` if it does not begin with a name.
     package var field: String? {
         guard description.first == "'" else { return nil }
         return String(description.dropFirst().prefix { $0 != "'" && $0 != "." && $0 != "[" })
     }
 }
 
-/// A problem of a value, with the path of the containers that it is in.
+/// An invalid value, with the path of its containers.
 struct FieldProblem: Error {
-    /// From the outermost to the innermost: `place`, `latitude`; an element of a list as `[3]`.
+    /// The path from the outermost to the innermost name: `place`, `latitude`; list elements as `[3]`.
     var path: [String]
     /// The text after the path: `must be a number`.
     let text: String

@@ -1,39 +1,39 @@
 public import Essentials
 public import FoundationEssentials
 
-/// Fields of a `FieldTask` object: a piece of work.
+/// Fields of a `FieldTask` object: a task.
 ///
-/// The master is in `/manager`. Its one copy, under the same id, is in the realm of its team, or of its assignee when
-/// it has no team, made and kept by `task-fan-out`. Whoever does the task writes its *progress* (``isCompleted``,
-/// ``completionDate``, ``completedBy``) on the copy; managers write the master, of which all else is its *definition*.
+/// The master is in `/manager`. `task-fan-out` maintains its only copy, under the same id, in the realm of its team or,
+/// without a team, of its assignee. The assignee or a team member writes the *progress* (``isCompleted``,
+/// ``completionDate``, ``completedBy``) in the copy. Managers write the master; its other fields are the *definition*.
 public struct FieldTask: Codable, Equatable, Sendable {
-    /// What is to be done, in a line.
+    /// The title, in one line.
     public var title: String
-    /// What is to be done, at length.
+    /// A detailed description.
     public var taskDescription: String?
-    /// When it was made.
+    /// The time of creation.
     public var creationDate: Timestamp?
-    /// When it is to be done by.
+    /// The time by which the task is due.
     public var dueDate: Timestamp?
-    /// Where it is to be done.
-    public var place: TaskPlace?
-    /// Whether it is done.
+    /// The location of the work.
+    public var place: TaskLocation?
+    /// Whether the task is completed.
     public var isCompleted: Bool
-    /// When it was done; written together with ``isCompleted``, and of no account without it.
+    /// The time of completion; written together with ``isCompleted``, and ignored if that is false.
     public var completionDate: Timestamp?
-    /// The id of the `Person` who did it; written together with ``isCompleted``, and of no account without it.
+    /// The id of the `Person` who completed it; written together with ``isCompleted``, and ignored if that is false.
     public var completedBy: UUID?
-    /// The id of the `Person` who is to do it: a member of the team, if there is one.
+    /// The id of the assigned `Person`: a member of the team, if there is one.
     public var assignee: UUID?
-    /// The id of the `Team` that is to do it.
+    /// The id of the assigned `Team`.
     public var team: UUID?
-    /// The blob of its picture.
+    /// The id of the picture's blob.
     public var image: UUID?
 
-    /// A task.
+    /// Creates the fields of a task.
     public init(
         title: String, taskDescription: String? = nil, creationDate: Timestamp? = nil, dueDate: Timestamp? = nil,
-        place: TaskPlace? = nil, isCompleted: Bool = false, completionDate: Timestamp? = nil,
+        place: TaskLocation? = nil, isCompleted: Bool = false, completionDate: Timestamp? = nil,
         completedBy: UUID? = nil, assignee: UUID? = nil, team: UUID? = nil, image: UUID? = nil
     ) {
         self.title = title
@@ -49,14 +49,14 @@ public struct FieldTask: Codable, Equatable, Sendable {
         self.image = image
     }
 
-    /// Reads the fields; without `isCompleted` it is not done.
+    /// Reads the fields; `isCompleted` defaults to false.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         title = try container.decode(String.self, forKey: .title)
         taskDescription = try container.decodeIfPresent(String.self, forKey: .taskDescription)
         creationDate = try container.decodeIfPresent(Timestamp.self, forKey: .creationDate)
         dueDate = try container.decodeIfPresent(Timestamp.self, forKey: .dueDate)
-        place = try container.decodeIfPresent(TaskPlace.self, forKey: .place)
+        place = try container.decodeIfPresent(TaskLocation.self, forKey: .place)
         isCompleted = try container.decodeIfPresent(Bool.self, forKey: .isCompleted) ?? false
         completionDate = try container.decodeIfPresent(Timestamp.self, forKey: .completionDate)
         completedBy = try container.decodeIfPresent(UUID.self, forKey: .completedBy)
@@ -66,13 +66,13 @@ public struct FieldTask: Codable, Equatable, Sendable {
     }
 }
 
-/// Where a task is to be done: it belongs to the task, moves with it and is permitted with it. Any part may be absent.
-public struct TaskPlace: Codable, Equatable, Sendable {
+/// The location of a task; stored in the task and subject to its permissions. All fields are optional.
+public struct TaskLocation: Codable, Equatable, Sendable {
     /// Degrees north of the equator; together with ``longitude``.
     public var latitude: Double?
     /// Degrees east of Greenwich; together with ``latitude``.
     public var longitude: Double?
-    /// What people call it.
+    /// The display name.
     public var title: String?
     /// Street and number.
     public var street: String?
@@ -85,11 +85,11 @@ public struct TaskPlace: Codable, Equatable, Sendable {
     /// Two letters (ISO 3166-1).
     public var countryCode: String?
 
-    enum CodingKeys: String, CodingKey, ClosedNames {
+    enum CodingKeys: String, CodingKey, ClosedCodingKeys {
         case latitude, longitude, title, street, city, postalCode, state, countryCode
     }
 
-    /// A place.
+    /// Creates a location.
     public init(
         latitude: Double? = nil, longitude: Double? = nil, title: String? = nil, street: String? = nil,
         city: String? = nil, postalCode: String? = nil, state: String? = nil, countryCode: String? = nil
@@ -111,24 +111,24 @@ extension FieldTask: KindFields {
         case team, image
     }
 
-    /// The names of the fields that make up a task's progress; all others are its definition.
+    /// The names of the progress fields; all others are the definition.
     package static let progressNames = [
         CodingKeys.isCompleted, .completionDate, .completedBy,
     ].map(\.stringValue)
 
     package var objection: String? {
         guard let place else { return nil }
-        guard place != TaskPlace() else {
-            return "'place' must say where: by latitude and longitude, title, street, city, postalCode, state or "
+        guard place != TaskLocation() else {
+            return "'place' must have latitude and longitude, title, street, city, postalCode, state or "
                 + "countryCode"
         }
         if let code = place.countryCode, code.utf8.count != 2 || !code.utf8.allSatisfy(Self.isLetter) {
             return "'place.countryCode' must be two letters such as DK (ISO 3166-1)"
         }
         guard (place.latitude == nil) == (place.longitude == nil) else {
-            return "'place' has a latitude and a longitude, or neither"
+            return "'place' must have both latitude and longitude, or neither"
         }
-        return Location.objection(place.latitude ?? 0, place.longitude ?? 0, in: "place.")
+        return Location.objection(place.latitude ?? 0, place.longitude ?? 0, pathPrefix: "place.")
     }
 
     private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }

@@ -11,11 +11,11 @@ struct KeyedFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return members.first { $0.key == name }.map { reader.at($0.value) }
     }
 
-    /// Reads a member; what is wrong in it is reported under its name.
+    /// Reads a member and adds its name to the path of a reported problem.
     private func read<Value>(_ key: Key, _ body: (FieldsReader) throws -> Value) throws -> Value {
         do {
-            guard let found = find(key) else { throw FieldProblem("is missing") }
-            return try body(found)
+            guard let value = find(key) else { throw FieldProblem("is missing") }
+            return try body(value)
         } catch let problem as FieldProblem {
             throw problem.inside(key.stringValue)
         }
@@ -62,7 +62,7 @@ struct ListedFields: UnkeyedDecodingContainer {
     var count: Int? { elements.count }
     var isAtEnd: Bool { currentIndex >= elements.count }
 
-    /// Reads the next element; what is wrong in it is reported under its index.
+    /// Reads the next element and adds its index to the path of a reported problem.
     private mutating func read<Value>(_ body: (FieldsReader) throws -> Value) throws -> Value {
         do {
             guard !isAtEnd else { throw FieldProblem("is missing") }

@@ -1,15 +1,14 @@
 import Essentials
 import FoundationEssentials
 
-/// Reads the fields of an object as their type decodes them, from where their bytes are, without building values
-/// first: it takes less than half of what `JSONDecoder` does.
+/// A decoder that reads an object's fields directly from their bytes, in less than half the time of `JSONDecoder`.
 ///
-/// It accepts what `JSONDecoder` accepts, except members that a nested object with ``ClosedNames`` does not have. What
-/// it refuses it reports by path, with what is allowed. It notes ids in capitals and whole numbers written with a point
-/// or an exponent, which are stored in one form.
+/// It accepts the same input as `JSONDecoder`, except unknown members of nested objects with ``ClosedCodingKeys``. Its
+/// errors contain the path and the allowed values. It records ids in upper case and whole numbers with a decimal point
+/// or exponent, which are stored in a normalised form.
 struct FieldsReader: Decoder {
-    /// Values that are stored in another form than they were written in, in the order in which they were read.
-    final class Notes {
+    /// Values that are stored in another form than they were written in, in reading order.
+    final class Normalization {
         var edits: [(range: Range<Int>, text: String)] = []
     }
 
@@ -17,23 +16,23 @@ struct FieldsReader: Decoder {
 
     let bytes: [UInt8]
     let value: Range<Int>
-    /// The members of the outermost object, which was split before, and whose names the caller checks.
+    /// The members of the outermost object, which the caller has split and whose names it validates.
     private let members: [Member]?
-    let notes: Notes
+    let normalization: Normalization
 
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    init(_ object: JSONObject, _ notes: Notes) {
-        (bytes, value, self.notes) = (object.bytes, 0..<object.bytes.count, notes)
+    init(_ object: JSONObject, _ normalization: Normalization) {
+        (bytes, value, self.normalization) = (object.bytes, 0..<object.bytes.count, normalization)
         members = object.members.map { ($0.key, $0.value) }
     }
 
-    private init(_ bytes: [UInt8], _ value: Range<Int>, _ notes: Notes) {
-        (self.bytes, self.value, self.notes, members) = (bytes, value, notes, nil)
+    private init(_ bytes: [UInt8], _ value: Range<Int>, _ normalization: Normalization) {
+        (self.bytes, self.value, self.normalization, members) = (bytes, value, normalization, nil)
     }
 
-    func at(_ range: Range<Int>) -> FieldsReader { FieldsReader(bytes, range, notes) }
+    func at(_ range: Range<Int>) -> FieldsReader { FieldsReader(bytes, range, normalization) }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         KeyedDecodingContainer(KeyedFields(reader: self, members: try members ?? nested(as: type)))
@@ -50,10 +49,10 @@ struct FieldsReader: Decoder {
 
     func singleValueContainer() throws -> any SingleValueDecodingContainer { SingleField(reader: self) }
 
-    /// Maximum number of a nested object's members: each is searched for among all of them.
+    /// Maximum number of a nested object's members, each of which is looked up linearly.
     private static let nestedCountMax = 512
 
-    /// The members of a nested object.
+    /// Returns the members of a nested object.
     private func nested<Key: CodingKey>(as type: Key.Type) throws -> [Member] {
         let start = value.lowerBound
         guard let members = try? JSONCheck.members(of: Array(bytes[value]), countMax: .max) else {
@@ -62,11 +61,11 @@ struct FieldsReader: Decoder {
         guard members.count <= Self.nestedCountMax else {
             throw FieldProblem(mustBe: "an object of at most \(Self.nestedCountMax) members")
         }
-        if let names = type as? any ClosedNames.Type {
-            let known = Self.names(names)
-            if let other = members.first(where: { !known.contains($0.key) }) {
-                let list = known.joined(separator: ", ")
-                throw FieldProblem("has no field '\(other.key.excerpt)'; it has: \(list)")
+        if let names = type as? any ClosedCodingKeys.Type {
+            let allowed = Self.names(names)
+            if let other = members.first(where: { !allowed.contains($0.key) }) {
+                let list = allowed.joined(separator: ", ")
+                throw FieldProblem("has no field '\(other.key.excerpt)'; allowed are: \(list)")
             }
         }
         return members.map { member in
@@ -74,14 +73,13 @@ struct FieldsReader: Decoder {
         }
     }
 
-    private static func names<Names: ClosedNames>(_ type: Names.Type) -> [String] {
+    private static func names<Names: ClosedCodingKeys>(_ type: Names.Type) -> [String] {
         type.allCases.map(\.stringValue)
     }
 }
 
-/// The names of a nested object's members that has no others: a member under another name is refused, as a field of the
-/// outermost object is.
-protocol ClosedNames: CodingKey, CaseIterable {}
+/// Coding keys of a nested object that rejects members under other names, as the outermost object does.
+protocol ClosedCodingKeys: CodingKey, CaseIterable {}
 
 // MARK: Values
 
@@ -116,28 +114,28 @@ extension FieldsReader {
         return number
     }
 
-    /// A value of any other type, which reads itself.
+    /// Reads a value of any other type with its own decoder.
     func any<Value: Decodable>(_ type: Value.Type) throws -> Value {
         do {
             let read = try Value(from: self)
             if let id = read as? WrittenID { note("\"\(id.id.text)\"") }
             return read
         } catch {
-            if let needed = FieldForm.needed(by: type) { throw FieldProblem(mustBe: needed) }
+            if let allowed = ValueDescription.allowed(for: type) { throw FieldProblem(mustBe: allowed) }
             throw error as? FieldProblem ?? FieldProblem("cannot be read")
         }
     }
 
-    /// Notes that the value is stored as this text.
+    /// Records that the value is stored as this text.
     private func note(_ text: String) {
-        if !bytes[value].elementsEqual(text.utf8) { notes.edits.append((value, text)) }
+        if !bytes[value].elementsEqual(text.utf8) { normalization.edits.append((value, text)) }
     }
 }
 
-/// The descriptions of values that are not made of others.
-private enum FieldForm {
-    static func needed(by type: any Decodable.Type) -> String? {
-        if let words = type as? any CaseIterable.Type { return "one of " + self.words(words).joined(separator: ", ") }
+/// Descriptions of the values that a scalar type accepts.
+private enum ValueDescription {
+    static func allowed(for type: any Decodable.Type) -> String? {
+        if let cases = type as? any CaseIterable.Type { return "one of " + rawValues(cases).joined(separator: ", ") }
         return switch type {
         case is WrittenID.Type: "a UUID"
         case is Timestamp.Type: "a time such as 2015-03-30T12:00:00Z (RFC 3339)"
@@ -148,7 +146,7 @@ private enum FieldForm {
         }
     }
 
-    private static func words<Words: CaseIterable>(_ type: Words.Type) -> [String] {
+    private static func rawValues<Cases: CaseIterable>(_ type: Cases.Type) -> [String] {
         type.allCases.compactMap { ($0 as? any RawRepresentable)?.rawValue as? String }
     }
 }

@@ -1,6 +1,6 @@
 import Essentials
 
-/// Hours to two decimals, as back ends record them; exact, since it counts hundredths.
+/// Hours with two decimals, as back ends record them; exact, because the value is a number of hundredths.
 ///
 /// Seconds are rounded half up to a hundredth of an hour (36 s): 5400 s are 1.50, 18 s are 0.01 and 17 s are 0.00.
 /// SAP's `RecordedHours` has two decimals.
@@ -11,17 +11,18 @@ public struct Hours: Hashable, Comparable, Sendable, LosslessStringConvertible {
     /// Hundredths of an hour.
     public let hundredths: Int
 
-    /// So many hundredths of an hour.
+    /// Creates a number of hundredths of an hour.
     public init(hundredths: Int) { self.hundredths = hundredths }
 
-    /// The seconds rounded half up (towards more hours) to a hundredth.
+    /// Rounds seconds to a hundredth of an hour, half up (towards more hours).
     public init(seconds: Int) {
         let rest = seconds % Self.secondsPerHundredth
         let isUpperHalf = (rest < 0 ? rest + Self.secondsPerHundredth : rest) * 2 >= Self.secondsPerHundredth
         hundredths = floorDivide(seconds, by: Self.secondsPerHundredth) + (isUpperHalf ? 1 : 0)
     }
 
-    /// Reads decimal digits with at most two decimals, such as `1.50`, `1.5`, `8` or `-0.25`; `nil` for anything else.
+    /// Parses decimal digits with at most two decimals, such as `1.50`, `1.5`, `8` or `-0.25`; returns `nil` for any
+    /// other text.
     public init?(_ description: String) {
         let isNegative = description.hasPrefix("-")
         let digits = isNegative ? description.dropFirst() : description[...]

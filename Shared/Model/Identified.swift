@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-/// An object's id with its fields; the id is not one of the fields.
+/// An object's fields with its id, which is not one of the fields.
 public struct Identified<Fields> {
     /// The object's id.
     public var id: UUID

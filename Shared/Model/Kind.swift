@@ -1,59 +1,60 @@
-/// What an object is. The raw value is the kind's name in events and in the device API; PostgreSQL has its ``number``.
+/// The type of an object. The raw value is the kind's name in events and the device API; PostgreSQL stores its
+/// ``number``.
 public enum Kind: String, Codable, CaseIterable, Sendable {
-    /// A user's realm and whether it is filled; fields: ``RealmRegistration`` (the type), in the realm `/users`.
+    /// A user's realm and its initialization state; fields: ``RealmRegistration`` (the type), in the realm `/users`.
     case realms = "Realms"
-    /// The person a personal realm belongs to; fields: ``User`` (the type).
+    /// The owner of a personal realm; fields: ``User`` (the type).
     case user = "User"
-    /// One node of a reporting tree, in a catalogue; fields: ``ReportingTreeNode`` (the type).
+    /// A node of a reporting tree, in a catalogue; fields: ``ReportingTreeNode`` (the type).
     case reportingTreeNode = "ReportingTreeNode"
-    /// One choice an entry's author makes; fields: ``ReportingContext`` (the type).
+    /// A choice that an entry's author makes; fields: ``ReportingContext`` (the type).
     case reportingContext = "ReportingContext"
-    /// The contexts an entry of one sort needs; fields: ``ReportingTemplate`` (the type).
+    /// The contexts that an entry of one type needs; fields: ``ReportingTemplate`` (the type).
     case reportingTemplate = "ReportingTemplate"
     /// Registered time; fields: ``TimeEntry`` (the type).
     case timeEntry = "TimeEntry"
-    /// One line of an entry's status log; fields: ``TimeEntryStatus`` (the type).
+    /// A line of an entry's status log; fields: ``TimeEntryStatus`` (the type).
     case timeEntryStatus = "TimeEntryStatus"
-    /// What everybody may know of a person, in `/common`; fields: ``Person`` (the type).
+    /// A person's public data, in `/common`; fields: ``Person`` (the type).
     case person = "Person"
-    /// What a person wants to be found by, in `/common`; fields: ``PersonLookup`` (the type).
+    /// A person's search entry, in `/common`; fields: ``PersonLookup`` (the type).
     case personLookup = "PersonLookup"
     /// A team, in `/common`; fields: ``Team`` (the type).
     case team = "Team"
-    /// That a person is in a team, in `/common`; fields: ``Membership`` (the type).
+    /// A person's membership in a team, in `/common`; fields: ``Membership`` (the type).
     case membership = "Membership"
-    /// Where a person was last; fields: ``Location`` (the type).
+    /// A person's last location; fields: ``Location`` (the type).
     case location = "Location"
-    /// A piece of work; fields: ``FieldTask`` (the type).
+    /// A task; fields: ``FieldTask`` (the type).
     case fieldTask = "FieldTask"
-    /// That a person shares items with another; fields: ``Share`` (the type).
+    /// A relation in which one person shares items with another; fields: ``Share`` (the type).
     case share = "Share"
-    /// Something a person does at a time; fields: ``Appointment`` (the type).
+    /// A calendar event of a person; fields: ``Appointment`` (the type).
     case appointment = "Appointment"
-    /// What a person writes down; fields: ``Note`` (the type).
+    /// A person's note; fields: ``Note`` (the type).
     case note = "Note"
-    /// That a person shares one item with another; fields: ``SharedItem`` (the type).
+    /// An item that a person shares with another; fields: ``SharedItem`` (the type).
     case sharedItem = "SharedItem"
-    /// What a person is to know of; fields: ``Notice`` (the type).
+    /// A notification for a person; fields: ``Notice`` (the type).
     case notice = "Notice"
-    /// A defect that is assigned to a person, or that they reported; fields: ``Defect`` (the type).
+    /// A defect that is assigned to a person or was reported by them; fields: ``Defect`` (the type).
     case defect = "Defect"
-    /// What a person wants to be done with a defect; fields: ``DefectCommand`` (the type).
+    /// A change of a defect that a person requests; fields: ``DefectCommand`` (the type).
     case defectCommand = "DefectCommand"
-    /// A person's own login in the tracker of defects; fields: ``DefectAccount`` (the type).
+    /// A person's own login in the defect tracker; fields: ``DefectAccount`` (the type).
     case defectAccount = "DefectAccount"
-    /// That the tracker of defects is to be read, in `/polls`; fields: ``DefectPoll`` (the type).
+    /// A request to read the defect tracker, in `/polls`; fields: ``DefectPoll`` (the type).
     case defectPoll = "DefectPoll"
-    /// How a person wants to be told of notices outside of their devices; fields: ``DeliveryChoice`` (the type).
+    /// A person's choice of channels for notices; fields: ``DeliveryChoice`` (the type).
     case deliveryChoice = "DeliveryChoice"
-    /// That a person's records in the back end are to be read, in `/polls`; fields: ``Poll`` (the type).
+    /// A request to read a person's records from the back end, in `/polls`; fields: ``Poll`` (the type).
     case poll = "Poll"
-    /// What the back end was last seen to hold of an entry; fields: ``SeenRecord`` (the type).
+    /// The back end's record of an entry as last polled; fields: ``SeenRecord`` (the type).
     case seenRecord = "SeenRecord"
 }
 
 extension Kind {
-    /// The table of kinds: what is looked up about this one. Each row stands beside the fields it is about.
+    /// The kind's static properties. Each row is declared next to the fields it describes.
     package var row: KindRow {
         switch self {
         case .realms: RealmRegistration.row
@@ -86,8 +87,8 @@ extension Kind {
 }
 
 extension Kind {
-    /// The kind's number in PostgreSQL, whose table `realm.kind` has the names. It is never changed, nor given to
-    /// another kind. The first sixteen are in the order of the names; a new kind takes the next one.
+    /// The kind's number in PostgreSQL, whose table `realm.kind` has the names. Numbers are never changed or reused.
+    /// The first sixteen follow the alphabetical order; a new kind takes the next free number.
     package var number: Int16 {
         switch self {
         case .fieldTask: 1
@@ -118,7 +119,7 @@ extension Kind {
         }
     }
 
-    /// By its number: the name, which Swift would hash otherwise, takes ten times as long.
+    /// Hashes the number: hashing the name, the synthesized implementation, takes ten times as long.
     public func hash(into hasher: inout Hasher) { hasher.combine(number) }
 
     private static let byNumber: [Kind?] = {
@@ -133,10 +134,10 @@ extension Kind {
 
     /// The kind with the lowest number.
     package static let first = allCases.min { $0.number < $1.number } ?? .fieldTask
-    /// The highest number of a kind that this program knows.
+    /// The highest number of a kind in this program version.
     package static let numberMax = allCases.map(\.number).max() ?? 0
 
-    /// - Returns: `nil` for the number of a kind that this program does not know.
+    /// - Returns: `nil` if this program version has no kind with this number.
     package init?(number: Int16) {
         guard Self.byNumber.indices.contains(Int(number)), let kind = Self.byNumber[Int(number)] else { return nil }
         self = kind

@@ -1,34 +1,35 @@
-/// What is looked up about a kind: its row of the table of kinds, ``Kind/row``.
+/// The static properties of a kind: its row of the table of kinds, ``Kind/row``.
 ///
-/// A row stands in the file of the kind's fields. What is *decided* by an object's kind is not in it: in the realm
-/// gateway `Permissions` says who may write what, and `MutationRules` what becomes of a mutation.
+/// A row is declared in the file of the kind's fields. It does not contain rules: in the realm gateway, `Permissions`
+/// decides who may write an object and `MutationRules` how a mutation is processed.
 package struct KindRow: Sendable {
-    /// Where the ids of a kind's objects come from.
+    /// The origin of the ids of a kind's objects.
     package enum IDs: Equatable, Sendable {
-        /// Whoever makes an object makes its id up; it is not used again after a delete.
+        /// The creator of an object chooses a random id, which is not reused after a delete.
         case random
-        /// The id says what the object is about, so that it comes again with it.
+        /// The id is derived from what the object describes, so that a recreated object has the same id.
         case natural
     }
 
     /// The type of the fields.
     package let fields: any KindFields.Type
-    /// The names of the fields, in the order in which people read them.
+    /// The names of the fields, in display order.
     package let fieldNames: [String]
-    /// The classes of the realms in which devices and integrations find such objects; none: they are services' own.
+    /// The classes of the realms in which devices and integrations access such objects; empty for the services' own
+    /// kinds.
     package let realms: [RealmClass.Name]
-    /// Where the ids come from.
+    /// The origin of the ids.
     package let ids: IDs
-    /// The most bytes that the fields of an object may have, as JSON.
+    /// Maximum size of an object's fields, in bytes of JSON.
     package let fieldsBytesMax: Int
-    /// What of people's permissions such objects say; `nil`: a change of one permits nobody more or less.
+    /// The permissions that such objects define; `nil` if changes do not affect permissions.
     package let permissions: PermissionSource?
-    /// Where changes are published; `nil` when no service reacts to them.
+    /// The topic on which changes are published; `nil` if no service consumes them.
     package let route: Route?
 
-    /// A row.
+    /// Creates a row.
     ///
-    /// - Parameter names: The fields' coding keys, by which they are read and written.
+    /// - Parameter names: The coding keys with which the fields are read and written.
     init<Fields: KindFields, Names: CodingKey & CaseIterable>(
         _ fields: Fields.Type, _ names: Names.Type, in realms: [RealmClass.Name], ids: IDs = .random,
         bytesMax: Int = Kind.fieldsBytesMax, permissions: PermissionSource? = nil, route: Route? = nil
@@ -43,29 +44,29 @@ package struct KindRow: Sendable {
     }
 }
 
-/// The fields of the objects of one kind. That they can be decoded is what makes them such fields.
+/// The fields of the objects of one kind; any value that can be decoded has the required form.
 package protocol KindFields: Codable, Equatable, Sendable {
     /// The kind's row of the table of kinds.
     static var row: KindRow { get }
-    /// What is wrong with fields that can be decoded, as a sentence for whoever writes them; `nil` when nothing is.
+    /// Describes the first problem of decoded fields as a sentence for their author; `nil` if they are valid.
     var objection: String? { get }
 }
 
 extension KindFields {
-    /// Nothing is wrong with fields that can be decoded.
+    /// Accepts all decoded fields.
     package var objection: String? { nil }
 }
 
-/// What of people's permissions the objects of a kind say. A device's permissions are read again when one changes.
+/// The permissions that the objects of a kind define. When one changes, devices' permissions are reloaded.
 package enum PermissionSource: CaseIterable, Sendable {
-    /// The catalogue that a person may read.
+    /// The catalogue that a person can read.
     case user
     /// A person's role.
     case person
-    /// That a person is in a team.
+    /// A person's membership in a team.
     case membership
-    /// That there is a team.
+    /// The existence of a team.
     case team
-    /// Who shares with whom.
+    /// The owner and the recipient of shared items.
     case share
 }

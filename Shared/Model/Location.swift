@@ -1,18 +1,18 @@
 public import Essentials
 
-/// Fields of a `Location` object: where a person was last. In the person's own realm, under the person's id; copies
-/// that `location-fan-out` makes are in `/manager` and in the realms of the person's teams, under the same id.
+/// Fields of a `Location` object: a person's last location. In the person's own realm, under the person's id;
+/// `location-fan-out` maintains copies in `/manager` and in the realms of the person's teams, under the same id.
 public struct Location: Codable, Equatable, Sendable {
     /// Degrees north of the equator, from -90 to 90.
     public var latitude: Double
     /// Degrees east of Greenwich, from -180 to 180.
     public var longitude: Double
-    /// Within how many metres that is true; 0 or more.
+    /// The accuracy in metres; 0 or more.
     public var accuracy: Double?
-    /// When the person was there.
+    /// The time of the measurement.
     public var timestamp: Timestamp?
 
-    /// A place.
+    /// Creates the fields of a location.
     public init(latitude: Double, longitude: Double, accuracy: Double? = nil, timestamp: Timestamp? = nil) {
         self.latitude = latitude
         self.longitude = longitude
@@ -31,11 +31,11 @@ extension Location: KindFields {
         return accuracy.map { $0 >= 0 } ?? true ? nil : "'accuracy' must be 0 or more metres"
     }
 
-    /// What is wrong with coordinates; `nil` when they are a place on Earth.
-    static func objection(_ latitude: Double, _ longitude: Double, in place: String = "") -> String? {
-        guard (-90...90).contains(latitude) else { return "'\(place)latitude' must be between -90 and 90 degrees" }
+    /// Describes why coordinates are invalid; `nil` if they are a point on Earth.
+    static func objection(_ latitude: Double, _ longitude: Double, pathPrefix path: String = "") -> String? {
+        guard (-90...90).contains(latitude) else { return "'\(path)latitude' must be between -90 and 90 degrees" }
         guard (-180...180).contains(longitude) else {
-            return "'\(place)longitude' must be between -180 and 180 degrees"
+            return "'\(path)longitude' must be between -180 and 180 degrees"
         }
         return nil
     }

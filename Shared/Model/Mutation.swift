@@ -1,8 +1,8 @@
 public import FoundationEssentials
 
-/// One change a device asks for.
+/// A change of an object that a device requests.
 public struct Mutation: Equatable, Sendable {
-    /// What is to be done with the object.
+    /// The operation on an object.
     public enum Operation: String, Codable, CaseIterable, Sendable {
         /// Create the object, or replace all device-owned fields of it.
         case put
@@ -12,19 +12,19 @@ public struct Mutation: Equatable, Sendable {
         case delete
     }
 
-    /// What is to be done.
+    /// The operation.
     public let operation: Operation
     /// The object's kind.
     public let kind: Kind
     /// The object's id.
     public let id: UUID
-    /// The fields' JSON as the device sent it; `nil` with ``Operation/delete``.
+    /// The fields' JSON as the device sent it; `nil` for ``Operation/delete``.
     public let fields: [UInt8]?
-    /// The position of the object as the writer saw it: when it has another one, nothing is done. 0: there is none, nor
-    /// a tombstone. `nil`: whatever it is.
+    /// The expected position of the object, a precondition: if the object has another position, the mutation is not
+    /// applied. 0: neither an object nor a tombstone exists. `nil`: unconditional.
     public let position: Int64?
 
-    /// A mutation.
+    /// Creates a mutation.
     public init(operation: Operation, kind: Kind, id: UUID, fields: [UInt8]? = nil, position: Int64? = nil) {
         self.operation = operation
         self.kind = kind

@@ -1,38 +1,40 @@
 public import Essentials
 public import FoundationEssentials
 
-/// Fields of a `Notice` object: something a person is to know of. In the person's own realm.
+/// Fields of a `Notice` object: a notification for a person. In the person's own realm.
 ///
-/// The server makes it; its person says that they have read it, or deletes it. One that was deleted does not come back.
+/// The server creates it; the person marks it as read or deletes it. A deleted notice is not recreated.
 public struct Notice: Codable, Equatable, Sendable {
-    /// What a notice tells, for programs. Others may be added: who does not know one shows the text.
+    /// The type of a notice, for programs. Codes may be added; a program displays the text if it does not support the
+    /// code.
     public struct Code: RawRepresentable, Codable, Hashable, Sendable {
-        /// The word in JSON.
+        /// The code in JSON.
         public let rawValue: String
-        /// Any word is a code.
+        /// Creates a code from any text.
         public init(rawValue: String) { self.rawValue = rawValue }
 
         /// A ``Defect`` was assigned to the person.
         public static let defectAssigned = Code(rawValue: "defect-assigned")
-        /// A ``Defect`` that is assigned to the person was changed by somebody else.
+        /// Another user changed a ``Defect`` that is assigned to the person.
         public static let defectModified = Code(rawValue: "defect-modified")
 
-        /// Those that the server writes.
+        /// The codes that the server writes.
         public static let all = [defectAssigned, defectModified]
     }
 
-    /// The id of the object that it is about, in the same realm; it may be gone by now. `nil`: of none.
+    /// The id of the object that the notice concerns, in the same realm; it may have been deleted. `nil` if there is
+    /// none.
     public var about: UUID?
-    /// What it tells, for programs.
+    /// The type of the notice, for programs.
     public var code: Code
-    /// What it tells, for its person.
+    /// The message for display.
     public var text: String
-    /// When the server heard of it.
+    /// The time at which the server detected the event.
     public var timestamp: Timestamp
-    /// Whether its person has read it.
+    /// Whether the person has read it.
     public var isRead: Bool
 
-    /// A notice.
+    /// Creates the fields of a notice.
     public init(about: UUID?, code: Code, text: String, timestamp: Timestamp, isRead: Bool = false) {
         self.about = about
         self.code = code
@@ -41,7 +43,7 @@ public struct Notice: Codable, Equatable, Sendable {
         self.isRead = isRead
     }
 
-    /// Reads the fields; without `isRead` it is not read.
+    /// Reads the fields; `isRead` defaults to false.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         about = try container.decodeIfPresent(UUID.self, forKey: .about)
@@ -57,7 +59,7 @@ extension Notice: KindFields {
         case about, code, text, timestamp, isRead
     }
 
-    /// The names of the fields that its person writes.
+    /// The names of the fields that the person writes.
     package static let ownerNames = [CodingKeys.isRead.stringValue]
 
     /// The row of ``Kind/notice``.

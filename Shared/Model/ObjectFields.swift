@@ -1,18 +1,18 @@
 package import Essentials
 
 extension Kind {
-    /// The names of the kind's fields. A golden file says the same.
+    /// The names of the kind's fields; a golden file lists the same names.
     public var fieldNames: [String] { row.fieldNames }
 
-    /// The largest fields of an object of any kind, in bytes of JSON.
+    /// Maximum size of the fields of an object of any kind, in bytes of JSON.
     public static let fieldsBytesMax = 65_536
-    /// The largest fields of an object that everybody of an environment holds.
+    /// Maximum size of the fields of an object that all people of an environment synchronise, in bytes of JSON.
     public static let commonBytesMax = 4096
 
-    /// The most bytes that the fields of an object of this kind may have.
+    /// Maximum size of the fields of an object of this kind, in bytes of JSON.
     public var fieldsBytesMax: Int { row.fieldsBytesMax }
 
-    /// Why these fields are not those of an object of this kind; `nil` when they are.
+    /// Describes why the fields are invalid for this kind; `nil` if they are valid.
     public func objection(to fields: [UInt8]) -> String? {
         do {
             _ = try checked(try JSONObject(fields))
@@ -22,21 +22,21 @@ extension Kind {
         }
     }
 
-    /// Checks the fields of an object of this kind: their forms, and what they must be together. Names of fields that
-    /// the kind does not have are the caller's to refuse.
+    /// Validates the fields of an object of this kind: each field's form and the rules that combine fields. The caller
+    /// must reject names of fields that the kind does not have.
     ///
-    /// - Returns: The fields in the form in which they are stored: ids in lower case, whole numbers without a point and
-    ///   an exponent. All else is as it was given.
-    /// - Throws: ``FieldObjection``, the first one found.
+    /// - Returns: The fields as they are stored: ids in lower case, whole numbers without a decimal point or exponent,
+    ///   all other values unchanged.
+    /// - Throws: ``FieldObjection``, the first one detected.
     package func checked(_ fields: JSONObject) throws(FieldObjection) -> JSONObject {
         try Self.checked(fields, as: row.fields)
     }
 
-    /// Checks the fields of an object after some of them were given: these, and that no required field is missing. What
-    /// was stored before in a form that is refused today does not block writes of other fields.
+    /// Validates a partial write: the given fields, and that no required field is missing. A stored field that current
+    /// rules reject does not block writes of other fields.
     ///
-    /// - Parameter given: The names of the fields that are written now.
-    /// - Returns: As ``checked(_:)``, except that stored fields that are refused today are missing, or substituted.
+    /// - Parameter given: The names of the fields of this write.
+    /// - Returns: As ``checked(_:)``, except that rejected stored fields are removed or replaced by substitutes.
     package func checked(_ fields: JSONObject, given: Set<String>) throws(FieldObjection) -> JSONObject {
         var rest = fields
         var refusalCounts: [String: Int] = [:]
@@ -54,26 +54,27 @@ extension Kind {
         }
     }
 
-    /// Values to check with instead of a refused one: none; if the field is required, a name and address, or a number.
+    /// Replacements for a rejected stored value: none; for a required field, a text that is a valid name and address,
+    /// or a number.
     private static let substitutes: [String?] = [nil, "\"x@example.com\"", "0"]
 
     private static func checked<Fields: KindFields>(
         _ fields: JSONObject, as type: Fields.Type
     ) throws(FieldObjection) -> JSONObject {
-        let notes = FieldsReader.Notes()
+        let normalization = FieldsReader.Normalization()
         let objection: String?
         do {
-            objection = try Fields(from: FieldsReader(fields, notes)).objection
+            objection = try Fields(from: FieldsReader(fields, normalization)).objection
         } catch let problem as FieldProblem {
             throw problem.objection
         } catch {
-            throw FieldObjection("it cannot be read")
+            throw FieldObjection("the object cannot be decoded")
         }
         if let objection { throw FieldObjection(objection) }
-        if notes.edits.isEmpty { return fields }
+        if normalization.edits.isEmpty { return fields }
         var stored: [UInt8] = []
         var offset = 0
-        for (range, text) in notes.edits.sorted(by: { $0.range.lowerBound < $1.range.lowerBound }) {
+        for (range, text) in normalization.edits.sorted(by: { $0.range.lowerBound < $1.range.lowerBound }) {
             stored += fields.bytes[offset..<range.lowerBound] + Array(text.utf8)
             offset = range.upperBound
         }
@@ -82,7 +83,7 @@ extension Kind {
 }
 
 extension JSONObject {
-    /// The object with another value of a member; `nil`: without the member.
+    /// Returns the object with a member replaced, or removed if `value` is `nil`.
     fileprivate func replacing(_ key: String, by value: String?) throws -> JSONObject {
         guard let value else { return try JSONObject(removing(key)) }
         return try JSONObject(merging(JSONObject(Array("{\"\(key)\":\(value)}".utf8))))

@@ -1,25 +1,26 @@
 import Essentials
 public import FoundationEssentials
 
-/// Fields of a `Person` object: what everybody of an environment may know of a person. One per person, in `/common`.
+/// Fields of a `Person` object: the data of a person that all people of an environment can read. One per person, in
+/// `/common`.
 ///
-/// The server makes it when the person is invited or first logs in; its id is the person's id wherever one is named.
+/// The server creates it when the person is invited or first logs in; other objects refer to the person by its id.
 public struct Person: Codable, Equatable, Sendable {
-    /// The person's name as people write it; the person's own to write.
+    /// The person's display name; written by the person.
     public var name: String
-    /// The blob of the person's picture; the person's own to write.
+    /// The id of the picture's blob; written by the person.
     public var avatar: UUID?
-    /// What the person is; written by managers and admins, never by the person.
+    /// The person's role; written by managers and admins, never by the person.
     public var role: Role
 
-    /// A person.
+    /// Creates the fields of a person.
     public init(name: String = "", avatar: UUID? = nil, role: Role = .worker) {
         self.name = name
         self.avatar = avatar
         self.role = role
     }
 
-    /// Reads the fields; without a role the person is a worker.
+    /// Reads the fields; `role` defaults to worker.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         name = try container.decodeIfPresent(String.self, forKey: .name) ?? ""
@@ -41,14 +42,14 @@ extension Person: KindFields {
         route: Route(to: Topics.team, from: [.common]))
 }
 
-/// Fields of a `PersonLookup` object: what a person wants to be found by. In `/common`, under the person's id.
+/// Fields of a `PersonLookup` object: a person's entry for searches. In `/common`, under the person's id.
 public struct PersonLookup: Codable, Equatable, Sendable {
-    /// The name to be found by.
+    /// The name to search for.
     public var name: String
     /// The person's own e-mail address.
     public var email: String
 
-    /// An entry to be found by.
+    /// Creates the fields of a search entry.
     public init(name: String, email: String) {
         self.name = name
         self.email = email

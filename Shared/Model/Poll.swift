@@ -1,31 +1,32 @@
 public import Essentials
 
-/// Fields of a `Poll` object: one person's choices and records are to be read from the back end, or what has changed
-/// of anybody's records.
+/// Fields of a `Poll` object: a request to read one person's choices and records from the back end, or the recent
+/// changes of all people's records.
 ///
-/// One per person and one for changes, in the realm `/polls`. The next run replaces it, and what was read for an
-/// earlier one is dropped.
+/// One per person and one for changes, in the realm `/polls`. The next run replaces it; results of an earlier run are
+/// discarded.
 public struct Poll: Codable, Equatable, Sendable {
-    /// Grows with every run of the person's environment; ``runOfAnother`` asks for another one.
+    /// The run's number, which increases with every run of the environment; ``repeatRequestedRun`` requests a
+    /// repetition.
     public var run: Int64
-    /// The person's e-mail address; nobody's (``ofChanges``) in the poll of what has changed.
+    /// The person's e-mail address; ``changesPerson`` in the poll of changes.
     public var person: String
-    /// When it was to begin.
+    /// The scheduled time.
     public var dueAt: Timestamp
 
-    /// A poll.
+    /// Creates the fields of a poll.
     public init(run: Int64, person: String, dueAt: Timestamp) {
         self.run = run
         self.person = person
         self.dueAt = dueAt
     }
 
-    /// The `run` of a poll that is done, and whose person is to be read by the next run, whatever that reads.
-    package static let runOfAnother: Int64 = 0
+    /// The `run` of a completed poll whose person must be read completely by the next run, independent of its scope.
+    package static let repeatRequestedRun: Int64 = 0
 
-    /// The `person` of the poll of changes. A service that does not know that poll finds no such person, and passes it
-    /// over.
-    public static let ofChanges = ""
+    /// The `person` of the poll of changes. A service version without that poll finds no person with this address and
+    /// skips it.
+    public static let changesPerson = ""
 }
 
 extension Poll: KindFields {

@@ -1,9 +1,9 @@
 /// A time of the day to the minute, written `07:30`.
 package struct MinuteOfDay: Equatable, Sendable {
-    /// Minutes since the day's beginning as a clock shows them, 0 to 1,439.
+    /// Minutes since midnight of the local clock, 0 to 1,439.
     package let minutes: Int
 
-    /// Reads exactly `HH:MM`, from `00:00` to `23:59`; `nil` for anything else.
+    /// Parses exactly `HH:MM`, from `00:00` to `23:59`; returns `nil` for any other text.
     package init?(_ text: some StringProtocol) {
         let bytes = Array(text.utf8)
         guard bytes.count == 5, bytes[2] == UInt8(ascii: ":") else { return nil }
@@ -15,14 +15,14 @@ package struct MinuteOfDay: Equatable, Sendable {
     }
 }
 
-/// When a person is left alone every day, written `22:00-06:30`: from the first time on, and no longer at the second.
+/// A daily time without notifications, written `22:00-06:30`: the first minute is included, the last is not.
 package struct QuietHours: Equatable, Sendable {
-    /// The first minute.
+    /// The first minute, inclusive.
     package let from: MinuteOfDay
-    /// The minute after the last.
+    /// The last minute, exclusive.
     package let to: MinuteOfDay
 
-    /// Reads two different times; `nil` for anything else.
+    /// Parses two different times; returns `nil` for any other text.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let from = MinuteOfDay(parts[0]), let to = MinuteOfDay(parts[1]), from != to else {
@@ -31,7 +31,7 @@ package struct QuietHours: Equatable, Sendable {
         (self.from, self.to) = (from, to)
     }
 
-    /// Whether a clock shows one of its minutes.
+    /// Whether the minute of the day is in the quiet hours.
     package func contains(_ minutes: Int) -> Bool {
         from.minutes < to.minutes
             ? (from.minutes..<to.minutes).contains(minutes) : minutes >= from.minutes || minutes < to.minutes

@@ -1,11 +1,11 @@
 import Essentials
 public import FoundationEssentials
 
-/// What a realm is for, which decides on who may do what in it.
+/// The purpose of a realm, on which its permissions depend.
 public enum RealmClass: Equatable, Sendable {
     /// `/users`: the `Realms` objects.
     case users
-    /// `/users/{id}`: one person's own.
+    /// `/users/{id}`: one person's own objects.
     case user
     /// `/catalogues/{id}`: reporting trees.
     case catalogue(UUID)
@@ -15,20 +15,19 @@ public enum RealmClass: Equatable, Sendable {
     case manager
     /// `/archive`: master tasks that were completed long ago.
     case archive
-    /// `/teams/{id}`: a team's tasks.
+    /// `/teams/{id}`: the tasks of a team.
     case team(UUID)
-    /// `/shares/{id}`: what one person shares with another.
+    /// `/shares/{id}`: the items that one person shares with another.
     case share(UUID)
-    /// Any other: the services' own, which no device and no integration opens.
+    /// Any other path: a realm of the services, which devices and integrations cannot open.
     case system
 
     /// A class without the id in its path.
     package enum Name: Int, CaseIterable, Sendable {
-        /// The classes as ``RealmClass`` tells them.
+        /// The classes, as in ``RealmClass``.
         case users, user, catalogue, common, manager, archive, team, share, system
 
-        /// How the paths of its realms are written, for people; of ``system``, whose paths have nothing in common, who
-        /// has them.
+        /// The pattern of the realms' paths for display; for ``system``, whose paths have no common pattern, the owner.
         package var pattern: String {
             switch self {
             case .users: "/users"
@@ -44,7 +43,7 @@ public enum RealmClass: Equatable, Sendable {
         }
     }
 
-    /// The class without the id in its path.
+    /// The class without its id.
     package var name: Name {
         switch self {
         case .users: .users
@@ -61,7 +60,7 @@ public enum RealmClass: Equatable, Sendable {
 }
 
 extension RealmPath {
-    /// What the realm is for. A path that is not written as Fieldpost writes it is a system realm's, and so nobody's.
+    /// The realm's class. A path that is not in its normal form is a system realm's, which no client can open.
     public var realmClass: RealmClass {
         switch self {
         case .users: return .users

@@ -1,11 +1,11 @@
 import Essentials
 public import FoundationEssentials
 
-/// A text that is not a realm's path, and why.
+/// A text that is not a realm's path, with the reason.
 public struct InvalidRealmPath: Error, Equatable, CustomStringConvertible {
     /// The refused text.
     public let text: String
-    /// What is wrong with it, for a person to read.
+    /// The reason, for display.
     public let reason: String
     /// The text and the reason in one line.
     public var description: String { "'\(text)' is not a realm path: \(reason)" }
@@ -13,76 +13,76 @@ public struct InvalidRealmPath: Error, Equatable, CustomStringConvertible {
 
 /// The name of a realm inside its environment, for example `/users/ana@example.com`.
 ///
-/// A path has one or two segments of printable ASCII without `/`, `?`, `#`, `%` and blanks, and at most
-/// ``lengthMax`` bytes: it can stand in a URL's path, a JSON key and a message header without escaping.
+/// A path has one or two segments of printable ASCII without `/`, `?`, `#`, `%`, quotes, `\` and blanks, and at most
+/// ``lengthMax`` bytes. It needs no escaping in a URL's path, a JSON key and a message header.
 public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessStringConvertible {
-    /// The longest path in bytes: an e-mail address has at most 254 (RFC 5321 §4.5.3.1.3), and its prefix 7.
+    /// Maximum length in bytes: an e-mail address has at most 254 (RFC 5321 §4.5.3.1.3), and its prefix 7.
     public static let lengthMax = 261
 
     /// The path, beginning with `/`.
     public let description: String
 
-    /// The realm of all `Realms` objects, which services follow to hear of new users.
+    /// The realm of all `Realms` objects, with which services detect new users.
     public static let users = RealmPath(trusted: "/users")
 
-    /// The realm that everybody of the environment reads: people, teams, memberships.
+    /// The realm that all people of the environment read: people, teams, memberships.
     public static let common = RealmPath(trusted: "/common")
 
     /// The managers' realm: master tasks.
     public static let manager = RealmPath(trusted: "/manager")
 
-    /// The realm of master tasks that were completed long ago, which managers open by its name.
+    /// The realm of master tasks that were completed long ago; managers open it explicitly.
     public static let archive = RealmPath(trusted: "/archive")
 
-    /// The services' realm of what is to be read from back ends.
+    /// The services' realm of requests to poll back ends.
     public static let polls = RealmPath(trusted: "/polls")
 
-    /// The services' realm of what a back end was seen to hold of this person's entries.
+    /// The services' realm of the polled records of a person's entries.
     ///
     /// - Throws: As ``user(_:)``.
     public static func seen(_ email: String) throws(InvalidRealmPath) -> RealmPath {
         try RealmPath(validating: "/seen/" + EmailAddress.lowered(email))
     }
 
-    /// The personal realm of the user with this e-mail address.
+    /// Returns the personal realm of the user with this e-mail address.
     ///
-    /// Letters are lowered, because identity providers differ in how they write one person's address.
+    /// ASCII letters are lowered, because identity providers differ in how they write a person's address.
     ///
-    /// - Throws: ``InvalidRealmPath`` when the address is empty or has characters a path must not have.
+    /// - Throws: ``InvalidRealmPath`` if the address is empty or has characters that a path must not have.
     public static func user(_ email: String) throws(InvalidRealmPath) -> RealmPath {
-        // Before it is lowered: U+212A would become a "k" and make one person's realm another's.
+        // Lower only ASCII: U+212A (Kelvin sign) would become "k", another person's address.
         try RealmPath(validating: "/users/" + EmailAddress.lowered(email))
     }
 
-    /// The realm of reporting trees shared by all users who may report on the same nodes.
+    /// Returns the realm of the reporting trees of a catalogue.
     public static func catalogue(_ id: UUID) -> RealmPath { RealmPath(trusted: "/catalogues/" + id.text) }
 
-    /// The realm of a team's tasks.
+    /// Returns the realm of a team's tasks.
     public static func team(_ id: UUID) -> RealmPath { RealmPath(trusted: "/teams/" + id.text) }
 
-    /// The realm of what one person shares with another.
+    /// Returns the realm of the items that one person shares with another.
     public static func share(_ id: UUID) -> RealmPath { RealmPath(trusted: "/shares/" + id.text) }
 
-    /// Reads a path; `nil` when it is not one.
+    /// Parses a path; returns `nil` if it is invalid.
     public init?(_ description: String) { try? self.init(validating: description) }
 
-    /// Reads a path.
+    /// Parses a path.
     ///
     /// - Throws: ``InvalidRealmPath`` with the reason.
     public init(validating text: String) throws(InvalidRealmPath) {
         if let reason = Self.objection(to: text) { throw InvalidRealmPath(text: text, reason: reason) }
-        description = Self.withSmallID(text)
+        description = Self.lowercasingID(text)
     }
 
     private init(trusted text: String) { description = text }
 
-    /// The e-mail address when this is a user's personal realm.
+    /// The e-mail address if this is a user's personal realm, otherwise `nil`.
     public var email: String? { secondSegment(after: "/users/") }
 
-    /// The e-mail address when this is the realm of what a back end was seen to hold of a person's entries.
+    /// The e-mail address if this is the realm of a person's polled records, otherwise `nil`.
     public var seenEmail: String? { secondSegment(after: "/seen/") }
 
-    /// The catalogue's id when this is a catalogue's realm.
+    /// The catalogue's id if this is a catalogue's realm, otherwise `nil`.
     public var catalogueID: UUID? { secondSegment(after: "/catalogues/").flatMap { UUID(ascii: $0) } }
 
     /// Reads the path from a JSON string.
@@ -104,8 +104,8 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
         description.hasPrefix(prefix) ? String(description.dropFirst(prefix.count)) : nil
     }
 
-    /// The text with the UUID in small letters, as which every path with one is stored.
-    private static func withSmallID(_ text: String) -> String {
+    /// Returns the text with its UUID in lower case, the stored form of all paths with an id.
+    private static func lowercasingID(_ text: String) -> String {
         for prefix in ["/catalogues/", "/teams/", "/shares/"] where text.hasPrefix(prefix) {
             if let id = UUID(ascii: text.dropFirst(prefix.count)) { return prefix + id.text }
         }

@@ -1,22 +1,22 @@
-/// Fields of a `Realms` object: a user's realm, and whether it is filled.
+/// Fields of a `Realms` object: a user's realm and its initialization state.
 ///
-/// One per user, in the realm `/users`. A new one makes `realm-initializer` fill the realm.
+/// One per user, in the realm `/users`. When one is created, `realm-initializer` fills the realm.
 public struct RealmRegistration: Codable, Equatable, Sendable {
     /// The user's id, which is the e-mail address.
     public var userId: String
     /// The path of the user's personal realm.
     public var path: RealmPath
-    /// True once trees, contexts, templates and existing entries are written; the first model has `is_initialized`.
+    /// Whether trees, contexts, templates and existing entries are written; the first model has `is_initialized`.
     public var isInitialized: Bool
 
-    /// A user's realm.
+    /// Creates the fields of a user's realm.
     public init(userId: String, path: RealmPath, isInitialized: Bool = false) {
         self.userId = userId
         self.path = path
         self.isInitialized = isInitialized
     }
 
-    /// Reads the fields; without `isInitialized` the realm is not initialized.
+    /// Reads the fields; `isInitialized` defaults to false.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         userId = try container.decode(String.self, forKey: .userId)

@@ -1,24 +1,24 @@
 import Essentials
 public import FoundationEssentials
 
-/// Fields of a `ReportingContext` object: one choice the author of an entry makes, such as "Project".
+/// Fields of a `ReportingContext` object: a choice that the author of an entry makes, such as "Project".
 public struct ReportingContext: Codable, Hashable, Sendable {
-    /// One way to show the context's nodes: either all below a root, or a list of single ones such as suggestions.
+    /// A group of nodes for display: all descendants of a root, or a list of individual nodes such as suggestions.
     public struct Section: Codable, Hashable, Sendable {
         /// The section's heading.
         public var name: String
-        /// How many nodes to show before "more".
+        /// The number of nodes to display before "more".
         public var showCount: Int?
-        /// Single nodes at any level, in the order to show them.
+        /// Individual nodes at any level, in display order.
         public var items: [UUID]?
         /// The node whose descendants are shown; the root itself cannot be selected.
         public var rootNode: UUID?
 
-        enum CodingKeys: String, CodingKey, ClosedNames {
+        enum CodingKeys: String, CodingKey, ClosedCodingKeys {
             case name, showCount, items, rootNode
         }
 
-        /// A section; give either `items` or `rootNode`.
+        /// Creates a section; pass either `items` or `rootNode`.
         public init(name: String, showCount: Int? = nil, items: [UUID]? = nil, rootNode: UUID? = nil) {
             self.name = name
             self.showCount = showCount
@@ -27,20 +27,20 @@ public struct ReportingContext: Codable, Hashable, Sendable {
         }
     }
 
-    /// The context's name; a person reads it in messages about a missing choice.
+    /// The context's name, which also appears in messages about a missing choice.
     public var name: String
     /// Whether an entry needs a selection for this context.
     public var required: Bool
-    /// The ways to show the nodes. A node can be selected when any section shows it.
+    /// The groups of nodes. A node can be selected if any section displays it.
     public var sections: [Section]
-    /// Nodes that count as selected when the entry has no selection for this context.
+    /// Nodes that count as selected if the entry has no selection for this context.
     public var preselected: [UUID]
     /// Whether the device shows the context.
     public var visible: Bool
-    /// Whether the device shows the context without letting the person change it.
+    /// Whether the context is displayed but cannot be changed by the person.
     public var readOnly: Bool
 
-    /// A context.
+    /// Creates the fields of a context.
     public init(
         name: String, required: Bool, sections: [Section] = [], preselected: [UUID] = [], visible: Bool = true,
         readOnly: Bool = false
@@ -53,14 +53,14 @@ public struct ReportingContext: Codable, Hashable, Sendable {
         self.readOnly = readOnly
     }
 
-    /// Whether nobody chooses: the preselected nodes, if any, are selected.
+    /// Whether the person cannot choose: the preselected nodes, if any, are selected.
     public var isFixed: Bool { readOnly || !visible }
 
-    /// What is wrong with it, for whoever writes one; what is stored is read whatever it says.
+    /// Describes the first problem for the context's author; stored contexts are decoded without this validation.
     package var objection: String? {
         for (index, section) in sections.enumerated() {
             if section.items != nil, section.rootNode != nil {
-                return "'sections[\(index)]' has 'items' and 'rootNode'; give one of them"
+                return "'sections[\(index)]' has both 'items' and 'rootNode'; only one of them is allowed"
             }
             if let count = section.showCount, !(0...Int(Int32.max)).contains(count) {
                 return "'sections[\(index)].showCount' must be from 0 to \(Int32.max)"
@@ -69,7 +69,7 @@ public struct ReportingContext: Codable, Hashable, Sendable {
         return DisplayName.objection(to: name, of: "name")
     }
 
-    /// Reads the fields; a context is visible, changeable, not required and has nothing preselected unless it says so.
+    /// Reads the fields; a context is by default visible, changeable, not required, and without preselected nodes.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         name = try container.decode(String.self, forKey: .name)

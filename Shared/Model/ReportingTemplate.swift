@@ -1,23 +1,23 @@
 import Essentials
 public import FoundationEssentials
 
-/// Fields of a `ReportingTemplate` object: which choices an entry of one sort needs, such as "Project" or "Leave".
+/// Fields of a `ReportingTemplate` object: the choices that an entry of one type needs, such as "Project" or "Leave".
 public struct ReportingTemplate: Codable, Hashable, Sendable {
-    /// What a person sees.
+    /// The display name.
     public var name: String
-    /// The sort of time, such as `project` or `absence`; the back end's adapter gives it a meaning.
+    /// The type of time, such as `project` or `absence`, which the back end's adapter interprets.
     public var type: String
-    /// The ids of the contexts, in the order in which they are chosen.
+    /// The ids of the contexts, in the order of the choices.
     public var reportingContexts: [UUID]
 
-    /// A template.
+    /// Creates the fields of a template.
     public init(name: String, type: String, reportingContexts: [UUID]) {
         self.name = name
         self.type = type
         self.reportingContexts = reportingContexts
     }
 
-    /// Reads the fields; without contexts there are none.
+    /// Reads the fields; `reportingContexts` defaults to none.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         name = try container.decode(String.self, forKey: .name)

@@ -1,16 +1,16 @@
 public import FoundationEssentials
 
-/// A tree in the first model's nested form, in which integrations like to write them: nodes hold their children.
+/// A tree in the first model's nested form, in which nodes contain their children; convenient for integrations.
 ///
-/// Inside Fieldpost trees are flat; ``flatten()`` makes them so.
+/// Fieldpost stores trees flat; ``flatten()`` converts them.
 public struct ReportingTree: Decodable, Sendable {
-    /// The first model's way to point at an object: `{"id": "…"}`.
+    /// A reference to an object in the first model's form: `{"id": "…"}`.
     public struct Reference: Decodable, Sendable {
         /// The object's id.
         public let id: UUID
     }
 
-    /// A context in the first model's form, whose sections point at nodes with `{"id": "…"}`.
+    /// A context in the first model's form, whose sections refer to nodes with `{"id": "…"}`.
     public struct Context: Decodable, Sendable {
         /// A section in the first model's form.
         public struct Section: Decodable, Sendable {
@@ -49,7 +49,7 @@ public struct ReportingTree: Decodable, Sendable {
     let dependencies: [Reference]?
     let children: [ReportingTree]?
 
-    /// The tree's nodes as objects that name their parents, each parent before its children.
+    /// Returns the tree's nodes as objects that name their parents, each parent before its children.
     public func flatten() -> [Identified<ReportingTreeNode>] { flatten(below: nil) }
 
     private func flatten(below parent: UUID?) -> [Identified<ReportingTreeNode>] {

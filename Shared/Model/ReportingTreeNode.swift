@@ -1,28 +1,28 @@
 import Essentials
 public import FoundationEssentials
 
-/// Fields of a `ReportingTreeNode` object: one thing time can be reported on, such as a project or an activity.
+/// Fields of a `ReportingTreeNode` object: an item that time can be reported on, such as a project or an activity.
 ///
-/// A tree is stored flat, one object per node that names its parent, so that no object outgrows the limit of a field
-/// list and a new node is one small change.
+/// A tree is stored flat, one object per node that names its parent: the tree's size does not matter for the limit of
+/// an object's fields, and a new node is one small change.
 ///
-/// The nodes of a person's catalogue can be chosen. One in a personal realm cannot, any more: it is there for the
-/// entries that select it, so that they can say what they are about; what it names may be gone.
+/// Nodes of a person's catalogue can be selected. A node in a personal realm cannot: it is stored for display by
+/// existing entries that select it; objects that it refers to may have been deleted.
 public struct ReportingTreeNode: Codable, Equatable, Sendable {
     /// The node's id in the back end; roots have none.
     public var referenceId: String?
     /// The node's name.
     public var name: String
-    /// What a person sees; ``name`` when absent.
+    /// The display name; ``name`` if absent.
     public var title: String?
-    /// The node above; absent on a root.
+    /// The parent's id; absent for a root.
     public var parent: UUID?
-    /// Whether ``dependencies`` restrict when the node can be selected.
+    /// Whether ``dependencies`` restrict the selection of the node.
     public var hasDependencies: Bool
-    /// Nodes of other trees; with ``hasDependencies``, one of them must be selected before this one.
+    /// Nodes of other trees; with ``hasDependencies``, one of them must be selected before this node.
     public var dependencies: [UUID]
 
-    /// A node.
+    /// Creates the fields of a node.
     public init(
         referenceId: String? = nil, name: String, title: String? = nil, parent: UUID? = nil,
         hasDependencies: Bool = false, dependencies: [UUID] = []
@@ -35,7 +35,7 @@ public struct ReportingTreeNode: Codable, Equatable, Sendable {
         self.dependencies = dependencies
     }
 
-    /// Reads the fields; without `hasDependencies` and `dependencies` the node has none.
+    /// Reads the fields; `hasDependencies` defaults to false, `dependencies` to none.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         referenceId = try container.decodeIfPresent(String.self, forKey: .referenceId)

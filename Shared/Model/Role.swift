@@ -1,18 +1,18 @@
 package import Essentials
 
-/// What a person is in their environment. A person without one is a worker.
+/// A person's level of rights in an environment; worker by default.
 public enum Role: String, Codable, CaseIterable, Sendable {
-    /// As a manager, and says who else is an admin.
+    /// A manager who can also appoint admins.
     case admin
-    /// Makes teams and tasks, says who is in which team, and who else is a manager.
+    /// Manages teams, memberships and tasks, and can appoint managers.
     case manager
-    /// Does the work.
+    /// Performs tasks and reports time.
     case worker
 
-    /// The role that the fields of a stored `Person` object give; what cannot be understood gives none.
+    /// Reads the role from the fields of a stored `Person` object; worker if it is absent or invalid.
     package init(of person: JSONObject) { self = person.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker }
 
-    /// Whether the role comes with what is for managers.
+    /// Whether the role includes the managers' permissions.
     public var isManager: Bool {
         switch self {
         case .admin, .manager: true

@@ -1,21 +1,21 @@
-/// An `https` address that somebody gave and a server is to call: written so plainly that no two programs can
-/// understand another host by it.
+/// A user-supplied `https` URL that a server calls, restricted to forms that all URL parsers interpret as the same
+/// host.
 ///
-/// Its authority is a name or an IPv4 address with or without a port: no user, no escapes, no brackets. A name has no
-/// empty label and so no dot at its end, and an IPv4 address is four decimal numbers: `localhost.`, `127.1` and
-/// `0x7f000001` are none. Bytes are those of a URL (RFC 3986, 2), and there is no fragment.
+/// Its authority is a name or an IPv4 address with an optional port: no user information, escapes or brackets. A name
+/// has no empty label, hence no trailing dot, and an IPv4 address is four decimal numbers: `localhost.`, `127.1` and
+/// `0x7f000001` are rejected. All bytes are URL characters (RFC 3986, 2), without a fragment.
 ///
-/// The addresses that a name resolves to are checked when it is called.
+/// The addresses that a name resolves to are verified when it is called.
 public struct SecureAddress: Equatable, Sendable {
-    /// The most bytes of an address.
+    /// Maximum length in bytes.
     public static let bytesMax = 2_048
 
-    /// The address as it was given.
+    /// The URL as supplied.
     public let text: String
-    /// The name or the IPv4 address that is called, in lower case.
+    /// The name or IPv4 address in lower case.
     public let host: String
 
-    /// Reads an address; `nil` when it is none of these.
+    /// Parses a URL; returns `nil` if it does not have the restricted form.
     public init?(_ text: String) {
         guard text.utf8.count <= Self.bytesMax, text.hasPrefix(Self.scheme), text.utf8.allSatisfy(Self.isAllowed) else {
             return nil
@@ -35,10 +35,11 @@ public struct SecureAddress: Equatable, Sendable {
     private static let scheme = "https://"
 
     private static func isHost(_ host: Substring) -> Bool {
-        guard host.utf8.count <= 253, host.utf8.allSatisfy(isOfName) else { return false }
+        guard host.utf8.count <= 253, host.utf8.allSatisfy(isHostByte) else { return false }
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.allSatisfy({ 1...63 ~= $0.utf8.count && $0.first != "-" && $0.last != "-" }) else { return false }
-        // What ends in a number is an address to some programs (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+        // Some programs parse a name that ends in a number as an address
+        // (https://url.spec.whatwg.org/#ends-in-a-number-checker).
         guard let last = labels.last, isDigits(last) || last.lowercased().hasPrefix("0x") else {
             return true
         }
@@ -47,7 +48,7 @@ public struct SecureAddress: Equatable, Sendable {
 
     private static func isDigits(_ text: Substring) -> Bool { text.utf8.allSatisfy { 0x30...0x39 ~= $0 } }
 
-    private static func isOfName(_ byte: UInt8) -> Bool {
+    private static func isHostByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"):
@@ -57,6 +58,6 @@ public struct SecureAddress: Equatable, Sendable {
     }
 
     private static func isAllowed(_ byte: UInt8) -> Bool {
-        isOfName(byte) || "_~:/?[]@!$&'()*+,;=%".utf8.contains(byte)
+        isHostByte(byte) || "_~:/?[]@!$&'()*+,;=%".utf8.contains(byte)
     }
 }

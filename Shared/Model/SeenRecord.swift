@@ -1,33 +1,33 @@
 public import Essentials
 
-/// Fields of a `SeenRecord` object: what a back end was last seen to hold of one entry.
+/// Fields of a `SeenRecord` object: the back end's record of one entry as last polled.
 ///
-/// It has the entry's id, and is in a realm of the services, ``RealmPath/seen(_:)``. The poller writes it when it
-/// differs from what was seen before; what it means for the entry is decided by the submitter. A tombstone says that
-/// the back end no longer has the record.
+/// It has the entry's id and is in a services' realm, ``RealmPath/seen(_:)``. The poller writes it when the record
+/// differs from the last poll; the submitter decides its effect on the entry. A tombstone means that the back end no
+/// longer has the record.
 public struct SeenRecord: Codable, Equatable, Sendable {
-    /// The back end's id of the record.
+    /// The record's id in the back end.
     public var backendId: String
-    /// The marker it carries, when it came from Fieldpost.
+    /// The marker in the record, if Fieldpost created it.
     public var marker: String?
-    /// The day the time is registered on.
+    /// The day on which the time is registered.
     public var day: Day
-    /// The length in seconds.
+    /// The duration in seconds.
     public var durationSeconds: Int
     /// The text without the marker.
     public var text: String?
-    /// What has become of the record: `released`, `approved` and so on, in the words of adapters.
+    /// The record's status as adapters name it: `released`, `approved` and so on.
     public var status: String
-    /// Context name → the node's `referenceId`.
+    /// The node's `referenceId` by context name.
     public var references: [String: String]
-    /// What the back end says about it, for a person.
+    /// The back end's message about the record, for display.
     public var message: String?
-    /// Tells the record's states apart, in back ends that have such a thing. It is compared for equality alone.
+    /// The record's version, if the back end has versions. Only compared for equality.
     public var version: String?
-    /// The run that told it again, because the entry still said something else.
+    /// The run that reported the record again because the entry still differed from it.
     public var toldRun: Int64?
 
-    /// A record.
+    /// Creates the fields of a record.
     public init(
         backendId: String, marker: String?, day: Day, durationSeconds: Int, text: String?, status: String,
         references: [String: String], message: String? = nil, version: String? = nil,

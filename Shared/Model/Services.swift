@@ -1,6 +1,6 @@
 /// A service: one folder of `Services/` with one executable, and one row of the catalogue below.
 package struct ServiceDescription: Equatable, Sendable {
-    /// What a service talks to, beside PostgreSQL, which all do.
+    /// The external systems of a service, in addition to PostgreSQL, which all use.
     package enum Need: Sendable {
         /// A Kafka cluster.
         case kafka
@@ -10,41 +10,41 @@ package struct ServiceDescription: Equatable, Sendable {
         case identityProviders
     }
 
-    /// What a service offers over HTTP to others than its operators.
+    /// An HTTP endpoint of a service for other clients than its operators.
     package struct Endpoint: Equatable, Sendable {
         /// The name of its port in `.fieldpost/ports`.
         package let name: String
-        /// What people call it.
+        /// The name in documents and output.
         package let title: String
-        /// The environment variable under which tools find its address.
+        /// The environment variable from which tools read its URL.
         package let variable: String
-        /// The port of 127.0.0.1 that is tried first on a developer's machine.
+        /// The preferred port of 127.0.0.1 on a developer's machine.
         package let localPort: Int
     }
 
     /// The value of a setting on one machine.
     package enum LocalValue: Equatable, Sendable {
-        /// This text.
+        /// A fixed text.
         case text(String)
-        /// The address of the endpoint with this name.
+        /// The URL of the endpoint with this name.
         case url(of: String)
     }
 
-    /// The executable's name, which is that of its consumer group as well.
+    /// The name of the executable and of the consumer group.
     package let name: String
-    /// What it does, in Markdown, after "It".
+    /// The description of the service, in Markdown, after "It".
     package let summary: String
-    /// The topics it reads, as the consumer group of its name.
+    /// The topics that its consumer group reads.
     package let topics: [Topic]
-    /// What makes it work beside its topics, in Markdown.
+    /// Other triggers than its topics, in Markdown.
     package let sources: [String]
     package let needs: Set<Need>
     package let endpoint: Endpoint?
-    /// The port of 127.0.0.1 for its metrics and health that is tried first on a developer's machine.
+    /// The preferred port of 127.0.0.1 for its metrics and health on a developer's machine.
     package let localAdminPort: Int
-    /// Settings without which it does not start, where there is no default: each variable with its local value.
+    /// Required settings without a default: each variable with its local value.
     package let localSettings: [String: LocalValue]
-    /// Settings that make it more pleasant to look at on a developer's machine (`deploy/up`).
+    /// Settings for demonstrations on a developer's machine (`deploy/up`).
     package let showcaseSettings: [String: LocalValue]
 
     /// A row of the catalogue.
@@ -70,17 +70,17 @@ package struct ServiceDescription: Equatable, Sendable {
     }
 }
 
-/// The catalogue of services, in the order in which they are started on one machine.
+/// The catalogue of services, in their start order on one machine.
 ///
-/// Topics' consumers, the local cluster, `deploy/up`, the tests that run executables and the tables of `docs/` are made
-/// from it; a test compares it with `Package.swift` and the folders of `Services/`.
+/// Topics' consumers, the local cluster, `deploy/up`, the tests that run executables and the tables of `docs/` are
+/// generated from it; a test compares it with `Package.swift` and the folders of `Services/`.
 package enum Services {
-    /// Lets devices in.
+    /// Onboards devices.
     package static let onboarding = ServiceDescription(
         name: "onboarding",
         summary: """
-            lets a device in: registers it, has its person log in at the identity provider (OAuth 2.0 code flow with \
-            PKCE, OpenID Connect), tells it its token and when its realm is ready
+            onboards devices: registers a device, has its person log in at the identity provider (OAuth 2.0 code flow \
+            with PKCE, OpenID Connect), and sends it its token and the readiness of its realm
             """,
         sources: ["HTTP", "WebSocket", "PostgreSQL"], needs: [.identityProviders],
         endpoint: ServiceDescription.Endpoint(
@@ -94,22 +94,22 @@ package enum Services {
     /// The device API.
     package static let realmGateway = ServiceDescription(
         name: "realm-gateway",
-        summary: "the device API: which realms, the sync stream, mutations; permissions",
+        summary: "serves the device API: lists of realms, the sync stream and mutations; checks permissions",
         sources: ["HTTP", "PostgreSQL's counters"], needs: [.identityProviders],
         endpoint: ServiceDescription.Endpoint(
             name: "gateway", title: "device API", variable: "GATEWAY_URL", localPort: 18080),
         localAdminPort: 18092)
 
-    /// From PostgreSQL to Kafka.
+    /// Publishes the transactional outbox of PostgreSQL to Kafka.
     package static let changeRelay = ServiceDescription(
         name: "change-relay",
         summary: """
-            publishes changed objects to Kafka in position order; one is active, others stand by; compacts the change \
-            log, and removes what is old
+            publishes changed objects to Kafka in position order, with one leader and standbys; compacts the change \
+            log, and removes expired data
             """,
         sources: ["PostgreSQL"], needs: [.kafka], localAdminPort: 18091)
 
-    /// Fills realms.
+    /// Initialises realms.
     package static let realmInitializer = ServiceDescription(
         name: "realm-initializer",
         summary: """
@@ -122,79 +122,79 @@ package enum Services {
     package static let entrySubmitter = ServiceDescription(
         name: "entry-submitter",
         summary: """
-            checks entries, submits them to the back end once, and judges what the poller saw of them; what came of an \
-            entry (`submitted` and all that follows) is its word alone
+            validates entries, submits them to the back end once, and reconciles them with the poller's observations; \
+            it is the only writer of an entry's outcome (`submitted` and all later statuses)
             """,
         topics: [Topics.entry], needs: [.kafka, .backEnds], localAdminPort: 18094,
-        // The stand-in commits late by a second at most: what is unknown need not be left alone for longer.
+        // The emulator commits at most one second late, so unknown outcomes need no longer settle time.
         showcaseSettings: ["FIELDPOST_SUBMITTER_SETTLE_MIN": .text("5s")])
 
     /// Reads back ends.
     package static let backendPoller = ServiceDescription(
         name: "backend-poller",
         summary: """
-            asks back ends again and again, for what has changed where they can tell, else for everybody's records by \
-            date where they list them, and on a slower beat for everything: writes what changed of people's choices, \
-            and what it saw of their records, for `entry-submitter` to judge
+            polls back ends: for changes if they report them, otherwise for all people's records by date if they list \
+            them, and in a full comparison at a longer interval; writes changes of people's choices, and the observed \
+            records for `entry-submitter`
             """,
         topics: [Topics.poll], needs: [.kafka, .backEnds], localAdminPort: 18096)
 
-    /// Keeps copies of tasks.
+    /// Copies tasks to their teams and assignees.
     package static let taskFanOut = ServiceDescription(
         name: "task-fan-out",
         summary: """
-            keeps the one copy of each master task where its team or its assignee sees it, carries completion back to \
-            the master, lets go of tasks whose team or person is gone, and removes the memberships of deleted teams \
-            and people
+            maintains the copy of each master task in the realm of its team or assignee, copies completion back to the \
+            master, removes copies if their team or person was deleted, and removes memberships of deleted teams and \
+            people
             """,
         topics: [Topics.task, Topics.team], needs: [.kafka], localAdminPort: 18097)
 
-    /// Shows last positions.
+    /// Copies last positions to managers and teams.
     package static let locationFanOut = ServiceDescription(
         name: "location-fan-out",
-        summary: "shows people's last positions to managers and to their teams",
+        summary: "copies people's last positions to managers and to their teams",
         topics: [Topics.location, Topics.team], needs: [.kafka], localAdminPort: 18098)
 
-    /// Keeps copies of what is shared.
+    /// Copies shared items.
     package static let shareFanOut = ServiceDescription(
         name: "share-fan-out",
-        summary: "keeps the copies of shared appointments and notes with those they are shared with",
+        summary: "maintains the copies of shared appointments and notes in the shares of two people",
         topics: [Topics.share], needs: [.kafka], localAdminPort: 18099)
 
-    /// Tells of defects.
+    /// Notifies people of defects.
     package static let defectNotifier = ServiceDescription(
         name: "defect-notifier",
         summary: """
-            tells people of defects that were assigned to them or changed, and mirrors those that they own or \
-            reported: asks HCL Compass for its history since the last round, and on a slower beat for all defects, \
-            with the environment's account or, where there is none, with each person's own login
+            notifies people of defects that were assigned to them or changed, and mirrors those that they own or \
+            reported: polls HCL Compass for its history, and at a longer interval for all defects, with the \
+            environment's account or, without one, with each person's own login
             """,
         topics: [Topics.defectPoll], needs: [.kafka, .backEnds], localAdminPort: 18100)
 
-    /// Carries notices outside.
+    /// Delivers notices outside of devices.
     package static let noticeDeliverer = ServiceDescription(
         name: "notice-deliverer",
         summary: """
-            carries notices outside as each person chose, by webhook, e-mail and web push: at least once, under an id \
-            that stays the same, until it went or its age is over
+            delivers notices as each person chose, by webhook, e-mail and web push: at least once, with a stable id, \
+            until the delivery succeeds or the notice expires
             """,
         topics: [Topics.notice], needs: [.kafka], localAdminPort: 18102)
 
-    /// Carries people's commands to trackers.
+    /// Executes people's commands at trackers.
     package static let defectSubmitter = ServiceDescription(
         name: "defect-submitter",
         summary: """
-            does at HCL Compass what people want to be done with defects, as themselves: creates, changes, deletes, \
-            and reads what can be chosen; says whether their own logins are good
+            executes people's commands on defects at HCL Compass with their own logins: creates, changes and deletes \
+            defects, and reads choices; reports whether the logins are valid
             """,
         topics: [Topics.defect], needs: [.kafka, .backEnds], localAdminPort: 18101)
 
-    /// Tells how the others fare.
+    /// Monitors consumer groups.
     package static let lagMonitor = ServiceDescription(
         name: "lag-monitor",
         summary: """
-            tells how far every consumer group is behind, Fieldpost's and others': in messages and in seconds, whether \
-            it keeps up, and what is parked or not published yet; it reads only, but for the notes of its probe
+            reports the lag of every consumer group, Fieldpost's and others': in messages, in seconds and as a status, \
+            and the deferred and unpublished changes; it only reads, except for its synthetic probe
             """,
         sources: ["Kafka's offsets", "PostgreSQL"], needs: [.kafka], localAdminPort: 18103)
 
@@ -204,7 +204,7 @@ package enum Services {
         locationFanOut, shareFanOut, defectNotifier, defectSubmitter, noticeDeliverer, lagMonitor,
     ]
 
-    /// Those that talk to something.
+    /// Returns the services with a need.
     package static func needing(_ need: ServiceDescription.Need) -> [ServiceDescription] {
         all.filter { $0.needs.contains(need) }
     }

@@ -1,31 +1,31 @@
 public import Essentials
 public import FoundationEssentials
 
-/// Fields of a `Share` object: one person shares items with another.
+/// Fields of a `Share` object: a relation in which one person shares items with another.
 ///
-/// It says who the two are of the realm ``RealmPath/share(_:)`` under its own id, and is in that realm. Copies of it in
-/// both people's own realms say which shares they have. `share-fan-out` makes all of them, of the first
-/// ``SharedItem`` between the two; either of them ends it by a delete. Its id is made of both (``id(of:with:)``): there
-/// is one per pair.
+/// It defines the owner and the recipient of the realm ``RealmPath/share(_:)`` with its own id, and is stored there;
+/// both people's own realms have copies that list their shares. `share-fan-out` creates all of them for the first
+/// ``SharedItem``; either person ends the share by a delete. Its id is derived from both people (``id(of:with:)``):
+/// there is one per pair.
 public struct Share: Codable, Equatable, Sendable {
-    /// The id of the `Person` whose items they are.
+    /// The id of the `Person` who owns the items.
     public var owner: UUID
-    /// The id of the `Person` who may read them.
+    /// The id of the `Person` who can read them.
     public var recipient: UUID
-    /// When the first of its items was shared.
+    /// The time at which the first item was shared.
     public var since: Timestamp?
 
-    /// A share.
+    /// Creates the fields of a share.
     public init(owner: UUID, recipient: UUID, since: Timestamp? = nil) {
         self.owner = owner
         self.recipient = recipient
         self.since = since
     }
 
-    /// The id of what a person shares with another: the owner's first eight bytes, then the recipient's last eight.
+    /// Returns the id of a share: the owner's first eight bytes, then the recipient's last eight.
     public static func id(of owner: UUID, with recipient: UUID) -> UUID { owner.paired(with: recipient) }
 
-    /// The ids among which all shares of an owner are.
+    /// Returns the range of the ids of all shares of an owner.
     public static func ids(of owner: UUID) -> ClosedRange<UUID> { owner.pairs }
 }
 
@@ -40,12 +40,12 @@ extension Share: KindFields {
         permissions: .share, route: Route(to: Topics.share, from: [.share]))
 }
 
-/// Fields of a `SharedItem` object: its person shares one of their items with somebody. In the person's own realm.
+/// Fields of a `SharedItem` object: one item that a person shares with another. In the person's own realm.
 ///
-/// Its id is made of the item's and the recipient's (``id(of:with:)``): there is one per pair. While it is there the
-/// recipient has a copy of the item, which `share-fan-out` keeps; a delete takes that away.
+/// Its id is derived from the item and the recipient (``id(of:with:)``): there is one per pair. While it exists,
+/// `share-fan-out` maintains a copy of the item for the recipient; a delete removes the copy.
 public struct SharedItem: Codable, Equatable, Sendable {
-    /// What can be shared.
+    /// The kinds of items that can be shared.
     public enum ItemKind: String, Codable, CaseIterable, Sendable {
         /// An ``Appointment``.
         case appointment = "Appointment"
@@ -53,18 +53,18 @@ public struct SharedItem: Codable, Equatable, Sendable {
         case note = "Note"
     }
 
-    /// What the item is.
+    /// The item's kind.
     public var kind: ItemKind
-    /// The id of the item, in the same realm.
+    /// The item's id, in the same realm.
     public var item: UUID
-    /// The id of the `Person` it is shared with.
+    /// The id of the `Person` with whom it is shared.
     public var recipient: UUID
-    /// Since when.
+    /// The time at which it was shared.
     public var since: Timestamp?
-    /// Why the recipient gets no copy of it; written by the server.
+    /// The reason why the recipient gets no copy; written by the server.
     public var problem: String?
 
-    /// A shared item.
+    /// Creates the fields of a shared item.
     public init(kind: ItemKind, item: UUID, recipient: UUID, since: Timestamp? = nil, problem: String? = nil) {
         self.kind = kind
         self.item = item
@@ -73,10 +73,10 @@ public struct SharedItem: Codable, Equatable, Sendable {
         self.problem = problem
     }
 
-    /// The id of the sharing of an item with a person: the item's first eight bytes, then the recipient's last eight.
+    /// Returns the id of a shared item: the item's first eight bytes, then the recipient's last eight.
     public static func id(of item: UUID, with recipient: UUID) -> UUID { item.paired(with: recipient) }
 
-    /// The ids among which all sharings of an item are.
+    /// Returns the range of the ids of all shares of an item.
     public static func ids(of item: UUID) -> ClosedRange<UUID> { item.pairs }
 }
 
@@ -85,7 +85,7 @@ extension SharedItem: KindFields {
         case kind, item, recipient, since, problem
     }
 
-    /// The names of the fields that its person writes.
+    /// The names of the fields that the person writes.
     package static let ownerNames = [CodingKeys.kind, .item, .recipient, .since].map(\.stringValue)
 
     /// The row of ``Kind/sharedItem``.

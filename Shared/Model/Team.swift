@@ -1,18 +1,18 @@
 import Essentials
 public import FoundationEssentials
 
-/// Fields of a `Team` object, in `/common`. Its tasks are in ``RealmPath/team(_:)``, under the team's id.
+/// Fields of a `Team` object, in `/common`. Its tasks are in ``RealmPath/team(_:)`` with the team's id.
 public struct Team: Codable, Equatable, Sendable {
-    /// What people call it: no other team's name, as ``DisplayName`` compares them, and not invisible.
+    /// The display name: visible, and unique in the environment as ``DisplayName`` compares names.
     public var name: String
-    /// What it is for.
+    /// A description.
     public var teamDescription: String?
-    /// Its colour as six hexadecimal digits.
+    /// The colour as six hexadecimal digits.
     public var backgroundColor: String?
-    /// The blob of its picture.
+    /// The id of the picture's blob.
     public var image: UUID?
 
-    /// A team.
+    /// Creates the fields of a team.
     public init(name: String, teamDescription: String? = nil, backgroundColor: String? = nil, image: UUID? = nil) {
         self.name = name
         self.teamDescription = teamDescription
@@ -44,26 +44,26 @@ extension Team: KindFields {
         route: Route(to: Topics.team, from: [.common]))
 }
 
-/// Fields of a `Membership` object: a person is in a team. In `/common`.
+/// Fields of a `Membership` object: a person's membership in a team. In `/common`.
 ///
-/// An object of its own, because several managers write a team's members at once. Its id is made of both
-/// (``id(of:in:)``): there is one per pair, and a person's memberships are neighbours in the order of ids.
+/// A separate object, because several managers change a team's members concurrently. Its id is derived from both
+/// (``id(of:in:)``): there is one per pair, and a person's memberships are contiguous in the order of ids.
 public struct Membership: Codable, Equatable, Sendable {
     /// The id of the `Person` object.
     public var person: UUID
     /// The id of the `Team` object.
     public var team: UUID
 
-    /// A membership.
+    /// Creates the fields of a membership.
     public init(person: UUID, team: UUID) {
         self.person = person
         self.team = team
     }
 
-    /// The id of the membership of a person in a team: the person's first eight bytes, then the team's last eight.
+    /// Returns the id of a membership: the person's first eight bytes, then the team's last eight.
     public static func id(of person: UUID, in team: UUID) -> UUID { person.paired(with: team) }
 
-    /// The ids among which all of a person's memberships are.
+    /// Returns the range of the ids of all of a person's memberships.
     public static func ids(of person: UUID) -> ClosedRange<UUID> { person.pairs }
 }
 

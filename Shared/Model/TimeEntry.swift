@@ -1,18 +1,18 @@
 public import Essentials
 public import FoundationEssentials
 
-/// One choice of an entry: a node for a context. A context may have several.
+/// A choice of an entry: a node for a context. A context may have several.
 public struct ReportingSelection: Codable, Hashable, Sendable {
     /// The id of the `ReportingContext` object.
     public var context: UUID
     /// The id of the `ReportingTreeNode` object.
     public var node: UUID
 
-    enum CodingKeys: String, CodingKey, ClosedNames {
+    enum CodingKeys: String, CodingKey, ClosedCodingKeys {
         case context, node
     }
 
-    /// A choice.
+    /// Creates a choice.
     public init(context: UUID, node: UUID) {
         self.context = context
         self.node = node
@@ -21,17 +21,17 @@ public struct ReportingSelection: Codable, Hashable, Sendable {
 
 /// Fields of a `TimeEntry` object: time that a person registers on a day.
 ///
-/// A draft may lack anything but its status; `entry-submitter` says what is missing when it is to be submitted.
+/// A draft needs only a status; `entry-submitter` reports missing fields when the entry is submitted.
 public struct TimeEntry: Codable, Equatable, Sendable {
-    /// The longest text an entry can hold, in Unicode scalars; when it is submitted ``submittedTextLengthMax`` counts.
+    /// Maximum length of a text in Unicode scalars; ``submittedTextLengthMax`` applies when the entry is submitted.
     public static let textLengthMax = 1000
-    /// The longest text of an entry that is submitted, in UTF-16 code units, unless the back end has another limit or
-    /// counts in another unit (the first model's app shows it beside the field).
+    /// Maximum length of the text of a submitted entry in UTF-16 code units, unless the back end has another limit or
+    /// unit (the first model's app displays it next to the field).
     public static let submittedTextLengthMax = 40
-    /// The most selections an entry can hold.
+    /// Maximum number of selections of an entry.
     public static let selectionsMax = 64
 
-    /// How the length of an entry is given.
+    /// The way in which the duration of an entry is specified.
     public enum TimeType: String, Codable, CaseIterable, Sendable {
         /// By ``TimeEntry/startTime`` and ``TimeEntry/endTime``.
         case interval
@@ -41,35 +41,36 @@ public struct TimeEntry: Codable, Equatable, Sendable {
 
     /// The id of the record in the back end, once there is one. Server-owned.
     public var backendId: String?
-    /// Where the entry is on its way. A device sets only `suggestion` and `draft`.
+    /// The entry's status. A device sets only `suggestion` and `draft`.
     public var status: EntryStatus
-    /// What the person wrote; at most ``TimeEntry/submittedTextLengthMax`` characters when it is submitted.
+    /// The person's text; at most ``TimeEntry/submittedTextLengthMax`` characters when the entry is submitted.
     public var text: String?
     /// The id of the `ReportingTemplate` object.
     public var reportingTemplate: UUID?
     /// The chosen nodes.
     public var reporting: [ReportingSelection]
-    /// Which of the time fields count.
+    /// The time fields that apply.
     public var timeType: TimeType
-    /// The day the time is registered on.
+    /// The day on which the time is registered.
     public var entryDate: Day?
-    /// When the work began, for an interval.
+    /// The start of the work, for an interval.
     public var startTime: ZonedTime?
-    /// When the work ended, for an interval.
+    /// The end of the work, for an interval.
     public var endTime: ZonedTime?
-    /// The length in seconds, for a duration. (The first model's older `duration` was a fraction of hours.)
+    /// The duration in seconds, for a duration. (The first model's older `duration` was a fraction of hours.)
     public var durationSeconds: Int?
-    /// The day the entry was first created, as its device says; `nil` for what was made elsewhere.
+    /// The day on which the entry was created, as its device reports it; `nil` for entries created elsewhere.
     public var createdOn: Day?
-    /// The device's wish that the entry be submitted.
+    /// Whether the device requests that the entry be submitted.
     public var submitRequested: Bool?
-    /// The device deleted an entry that the back end may know; it goes when the back end confirms. Server-owned.
+    /// Whether the device deleted an entry that the back end may have; it is removed when the back end confirms.
+    /// Server-owned.
     public var deleteRequested: Bool?
-    /// The time of the newest line of the entry's status log, which says ``status``. Server-owned; `nil` before the
-    /// first line.
+    /// The time of the newest line of the entry's status log, whose status is ``status``. Server-owned; `nil` before
+    /// the first line.
     public var statusAt: Timestamp?
 
-    /// An entry.
+    /// Creates the fields of an entry.
     public init(
         backendId: String? = nil, status: EntryStatus = .draft, text: String? = nil, reportingTemplate: UUID? = nil,
         reporting: [ReportingSelection] = [], timeType: TimeType = .duration, entryDate: Day? = nil,
@@ -92,7 +93,7 @@ public struct TimeEntry: Codable, Equatable, Sendable {
         self.statusAt = statusAt
     }
 
-    /// Reads the fields; absent and null are the same. Without `status` it is a draft, without `timeType` a duration.
+    /// Reads the fields; absent and null are equivalent. `status` defaults to draft, `timeType` to duration.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         backendId = try container.decodeIfPresent(String.self, forKey: .backendId)

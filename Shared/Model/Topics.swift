@@ -1,20 +1,20 @@
-/// A Kafka topic: every event of one aggregate, under one key.
+/// A Kafka topic: all events of one aggregate, under one key.
 public struct Topic: Equatable, Sendable {
-    /// What a message's key is made of. Its text is the UUID in lower case.
+    /// The content of a message's key, a UUID as text in lower case.
     public enum Key: Equatable, Sendable {
-        /// The id of the object the event is about.
+        /// The id of the event's object.
         case objectID
     }
 
     /// The topic's name in Kafka.
     public let name: String
-    /// What orders its messages.
+    /// The key, which determines the order of messages.
     public let key: Key
-    /// How many partitions it is created with: the most workers of one group that can share it.
+    /// The number of partitions at creation, the maximum number of workers of one group.
     public let partitions: Int
-    /// How long Kafka keeps a message. Not the truth: the relay publishes lost content again.
+    /// Kafka's retention time. Kafka is not the system of record: the relay republishes lost content.
     public let retention: Duration
-    /// The consumer groups that read it, named as their services (`Services.swift`).
+    /// The consumer groups that read it, named after their services (`Services.swift`).
     public var consumers: [String] { Services.all.filter { $0.topics.contains(self) }.map(\.name) }
 
     /// Declares a topic.
@@ -27,62 +27,63 @@ public struct Topic: Equatable, Sendable {
         self.retention = retention
     }
 
-    /// The kinds of objects whose changes are published on it, as their rows of the table of kinds say.
+    /// The kinds of objects whose changes are published on it, from the table of kinds.
     public var kinds: [Kind] { Kind.allCases.filter { $0.row.route?.topic == self } }
 }
 
 extension Topic {
-    /// Its kinds, each with the realms whose objects are published, as people write those.
+    /// The kinds, each with the patterns of the realms whose objects are published.
     package var sources: [(kind: Kind, realms: [String])] {
         kinds.map { kind in (kind, kind.row.route?.realms.map(\.pattern) ?? []) }
     }
 }
 
-/// Where changes of a kind's objects are published, and of which realms.
+/// The topic of a kind's changes, and the realms whose changes are published.
 ///
-/// Kind and realm decide together: a copy in another realm is no event, unless its own service has to hear of it. One
-/// kind is on one topic at most, so that a key has one service that decides.
+/// Kind and realm decide together: a copy in another realm is not published unless its own service consumes it. A kind
+/// has at most one topic, so that each key has exactly one service that processes it.
 package struct Route: Equatable, Sendable {
     /// The topic.
     package let topic: Topic
     /// The classes of the realms whose objects are published.
     package let realms: [RealmClass.Name]
 
-    /// A route.
+    /// Creates a route.
     package init(to topic: Topic, from realms: [RealmClass.Name]) {
         self.topic = topic
         self.realms = realms
     }
 }
 
-/// Every topic there is. `fieldpost topics apply` creates them; `docs/integrators/topics.md` is made from them, and
-/// `deploy/asyncapi.yaml` is checked against them.
+/// All topics. `fieldpost topics apply` creates them, `docs/integrators/topics.md` is generated from them, and a test
+/// compares them with `deploy/asyncapi.yaml`.
 public enum Topics {
-    /// Users' realms, for those who fill them.
+    /// Users' realms, for the realm initializer.
     public static let realm = Topic(name: "realm.events", partitions: 6)
-    /// Time entries and what back ends were seen to hold of them, for those who submit them.
+    /// Time entries and the back ends' records of them, for the entry submitter.
     public static let entry = Topic(name: "entry.events", partitions: 24)
-    /// What is to be read from back ends, for those who read it.
+    /// Requests to poll back ends, for the poller.
     public static let poll = Topic(name: "poll.events", partitions: 12)
-    /// Tasks, masters and copies, for those who keep them the same.
+    /// Master tasks and copies, for the task fan-out.
     public static let task = Topic(name: "task.events", partitions: 24)
-    /// People, teams and who is in them, for those who decide who sees what by that.
+    /// People, teams and memberships, for the fan-out services.
     public static let team = Topic(name: "team.events", partitions: 6)
-    /// Where people were last, for those who show it to others.
+    /// People's last locations, for the location fan-out.
     public static let location = Topic(name: "location.events", partitions: 12)
-    /// What people share, and with whom, for those who keep the copies.
+    /// Shared items, for the share fan-out.
     public static let share = Topic(name: "share.events", partitions: 12)
-    /// What is to be read from trackers of defects, for those who read it. Not on ``poll``, which it would wake.
+    /// Requests to poll defect trackers, for the notifier. Separate from ``poll`` to avoid unnecessary wake-ups of its
+    /// consumers.
     public static let defectPoll = Topic(name: "defect-poll.events", partitions: 6)
-    /// What people want to be done with defects, and their own logins for it, for those who carry it to trackers.
+    /// Commands for defects and people's logins, for the defect submitter.
     public static let defect = Topic(name: "defect.events", partitions: 12)
-    /// What people are to know of, for those who carry it outside.
+    /// Notices, for the notice deliverer.
     public static let notice = Topic(name: "notice.events", partitions: 12)
 
     /// All topics.
     public static let all = [realm, entry, poll, task, team, location, share, defectPoll, defect, notice]
 
-    /// The topic on which changes of objects of `kind` are published, of the realms that the kind's row names; `nil`
-    /// when nobody reacts to them.
+    /// Returns the topic on which changes of `kind` are published, from the realms that the kind's row names; `nil` if
+    /// no service consumes them.
     public static func topic(of kind: Kind) -> Topic? { kind.row.route?.topic }
 }

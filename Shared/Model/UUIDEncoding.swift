@@ -1,8 +1,8 @@
 import Essentials
 import FoundationEssentials
 
-// Synthesized `encode(to:)` picks these over the standard library's, so every id on the wire is in lower case and
-// equals the text PostgreSQL has for it.
+// Synthesized `encode(to:)` prefers these overloads to the standard library's, so that every encoded id is in lower
+// case and equals PostgreSQL's text.
 extension KeyedEncodingContainer {
     mutating func encode(_ id: UUID, forKey key: Key) throws { try encode(id.text, forKey: key) }
 
@@ -17,8 +17,8 @@ extension KeyedEncodingContainer {
     }
 }
 
-// The same of reading: the gateway, imports and devices take the ids that `JSONObject` reads. Foundation's own
-// reading takes blanks and signs for digits.
+// Overloads for decoding: the gateway, imports and devices accept the same ids as `JSONObject`. Foundation's decoder
+// accepts blanks and signs as digits.
 extension KeyedDecodingContainer {
     func decode(_ type: UUID.Type, forKey key: Key) throws -> UUID { try decode(WrittenID.self, forKey: key).id }
 
@@ -35,7 +35,7 @@ extension KeyedDecodingContainer {
     }
 }
 
-/// An id as it is read from JSON, in small or capital letters.
+/// An id decoded from JSON, in lower or upper case.
 struct WrittenID: Decodable {
     let id: UUID
 

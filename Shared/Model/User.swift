@@ -1,18 +1,18 @@
 import Essentials
 public import FoundationEssentials
 
-/// Fields of a `User` object: the person a personal realm belongs to. One per personal realm.
+/// Fields of a `User` object: the owner of a personal realm. One per personal realm.
 public struct User: Codable, Equatable, Sendable {
-    /// The person's e-mail address, lower case.
+    /// The person's e-mail address in lower case.
     public var email: String
-    /// The person's name as people write it.
+    /// The person's display name.
     public var name: String
-    /// The catalogue whose realm (``RealmPath/catalogue(_:)``) holds the trees this person may report on.
+    /// The catalogue whose realm (``RealmPath/catalogue(_:)``) contains the trees that this person can report on.
     public var catalogue: UUID?
-    /// The ids of the templates the person may use, in the order to show them.
+    /// The ids of the templates that the person can use, in display order.
     public var reportingTemplates: [UUID]
 
-    /// A person.
+    /// Creates the fields of a user.
     public init(email: String, name: String, catalogue: UUID? = nil, reportingTemplates: [UUID] = []) {
         self.email = email
         self.name = name
@@ -20,7 +20,7 @@ public struct User: Codable, Equatable, Sendable {
         self.reportingTemplates = reportingTemplates
     }
 
-    /// Reads the fields; without templates there are none.
+    /// Reads the fields; `reportingTemplates` defaults to none.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         email = try container.decode(String.self, forKey: .email)

@@ -12,12 +12,12 @@ import Testing
 
 @testable import BackendPoller
 
-/// What is read of people and trees, so that catalogues follow: no more than what differs.
+/// Reads of people and trees by the reconciler, which are limited to differences.
 @Suite(.ownThreads) struct CatalogueGroupsTests {
     private typealias World = PollHandlerTests
 
-    /// A tree of which many nodes are new is looked through; of one of which a few are, they are fetched.
-    @Test(arguments: [1, 10, 11, 25]) func asManyNodesAsAreNewAreWritten(_ count: Int) throws {
+    /// A tree with many new nodes is scanned; from one with few new nodes, they are fetched.
+    @Test(arguments: [1, 10, 11, 25]) func onlyNewNodesAreWritten(_ count: Int) throws {
         var acme = try World.environment()
         let names = (1...30).map { "P\($0)" }
         try Self.read(["ana"], World.data(names), 1, &acme)
@@ -30,18 +30,18 @@ import Testing
         #expect(held == Set((0..<count).map { "new \($0)" } + names.dropFirst(count)))
     }
 
-    /// Who comes to a share after it was counted is written like the others; who leaves it is not moved.
-    @Test func whoIsMovedIsReadWhenItIsKnownWhichShareIs() throws {
+    /// A person who joins a share after it was counted is moved with it; a person who leaves it is not.
+    @Test func movedPeopleAreReadAfterPlanning() throws {
         let people = ["ana", "ben", "eva", "ida"]
         var acme = try Self.environment(people)
         let (less, more) = (World.data(["P1"]), World.data(["P1", "P2"]))
         try Self.read(people, less, 1, &acme)
         try Self.poll("ana", more, 2, &acme)
         try Self.poll("ben", more, 2, &acme)
-        // Read after them: that they are without it is known, and nothing waits.
+        // Read after them, so that nothing is deferred.
         try Self.poll("eva", less, 2, &acme)
         try Self.poll("ida", less, 2, &acme)
-        // As if they had been read again after the groups were counted: the share that leaves has another person in it.
+        // As if they had been read again after the groups were counted: the moved share has another person.
         try acme.connection.run(
             """
             CREATE FUNCTION public.swap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -62,24 +62,24 @@ import Testing
         #expect(held == [["P1", "P2"], ["P1"], ["P1", "P2"], ["P1"]])
     }
 
-    /// A remembered tree says what a catalogue holds; one that is forgotten meanwhile is not gone on to.
-    @Test func aReconcilerThatRemembersTreesWritesTheSame() throws {
+    /// A cached tree is the content of a catalogue; a tree that was deleted meanwhile is not used.
+    @Test func cachedTreesGiveSameWrites() throws {
         var acme = try World.environment()
-        var keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
+        var reconciler = CatalogueReconciler(logger: Logger(label: "reconciler"))
         for (run, projects) in [["P1"], ["P1", "P2"], ["P2", "P3"], [], ["P1"], ["P1", "P2"]].enumerated() {
             try Self.poll("ana", World.data(projects), Int64(run + 1), &acme)
-            #expect(try keeper.settle(acme.id, since: World.time(0), on: &acme.connection))
+            #expect(try reconciler.settle(acme.id, since: World.time(0), on: &acme.connection))
             #expect(try Self.held("ana", &acme) == Set(projects))
-            try keeper.forgetTrees(acme.id, on: &acme.connection)
+            try reconciler.removeUnusedTrees(acme.id, on: &acme.connection)
         }
         try Self.poll("ana", World.data(["P1"]), 7, &acme)
         let digest = NodeTree(World.data(["P1"]).nodes).digest
         try acme.connection.run("DELETE FROM audience.tree WHERE digest = \(digest)")
-        #expect(try !keeper.settle(acme.id, since: World.time(0), on: &acme.connection))
+        #expect(try !reconciler.settle(acme.id, since: World.time(0), on: &acme.connection))
         #expect(try Self.held("ana", &acme) == ["P1", "P2"])
     }
 
-    // MARK: Acting and reading
+    // MARK: Helpers
 
     private static func environment(_ people: [String]) throws -> TestEnvironment {
         var acme = try TestEnvironment()
@@ -87,7 +87,7 @@ import Testing
         return acme
     }
 
-    /// One run: everybody is read, and catalogues follow.
+    /// Runs once: all people are read, and catalogues are reconciled.
     private static func read(
         _ people: [String], _ data: ReportingData, _ run: Int64, _ acme: inout TestEnvironment
     ) throws {
@@ -104,7 +104,7 @@ import Testing
         try World.poll(.data(data, [], days), &acme, of: email)
     }
 
-    /// What is in the person's catalogue, by title or name.
+    /// Returns the nodes of the person's catalogue by title or name.
     private static func held(_ name: String, _ acme: inout TestEnvironment) throws -> Set<String> {
         let user = try World.objects([.user], in: try .user("\(name)@example.com"), &acme).first
         let catalogue = try #require(try user?.decoded(as: User.self, by: JSONDecoder())?.catalogue)

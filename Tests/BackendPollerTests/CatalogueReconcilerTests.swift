@@ -13,19 +13,19 @@ import Testing
 @testable import BackendPoller
 @testable import KeyedWorker
 
-/// Catalogues in a real database; what the back end says is given.
+/// Catalogues in a PostgreSQL database, with given results of the back end.
 @Suite(.ownThreads) struct CatalogueReconcilerTests {
     private typealias World = PollHandlerTests
 
-    @Test func anAddedAndARemovedProjectReachThePerson() throws {
+    @Test func addedAndRemovedProjectsReachPerson() throws {
         var acme = try World.environment()
         try Self.read(["ana": ["P1", "P2"]], 1, &acme)
         let first = try #require(try Self.catalogues(&acme)["ana"])
         #expect(try Self.held(first, &acme) == ["P1", "P2"])
         try Self.read(["ana": ["P2", "P3"]], 2, &acme)
-        #expect(try Self.catalogues(&acme) == ["ana": first], "the catalogue goes on")
+        #expect(try Self.catalogues(&acme) == ["ana": first], "the catalogue is kept")
         #expect(try Self.held(first, &acme) == ["P2", "P3"])
-        // A new name is one change of one object.
+        // A new name changes one object.
         var renamed = World.data(["P2", "P3"])
         renamed.nodes[0].fields.title = "Roof"
         let position = try World.position(&acme)
@@ -35,24 +35,24 @@ import Testing
         #expect(try World.position(&acme) == position + 2, "the poll, and the node")
     }
 
-    @Test func audiencesSplitAndMergeAndNobodyWritesWhatIsTheSame() throws {
+    @Test func audiencesSplitAndMergeWithoutRedundantWrites() throws {
         var acme = try Self.environment(["ana", "ben", "eva"])
         let both: Set = ["P1", "P2"]
         try Self.read(["ana": both, "ben": both, "eva": both], 1, &acme)
         let first = try Self.catalogues(&acme)
         #expect(Set(first.values).count == 1)
-        // One project more for two of them.
+        // One more project for two of them.
         try Self.read(["ana": ["P1", "P2", "P3"], "ben": ["P1", "P2", "P3"], "eva": both], 2, &acme)
         let second = try Self.catalogues(&acme)
         #expect(second["ana"] == first["ana"] && second["ben"] == first["ana"] && second["eva"] != first["ana"])
         #expect(try second.mapValues { try Self.held($0, &acme) }["eva"] == ["P1", "P2"])
-        // She gets it too: they are one again, and her catalogue is empty.
+        // She gets it too: the audiences are merged, and her catalogue is empty.
         let all: Set = ["P1", "P2", "P3"]
         try Self.read(["ana": all, "ben": all, "eva": all], 3, &acme)
         #expect(Set(try Self.catalogues(&acme).values) == [first["ana"]])
         #expect(try Self.held(try #require(second["eva"]), &acme) == [])
-        let keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
-        try keeper.forgetTrees(acme.id, on: &acme.connection)
+        let reconciler = CatalogueReconciler(logger: Logger(label: "reconciler"))
+        try reconciler.removeUnusedTrees(acme.id, on: &acme.connection)
         let counts = try acme.connection.run(
             "SELECT (SELECT count(*) FROM audience.tree), (SELECT count(*) FROM audience.catalogue)")
         #expect(try counts[0].value(0, as: Int64.self) == 1 && counts[0].value(1, as: Int64.self) == 1)
@@ -61,8 +61,8 @@ import Testing
         #expect(try World.position(&acme) == position)
     }
 
-    /// A device that follows the change log must not be sent what is new before it is told that it is not its person's.
-    @Test func whoLeavesACatalogueIsWrittenBeforeItsNewNodes() throws {
+    /// A device that follows the change log must not receive new nodes before it is notified that its person has left.
+    @Test func leavingPersonIsWrittenBeforeNewNodes() throws {
         var acme = try Self.environment(["ana", "ben", "eva"])
         let both: Set = ["P1", "P2"]
         try Self.read(["ana": both, "ben": both, "eva": both], 1, &acme)
@@ -77,8 +77,8 @@ import Testing
         #expect(new.allSatisfy { eva.position < $0.position })
     }
 
-    /// Who is read anew while the plan is carried out gets nothing that was planned before.
-    @Test func aPersonReadAnewIsPlannedAgain() throws {
+    /// A person who is read again during the plan gets nothing that was planned before.
+    @Test func personReadMeanwhileIsPlannedAgain() throws {
         var acme = try Self.environment(["ana", "ben"])
         try Self.read(["ana": ["P1"], "ben": ["P1"]], 1, &acme)
         let catalogue = try #require(try Self.catalogues(&acme)["ana"])
@@ -98,8 +98,8 @@ import Testing
             CREATE TRIGGER read_anew BEFORE UPDATE ON realm.environment
             FOR EACH STATEMENT EXECUTE FUNCTION pg_temp.read_anew()
             """)
-        var keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
-        #expect(try !keeper.settle(acme.id, since: World.time(0), on: &acme.connection))
+        var reconciler = CatalogueReconciler(logger: Logger(label: "reconciler"))
+        #expect(try !reconciler.settle(acme.id, since: World.time(0), on: &acme.connection))
         #expect(try Self.held(catalogue, &acme) == ["P1"])
         try acme.connection.run("DROP TRIGGER read_anew ON realm.environment")
         #expect(
@@ -110,8 +110,8 @@ import Testing
             try Self.catalogues(&acme).mapValues { try Self.held($0, &acme) } == ["ana": ["P1", "P2"], "ben": ["P1"]])
     }
 
-    /// A poll was decided from her `User` as it was, and her templates have changed: her catalogue stays the keeper's.
-    @Test func aPollLeavesTheCatalogueAlone() throws {
+    /// A poll was decided from an old `User`, and her templates have changed: her catalogue is kept.
+    @Test func pollKeepsCatalogueOfReconciler() throws {
         var acme = try Self.environment(["ana", "ben", "eva"])
         let all: Set = ["P1", "P2"]
         try Self.read(["ana": all, "ben": all, "eva": all], 1, &acme)
@@ -127,7 +127,7 @@ import Testing
         #expect(second != first)
         #expect(try batch.commit(on: &acme.connection).missed == [0])
         #expect(try Self.catalogues(&acme)["ana"] == second)
-        // Decided again, from what is there now.
+        // Reprocessed with the current state.
         let again = try World.prepare(.data(changed, [], days), &acme)
         #expect(try again.commit(on: &acme.connection).missed.isEmpty)
         #expect(try Self.catalogues(&acme)["ana"] == second)
@@ -135,8 +135,8 @@ import Testing
         #expect(try user?.decoded(as: User.self, by: JSONDecoder())?.reportingTemplates.count == 2)
     }
 
-    /// What goes wrong in one environment holds no other one up.
-    @Test func oneEnvironmentsTroubleIsItsOwn() throws {
+    /// A failure in one environment does not delay others.
+    @Test func failureInOneEnvironmentDoesNotAffectOthers() throws {
         var acme = try World.environment()
         try EnvironmentRows(name: "other", backend: .init()).insert(on: &acme.connection)
         try acme.connection.run(
@@ -155,8 +155,8 @@ import Testing
         #expect(try rows.map { try $0.value(0, as: String.self) } == ["other"])
     }
 
-    /// An entry goes on saying what it was reported on; nobody can choose it any more.
-    @Test func aDeletedProjectStaysReadableForItsEntries() throws {
+    /// An entry keeps its selected node, which can no longer be selected.
+    @Test func deletedProjectStaysReadableForEntries() throws {
         var acme = try World.environment()
         try Self.read(["ana": ["P1", "P2"]], 1, &acme)
         let own = try RealmPath.user("ana@example.com")
@@ -172,7 +172,7 @@ import Testing
         let position = try World.position(&acme)
         try Self.read(["ana": ["P2"]], 3, &acme)
         #expect(try World.position(&acme) == position + 1, "the poll alone")
-        // It can be chosen again, or no entry has it any more.
+        // It can be selected again, or no entry has it any more.
         try Self.read(["ana": ["P1", "P2"]], 4, &acme)
         #expect(try Self.retired(&acme) == [])
         try Self.read(["ana": ["P2"]], 5, &acme)
@@ -182,9 +182,9 @@ import Testing
         #expect(try Self.retired(&acme) == [])
     }
 
-    /// A record of a new project is told before the catalogue has the project: the entry cannot say what it is about.
-    /// When it can, the record is told again, in each run until the entry says it.
-    @Test func aRecordOfANewProjectIsToldAgain() throws {
+    /// A record of a new project is reported before the catalogue has the project, so the entry has no selections. When
+    /// they can be resolved, the record is reported in each run until the entry has them.
+    @Test func recordOfNewProjectIsReportedUntilResolved() throws {
         var acme = try World.environment()
         func poll(_ run: Int64, _ projects: [String]) throws -> Int64? {
             try World.nextRun(&acme, run)
@@ -209,62 +209,62 @@ import Testing
             _ = try batch.commit(on: &acme.connection)
         }
         try makeEntry("[]")
-        #expect(try poll(2, []) == nil, "nothing can be told yet")
+        #expect(try poll(2, []) == nil, "nothing can be resolved yet")
         #expect(try poll(3, ["P1"]) == 3)
         #expect(try poll(4, ["P1"]) == 4)
         try makeEntry(#"[{"context": "\#(UUID())", "node": "\#(UUID())"}]"#)
         #expect(try poll(5, ["P1"]) == 4)
     }
 
-    /// People get and lose projects at random; each is read now and then, and the keeper runs, or is interrupted, in
-    /// between. Nobody ever gets what is not theirs, and in the end each has exactly what is theirs.
-    @Test(arguments: 0..<4) func nobodyGetsWhatIsNotTheirs(_ run: UInt64) throws {
+    /// People get and lose projects at random; each is read sometimes, and the reconciler runs or is interrupted in
+    /// between. No person ever gets another person's nodes, and finally each has exactly their own.
+    @Test(arguments: 0..<4) func peopleOnlyGetTheirOwnNodes(_ run: UInt64) throws {
         let seed = ProcessInfo.processInfo.environment["AUDIENCE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...9999)
         print("audiences: AUDIENCE_SEED=\(seed) (run \(run))")
         var random = SplitMix64(seed: seed &+ run)
         let people = (0..<6).map { "p\($0)" }
         var acme = try Self.environment(people)
         var truth = Dictionary(uniqueKeysWithValues: people.map { ($0, Set(["P0", "P1"])) })
-        var known = truth
+        var read = truth
         var polls: [String: Int64] = [:]
-        func read(_ person: String) throws {
+        func poll(_ person: String) throws {
             polls[person, default: 0] += 1
-            known[person] = truth[person]
+            read[person] = truth[person]
             try Self.poll(person, World.data((truth[person] ?? []).sorted()), polls[person] ?? 0, &acme)
         }
-        for person in people { try read(person) }
+        for person in people { try poll(person) }
         try World.settle(&acme)
         for _ in 0..<60 {
             let before = try Self.catalogues(&acme).mapValues { try Self.held($0, &acme) }
             switch Int.random(in: 0..<6, using: &random) {
             case 0, 1:
                 let project = "P\(Int.random(in: 0..<5, using: &random))"
-                // Alone, or all together.
+                // Single people, or all together.
                 let some = Bool.random(using: &random) ? people : [people.randomElement(using: &random) ?? ""]
                 let isAdded = Bool.random(using: &random)
                 for person in some {
                     if isAdded { truth[person]?.insert(project) } else { truth[person]?.remove(project) }
                 }
-            case 2, 3, 4: try read(people.randomElement(using: &random) ?? "")
+            case 2, 3, 4: try poll(people.randomElement(using: &random) ?? "")
             default:
                 try Self.interrupt(after: Int.random(in: 0..<6, using: &random), &acme)
-                var keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
-                _ = try? keeper.settle(acme.id, since: World.time(0), on: &acme.connection)
+                var reconciler = CatalogueReconciler(logger: Logger(label: "reconciler"))
+                _ = try? reconciler.settle(acme.id, since: World.time(0), on: &acme.connection)
                 try acme.connection.run("DROP TRIGGER interrupt ON realm.environment")
             }
             for (person, held) in try Self.catalogues(&acme).mapValues({ try Self.held($0, &acme) }) {
                 let gained = held.subtracting(before[person] ?? [])
-                #expect(gained.isSubset(of: known[person] ?? []), "\(person) got \(gained), seed \(seed)")
+                #expect(gained.isSubset(of: read[person] ?? []), "\(person) got \(gained), seed \(seed)")
             }
         }
-        for person in people { try read(person) }
-        for person in people { try read(person) }
+        for person in people { try poll(person) }
+        for person in people { try poll(person) }
         try World.settle(&acme)
         #expect(try Self.catalogues(&acme).mapValues { try Self.held($0, &acme) } == truth, "seed \(seed)")
         #expect(Set(try Self.catalogues(&acme).values).count == Set(truth.values).count)
     }
 
-    // MARK: Acting
+    // MARK: Actions
 
     static func environment(_ people: [String]) throws -> TestEnvironment {
         var acme = try TestEnvironment()
@@ -278,7 +278,7 @@ import Testing
         return acme
     }
 
-    /// One run: everybody is read, and catalogues follow.
+    /// Runs once: all people are read, and catalogues are reconciled.
     static func read(
         _ projects: [String: Set<String>], _ run: Int64, _ acme: inout TestEnvironment
     ) throws {
@@ -296,7 +296,7 @@ import Testing
             .data(data, [], Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)), &acme, of: "\(name)@example.com")
     }
 
-    /// Lets the transaction fail that comes after so many others.
+    /// Makes a later transaction fail, after a number of others.
     private static func interrupt(after count: Int, _ acme: inout TestEnvironment) throws {
         try acme.connection.run("SELECT set_config('test.left', \(String(count)), false)")
         try acme.connection.run(
@@ -316,18 +316,18 @@ import Testing
             """)
     }
 
-    // MARK: Reading
+    // MARK: Stored state
 
-    /// People's catalogues by name.
+    /// Returns people's catalogues by name.
     static func catalogues(_ acme: inout TestEnvironment) throws -> [String: UUID] {
-        var found: [String: UUID] = [:]
+        var catalogues: [String: UUID] = [:]
         let rows = try acme.connection.run(
             """
             SELECT split_part(fields->>'email', '@', 1), (fields->>'catalogue')::uuid FROM realm.object
             WHERE environment_id = \(acme.id.rawValue) AND kind = 'User' AND NOT deleted AND fields->>'catalogue' > ''
             """)
-        for row in rows { found[try row.value(0)] = try row.value(1) }
-        return found
+        for row in rows { catalogues[try row.value(0)] = try row.value(1) }
+        return catalogues
     }
 
     static func held(_ catalogue: UUID, _ acme: inout TestEnvironment) throws -> Set<String> {

@@ -9,13 +9,13 @@ import Testing
 
 @testable import BackendPoller
 
-/// Catalogues that are not what they are believed to be.
+/// Catalogues whose stored tree differs from their nodes.
 @Suite(.ownThreads) struct CatalogueRepairTests {
     private typealias World = PollHandlerTests
     private typealias Reconciler = CatalogueReconcilerTests
 
-    /// As somebody's SQL may leave it. What the catalogue is believed to hold is said as it is (`fieldpost repair`).
-    @Test func nodesThatWereLostChangedOrAddedAreMended() throws {
+    /// The state after manual SQL. `fieldpost repair` sets the stored tree to the actual nodes.
+    @Test func lostChangedAndAddedNodesAreRepaired() throws {
         var acme = try Reconciler.environment(["ana", "ben"])
         try Reconciler.read(["ana": ["P1", "P2", "P3"], "ben": ["P1", "P2", "P3"]], 1, &acme)
         let catalogues = try Reconciler.catalogues(&acme)
@@ -37,8 +37,8 @@ import Testing
         #expect(try Reconciler.catalogues(&acme) == catalogues)
     }
 
-    /// A `User` object that names another catalogue than its person is believed to have.
-    @Test func aPersonWhoseCatalogueIsAnotherIsPlacedAnew() throws {
+    /// A `User` object that refers to another catalogue than the person's assigned one.
+    @Test func personWithWrongCatalogueIsReassigned() throws {
         var acme = try Reconciler.environment(["ana", "ben"])
         try Reconciler.read(["ana": ["P1"], "ben": ["P1"]], 1, &acme)
         let catalogues = try Reconciler.catalogues(&acme)

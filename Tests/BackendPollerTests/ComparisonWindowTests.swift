@@ -13,14 +13,14 @@ import Testing
 @testable import BackendPoller
 @testable import KeyedWorker
 
-/// A full comparison reads what its days need, and not all that a person ever had.
+/// A full comparison loads only the objects of its days.
 @Suite struct ComparisonWindowTests {
     private typealias World = PollHandlerTests
 
     private static let email = "ana@example.com"
     private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
 
-    /// Adds an entry, and what was seen of it, of these days.
+    /// Adds an entry and its observation on these days.
     private static func add(_ entryDay: Int, _ seenDay: Int, _ acme: inout TestEnvironment) throws -> UUID {
         let id = UUID()
         let (entry, seen) = (Day(daysSinceEpoch: entryDay), Day(daysSinceEpoch: seenDay))
@@ -36,31 +36,32 @@ import Testing
         return id
     }
 
-    @Test func ofOtherDaysOnlyWhatTheRecordsAreOfIsRead() throws {
+    @Test func comparisonLoadsOnlyItsDaysAndRecords() throws {
         var acme = try World.environment()
         let within = try Self.add(100, 200, &acme)
         let moved = try Self.add(200, 201, &acme)
         let movedHere = try Self.add(99, 100, &acme)
-        let found = try Self.add(1, 2, &acme)
+        let observation = try Self.add(1, 2, &acme)
         let old = try (0..<5).map { _ in try Self.add(99, 201, &acme) }
         let stored = try StoredPerson(
-            acme.realm(try .user(Self.email)), acme.realm(try .seen(Self.email)), Self.days, [found], NodeTree([]),
+            acme.realm(try .user(Self.email)), acme.realm(try .seen(Self.email)), Self.days, [observation],
+            NodeTree([]),
             acme.id, JSONDecoder(), &acme.connection)
-        #expect(Set(stored.entries(before: .max).keys) == [within, moved, found])
-        #expect(Set(stored.seen.keys) == [within, moved, movedHere, found])
-        #expect(stored.selectedNodes == Set([within, moved, movedHere, found] + old))
+        #expect(Set(stored.entries(before: .max).keys) == [within, moved, observation])
+        #expect(Set(stored.seen.keys) == [within, moved, movedHere, observation])
+        #expect(stored.selectedNodes == Set([within, moved, movedHere, observation] + old))
         #expect(stored.newest == (try World.position(&acme)))
     }
 
-    /// Whether anything is new is seen in the change log.
-    @Test func whatIsReadTheSameCostsNoLookAtAllThatAPersonHas() throws {
+    /// Changes are detected in the change log.
+    @Test func unchangedReadLoadsNoObjects() throws {
         var acme = try World.environment()
         let entries = (0..<2_000).map { _ in (UUID(), #"{"entryDate": "1970-01-02", "reporting": []}"#) }
         try acme.put(entries, .timeEntry, into: try .user(Self.email))
         let client = Client()
         defer { client.shutDown() }
         var handler = try World.handler(client)
-        let found = RealmFetcher.Observation.data(World.data(["P1"]), [World.entry("1")], Self.days)
+        let observation = RealmFetcher.Observation.data(World.data(["P1"]), [World.entry("1")], Self.days)
         func fetchedCount() throws -> Int64 {
             try acme.connection.run("SELECT pg_stat_force_next_flush()")
             return try acme.connection.run(
@@ -72,10 +73,10 @@ import Testing
             try World.nextRun(&acme, Int64(run))
             let before = try fetchedCount()
             var batch = WriteBatch(environment: acme.id)
-            let asked = try World.decide(.event, by: &handler, into: &batch, &acme)
-            guard case .call(let call, _) = asked else { throw World.Missing(what: "a call") }
+            let disposition = try World.decide(.event, by: &handler, into: &batch, &acme)
+            guard case .call(let call, _) = disposition else { throw World.Missing(what: "a call") }
             batch = WriteBatch(environment: acme.id)
-            let answer = PollHandler.Answer(found: found, position: call.position)
+            let answer = PollHandler.Answer(found: observation, position: call.position)
             _ = try World.decide(.answer(answer), by: &handler, into: &batch, &acme)
             #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
             counts.append(try fetchedCount() - before)

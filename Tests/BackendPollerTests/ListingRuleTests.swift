@@ -22,26 +22,26 @@ import Testing
         Dictionary(entries.map { (RealmContents.entryID(of: $0, of: email), SeenRecord($0)) }) { first, _ in first }
     }
 
-    static func compare(_ known: [BackendEntry], _ found: [BackendEntry]) -> ListingRule.Finding {
+    static func compare(_ known: [BackendEntry], _ found: [BackendEntry]) -> ListingRule.Comparison {
         ListingRule.compare(known: Self.known(known), found: found, days: days, email: email)
     }
 
-    @Test func whatDiffersIsPutAndWhatIsMissingIsInDoubt() {
+    @Test func differencesArePutAndMissingRecordsAreInconclusive() {
         let (one, two) = (Self.entry("1"), Self.entry("2"))
         #expect(Self.compare([one, two], [two, one]) == .put([:]))
         #expect(Self.compare([one], [one, two]) == .put(Self.known([two])))
-        #expect(Self.compare([one, two], [one]) == .doubtful)
-        // Of other days nothing was read.
+        #expect(Self.compare([one, two], [one]) == .inconclusive)
+        // Other days were not read.
         #expect(Self.compare([one, Self.entry("2", day: 99)], [one]) == .put([:]))
-        // It came from there.
+        // A record that moved from there.
         #expect(Self.compare([Self.entry("1", day: 99)], [one]) == .put(Self.known([one])))
     }
 
-    @Test func anotherRecordInItsPlaceIsInDoubt() {
+    @Test func anotherRecordWithSameMarkerIsInconclusive() {
         let marker = EntryMarker.marker(of: UUID())
         let (one, two) = (Self.entry("1", marker: marker), Self.entry("2", marker: marker))
-        #expect(Self.compare([one], [two]) == .doubtful)
-        #expect(Self.compare([], [one, two]) == .doubtful)
+        #expect(Self.compare([one], [two]) == .inconclusive)
+        #expect(Self.compare([], [one, two]) == .inconclusive)
         var cancelled = one
         cancelled.status = .cancelled
         #expect(Self.compare([cancelled], [two]) == .put(Self.known([two])))
@@ -50,47 +50,50 @@ import Testing
         #expect(changes.gone.isEmpty)
     }
 
-    @Test func aRunGoesOnWhereItWasAndANewOneBeginsAnew() {
+    @Test func interruptedRunResumesAndNewRunRestarts() {
         let (first, last) = (Self.days.lowerBound, Self.days.upperBound)
-        func rest(_ cursor: String?) -> ClosedRange<Day>? { ListingCursor.rest(of: Self.days, since: cursor, run: 7) }
+        func remaining(_ cursor: String?) -> ClosedRange<Day>? {
+            ListingCursor.remaining(of: Self.days, since: cursor, run: 7)
+        }
         func cursor(_ run: Int64, _ day: Day) -> String { ListingCursor(run: run, day: day).description }
         for other in [nil, "", "changes 1 2", "listing", "listing x 2015-01-01", "listing 7 x", cursor(6, last)] {
-            #expect(rest(other) == Self.days)
+            #expect(remaining(other) == Self.days)
         }
-        #expect(rest(cursor(7, last)) == first...last.adding(days: -1))
-        #expect(rest(cursor(7, first.adding(days: 1))) == first...first)
-        #expect(rest(cursor(7, first)) == nil)
-        #expect(rest(cursor(7, first.adding(days: -5))) == nil)
-        #expect(rest(cursor(7, last.adding(days: 5))) == Self.days)
+        #expect(remaining(cursor(7, last)) == first...last.adding(days: -1))
+        #expect(remaining(cursor(7, first.adding(days: 1))) == first...first)
+        #expect(remaining(cursor(7, first)) == nil)
+        #expect(remaining(cursor(7, first.adding(days: -5))) == nil)
+        #expect(remaining(cursor(7, last.adding(days: 5))) == Self.days)
     }
 
-    @Test func aFewPeopleAreNotListed() {
-        func tells(_ tellsChanges: Bool, _ listsEverybody: Bool, _ count: Int) -> Bool {
-            ScheduleRule.tellsChanges(
+    @Test func bulkListingNeedsMinimumOfPeople() {
+        func isIncremental(_ supportsChangeFeed: Bool, _ supportsBulkListing: Bool, _ count: Int) -> Bool {
+            ScheduleRule.isIncremental(
                 BackendCapabilities(
                     approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 1,
-                    tellsChanges: tellsChanges, listsEverybody: listsEverybody), peopleCount: count)
+                    supportsChangeFeed: supportsChangeFeed, supportsBulkListing: supportsBulkListing),
+                peopleCount: count)
         }
-        #expect(!tells(false, true, 19) && tells(false, true, 20))
-        #expect(tells(true, false, 1) && !tells(false, false, 1_000))
+        #expect(!isIncremental(false, true, 19) && isIncremental(false, true, 20))
+        #expect(isIncremental(true, false, 1) && !isIncremental(false, false, 1_000))
     }
 
-    @Test func daysAreRememberedUntilTheirEnvironmentIsForgotten() {
-        var listed = ListedDays(dayCount: 5)
+    @Test func listingCacheKeepsDaysUntilEnvironmentIsRemoved() {
+        var listings = ListingCache(dayCount: 5)
         let environment = EnvironmentID(rawValue: 1)
         let day = Day(daysSinceEpoch: 98)
         func position(_ hashes: [Int], _ day: Day) -> Int64? {
-            listed.position(of: Self.email, hashes, from: day, in: environment)
+            listings.position(of: Self.email, hashes, from: day, in: environment)
         }
         #expect(position([1], day) == nil)
-        listed.remember(Self.email, [1, 2, 3], from: day, at: 10, in: environment)
-        listed.remember(Self.email, [4], from: day.adding(days: 3), at: 20, in: environment)
+        listings.insert(Self.email, [1, 2, 3], from: day, at: 10, in: environment)
+        listings.insert(Self.email, [4], from: day.adding(days: 3), at: 20, in: environment)
         #expect(position([1, 2, 3, 4], day) == 10 && position([4], day.adding(days: 3)) == 20)
         #expect(position([1, 2, 4], day) == nil && position([1, 2, 3, 4, 5], day) == nil)
-        // The day after the last takes the first one's place.
-        listed.remember(Self.email, [6], from: day.adding(days: 5), at: 30, in: environment)
+        // The day after the last one replaces the first one.
+        listings.insert(Self.email, [6], from: day.adding(days: 5), at: 30, in: environment)
         #expect(position([1], day) == nil && position([2, 3, 4], day.adding(days: 1)) == 10)
-        listed.forget(environment)
+        listings.removeAll(in: environment)
         #expect(position([2], day.adding(days: 1)) == nil)
     }
 }

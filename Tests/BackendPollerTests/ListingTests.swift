@@ -11,14 +11,14 @@ import Testing
 
 @testable import BackendPoller
 
-/// Everybody's records listed together, with a real database and a real SAP sandbox over HTTP.
+/// Bulk listings with a PostgreSQL database and an SAP sandbox over HTTP.
 @Suite(.ownThreads) struct ListingTests {
-    static let poll = RealmContents.pollID(of: Poll.ofChanges)
+    static let poll = RealmContents.pollID(of: Poll.changesPerson)
     static let choices = [
         "teamMemberListings", "projectListings", "elementListings", "businessPartnerListings",
     ]
 
-    @Test func whatHappensToOnePersonAmongManyIsSeenInOneRunWithAFewRequests() async throws {
+    @Test func changeOfOnePersonNeedsOneRunWithFewRequests() async throws {
         try await PollerWorld.runSAP { world in
             var records: [String] = []
             for person in 0..<24 {
@@ -26,7 +26,7 @@ import Testing
             }
             try await world.completeRun(isFull: true)
             try await world.completeRun(isFull: false)
-            try await world.expectAllSeen()
+            try await world.expectAllObserved()
             let position = try world.position()
             try await world.completeRun(isFull: false)
             #expect(try world.position() == position)
@@ -38,7 +38,7 @@ import Testing
             var before: [String: Int] = [:]
             for name in Self.choices + ["requests"] { before[name] = try await world.stats(name) }
             try await world.completeRun(isFull: false)
-            // A page of each company code, and all records of the person of whom one is missing.
+            // A page of each company code, and all records of the person with a missing one.
             #expect(try await world.stats("requests") - before["requests", default: 0] == 3)
             for name in Self.choices { #expect(try await world.stats(name) == before[name]) }
             #expect(try world.writtenCount(since: position) == 4)
@@ -46,12 +46,12 @@ import Testing
             #expect(try world.seen(of: PollerWorld.email(5)).contains { $0.backendId == new })
             #expect(try world.seen(of: PollerWorld.email(7)).count == 2)
             #expect(try world.seen(of: PollerWorld.email(9)).contains { $0.status == "approved" })
-            try await world.expectAllSeen()
+            try await world.expectAllObserved()
         }
     }
 
-    /// A record that goes from a part that is still to be read to one that was read already is in neither.
-    @Test func aRecordThatMovesBehindTheReadingIsNotTakenForGone() async throws {
+    /// A record that moves from an unread part to a read one is in neither.
+    @Test func recordMovedToReadDayIsNotDeleted() async throws {
         try await PollerWorld.runSAP { world in
             let record = try await world.add(1, on: -80)
             try await world.completeRun(isFull: true)
@@ -62,12 +62,12 @@ import Testing
             for _ in 0..<2 { try await world.step(Self.poll) }
             try await world.finishPolls()
             #expect(world.written.values.allSatisfy { !$0.contains("gone") })
-            try await world.expectAllSeen()
+            try await world.expectAllObserved()
         }
     }
 
-    /// A correction of an approved record has another number, and may be of another day.
-    @Test func aSuccessorOfAnotherDayTakesItsPlaceAtOnce() async throws {
+    /// A correction of an approved record has another number, and may be on another day.
+    @Test func successorOnAnotherDayReplacesRecordInOneRun() async throws {
         try await PollerWorld.runSAP { world in
             let marker = EntryMarker.marker(of: UUID())
             let record = try await world.add(1, on: -10, marker: marker)
@@ -81,8 +81,8 @@ import Testing
         }
     }
 
-    /// Which of two records with one marker counts is not decided by the part that is read first.
-    @Test(arguments: [-100, -10]) func aCopyWithItsNoteDoesNotTakeARecordsPlace(day: Int) async throws {
+    /// The order of the parts does not decide which of two records with one marker is used.
+    @Test(arguments: [-100, -10]) func copyWithSameMarkerDoesNotReplaceRecord(day: Int) async throws {
         try await PollerWorld.runSAP { world in
             let marker = EntryMarker.marker(of: UUID())
             let record = try await world.add(1, on: -50, marker: marker)
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func aPageThatFailsConcludesNothingAndIsReadAgain() async throws {
+    @Test func failedPageDeletesNothingAndIsRetried() async throws {
         try await PollerWorld.runSAP { world in
             let records = [try await world.add(1, on: 0), try await world.add(2, on: -100)]
             try await world.completeRun(isFull: true)
@@ -108,18 +108,18 @@ import Testing
             try world.beginRun(isFull: false)
             try await world.step(Self.poll)
             try await world.post("/sandbox/switches", #"{"rate503": 1}"#)
-            // The first part is written, and the second one cannot be read, however often.
+            // The first part is written, and the second one remains unreadable.
             for _ in 0..<3 { try await world.step(Self.poll) }
             #expect(try world.writtenCount(since: position) == 1)
             #expect(try world.openPolls() == [Self.poll])
             try await world.post("/sandbox/switches", #"{"rate503": 0}"#)
             try await world.finishPolls()
             #expect(try world.writtenCount(since: position) == 2)
-            try await world.expectAllSeen()
+            try await world.expectAllObserved()
         }
     }
 
-    @Test func aRunGoesOnAfterACrashWithWhatItHadNotRead() async throws {
+    @Test func runResumesAfterCrash() async throws {
         try await PollerWorld.runSAP { world in
             let records = [try await world.add(1, on: 0), try await world.add(2, on: -100)]
             try await world.completeRun(isFull: true)
@@ -132,16 +132,16 @@ import Testing
             try await world.finishPolls()
             // Two parts of two company codes are left of three.
             #expect(try await world.stats("companyListings") == before + 4)
-            try await world.expectAllSeen()
+            try await world.expectAllObserved()
             #expect(world.written.values.allSatisfy { $0.count <= 2 })
-            // The next run begins anew, with what an earlier one left.
+            // The next run restarts, regardless of the rest of the earlier one.
             try await world.change(records[0], #""status": 60"#)
             try await world.completeRun(isFull: false)
             #expect(try world.seen(of: PollerWorld.email(1)).isEmpty)
         }
     }
 
-    @Test func twoCompanyCodesAreKeptApartAndStrangersLeftOut() async throws {
+    @Test func companyCodesAreSeparatedAndOtherPeopleSkipped() async throws {
         try await PollerWorld.runSAP { world in
             // Of the last two, the first has the number of the first one in the other company code.
             try await world.completeRun(isFull: true)
@@ -155,11 +155,11 @@ import Testing
             #expect(try world.seen(of: PollerWorld.email(0)).map(\.backendId) == [record])
             #expect(try world.seen(of: PollerWorld.email(22)).map(\.backendId) == [other])
             #expect(try world.writtenCount(since: position) == 2)
-            try await world.expectAllSeen()
+            try await world.expectAllObserved()
         }
     }
 
-    @Test func aRecordThatCannotBeReadConcernsItsPersonAlone() async throws {
+    @Test func unreadableRecordAffectsOnlyItsPerson() async throws {
         try await PollerWorld.runSAP { world in
             let bad = try await world.add(4, on: -1)
             let good = try await world.add(4, on: -2)
@@ -175,8 +175,8 @@ import Testing
         }
     }
 
-    /// Somebody who was never compared is, and is listed from then on.
-    @Test func whoIsNewIsComparedAtOnce() async throws {
+    /// A person who was never compared is compared, and listed from then on.
+    @Test func newPersonIsComparedImmediately() async throws {
         try await PollerWorld.runSAP { world in
             try await world.completeRun(isFull: true)
             try world.addPerson(
@@ -196,8 +196,8 @@ import Testing
         }
     }
 
-    /// What a full comparison saw, and was taken back since, is not left because a listing reads the same as before.
-    @Test func whatSomebodyElseWroteMeanwhileIsComparedAgain() async throws {
+    /// An observation that was reverted meanwhile is compared again, although the listing is unchanged.
+    @Test func foreignWriteInvalidatesListingCache() async throws {
         try await PollerWorld.runSAP { world in
             let record = try await world.add(1, on: 0)
             try await world.completeRun(isFull: true)
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func aFewPeopleAreComparedInEachRun() async throws {
+    @Test func fewPeopleAreComparedInEachRun() async throws {
         try await PollerWorld.runSAP(people: 5) { world in
             _ = try await world.add(1, on: 0, of: 5)
             for isFull in [true, false] { try await world.completeRun(isFull: isFull) }
@@ -224,8 +224,8 @@ import Testing
         }
     }
 
-    /// More than is written at a time.
-    @Test func aMonthThatIsApprovedIsWrittenPartByPart() async throws {
+    /// More changes than the maximum per transaction.
+    @Test func largeChangeIsWrittenInParts() async throws {
         try await PollerWorld.runSAP { world in
             let count = 2_100
             let (agreement, company) = PollerWorld.assignment(1, of: 24)
@@ -243,7 +243,7 @@ import Testing
             let before = try await world.stats("requests")
             try await world.finishPolls()
             #expect(try world.seen(of: PollerWorld.email(2)).count == count / 2)
-            // The other parts' pages are all that was read.
+            // The other parts' pages are the only requests.
             #expect(try await world.stats("requests") - before <= 4)
         }
     }

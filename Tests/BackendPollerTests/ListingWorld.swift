@@ -11,9 +11,9 @@ import Testing
 @testable import BackendPoller
 @testable import Sandbox
 
-/// A company in SAP, polled.
+/// A company in SAP that is polled.
 extension PollerWorld {
-    /// The people of the second company code have the numbers of the first's first ones.
+    /// The people of the second company code have the numbers of the first people of the first one.
     static func assignment(_ person: Int, of count: Int) -> (agreement: String, company: String) {
         person < count - 2 ? ("\(person)", "1010") : ("\(person - count + 2)", "2020")
     }
@@ -24,7 +24,7 @@ extension PollerWorld {
         "00000000-0000-4000-8000-" + String(String(1_000_000_000_000 + person).suffix(12))
     }
 
-    /// Runs `body` with an SAP of its own, in which a process that has read nothing yet needs three parts to list all
+    /// Runs `body` with an SAP emulator of its own, in which a process without row counts needs three parts to list all
     /// days: up to the 72nd before today, up to the 176th, and the others.
     static func runSAP(
         people count: Int = 24, _ body: @Sendable (inout PollerWorld) async throws -> Void
@@ -68,7 +68,7 @@ extension PollerWorld {
 
     /// Adds a record in SAP.
     ///
-    /// - Parameter marker: Of the entry that it is of.
+    /// - Parameter marker: The marker of its entry.
     func add(
         _ person: Int, on offset: Int, hundredths: Int = 100, of count: Int = 24, marker: String = ""
     ) async throws -> String {
@@ -99,7 +99,7 @@ extension PollerWorld {
         return try JSONDecoder().decode([String: [String]].self, from: Data(response.body))["records"] ?? []
     }
 
-    /// The live records of a person, as SAP tells them to who asks for that person.
+    /// Returns the live records of a person, as SAP lists them for that person.
     func live(_ person: Int, of count: Int = 24) async throws -> Set<BackendEntry> {
         let (agreement, company) = Self.assignment(person, of: count)
         let entries = try await backend.entries(
@@ -110,7 +110,7 @@ extension PollerWorld {
         return Set(entries)
     }
 
-    mutating func expectAllSeen(of count: Int = 24, _ comment: Comment? = nil) async throws {
+    mutating func expectAllObserved(of count: Int = 24, _ comment: Comment? = nil) async throws {
         for person in 0..<count {
             let seen = try seen(of: Self.email(person)).compactMap { BackendEntry($0) }
             let live = try await live(person, of: count)
@@ -118,7 +118,7 @@ extension PollerWorld {
         }
     }
 
-    /// How many records were seen to be otherwise since a position.
+    /// Returns the number of observations that were changed since a position.
     mutating func writtenCount(since position: Int64) throws -> Int {
         let count: Int64 = try acme.connection.run(
             "SELECT count(*) FROM realm.object WHERE kind = 'SeenRecord' AND position > \(position)")[0].value(0)

@@ -11,21 +11,21 @@ import Testing
 
 @testable import BackendPoller
 
-/// Choices are offered only with their nodes: no context or template is visible before the nodes that it leads to.
+/// Choices are offered only with their nodes: no context or template is visible before the nodes it refers to.
 @Suite(.ownThreads) struct OfferedChoicesTests {
     private typealias World = PollHandlerTests
     private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
     private static let email = "ana@example.com"
     private static func own() throws -> RealmPath { try .user(email) }
 
-    @Test func aTemplateIsOfferedWhenItsNodesAreThere() throws {
+    @Test func templateIsOfferedAfterItsNodes() throws {
         var acme = try World.environment()
         let first = World.data(["P1"], below: "Project")
         try poll(first, 1, &acme)
         try World.settle(&acme)
         #expect(try offered(&acme) == first.templates.map(\.id))
 
-        // Vehicles, one of which must be chosen for a new kind of entry, and a list of what is chosen mostly.
+        // Vehicles, one of which is required for a new kind of entry, and a list of frequent choices.
         var second = World.data(["P1", "P2"], below: "Project")
         let (root, car, context, template) = (UUID(), UUID(), UUID(), UUID())
         second.nodes += [
@@ -43,14 +43,14 @@ import Testing
         try poll(second, 2, &acme)
         try expectNoDangling(&acme)
         #expect(try offered(&acme) == first.templates.map(\.id))
-        #expect(try World.polls(&acme).map(\.run) == [Poll.runOfAnother])
+        #expect(try World.polls(&acme).map(\.run) == [Poll.repeatRequestedRun])
 
         // The next run compares the person again, in addition to others.
-        let known = ScheduleRule.Known(run: Poll.runOfAnother, dueAt: World.time(2), finishedRun: 2)
-        let beat = ScheduleRule.Beat(tellsChanges: true, isFullDue: false)
+        let run = ScheduleRule.Known(run: Poll.repeatRequestedRun, dueAt: World.time(2), finishedRun: 2)
+        let mode = ScheduleRule.PollMode(isIncremental: true, isFullDue: false)
         #expect(
-            ScheduleRule.polls(of: [Self.email], known: [Self.email: known], beat: beat)
-                == [Poll.ofChanges, Self.email])
+            ScheduleRule.polls(of: [Self.email], known: [Self.email: run], mode: mode)
+                == [Poll.changesPerson, Self.email])
         try poll(second, 3, &acme)
         try expectNoDangling(&acme)
         #expect(try offered(&acme) == first.templates.map(\.id), "its nodes are not published yet")
@@ -62,8 +62,9 @@ import Testing
         #expect(try World.objects([.reportingContext], in: Self.own(), &acme).count == 2)
     }
 
-    /// The choices made of an unreadable row stay; all others follow the back end, and are written once.
-    @Test func otherChoicesChangeWhileARowIsUnreadable() throws {
+    /// Choices that may originate from an unreadable row are kept; all others follow the back end, and are written
+    /// once.
+    @Test func otherChoicesChangeWhileRowIsUnreadable() throws {
         var acme = try World.environment()
         var whole = World.data(["P1", "P2"], below: "Project")
         let (context, template) = (UUID(), UUID())
@@ -76,7 +77,7 @@ import Testing
             try World.settle(&acme)
         }
 
-        // The row of P1 cannot be read, nor can the one that the second template needs.
+        // The row of P1 is unreadable, and so is the one that the second template needs.
         var partial = World.data(["P2", "P3"], below: "Project")
         partial.nodes[1].fields.name = "Harbour"
         partial.templates[0].fields.name = "Hours"
@@ -117,7 +118,7 @@ import Testing
         return user?.reportingTemplates ?? []
     }
 
-    /// Every template that is offered has its contexts, and every context the nodes it leads to.
+    /// Asserts that every offered template has its contexts, and every context its nodes.
     private func expectNoDangling(_ acme: inout TestEnvironment) throws {
         let decoder = JSONDecoder()
         let nodes = Set(

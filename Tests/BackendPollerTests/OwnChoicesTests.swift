@@ -11,11 +11,11 @@ import Testing
 
 @testable import BackendPoller
 
-/// Choices that somebody else put into a person's realm.
+/// Choices that an integration or a person added to a person's realm.
 @Suite(.ownThreads) struct OwnChoicesTests {
     private typealias World = PollHandlerTests
 
-    @Test func thePollerRemovesOnlyWhatItMade() throws {
+    @Test func pollerDeletesOnlyItsOwnChoices() throws {
         var acme = try World.environment()
         let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
         let own: RealmPath = try #require(RealmPath("/users/ana@example.com"))
@@ -43,7 +43,7 @@ import Testing
         try batch.patch(stored, CanonicalJSON("{\"reportingTemplates\": [\(all)]}"), decision: 0)
         _ = try batch.commit(on: &acme.connection)
 
-        // The back end has other choices now: the poller's own go.
+        // The back end has other choices now: the poller's own are deleted.
         try World.nextRun(&acme, 2)
         var second = World.data(["P1"], below: "Project")
         second.templates[0].id = UUID()
@@ -58,7 +58,7 @@ import Testing
         #expect(
             try offered.decoded(as: User.self, by: JSONDecoder())?.reportingTemplates
                 == [second.templates[0].id, template])
-        // As everybody writes ids, for whoever compares texts.
+        // In the usual spelling of ids, for comparisons of texts.
         let json = String(decoding: try #require(offered.fields).bytes, as: UTF8.self)
         #expect(json.contains(template.text) && json.contains(second.templates[0].id.text))
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BackendPoller
 
-/// What is read without a decoder is what the decoder reads.
+/// Fast decoding gives the same values as the decoder.
 @Suite struct PlainFieldsTests {
     private static let decoder = JSONDecoder()
 
@@ -37,13 +37,13 @@ import Testing
         #""2015-03-30T14:00:00Z""#,
     ]
 
-    @Test func whatIsPlainIsReadWithoutADecoder() throws {
+    @Test func plainFieldsNeedNoDecoder() throws {
         #expect(try #require(SeenRecord(plain: Self.json(Self.record))) == Self.decode(Self.json(Self.record)))
         #expect(try #require(TimeEntry(plain: Self.json(Self.entry))) == Self.decode(Self.json(Self.entry)))
     }
 
-    /// Each field in turn is missing, twice there, or something else.
-    @Test func whatIsReadIsWhatTheDecoderReads() {
+    /// One field at a time is missing, duplicated, or has another type.
+    @Test func plainFieldsEqualDecodedFields() {
         for (index, field) in Self.record.enumerated() {
             for fields in Self.changes(of: field.0, at: index, in: Self.record) {
                 Self.compare(SeenRecord(plain: fields), fields)
@@ -60,8 +60,8 @@ import Testing
         }
     }
 
-    /// What the decoder is left with is not read as if it were not there.
-    @Test func anIntervalIsLeftToTheDecoder() {
+    /// Fields that need the decoder are not treated as missing.
+    @Test func intervalNeedsDecoder() {
         let fields = Self.json(Self.entry + [("startTime", #""2015-03-30T08:00:00-04:00""#)])
         #expect(TimeEntry(plain: fields) == nil)
     }
@@ -79,7 +79,7 @@ import Testing
         return ([without, fields + [fields[index]], fields + [("other", "[]")]] + changed).map(json)
     }
 
-    /// One that is not plain is the decoder's, whatever it makes of it.
+    /// Asserts that both give the same value, or that the decoder is needed.
     private static func compare<Fields: Decodable & Equatable>(_ plain: Fields?, _ fields: [UInt8]) {
         guard let plain else { return }
         let decoded: Fields? = try? decode(fields)

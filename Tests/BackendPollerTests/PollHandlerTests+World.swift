@@ -17,14 +17,14 @@ import Testing
 @testable import KeyedWorker
 
 extension PollHandler.Answer {
-    /// What was read of a person.
+    /// The result of reading a person.
     init(found: RealmFetcher.Observation, position: Int64) {
         self = .person(.success(PollHandler.PersonRead(found)), position: position)
     }
 }
 
 extension RealmFetcher.Observation {
-    /// Read now.
+    /// A result of a read at the current time.
     static func data(_ data: ReportingData, _ records: [BackendEntry], _ days: ClosedRange<Day>) -> Self {
         Self(data: data, records: records, days: days, readAt: Timestamp.now())
     }
@@ -41,7 +41,7 @@ extension PollHandlerTests {
     }
 
     static func scheduler(_ acme: borrowing TestEnvironment) throws -> Scheduler {
-        // It has no use for the client but to make adapters with it.
+        // The client is used only to create adapters.
         let client = Client()
         client.shutDown()
         return try Scheduler(
@@ -54,7 +54,7 @@ extension PollHandlerTests {
             BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1)
     }
 
-    /// As if the interval were over.
+    /// Makes the next run due.
     static func makeDue(_ acme: inout TestEnvironment) throws {
         try acme.connection.run("UPDATE poll.run SET started_at = now() - interval '1 hour'")
     }
@@ -67,7 +67,7 @@ extension PollHandlerTests {
         try acme.put([(RealmContents.pollID(of: person), json)], .poll, into: .polls)
     }
 
-    // MARK: Deciding
+    // MARK: Decisions
 
     static func decide(
         _ origin: WorkItem<PollHandler.Answer>.Origin, into batch: inout WriteBatch, _ acme: inout TestEnvironment,
@@ -110,7 +110,7 @@ extension PollHandlerTests {
             .answer(.person(found.map { PollHandler.PersonRead($0) }, position: call.position)), &acme)
     }
 
-    /// What an answer is to write.
+    /// Returns the writes for a result.
     static func prepare(
         _ found: RealmFetcher.Observation, _ acme: inout TestEnvironment, of person: String = "ana@example.com"
     ) throws -> WriteBatch {
@@ -130,15 +130,15 @@ extension PollHandlerTests {
         #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
     }
 
-    /// Lets catalogues follow.
+    /// Reconciles catalogues.
     static func settle(_ acme: inout TestEnvironment) throws {
-        var keeper = CatalogueReconciler(logger: Logger(label: "keeper"))
-        #expect(try keeper.settle(acme.id, since: time(0), on: &acme.connection))
+        var reconciler = CatalogueReconciler(logger: Logger(label: "reconciler"))
+        #expect(try reconciler.settle(acme.id, since: time(0), on: &acme.connection))
     }
 
     struct Missing: Error { let what: String }
 
-    // MARK: Reading
+    // MARK: Stored state
 
     static func polls(_ acme: inout TestEnvironment) throws -> [Poll] {
         try objects([.poll], in: .polls, &acme).compactMap { try $0.decoded(as: Poll.self, by: JSONDecoder()) }
@@ -154,7 +154,7 @@ extension PollHandlerTests {
         try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
     }
 
-    /// The newest position of all objects except polls.
+    /// Returns the newest position of all objects except polls.
     static func newest(_ acme: inout TestEnvironment) throws -> Int64 {
         try acme.connection.run("SELECT max(position) FROM realm.object WHERE kind <> 'Poll'")[0].value(0)
     }
@@ -167,7 +167,7 @@ extension PollHandlerTests {
             status: .released, references: ["Project": "P1"])
     }
 
-    /// - Parameter root: The name of a tree that they are below, and whose nodes are chosen from.
+    /// - Parameter root: The name of the tree of the nodes, from which choices are made.
     static func data(_ projects: [String], below root: String? = nil) -> ReportingData {
         let namespace = RealmContents.catalogueID(for: RealmContents.userID(of: ""), number: 0)
         let context = UUID(name: "context", in: namespace)

@@ -15,19 +15,19 @@ import Testing
 @testable import BackendPoller
 @testable import KeyedWorker
 
-/// What the scheduler and the handler make of a real database; what the back end says is given.
+/// The scheduler and the handler with a PostgreSQL database, and given results of the back end.
 @Suite(.ownThreads) struct PollHandlerTests {
     private static let email = "ana@example.com"
     private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
 
-    @Test func oneSchedulerOfTwoWritesEachRunOnce() throws {
+    @Test func leaderWritesEachRunOnce() throws {
         var acme = try Self.environment()
         var first = try Self.scheduler(acme)
         var second = try Self.scheduler(acme)
         #expect(try first.step(now: Self.time(1)))
         #expect(try !second.step(now: Self.time(1)))
         #expect(try Self.polls(&acme).map(\.run) == [1])
-        // The run is under way: the next one leaves it alone, until it is done.
+        // The run is in progress: the next one skips it until it is finished.
         try Self.makeDue(&acme)
         #expect(try first.step(now: Self.time(2)))
         #expect(try Self.polls(&acme).map(\.run) == [1])
@@ -35,12 +35,12 @@ import Testing
         try Self.makeDue(&acme)
         #expect(try first.step(now: Self.time(3)))
         #expect(try Self.polls(&acme).map(\.run) == [3])
-        // Nothing is due before the interval is over.
+        // Nothing is due before the interval has passed.
         #expect(try first.step(now: Self.time(4)))
         #expect(try Self.polls(&acme).map(\.run) == [3])
     }
 
-    @Test func whoIsNotInitialisedOrNotKnownIsNotPolled() throws {
+    @Test func uninitializedAndUnknownPeopleAreNotPolled() throws {
         var acme = try Self.environment()
         try acme.put(
             [
@@ -53,33 +53,33 @@ import Testing
         #expect(try Self.polls(&acme).map(\.person) == [Self.email])
     }
 
-    @Test func aPollThatFindsNothingNewWritesNoPosition() throws {
+    @Test func unchangedPollWritesNothing() throws {
         var acme = try Self.environment()
-        let found = RealmFetcher.Observation.data(
+        let observation = RealmFetcher.Observation.data(
             Self.data(["P1", "P2"]), [Self.entry("1"), Self.entry("2")], Self.days)
         try Self.nextRun(&acme, 1)
-        try Self.poll(found, &acme)
+        try Self.poll(observation, &acme)
         #expect(try Self.objects([.seenRecord], in: .seen(Self.email), &acme).count == 2)
         try Self.nextRun(&acme, 2)
         let position = try Self.position(&acme)
-        try Self.poll(found, &acme)
+        try Self.poll(observation, &acme)
         #expect(try Self.position(&acme) == position)
-        // Delivered again, it asks nobody.
+        // A repeated delivery makes no call.
         let next = try Self.decide(.event, &acme)
         if case .finished = next {} else { Issue.record("\(next)") }
     }
 
-    /// The same worker reads the same again: it is compared as long as it is not known to be stored so, and again when
-    /// somebody has changed anything.
-    @Test func whatIsReadTheSameIsComparedWhenSomethingChanged() throws {
+    /// A worker reads the same data again: it is compared unless it is cached as equal to the stored state, and again
+    /// after stored objects were changed.
+    @Test func unchangedReadIsComparedAfterStoredChange() throws {
         var acme = try Self.environment()
         let client = Client()
         defer { client.shutDown() }
         var handler = try Self.handler(client)
-        let found = RealmFetcher.Observation.data(Self.data(["P1"]), [Self.entry("1")], Self.days)
+        let observation = RealmFetcher.Observation.data(Self.data(["P1"]), [Self.entry("1")], Self.days)
         var run: Int64 = 0
-        /// - Returns: Whether anything but the poll was written.
-        func poll(_ found: RealmFetcher.Observation) throws -> Bool {
+        /// - Returns: Whether any object except the poll was written.
+        func poll(_ observation: RealmFetcher.Observation) throws -> Bool {
             run += 1
             try Self.nextRun(&acme, run)
             let position = try Self.position(&acme)
@@ -88,34 +88,34 @@ import Testing
                 throw Self.Missing(what: "a call")
             }
             batch = WriteBatch(environment: acme.id)
-            let answer = PollHandler.Answer(found: found, position: call.position)
+            let answer = PollHandler.Answer(found: observation, position: call.position)
             let next = try Self.decide(.answer(answer), by: &handler, into: &batch, &acme)
             guard case .finished = next, try batch.commit(on: &acme.connection).missed.isEmpty else {
                 throw Self.Missing(what: "an end")
             }
             return try Self.position(&acme) != position
         }
-        #expect(try poll(found))
+        #expect(try poll(observation))
         try Self.settle(&acme)
-        #expect(try !poll(found) && !poll(found))
-        // A change without a position is not noticed: it is not compared.
+        #expect(try !poll(observation) && !poll(observation))
+        // A change without a position is not detected: there is no comparison.
         try acme.connection.run("UPDATE store.object SET fields = '{}' WHERE kind = \(Kind.reportingTemplate)")
-        #expect(try !poll(found))
-        // What is read otherwise is compared, and so is what was deleted or changed here.
+        #expect(try !poll(observation))
+        // Different data is compared, and so are objects that were deleted or changed here.
         #expect(try poll(.data(Self.data(["P1"]), [Self.entry("1"), Self.entry("2")], Self.days)))
-        #expect(try poll(found) && !poll(found) && !poll(found))
+        #expect(try poll(observation) && !poll(observation) && !poll(observation))
         let seen = try acme.realm(try .seen(Self.email))
         let id = RealmContents.entryID(of: Self.entry("1"), of: Self.email)
         var batch = WriteBatch(environment: acme.id)
         batch.delete(ObjectKey(realm: seen, kind: .seenRecord, id: id), decision: 0)
         _ = try batch.commit(on: &acme.connection)
-        #expect(try poll(found) && !poll(found))
+        #expect(try poll(observation) && !poll(observation))
         let entry = #"{"backendId": "1", "status": "approved", "entryDate": "1970-05-31", "reporting": []}"#
         try acme.put([(id, entry)], .timeEntry, into: try .user(Self.email))
-        #expect(try poll(found), "the entry says something else")
+        #expect(try poll(observation), "the entry contradicts the record")
     }
 
-    @Test func anAnswerToAnOvertakenPollWritesNothing() throws {
+    @Test func resultOfSupersededPollWritesNothing() throws {
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
         guard case .call(let call, _) = try Self.decide(.event, &acme) else {
@@ -136,8 +136,8 @@ import Testing
         #expect(try Self.objects([.seenRecord], in: .seen(Self.email), &acme).isEmpty)
     }
 
-    /// Two workers read for the same run; the one whose answer is older commits last.
-    @Test func anAnswerToAFinishedRunWritesNothing() throws {
+    /// Two workers read for the same run; the one with the older result commits last.
+    @Test func resultOfFinishedRunWritesNothing() throws {
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
         let old = try Self.prepare(.data(Self.data(["P1"]), [Self.entry("1")], Self.days), &acme)
@@ -147,7 +147,7 @@ import Testing
         #expect(try Self.objects([.seenRecord], in: .seen(Self.email), &acme).count == 2)
     }
 
-    @Test func recordsThatAreGoneBecomeTombstones() throws {
+    @Test func deletedRecordsBecomeTombstones() throws {
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
         try Self.poll(.data(Self.data(["P1"]), [Self.entry("1"), Self.entry("2")], Self.days), &acme)
@@ -157,12 +157,12 @@ import Testing
         #expect(left.map(\.key.id) == [RealmContents.entryID(of: Self.entry("2"), of: Self.email)])
     }
 
-    @Test func aBackEndThatIsAwayIsAskedAgainAndARefusalWaitsForTheNextRun() throws {
+    @Test func unavailableBackendIsRetriedAndRefusalWaitsForNextRun() throws {
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
-        let away = try Self.answer(.failure(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
-        guard case .park("busy", .seconds(90), .askedToWait(.seconds(90))) = away else {
-            Issue.record("\(away)")
+        let unavailable = try Self.answer(.failure(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
+        guard case .park("busy", .seconds(90), .askedToWait(.seconds(90))) = unavailable else {
+            Issue.record("\(unavailable)")
             return
         }
         let refused = try Self.answer(.failure(.refused(["no assignment"])), &acme)

@@ -9,34 +9,34 @@ import Testing
 
 @testable import BackendPoller
 
-/// The poller under bad clocks, with a real database and a real e-conomic sandbox over HTTP: nothing is missed, and
-/// nothing is written twice.
+/// The poller with wrong clocks, a PostgreSQL database and an e-conomic sandbox over HTTP: no change is missed, and
+/// none is written twice.
 @Suite(.ownThreads) struct PollerClockTests {
-    @Test func whatChangedIsWrittenByTheNextRunAndTheRestIsNotAskedFor() async throws {
+    @Test func nextRunWritesOnlyChanges() async throws {
         try await PollerWorld.run { world in
             let first = try await world.create(of: 0)
             try await world.completeRun(isFull: true)
             #expect(try world.seen(of: 0) == [try await world.record(first, of: 0)])
-            // Four calls, each of which finds how it is made anew, have one adapter.
+            // Four calls, each with a new caller, share one adapter.
             #expect(try await world.stats("projectListings") == 1)
             let listingCount = try await world.stats("listings")
             let second = try await world.create(of: 1)
             try await world.post("/sandbox/entries", #"{"number": \#(first), "isApproved": true}"#)
-            // Somebody who is not in Fieldpost works too.
+            // A person who is not in Fieldpost works too.
             try await world.post(
                 "/sandbox/entries", #"{"employeeNumber": 10, "projectNumber": 11, "date": "\#(PollerWorld.today)"}"#)
             try await world.completeRun(isFull: false)
             #expect(try world.seen(of: 0) == [try await world.record(first, of: 0)])
             #expect(try world.seen(of: 1) == [try await world.record(second, of: 1)])
-            #expect(try await world.stats("listings") == listingCount + 1, "one page, whoever's records they are")
+            #expect(try await world.stats("listings") == listingCount + 1, "one page for the records of all people")
         }
     }
 
-    @Test func aPollOfChangesUnderWayIsLeftAloneAndANewPersonIsComparedAtOnce() async throws {
+    @Test func pendingChangePollIsKeptAndNewPersonIsCompared() async throws {
         try await PollerWorld.run { world in
             try await world.completeRun(isFull: true)
             try world.beginRun(isFull: false)
-            let changes = RealmContents.pollID(of: Poll.ofChanges)
+            let changes = RealmContents.pollID(of: Poll.changesPerson)
             #expect(try world.openPolls() == [changes])
             let run = try world.run(of: changes)
             try world.addPerson("new@example.com", 10)
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// A new project does not wait for the full comparison that is due in an hour.
-    @Test func whenChoicesHaveChangedEverybodyIsComparedByTheNextRun() async throws {
+    @Test func changedChoicesMakeNextRunFull() async throws {
         try await PollerWorld.run { world in
             try await world.completeRun(isFull: true)
             try await world.post(
@@ -62,19 +62,19 @@ import Testing
             try world.beginRun()
             #expect(try world.openPolls().count == 4)
             try await world.finishPolls()
-            // Catalogues follow when everybody was read.
+            // Catalogues are reconciled after all people were read.
             try world.beginRun()
             #expect(try world.names(of: .reportingTreeNode).contains("Cranes"))
             #expect(try world.openPolls().count == 1)
         }
     }
 
-    @Test func anAnswerToAPollThatWasOvertakenWritesNothing() async throws {
+    @Test func resultOfSupersededChangePollWritesNothing() async throws {
         try await PollerWorld.run { world in
             try await world.completeRun(isFull: true)
             _ = try await world.create(of: 0)
             try world.beginRun(isFull: false)
-            let (changes, before) = (RealmContents.pollID(of: Poll.ofChanges), try world.watermark())
+            let (changes, before) = (RealmContents.pollID(of: Poll.changesPerson), try world.watermark())
             try await world.step(changes)
             try world.overtake(changes)
             try await world.step(changes)
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func aRunThatIsToldTheSameAgainWritesNothing() async throws {
+    @Test func repeatedChangesWriteNothing() async throws {
         try await PollerWorld.run { world in
             for person in 0..<3 { _ = try await world.create(of: person) }
             for isFull in [true, false] { try await world.completeRun(isFull: isFull) }
@@ -94,15 +94,15 @@ import Testing
         }
     }
 
-    /// A part is written with its watermark, or not at all.
-    @Test func theWatermarkMovesWithWhatWasRead() async throws {
+    /// A page is written with its watermark, or not at all.
+    @Test func watermarkIsWrittenWithItsPage() async throws {
         try await PollerWorld.run { world in
             try await world.completeRun(isFull: true)
             for _ in 0..<5 { _ = try await world.create(of: 0) }
             try await world.post("/sandbox/switches", #"{"pageItemsMax": 2}"#)
             try world.beginRun(isFull: false)
             let before = try world.watermark()
-            let poll = RealmContents.pollID(of: Poll.ofChanges)
+            let poll = RealmContents.pollID(of: Poll.changesPerson)
             try await world.step(poll)
             try await world.step(poll, isLost: true)
             #expect(try world.watermark() == before && (try world.seen(of: 0)).isEmpty)
@@ -111,7 +111,7 @@ import Testing
                 try await world.step(poll)
                 try await world.step(poll)
                 #expect(try world.watermark() != before && (try world.seen(of: 0)).count == count)
-                // Killed in the middle of the pages, it goes on there.
+                // Killed between two pages, it resumes there.
                 try world.crash()
             }
             try await world.finishPolls()
@@ -120,16 +120,16 @@ import Testing
         }
     }
 
-    /// Two workers have the answer to one question; the one that writes last is late.
-    @Test func aPartIsWrittenOnlyAfterTheOneBefore() async throws {
+    /// Two workers have the result of one request; the one that writes last is late.
+    @Test func pageIsWrittenOnlyAfterPreviousPage() async throws {
         try await PollerWorld.run { world in
             try await world.completeRun(isFull: true)
             for _ in 0..<5 { _ = try await world.create(of: 0) }
-            // All of it is known when it is told again: nothing but the watermark holds the late one up.
+            // All changes are already observed: only the watermark stops the late worker.
             try await world.completeRun(isFull: false)
             try await world.post("/sandbox/switches", #"{"pageItemsMax": 2}"#)
             try world.beginRun(isFull: false)
-            let poll = RealmContents.pollID(of: Poll.ofChanges)
+            let poll = RealmContents.pollID(of: Poll.changesPerson)
             try await world.step(poll)
             let late = try world.prepare([poll])
             for _ in 0..<2 { try await world.step(poll) }
@@ -139,8 +139,8 @@ import Testing
         }
     }
 
-    /// A full comparison read a record before it was changed, and is written after the change was told.
-    @Test(arguments: [true, false]) func anOlderAnswerDoesNotTakeTheNewerOnesPlace(isCreated: Bool) async throws {
+    /// A full comparison read a record before it was changed, and is written after the change was reported.
+    @Test(arguments: [true, false]) func olderComparisonDoesNotOverwriteNewerChange(isCreated: Bool) async throws {
         try await PollerWorld.run { world in
             var number = isCreated ? 0 : try await world.create(of: 0)
             try await world.completeRun(isFull: true)
@@ -152,7 +152,7 @@ import Testing
             } else {
                 try await world.post("/sandbox/entries", #"{"number": \#(number), "isApproved": true}"#)
             }
-            let changes = RealmContents.pollID(of: Poll.ofChanges)
+            let changes = RealmContents.pollID(of: Poll.changesPerson)
             while try world.openPolls().contains(changes) { try await world.step(changes) }
             let position = try world.position()
             #expect(try world.seen(of: 0) == [try await world.record(number, of: 0)])
@@ -162,14 +162,14 @@ import Testing
         }
     }
 
-    /// The other way round: what is told was read before a full comparison read and wrote the newer state.
-    @Test func anOlderPartDoesNotTakeTheFullComparisonsPlace() async throws {
+    /// The reverse: the change was read before a full comparison read and wrote the newer state.
+    @Test func olderPageDoesNotOverwriteNewerComparison() async throws {
         try await PollerWorld.run { world in
             let number = try await world.create(of: 0)
             try await world.completeRun(isFull: true)
             try await world.post("/sandbox/entries", #"{"number": \#(number), "numberOfHours": 2}"#)
             try world.beginRun(isFull: true)
-            let changes = RealmContents.pollID(of: Poll.ofChanges)
+            let changes = RealmContents.pollID(of: Poll.changesPerson)
             try await world.step(changes)
             try await world.post("/sandbox/entries", #"{"number": \#(number), "numberOfHours": 3}"#)
             let ana = RealmContents.pollID(of: PollerWorld.people[0].0)
@@ -181,21 +181,21 @@ import Testing
         }
     }
 
-    /// Records come, change, move and go; clocks are wrong by ten minutes; some records become visible late, many share
-    /// a time stamp; pages of two shift while they are read; workers crash at every step.
+    /// Records are created, changed, moved and deleted; clocks are wrong by ten minutes; some records become visible
+    /// late, many share a time stamp; pages of two shift while they are read; workers crash at every step.
     @Test(arguments: Seeds.random(4, for: "the poller under bad clocks"))
-    func nothingIsMissedAndNothingIsWrittenTwice(seed: UInt64) async throws {
+    func changesAreWrittenExactlyOnceDespiteBadClocks(seed: UInt64) async throws {
         try await PollerWorld.run { world in
-            var life = BackendLife(seed: seed)
+            var life = BackendActivity(seed: seed)
             try await life.begin(&world)
             for _ in 0..<160 { try await life.step(&world) }
-            // What happens from here on is told, and nobody compares.
+            // Later changes are reported by the change feed, without comparisons.
             try await world.finishPolls()
             life.isCompared = false
             for _ in 0..<60 { try await life.step(&world) }
             try await world.post("/sandbox/switches", #"{"visibleAfterMs": 0}"#)
-            try await life.expectAllSeen(&world, isFull: false)
-            try await life.expectAllSeen(&world, isFull: true)
+            try await life.expectAllObserved(&world, isFull: false)
+            try await life.expectAllObserved(&world, isFull: true)
             let position = try world.position()
             for isFull in [false, true] { try await world.completeRun(isFull: isFull) }
             #expect(try world.position() == position, "seed \(seed)")

@@ -17,8 +17,8 @@ import Testing
 @testable import KeyedWorker
 @testable import Sandbox
 
-/// The scheduler and the handler of the poller with a real database and an e-conomic of their own. A worker's steps are
-/// taken one by one, so that anything can happen between them.
+/// The scheduler and the handler of the poller with a PostgreSQL database and an e-conomic emulator of their own. A
+/// worker's steps are made one by one, so that tests can interleave them.
 struct PollerWorld: ~Copyable {
     static let people = [("ana@example.com", 7), ("bo@example.com", 8), ("eva@example.com", 9)]
     static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
@@ -30,13 +30,13 @@ struct PollerWorld: ~Copyable {
     let backend: any TimeBackend
     private var handler: PollHandler
     private var scheduler: Scheduler
-    /// Answers that are not decided yet, by poll: what a crash loses.
+    /// Results that are not decided yet, by poll; a crash loses them.
     private var answers: [UUID: PollHandler.Answer] = [:]
-    /// The versions of each record in the order in which they were written, `gone` for a tombstone.
+    /// The versions of each record in the order of their writes, `gone` for a tombstone.
     private(set) var written: [ObjectKey: [String]] = [:]
     private let decoder = JSONDecoder()
 
-    /// - Parameter entryDays: How many days back entries are followed.
+    /// - Parameter entryDays: Past days whose entries are polled.
     init(
         port: Int, kind: String = "economic", password: String = "sandbox-app:sandbox-grant", entryDays: Int = 60
     ) throws {
@@ -57,7 +57,7 @@ struct PollerWorld: ~Copyable {
         self.acme = acme
     }
 
-    /// Adds somebody whose realm is filled.
+    /// Adds a person with an initialized realm.
     mutating func addPerson(_ email: String, _ number: Int) throws {
         try addPerson(email, reference: ["employeeNumber": "\(number)"])
     }
@@ -94,7 +94,7 @@ struct PollerWorld: ~Copyable {
         return try #require(Int(id))
     }
 
-    /// The time entry as it is; `nil` when it is deleted.
+    /// Returns the current time entry; `nil` if it is deleted.
     func record(_ number: Int, of person: Int) async throws -> SeenRecord? {
         let (email, employee) = Self.people[person]
         return try await backend.readBack(
@@ -104,9 +104,9 @@ struct PollerWorld: ~Copyable {
 
     // MARK: The poller
 
-    /// The scheduler begins a run, as if its interval were over.
+    /// Starts a run as if its interval had passed.
     ///
-    /// - Parameter isFull: Whether the interval between full comparisons is over, or not; else it is as it is.
+    /// - Parameter isFull: Whether the interval between full comparisons has passed; `nil` for no change.
     mutating func beginRun(isFull: Bool? = nil) throws {
         try acme.connection.run("UPDATE poll.run SET started_at = now() - interval '1 day'")
         if let isFull {
@@ -119,12 +119,12 @@ struct PollerWorld: ~Copyable {
         do {
             #expect(try scheduler.step(now: Timestamp.now()))
         } catch let error as PostgresError where error.isConnectionLost {
-            // On a slow machine its session has said nothing for too long; the service's begins again too.
+            // On a slow machine its session may have timed out; a service restarts it too.
             #expect(try scheduler.step(now: Timestamp.now()))
         }
     }
 
-    /// The polls that are not done.
+    /// Returns the pending polls.
     mutating func openPolls() throws -> [UUID] {
         try acme.connection.run(
             """
@@ -135,28 +135,28 @@ struct PollerWorld: ~Copyable {
         ).map { try $0.value(0) }
     }
 
-    /// The run that a poll was last written for.
+    /// Returns the run that a poll was last written for.
     mutating func run(of poll: UUID) throws -> Int64 {
         try acme.connection.run("SELECT (fields->>'run')::bigint FROM realm.object WHERE id = \(poll)")[0].value(0)
     }
 
-    /// A newer run takes a poll over that is under way.
+    /// Restarts a pending poll with a newer run.
     mutating func overtake(_ poll: UUID) throws {
         let fields = Poll(
-            run: try run(of: poll) + 1, person: Poll.ofChanges, dueAt: Timestamp(millisecondsSinceEpoch: 0))
+            run: try run(of: poll) + 1, person: Poll.changesPerson, dueAt: Timestamp(millisecondsSinceEpoch: 0))
         try acme.put([(poll, String(decoding: try JSONEncoder().encode(fields), as: UTF8.self))], .poll, into: .polls)
     }
 
-    /// A worker's next step with a poll: it asks the back end, or decides and writes what was answered.
+    /// Makes a worker's next step with a poll: it calls the back end, or decides and writes the result.
     ///
-    /// - Parameter isLost: It decides, and crashes before anything is written.
+    /// - Parameter isLost: Whether it crashes between decision and write.
     mutating func step(_ poll: UUID, isLost: Bool = false) async throws {
         let answer = answers.removeValue(forKey: poll)
         let (nexts, batch) = try decide([(poll, answer)])
         if isLost { return }
         let outcome = try batch.commit(on: &acme.connection)
         if !outcome.missed.isEmpty {
-            // It comes again.
+            // The poll is retried.
             answers[poll] = answer
             return
         }
@@ -180,16 +180,16 @@ struct PollerWorld: ~Copyable {
         return (nexts, batch)
     }
 
-    /// What a second worker that got the same answers has decided together, and not written yet.
+    /// The unwritten decisions of a second worker that got the same results.
     mutating func prepare(_ polls: [UUID]) throws -> WriteBatch { try decide(polls.map { ($0, answers[$0]) }).1 }
 
-    /// All workers end, whatever they were at.
+    /// Ends all workers at their current step.
     mutating func crash() throws {
         answers = [:]
         handler = PollHandler(fetcher, logger: Logger(label: "poller"))
     }
 
-    /// The process is another one: what its adapters kept is gone.
+    /// Replaces the process, which clears the state of its adapters.
     mutating func restart() throws {
         fetcher = try Self.fetcher(client, entryDays: fetcher.entryDays)
         try crash()
@@ -201,7 +201,7 @@ struct PollerWorld: ~Copyable {
             entryDays: entryDays, aheadDays: 31)
     }
 
-    /// A run from its beginning to its end.
+    /// Makes a complete run.
     mutating func completeRun(isFull: Bool) async throws {
         try await finishPolls()
         try beginRun(isFull: isFull)
@@ -225,9 +225,9 @@ struct PollerWorld: ~Copyable {
         }
     }
 
-    // MARK: What is stored
+    // MARK: Stored state
 
-    /// What was seen of a person's time entries.
+    /// Returns the observations of a person's time entries.
     mutating func seen(of person: Int) throws -> [SeenRecord] { try seen(of: Self.people[person].0) }
 
     mutating func seen(of email: String) throws -> [SeenRecord] {
@@ -236,20 +236,20 @@ struct PollerWorld: ~Copyable {
         return try RealmObject.byKey(rows).values.compactMap { try $0.decoded(as: SeenRecord.self, by: decoder) }
     }
 
-    /// The names in all live objects of a kind.
+    /// Returns the names in all live objects of a kind.
     mutating func names(of kind: Kind) throws -> Set<String> {
         let rows = try acme.connection.run(
             "SELECT coalesce(fields->>'name', '') FROM realm.object WHERE kind = \(kind.rawValue) AND NOT deleted")
         return Set(try rows.map { try $0.value(0) })
     }
 
-    /// The newest position of all objects but the polls.
+    /// Returns the newest position of all objects except polls.
     mutating func position() throws -> Int64 {
         try acme.connection.run(
             "SELECT coalesce(max(position), 0) FROM realm.object WHERE kind <> 'Poll'")[0].value(0)
     }
 
-    /// Up to where changes are read.
+    /// Returns the watermark.
     mutating func watermark() throws -> String? {
         let rows = try acme.connection.run("SELECT cursor FROM poll.watermark")
         return rows.count == 1 ? try rows[0].value(0) : nil
@@ -264,7 +264,7 @@ extension PollerWorld {
           "isAccessible": true}]}
         """
 
-    /// Runs `body` with an e-conomic of its own.
+    /// Runs `body` with an e-conomic emulator of its own.
     static func run(_ body: @Sendable (inout PollerWorld) async throws -> Void) async throws {
         let service = try EconomicService(EconomicService.Configuration())
         let (ports, port) = AsyncStream.makeStream(of: Int.self)

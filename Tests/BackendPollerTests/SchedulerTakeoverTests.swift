@@ -8,8 +8,8 @@ import Testing
 @testable import BackendPoller
 
 @Suite struct SchedulerTakeoverTests {
-    /// One that is frozen says nothing: its session is ended, and with it its lock.
-    @Test func theLockOfAFrozenSchedulerGoesToAnother() throws {
+    /// A frozen scheduler sends nothing: its session is terminated, which releases its lock.
+    @Test func lockOfFrozenSchedulerIsTakenOver() throws {
         var acme = try PollHandlerTests.environment()
         var frozen = try PollHandlerTests.scheduler(acme)
         var other = try PollHandlerTests.scheduler(acme)
@@ -22,7 +22,7 @@ import Testing
             try #require(ContinuousClock.now < deadline, "the lock is kept")
             try acme.connection.run("SELECT pg_sleep(0.05)")
         }
-        // Woken up, it does nothing before it notices.
+        // When it is resumed, it does nothing before it detects this.
         #expect(throws: PostgresError.self) { try frozen.step(now: now) }
         #expect(try !frozen.step(now: now))
     }

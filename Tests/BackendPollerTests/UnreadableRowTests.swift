@@ -9,15 +9,15 @@ import Testing
 
 @testable import BackendPoller
 
-/// Hundreds of pages, each with a value that no client expects in the rows of one person: all other changes
-/// arrive in one run, and nothing of that person counts as gone.
+/// Hundreds of pages, each with an unexpected value in a row of one person: all other changes arrive in one run, and no
+/// record of that person is treated as deleted.
 @Suite(.ownThreads) struct UnreadableRowTests {
-    /// Small pages, of which each has a row of the person, and room for all of them.
+    /// Small pages, each with a row of the person, and a limit that allows all of them.
     private static let smallPages =
         #"UPDATE backend.connection SET settings = '{"pageRowsMax": "4", "pagesMax": "1000"}'"#
     private static let victim = 0
 
-    /// Ends even if a back end is never fixed: old code waited for that.
+    /// Terminates even if a back end is never fixed, for which earlier code waited.
     private func completeRun(_ world: inout PollerWorld, isFull: Bool) async throws {
         try world.beginRun(isFull: isFull)
         for _ in 0..<2_000 {
@@ -28,7 +28,7 @@ import Testing
         Issue.record("the run does not end")
     }
 
-    @Test(arguments: [false, true]) func changesOfOthersArriveFromSAP(isFull: Bool) async throws {
+    @Test(arguments: [false, true]) func unreadableRowDoesNotDelayChangesFromSAP(isFull: Bool) async throws {
         try await PollerWorld.runSAP { world in
             try world.acme.connection.runScript(Self.smallPages)
             var records: [String] = []
@@ -46,7 +46,7 @@ import Testing
             try await world.post("/sandbox/switches", #"{"unreadableRowsOf": "0", "rowsMax": 4}"#)
             for index in stride(from: 0, to: 400, by: 8) {
                 try await world.change(records[index], #""hundredths": \#(200 + index)"#)
-                // Of so many people a run sees what has become of a record that is missing.
+                // The number of people whose missing records a run checks.
                 if index < 80 { try await world.change(records[index + 1], #""status": 60"#) }
             }
             _ = try await world.add(21, on: -1)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func changesOfOthersArriveFromEconomic() async throws {
+    @Test func unreadableRowDoesNotDelayChangesFromEconomic() async throws {
         try await PollerWorld.run { world in
             let (ana, bo, victim) = (0, 1, 2)
             var before: Set<String> = []
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    /// One project's row is unreadable for everybody: the changes of all other choices arrive, and the project stays.
+    /// One project's row is unreadable for all people: changes of all other choices arrive, and the project is kept.
     @Test func choicesOfEconomicChangeWhileAProjectIsUnreadable() async throws {
         try await PollerWorld.run { world in
             try await world.post(

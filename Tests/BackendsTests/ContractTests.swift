@@ -9,89 +9,93 @@ import Testing
         Contract.checks.filter { $0.applies(to: capabilities) }
     }
 
-    static let ofSAP = checks(
+    static let checksOfSAP = checks(
         BackendCapabilities(
-            approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: 36, listsEverybody: true))
-    static let ofEconomic = checks(
+            approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: 36, supportsBulkListing: true))
+    static let checksOfEconomic = checks(
         BackendCapabilities(
-            approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 36, tellsChanges: true,
-            tellsPeople: true))
+            approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 36, supportsChangeFeed: true,
+            supportsPeopleListing: true))
 
-    @Test(arguments: ofSAP) func sapKeepsTheContract(check: Contract.Check) async throws {
+    @Test(arguments: checksOfSAP) func sapMeetsTheContract(check: Contract.Check) async throws {
         try await SandboxFixture.run { sap in try await check.run(SAPHarness(fixture: sap)) }
     }
 
-    @Test(arguments: ofEconomic) func economicKeepsTheContract(check: Contract.Check) async throws {
+    @Test(arguments: checksOfEconomic) func economicMeetsTheContract(check: Contract.Check) async throws {
         try await EconomicFixture.run { economic in try await check.run(EconomicHarness(fixture: economic)) }
     }
 
-    @Test func oneRunTellsAllChecks() async throws {
+    @Test func reportListsAllChecks() async throws {
         try await EconomicFixture.run { economic in
             let report = await Contract.run(EconomicHarness(fixture: economic))
             #expect(report.failures.isEmpty, "\(report)")
             #expect(report.lines.map(\.name) == Contract.checks.map(\.name))
-            let skipped = report.lines.filter { $0.outcome == .skipped("the back end has no such thing") }
+            let skipped = report.lines.filter { $0.outcome == .skipped("not supported by the back end") }
             #expect(
                 skipped.map(\.name) == [
-                    "an approved entry is replaced", "a rejected entry says so, and can be corrected",
-                ] + Contract.checks.map(\.name).filter { $0.contains("everybody") || $0.hasPrefix("a person without") })
+                    "an approved entry is replaced", "a rejected entry is reported and can be corrected",
+                ] + Contract.checks.map(\.name).filter { $0.contains("bulk listing") })
         }
     }
 
-    /// Each mistake is found by the check it concerns.
-    @Test(arguments: Mistake.allCases.filter { $0.isOfListing }) func aMistakeInAListingIsFound(
+    /// Each mistake is detected by the check that concerns it.
+    @Test(arguments: Mistake.allCases.filter { $0.isOfListing }) func checksDetectMistakesInListings(
         mistake: Mistake
     ) async throws {
         try await SandboxFixture.run { sap in
             let harness = MistakenHarness(right: SAPHarness(fixture: sap), mistake: mistake)
-            let check = try #require(Contract.checks.first { $0.name == mistake.foundBy })
+            let check = try #require(Contract.checks.first { $0.name == mistake.detectingCheck })
             await #expect(throws: Contract.Failure.self) { try await check.run(harness) }
         }
     }
 
-    @Test(arguments: Mistake.allCases.filter { !$0.isOfListing }) func aMistakeIsFound(mistake: Mistake) async throws {
+    @Test(arguments: Mistake.allCases.filter { !$0.isOfListing }) func checksDetectMistakes(
+        mistake: Mistake
+    ) async throws {
         try await EconomicFixture.run(settings: { $0.totalMax = .seconds(25) }) { economic in
             let harness = MistakenHarness(right: EconomicHarness(fixture: economic), mistake: mistake)
-            let check = try #require(Contract.checks.first { $0.name == mistake.foundBy })
+            let check = try #require(Contract.checks.first { $0.name == mistake.detectingCheck })
             await #expect(throws: Contract.Failure.self) { try await check.run(harness) }
         }
     }
 }
 
-/// Mistakes that adapters make.
+/// Mistakes of adapters.
 enum Mistake: CaseIterable {
-    case repeatsAfterServerError, forgetsMarker, cutsListing, ignoresOwner, updatesAnew, takesOpenForRefused
-    case losesRetryAfter, changesIDs, swallowsCancellation, saysNothing, losesChanges, tellsAnothersChanges
-    case createsTooLate, deletesTooLate, tellsPeopleTwice
-    case listsFewer, listsStrangers, listsBeyond, takesAFailureForAnEnd, saysNothingOfWhoIsUnknown
+    case repeatsAfterServerError, ignoresMarker, truncatesListing, ignoresOwner, createsOnUpdate
+    case reportsUnknownAsRefused, dropsRetryAfter, changesIDs, ignoresCancellation, refusesWithoutMessage, losesChanges
+    case reportsChangesOfOthers, createsTooLate, deletesTooLate, listsPeopleTwice
+    case omitsListedRecords, listsOtherPeople, listsOtherDays, returnsEmptyListingOnFailure, omitsUnreadablePeople
 
     var isOfListing: Bool {
         switch self {
-        case .listsFewer, .listsStrangers, .listsBeyond, .takesAFailureForAnEnd, .saysNothingOfWhoIsUnknown: true
+        case .omitsListedRecords, .listsOtherPeople, .listsOtherDays, .returnsEmptyListingOnFailure,
+            .omitsUnreadablePeople:
+            true
         default: false
         }
     }
 
-    var foundBy: String {
+    var detectingCheck: String {
         switch self {
-        case .repeatsAfterServerError: "a server error after a write leaves its outcome open"
-        case .forgetsMarker: "a created entry is found by its marker, once"
-        case .cutsListing: "a listing holds both its bounds, and nothing beyond"
-        case .ignoresOwner: "another person's record is no record"
-        case .updatesAnew: "a changed entry has its new values alone"
-        case .takesOpenForRefused: "a lost answer leaves a write's outcome open"
-        case .losesRetryAfter: "too many requests are tried later, not before the time named"
-        case .changesIDs: "reporting data is the same when nothing has changed"
-        case .swallowsCancellation: "a call ends when its task is cancelled"
-        case .saysNothing: "what cannot be is refused in words, and not written"
-        case .losesChanges: "what is written while changes are read is told"
-        case .listsFewer, .listsStrangers: "a listing of everybody has each person's records, and nobody else's"
-        case .listsBeyond: "a listing of everybody has its last day, and nothing beyond its days"
-        case .takesAFailureForAnEnd: "a listing of everybody that fails tells nothing"
-        case .saysNothingOfWhoIsUnknown: "a person without references costs the others nothing"
-        case .createsTooLate, .deletesTooLate: "a write whose time is over is not sent"
-        case .tellsPeopleTwice: "the people who may register are told once each, and not as barred"
-        case .tellsAnothersChanges: "a record is told as its person's, and to nobody who did not ask"
+        case .repeatsAfterServerError: "a server error after a write leaves its outcome unknown"
+        case .ignoresMarker: "a created entry is found once by its marker"
+        case .truncatesListing: "a listing includes both limits and nothing outside them"
+        case .ignoresOwner: "a record of another person is not accessible"
+        case .createsOnUpdate: "an updated entry has only its new values"
+        case .reportsUnknownAsRefused: "a lost response leaves a write's outcome unknown"
+        case .dropsRetryAfter: "429 defers every call until Retry-After"
+        case .changesIDs: "reporting data is stable while nothing changes"
+        case .ignoresCancellation: "a call ends when its task is cancelled"
+        case .refusesWithoutMessage: "an invalid entry is refused with a message and not written"
+        case .losesChanges: "records written while changes are read are reported"
+        case .omitsListedRecords, .listsOtherPeople: "a bulk listing has the records of each requested person only"
+        case .listsOtherDays: "a bulk listing covers its last day and nothing outside its days"
+        case .returnsEmptyListingOnFailure: "a bulk listing fails on a server error"
+        case .omitsUnreadablePeople: "a bulk listing reports a person without references as unreadable"
+        case .createsTooLate, .deletesTooLate: "a write is not sent after its deadline"
+        case .listsPeopleTwice: "people who may register time are listed once and not as barred"
+        case .reportsChangesOfOthers: "changes name the owner and are limited to the requested people"
         }
     }
 }

@@ -9,7 +9,7 @@ import Testing
 @Suite struct EconomicBackendTests {
     typealias Fixture = EconomicFixture
 
-    @Test func aCreatedEntryIsReadBackReleased() async throws {
+    @Test func createdEntryIsReadBackReleased() async throws {
         try await Fixture.run { economic in
             let submission = Fixture.submission()
             let id = try await economic.backend.create(submission)
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(arguments: [(17, 0.0), (18, 0.01), (53, 0.01), (54, 0.02), (12_060, 3.35), (86_400, 24.0)])
-    func secondsBecomeHoursRoundedHalfUp(seconds: Int, hours: Double) async throws {
+    func secondsAreRoundedHalfUpToHours(seconds: Int, hours: Double) async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission(seconds: seconds))
             #expect(try await economic.recorded().map(\.numberOfHours) == [hours])
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func hoursOfOthersAreRoundedToTwoDecimals() async throws {
+    @Test func hoursOfOtherClientsAreRoundedToTwoDecimals() async throws {
         try await Fixture.run { economic in
             try await economic.change(#"{"employeeNumber": 7, "date": "2015-03-30", "numberOfHours": 0.3333333}"#)
             let entry = try await economic.backend.readBack("1", of: Fixture.ana)
@@ -63,11 +63,11 @@ import Testing
                 + " project."),
         Choice(activity: "2", message: "Time entry cannot be created or updated since the activity is completed."),
         Choice(project: "x", message: "Project x is not in e-conomic"),
-        Choice(project: nil, message: "No Project is chosen"),
-        Choice(activity: nil, message: "No Activity is chosen"),
+        Choice(project: nil, message: "No Project is selected"),
+        Choice(activity: nil, message: "No Activity is selected"),
     ]
 
-    @Test(arguments: impossible) func whatCannotBeRegisteredIsRefusedInWords(choice: Choice) async throws {
+    @Test(arguments: impossible) func invalidChoiceIsRefusedWithMessage(choice: Choice) async throws {
         try await Fixture.run { economic in
             await #expect(throws: BackendError.refused([choice.message])) {
                 try await economic.backend.create(
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func aClosedPeriodRefusesCreationChangeAndDeletion() async throws {
+    @Test func closedPeriodRefusesCreateUpdateAndDelete() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
             try await economic.switches(#"{"lockedThrough": "2015-03-31"}"#)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func anEntryIsReleasedThenApprovedThenRecorded() async throws {
+    @Test func entryIsReleasedThenApprovedThenRecorded() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
             func status() async throws -> BackendStatus? {
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func anApprovedEntryCannotBeChangedOrDeleted() async throws {
+    @Test func approvedEntryCannotBeChangedOrDeleted() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
             try await economic.change(#"{"number": 1, "isApproved": true}"#)
@@ -116,38 +116,38 @@ import Testing
         }
     }
 
-    @Test func aChangeKeepsTheNumberAndMovesTheDay() async throws {
+    @Test func updateKeepsNumberAndMovesDay() async throws {
         try await Fixture.run { economic in
             let entry = UUID()
             let id = try await economic.backend.create(Fixture.submission(entry))
             let changed = Fixture.submission(
                 entry, on: "2015-03-31", seconds: 3600, text: nil, project: "13", activity: "2")
             #expect(try await economic.backend.update(id, to: changed) == id)
-            let found = try await economic.backend.lookUp(marker: changed.marker, of: Fixture.ana, on: changed.day)
-            #expect(found.map(\.id) == [id] && found.first?.durationSeconds == 3600 && found.first?.text == nil)
-            #expect(found.first?.references == ["Project": "13", "Activity": "2"])
+            let matches = try await economic.backend.lookUp(marker: changed.marker, of: Fixture.ana, on: changed.day)
+            #expect(matches.map(\.id) == [id] && matches.first?.durationSeconds == 3600 && matches.first?.text == nil)
+            #expect(matches.first?.references == ["Project": "13", "Activity": "2"])
             let before = try await economic.backend.lookUp(
                 marker: changed.marker, of: Fixture.ana, on: SandboxFixture.day("2015-03-30"))
             #expect(before.isEmpty)
         }
     }
 
-    @Test func aDeletedEntryIsGone() async throws {
+    @Test func deletedEntryIsAbsent() async throws {
         try await Fixture.run { economic in
             let submission = Fixture.submission()
             let id = try await economic.backend.create(submission)
             try await economic.backend.delete(id, of: Fixture.ana, before: .never)
             #expect(try await economic.backend.readBack(id, of: Fixture.ana) == nil)
-            let found = try await economic.backend.lookUp(
+            let matches = try await economic.backend.lookUp(
                 marker: submission.marker, of: Fixture.ana, on: submission.day)
-            #expect(found.isEmpty)
+            #expect(matches.isEmpty)
             await #expect(throws: BackendError.refused(["Time entry 1 does not exist"])) {
                 try await economic.backend.delete(id, of: Fixture.ana, before: .never)
             }
         }
     }
 
-    @Test func anotherPersonsEntryIsNotThereAndStaysAsItIs() async throws {
+    @Test func entryOfAnotherPersonIsAbsentAndUnchanged() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
             for unknown in [id, "99", "0", "x"] {
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func listingsAreFollowedToTheEndAndHoldOnlyThePersonsOwnDays() async throws {
+    @Test func listingsReadAllPagesOfRequestedPersonAndDays() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"pageItemsMax": 2}"#)
             for day in (1...9).reversed() {
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func aListingWithoutAnEndFailsRatherThanBeingCut() async throws {
+    @Test func endlessListingFailsWithoutTruncation() async throws {
         try await Fixture.run(settings: { $0.pagesMax = 2 }) { economic in
             try await economic.switches(#"{"pageItemsMax": 1}"#)
             for _ in 0..<3 { _ = try await economic.backend.create(Fixture.submission()) }
@@ -191,11 +191,11 @@ import Testing
         }
     }
 
-    @Test func aPersonWithoutANumberIsRefused() async throws {
+    @Test func personWithoutNumberIsRefused() async throws {
         try await Fixture.run { economic in
-            let nobody = BackendPerson(email: "x@example.com", reference: [:])
+            let unknown = BackendPerson(email: "x@example.com", reference: [:])
             await #expect(throws: BackendError.refused(["x@example.com has no employee number in e-conomic"])) {
-                try await economic.backend.create(Fixture.submission(of: nobody))
+                try await economic.backend.create(Fixture.submission(of: unknown))
             }
         }
     }

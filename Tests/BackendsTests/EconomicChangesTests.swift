@@ -8,7 +8,7 @@ import Testing
 
 @testable import Backends
 
-/// What e-conomic tells to have changed, whatever its clocks say.
+/// The change feed of e-conomic, independently of its clocks.
 @Suite struct EconomicChangesTests {
     typealias Fixture = EconomicFixture
 
@@ -16,11 +16,11 @@ import Testing
 
     private static let choices = UUID(name: "choices", in: RealmContents.userID(of: "nobody"))
 
-    @Test func aCursorIsReadAsItIsWritten() {
+    @Test func cursorRoundTrips() {
         let plain = EconomicCursor(since: 1_427_673_600, choices: Self.choices)
         #expect(plain.description == "changes 2015-03-30T00:00:00Z \(Self.choices.text)")
         var cursor = plain
-        _ = cursor.read(newest: 1_427_673_605, at: 1_427_673_700, next: "34 781")
+        _ = cursor.advance(newest: 1_427_673_605, at: 1_427_673_700, next: "34 781")
         #expect(cursor.description.hasSuffix("2015-03-30T00:01:40Z 2015-03-30T00:00:05Z 1 34%20781 34 781"))
         let earlier = EconomicCursor(plain.description + " 2015-03-30T00:01:40Z 2015-03-30T00:00:05Z 34781")
         #expect(earlier?.pass?.page == "34781" && earlier?.pass?.trail == PageTrail())
@@ -31,51 +31,51 @@ import Testing
         }
     }
 
-    /// Since, the pass's beginning, the newest that is seen → since.
+    /// Previous position, start of the pass, newest time stamp → next position.
     @Test(arguments: [(100, 200, 150, 150), (100, 200, 250, 200), (100, 200, nil, 100), (100, 90, nil, 90)])
-    func aPassBeginsNoLaterThanTheOneBeforeDid(since: Int, began: Int, newest: Int?, expected: Int) {
+    func passStartsNoLaterThanPreviousPass(since: Int, began: Int, newest: Int?, expected: Int) {
         var cursor = EconomicCursor(since: since, choices: Self.choices)
-        _ = cursor.read(newest: newest, at: began, next: "7")
+        _ = cursor.advance(newest: newest, at: began, next: "7")
         #expect(cursor.since == since && cursor.pass?.beganAt == began)
-        // The pages that follow are answered later, and may hold what was changed meanwhile.
-        _ = cursor.read(newest: nil, at: began + 1_000, next: nil)
+        // Later pages are returned later, and may contain newer changes.
+        _ = cursor.advance(newest: nil, at: began + 1_000, next: nil)
         #expect(cursor == EconomicCursor(since: expected, choices: Self.choices))
     }
 
     // MARK: Clocks
 
-    /// Both of e-conomic's clocks are wrong alike: by them alone nothing is missed, with hardly any overlap.
-    @Test(arguments: [-600, 600]) func aClockThatDiffersFromOursDoesNoHarm(skew: Int) async throws {
+    /// Both of e-conomic's clocks are wrong by the same amount: no change is lost, with hardly any overlap.
+    @Test(arguments: [-600, 600]) func localClockDifferenceLosesNoChanges(skew: Int) async throws {
         try await Fixture.run(settings: { $0.changesOverlap = .seconds(5) }) { economic in
             try await economic.switches(#"{"clockSkewSeconds": \#(skew), "dateSkewSeconds": \#(skew)}"#)
-            try await expectAllTold(economic)
+            try await expectAllReported(economic)
         }
     }
 
-    /// The clock behind `lastUpdated` and the one behind `Date` differ: that is what the overlap is for.
+    /// The clocks of `lastUpdated` and of `Date` differ, which the overlap covers.
     @Test(arguments: [(-600, 0), (600, 0), (0, -600), (0, 600), (-300, 300)])
-    func clocksThatDifferAmongThemselvesDoNoHarm(clock: Int, date: Int) async throws {
+    func overlapCoversDifferencesOfBackendClocks(clock: Int, date: Int) async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"clockSkewSeconds": \#(clock), "dateSkewSeconds": \#(date)}"#)
-            try await expectAllTold(economic)
+            try await expectAllReported(economic)
         }
     }
 
-    private func expectAllTold(_ economic: Fixture) async throws {
+    private func expectAllReported(_ economic: Fixture) async throws {
         var reading = ChangesReading(economic)
         try await reading.readToTheEnd()
         for index in 0..<3 {
             let id = try await economic.backend.create(Fixture.submission(text: "\(index)"))
             try await reading.readToTheEnd()
-            #expect(reading.told[id]?.text == "\(index)")
+            #expect(reading.reported[id]?.text == "\(index)")
             try await economic.change(#"{"number": \#(id), "isApproved": true}"#)
             try await reading.readToTheEnd()
-            #expect(reading.told[id]?.status == .approved)
+            #expect(reading.reported[id]?.status == .approved)
         }
     }
 
-    /// What became visible after later changes were read already is told still.
-    @Test func aRecordThatBecomesVisibleLateIsTold() async throws {
+    /// A record that became visible after later changes were read is still reported.
+    @Test func lateVisibleRecordIsReported() async throws {
         try await Fixture.run { economic in
             var reading = ChangesReading(economic)
             try await reading.readToTheEnd()
@@ -84,16 +84,16 @@ import Testing
             try await economic.switches(#"{"visibleAfterMs": 0, "clockSkewSeconds": 0}"#)
             let early = try await economic.backend.create(Fixture.submission())
             try await reading.readToTheEnd()
-            #expect(reading.told[early] != nil && reading.told[late] == nil)
+            #expect(reading.reported[early] != nil && reading.reported[late] == nil)
             #expect(
                 try await economic.eventually {
                     try await reading.readToTheEnd()
-                    return reading.told[late] != nil
+                    return reading.reported[late] != nil
                 })
         }
     }
 
-    @Test func recordsWithOneTimeStampAreAllTold() async throws {
+    @Test func recordsWithEqualTimeStampsAreAllReported() async throws {
         try await Fixture.run(settings: { $0.changesOverlap = .zero }) { economic in
             try await economic.switches(#"{"pageItemsMax": 2}"#)
             var reading = ChangesReading(economic)
@@ -104,16 +104,16 @@ import Testing
                 _ = try await reading.readPart()
             }
             try await reading.readToTheEnd()
-            #expect(Set(reading.told.keys) == ids)
+            #expect(Set(reading.reported.keys) == ids)
         }
     }
 
     // MARK: Pages that shift
 
-    /// While pages of two are read, records come, change and go, and e-conomic's time passes. Without any overlap all
-    /// is told in the end, as it is in the end.
+    /// While pages of two are read, records are created, changed and deleted, and e-conomic's time passes. Without any
+    /// overlap, the final state of all records is reported.
     @Test(arguments: Seeds.random(3, for: "changes while pages are read"))
-    func nothingIsMissedWhilePagesShift(seed: UInt64) async throws {
+    func shiftingPagesLoseNoChanges(seed: UInt64) async throws {
         try await Fixture.run(settings: { $0.changesOverlap = .zero }) { economic in
             var random = SplitMix64(seed: seed)
             var reading = ChangesReading(economic)
@@ -139,31 +139,32 @@ import Testing
             try await reading.readToTheEnd()
             try await reading.readToTheEnd()
             for id in live {
-                #expect(reading.told[id] == (try await economic.backend.readBack(id, of: Fixture.ana)), "seed \(seed)")
+                #expect(
+                    reading.reported[id] == (try await economic.backend.readBack(id, of: Fixture.ana)), "seed \(seed)")
             }
         }
     }
 
-    /// A cursor that e-conomic does not know any more holds nothing up.
-    @Test func aPassWhosePageIsRefusedIsBegunAnew() async throws {
+    /// A cursor that e-conomic rejects does not block later passes.
+    @Test func passWithRejectedPageIsRestarted() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"pageItemsMax": 2}"#)
             var reading = ChangesReading(economic)
             try await reading.readToTheEnd()
             var ids: Set<String> = []
             for _ in 0..<5 { ids.insert(try await economic.backend.create(Fixture.submission())) }
-            #expect(try await reading.readPart() && reading.told.count == 2)
-            reading.forgetPage()
-            #expect(try await !reading.readPart() && reading.told.count == 2)
+            #expect(try await reading.readPart() && reading.reported.count == 2)
+            reading.invalidatePage()
+            #expect(try await !reading.readPart() && reading.reported.count == 2)
             try await reading.readToTheEnd()
-            #expect(Set(reading.told.keys) == ids)
+            #expect(Set(reading.reported.keys) == ids)
         }
     }
 
-    // MARK: Pages that go in a circle
+    // MARK: Circular pages
 
-    /// The pages of the cursors 1, …, n, and then again those from some of them on.
-    @Test(arguments: 1...40) func aCircleIsFoundWhereverItBegins(countMax: Int) {
+    /// The pages of the cursors 1, …, n, then those from one of them again.
+    @Test(arguments: 1...40) func cycleIsDetectedAtAnyPage(countMax: Int) {
         for beginning in 1...countMax {
             var trail = PageTrail()
             var (page, count) = (0, 0)
@@ -175,8 +176,8 @@ import Testing
         }
     }
 
-    /// They are read for a while, and begun anew with the next run.
-    @Test func changesWhosePagesGoInACircleComeToAnEnd() async throws {
+    /// Some of the pages are read, and the next run restarts.
+    @Test func circularChangePagesEndWithProblem() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"pageItemsMax": 2}"#)
             var reading = ChangesReading(economic)
@@ -185,16 +186,16 @@ import Testing
             try await economic.switches(#"{"pagesAreCircular": true}"#)
             var count = 0
             while try await reading.readPart(), count < 100 { count += 1 }
-            #expect(count < 9 && reading.told.count == 5)
-            #expect(reading.problem?.contains("the pages go in a circle") == true)
+            #expect(count < 9 && reading.reported.count == 5)
+            #expect(reading.problem?.contains("circular pages") == true)
             _ = try await economic.backend.create(Fixture.submission())
             try await economic.switches(#"{"pagesAreCircular": false}"#)
             try await reading.readToTheEnd()
-            #expect(reading.told.count == 6 && reading.problem == nil)
+            #expect(reading.reported.count == 6 && reading.problem == nil)
         }
     }
 
-    @Test func aListingWhosePagesGoInACircleIsAnErrorAfterAFewOfThem() async throws {
+    @Test func circularListingPagesFailEarly() async throws {
         try await Fixture.run { economic in
             for _ in 0..<5 { _ = try await economic.backend.create(Fixture.submission()) }
             try await economic.switches(#"{"pageItemsMax": 2, "pagesAreCircular": true}"#)
@@ -203,14 +204,14 @@ import Testing
             let error = await #expect(throws: BackendError.self) {
                 _ = try await economic.backend.entries(of: Fixture.ana, from: day, through: day)
             }
-            #expect("\(String(describing: error))".contains("the pages go in a circle"))
+            #expect("\(String(describing: error))".contains("circular pages"))
             #expect(try await economic.stats()["listings"] ?? 0 <= before + 9)
         }
     }
 
-    // MARK: The listings of everybody
+    // MARK: Shared listings
 
-    @Test func thatChoicesHaveChangedIsToldOnce() async throws {
+    @Test func changedChoicesAreReportedOnce() async throws {
         try await Fixture.run(settings: { $0.listingAgeMax = .zero }) { economic in
             var reading = ChangesReading(economic)
             for _ in 0..<2 { try await reading.readToTheEnd() }
@@ -223,7 +224,7 @@ import Testing
         }
     }
 
-    @Test func whatIsTheSameForEverybodyIsReadOnce() async throws {
+    @Test func sharedListingsAreReadOnce() async throws {
         try await Fixture.run { economic in
             try await withThrowingTaskGroup(of: ReportingData.self) { group in
                 for index in 0..<20 {
@@ -241,8 +242,8 @@ import Testing
         }
     }
 
-    /// Somebody who gives up does not take the others with them.
-    @Test func aCancelledCallDoesNotEndThoseOfOthers() async throws {
+    /// A cancelled call does not cancel others that share the read.
+    @Test func cancelledCallDoesNotCancelOthers() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"latencyMs": 300}"#)
             let first = Task { try await economic.backend.reportingData(of: Fixture.ana) }
@@ -254,7 +255,7 @@ import Testing
         }
     }
 
-    @Test func aFailureIsNotKept() async throws {
+    @Test func failureIsNotCached() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"rate503": 1}"#)
             await #expect(throws: BackendError.self) { try await economic.backend.reportingData(of: Fixture.ana) }
@@ -264,11 +265,11 @@ import Testing
     }
 }
 
-/// Follows what has changed of Ana's records.
+/// Follows the changes of Ana's records.
 private struct ChangesReading {
     let economic: EconomicFixture
     private var cursor: String?
-    private(set) var told: [String: BackendEntry] = [:]
+    private(set) var reported: [String: BackendEntry] = [:]
     private(set) var choicesChangedCount = 0
     private(set) var problem: String?
 
@@ -277,13 +278,13 @@ private struct ChangesReading {
     mutating func readPart() async throws -> Bool {
         let part = try await economic.backend.changes(of: [EconomicFixture.ana], since: cursor)
         (cursor, problem) = (part.cursor, part.problem)
-        for change in part.changes { told[change.entry.id] = change.entry }
+        for change in part.changes { reported[change.entry.id] = change.entry }
         if part.haveChoicesChanged { choicesChangedCount += 1 }
         return part.hasMore
     }
 
-    /// The next page's cursor is none any more.
-    mutating func forgetPage() {
+    /// Makes the next page's cursor invalid.
+    mutating func invalidatePage() {
         cursor = cursor.map { $0.split(separator: " ").dropLast().joined(separator: " ") + " gone" }
     }
 

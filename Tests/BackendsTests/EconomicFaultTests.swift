@@ -10,7 +10,7 @@ import Testing
 @Suite struct EconomicFaultTests {
     typealias Fixture = EconomicFixture
 
-    @Test func anEntryThatWasOnlyTouchedIsChangedAfterReadingItAgain() async throws {
+    @Test func touchedEntryIsUpdatedAfterReread() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
             try await economic.switches(#"{"touchesBeforePut": 1}"#)
@@ -20,19 +20,19 @@ import Testing
         }
     }
 
-    @Test func whatSomebodyElseChangedIsNotOverwrittenUnseen() async throws {
+    @Test func changeOfAnotherClientIsNotOverwritten() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
             try await economic.switches(#"{"changesBeforePut": 1}"#)
             await #expect(
                 throws: BackendError.notProcessed(
-                    reason: "time entry 1 is being changed by somebody else", retryAfter: nil)
+                    reason: "time entry 1 is being changed by another client", retryAfter: nil)
             ) { try await economic.backend.update(id, to: Fixture.submission(seconds: 7200)) }
             #expect(try await economic.recorded().map(\.numberOfHours) == [2.5])
         }
     }
 
-    @Test func anEntryThatIsTouchedAgainAndAgainIsTriedLater() async throws {
+    @Test func repeatedlyTouchedEntryIsNotProcessed() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
             try await economic.switches(#"{"touchesBeforePut": 5}"#)
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func tooManyRequestsSaysWhenToTryAgain() async throws {
+    @Test func tooManyRequestsReturnsRetryAfter() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"rate429": 1, "retryAfterSeconds": 7}"#)
             await #expect(throws: BackendError.notProcessed(reason: "HTTP 429", retryAfter: .seconds(7))) {
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func aServerErrorIsUnknownForAWriteAndNotProcessedForARead() async throws {
+    @Test func serverErrorIsUnknownForWriteAndNotProcessedForRead() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
             try await economic.switches(#"{"rate503": 1}"#)
@@ -65,7 +65,7 @@ import Testing
             #expect(write?.kind == "outcomeUnknown")
             for call in [
                 { _ = try await economic.backend.readBack(id, of: Fixture.ana) },
-                // Nothing is written before the entry has been read.
+                // The entry is read before anything is written.
                 { _ = try await economic.backend.update(id, to: Fixture.submission()) },
             ] {
                 let error = await #expect(throws: BackendError.self) { try await call() }
@@ -75,20 +75,20 @@ import Testing
     }
 
     @Test(arguments: ["rateLostAfterWrite", "rate500AfterWrite"])
-    func aWriteThatWasDoneWithoutAnAnswerIsFoundByItsMarkerOnce(fault: String) async throws {
+    func writeWithLostResponseIsFoundOnceByMarker(fault: String) async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"\#(fault)": 1}"#)
             let submission = Fixture.submission()
             let error = await #expect(throws: BackendError.self) { try await economic.backend.create(submission) }
             #expect(error?.kind == "outcomeUnknown")
-            let found = try await economic.backend.lookUp(
+            let matches = try await economic.backend.lookUp(
                 marker: submission.marker, of: Fixture.ana, on: submission.day)
-            #expect(found.map(\.marker) == [submission.marker])
+            #expect(matches.map(\.marker) == [submission.marker])
             #expect(try await economic.stats()["records"] == 1)
         }
     }
 
-    @Test func aLateCommitIsNotThereAtFirstAndFoundOnceLater() async throws {
+    @Test func lateCommitIsFoundOnceLater() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"rateLateCommit": 1, "lateCommitMs": 20, "holdsLateCommits": true}"#)
             let submission = Fixture.submission()
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: ["wrong:sandbox-grant", "sandbox-app:wrong"])
-    func wrongTokensAreNotTheEntrysFaultAndAreNotTold(password: String) async throws {
+    func wrongTokensAreUnauthorizedAndNotDisclosed(password: String) async throws {
         try await Fixture.run(password: password) { economic in
             for call in [
                 { _ = try await economic.backend.create(Fixture.submission()) },
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func aRevokedGrantIsForAnOperator() async throws {
+    @Test func revokedGrantIsUnauthorized() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"isRevoked": true}"#)
             let error = await #expect(throws: BackendError.self) {
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func aWriteThatTakesTooLongIsUnknown() async throws {
+    @Test func timedOutWriteIsUnknown() async throws {
         try await Fixture.run(settings: { $0.totalMax = .seconds(3) }) { economic in
             try await economic.switches(#"{"rateSlow": 1, "slowMs": 600000}"#)
             let error = await #expect(throws: BackendError.self) {
@@ -143,36 +143,36 @@ import Testing
         (400, "<html>", true, "notProcessed"), (404, "{}", true, "notProcessed"), (400, own, false, "notProcessed"),
         (401, own, true, "unauthorized"), (403, own, false, "unauthorized"), (302, "", true, "unauthorized"),
         (429, own, true, "notProcessed"), (500, own, true, "outcomeUnknown"), (500, own, false, "notProcessed"),
-    ]) func aStatusStandsForWhatIsKnownOfTheCall(status: Int, body: String, isWrite: Bool, kind: String) {
+    ]) func statusDeterminesError(status: Int, body: String, isWrite: Bool, kind: String) {
         let head = Array("HTTP/1.1 \(status) X\r\n\r\n".utf8)
         let response = Response(status: status, head: head, body: Array(body.utf8))
-        var found = "none"
+        var actual = "none"
         do throws(BackendError) {
-            try EconomicAnswer.check(response, isWrite: isWrite)
+            try EconomicResponse.check(response, isWrite: isWrite)
         } catch {
-            found = error.kind
+            actual = error.kind
         }
-        #expect(found == kind)
+        #expect(actual == kind)
     }
 
-    /// A server that cannot work may say for how long, of a write too.
-    @Test(arguments: [429, 503], [true, false]) func retryAfterIsHeardWhateverBecameOfTheCall(
+    /// A server that is unavailable may send `Retry-After`, also for a write.
+    @Test(arguments: [429, 503], [true, false]) func retryAfterIsReturnedForReadsAndWrites(
         status: Int, isWrite: Bool
     ) {
         let head = Array("HTTP/1.1 \(status) X\r\nRetry-After: 7\r\n\r\n".utf8)
         let response = Response(status: status, head: head, body: Array(Self.own.utf8))
-        let error = #expect(throws: BackendError.self) { try EconomicAnswer.check(response, isWrite: isWrite) }
+        let error = #expect(throws: BackendError.self) { try EconomicResponse.check(response, isWrite: isWrite) }
         switch error {
         case .notProcessed(_, let wait), .outcomeUnknown(_, let wait): #expect(wait == .seconds(7))
-        case .refused, .unauthorized, .tooLate, nil: Issue.record("\(String(describing: error))")
+        case .refused, .unauthorized, .deadlineExceeded, nil: Issue.record("\(String(describing: error))")
         }
     }
 
-    @Test(arguments: ["", "app", "app:", ":grant", "a:b:c"]) func aPasswordIsTwoTokens(password: String) {
+    @Test(arguments: ["", "app", "app:", ":grant", "a:b:c"]) func passwordNeedsTwoTokens(password: String) {
         #expect(EconomicSettings(baseURL: "https://apis.e-conomic.com", password: password) == nil)
     }
 
-    @Test func settingsDoNotTellTheTokens() throws {
+    @Test func settingsDoNotDiscloseTokens() throws {
         let settings = try #require(EconomicSettings(baseURL: "https://apis.e-conomic.com/", password: "secret:token"))
         #expect("\(settings)" == "e-conomic at https://apis.e-conomic.com")
     }

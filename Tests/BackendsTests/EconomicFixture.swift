@@ -8,7 +8,7 @@ import Testing
 
 @testable import Sandbox
 
-/// An e-conomic sandbox of its own with a small organisation, and an adapter that talks to it.
+/// An e-conomic sandbox of its own with a small organisation, and an adapter connected to it.
 struct EconomicFixture: RunningSandbox {
     let client = Client()
     let url: String
@@ -44,7 +44,7 @@ struct EconomicFixture: RunningSandbox {
           {"number": 2, "projectNumber": 11, "activityNumber": 2, "completed": true}]}
         """
 
-    /// Runs `body` against a fresh sandbox and ends it afterwards.
+    /// Runs `body` against a new sandbox and stops the sandbox afterwards.
     static func run(
         password: String = "sandbox-app:sandbox-grant", state: String? = nil,
         settings change: (inout EconomicSettings) -> Void = { _ in }, _ body: (EconomicFixture) async throws -> Void
@@ -74,7 +74,7 @@ struct EconomicFixture: RunningSandbox {
 
     func recorded() async throws -> [Recorded] { try await recorded(as: Recorded.self) }
 
-    /// What somebody else does to a time entry.
+    /// Changes a time entry as another client does.
     func change(_ json: String) async throws { try await post("/sandbox/entries", json) }
 
     static func submission(

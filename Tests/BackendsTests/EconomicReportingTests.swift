@@ -13,7 +13,7 @@ import Testing
         Set(data.nodes.compactMap(\.fields.referenceId))
     }
 
-    @Test func whatTakesTimeIsShown() async throws {
+    @Test func openProjectsAndActivitiesAreListed() async throws {
         try await Fixture.run { economic in
             let data = try await economic.backend.reportingData(of: Fixture.ana)
             #expect(references(data) == ["11", "12", "13", "1", "2"])
@@ -41,8 +41,8 @@ import Testing
         }
     }
 
-    /// Project 11 takes activity 1 alone; no activity belongs to 12 and 13, so they take any.
-    @Test func anActivityDependsOnTheProjectsItCanBeUsedOn() async throws {
+    /// Project 11 allows activity 1 only; 12 and 13 have no activities of their own, so they allow all.
+    @Test func activityDependsOnItsProjects() async throws {
         try await Fixture.run { economic in
             let data = try await economic.backend.reportingData(of: Fixture.ana)
             let names = Dictionary(uniqueKeysWithValues: data.nodes.map { ($0.id, $0.fields.name) })
@@ -53,8 +53,8 @@ import Testing
         }
     }
 
-    /// Project 12 cannot be read, and activity 3 belongs to all others: it may not be for project 12.
-    @Test func restrictedActivityKeepsItsProjectsWhileAnotherIsUnreadable() async throws {
+    /// Project 12 is unreadable, and activity 3 belongs to all others: project 12 may not allow it.
+    @Test func restrictedActivityKeepsProjectsWhileAnotherIsUnreadable() async throws {
         try await Fixture.run { economic in
             try await economic.post(
                 "/sandbox/organisation",
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func whatWasUsedLastIsSuggestedFirst() async throws {
+    @Test func lastUsedNodeIsSuggestedFirst() async throws {
         try await Fixture.run { economic in
             _ = try await economic.backend.create(Fixture.submission(on: "2015-01-05", project: "13"))
             _ = try await economic.backend.create(Fixture.submission(on: "2015-04-01", project: "12", activity: "2"))
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func aDeletedProjectIsNoMore() async throws {
+    @Test func deletedProjectIsNotListed() async throws {
         try await Fixture.run { economic in
             try await economic.post(
                 "/sandbox/organisation",

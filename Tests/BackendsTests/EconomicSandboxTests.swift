@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-/// What the sandbox does to clients that are less careful than the adapter.
+/// Behaviour of the sandbox towards clients that are less careful than the adapter.
 @Suite struct EconomicSandboxTests {
     typealias Fixture = EconomicFixture
 
@@ -22,7 +22,7 @@ import Testing
 
     private func text(_ response: Response) -> String { String(decoding: response.body, as: UTF8.self) }
 
-    @Test func falseAndNullAreLeftOut() async throws {
+    @Test func falseAndNullAreOmitted() async throws {
         try await Fixture.run { economic in
             _ = try await economic.backend.create(Fixture.submission())
             let entry = text(try await send("GET", "/timeentries/1", to: economic))
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func aPutNeedsTheVersionThatIsThere() async throws {
+    @Test func putNeedsCurrentVersion() async throws {
         try await Fixture.run { economic in
             _ = try await economic.backend.create(Fixture.submission())
             let entry =
@@ -66,8 +66,8 @@ import Testing
         }
     }
 
-    /// A row that goes while pages are read makes no other one disappear.
-    @Test func aPageBeginsWithTheRowItsCursorNames() async throws {
+    /// A row that is deleted while pages are read hides no other row.
+    @Test func pageBeginsWithRowOfItsCursor() async throws {
         try await Fixture.run { economic in
             try await economic.switches(#"{"pageItemsMax": 2}"#)
             for _ in 0..<5 { _ = try await economic.backend.create(Fixture.submission()) }
@@ -80,10 +80,10 @@ import Testing
         }
     }
 
-    @Test func aListingShowsAChangeLateAndASingleEntryAtOnce() async throws {
+    @Test func listingShowsChangesLateAndSingleEntryImmediately() async throws {
         try await Fixture.run { economic in
             let id = try await economic.backend.create(Fixture.submission())
-            // Longer than the test takes.
+            // Longer than the test runs.
             try await economic.switches(#"{"visibleAfterMs": 600000}"#)
             let day = SandboxFixture.day("2015-03-30")
             func listed() async throws -> [Int] {
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func theClockBehindLastUpdatedMayBeWrong() async throws {
+    @Test func clockOfLastUpdatedMayBeWrong() async throws {
         try await Fixture.run { economic in
             func version() async throws -> String {
                 let id = try await economic.backend.create(Fixture.submission())
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func whatWasAcknowledgedSurvivesARestart() async throws {
+    @Test func acknowledgedEntriesSurviveRestart() async throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "fieldpost-\(UUID()).journal").path()
         defer { try? FileManager.default.removeItem(atPath: path) }
         try await Fixture.run(state: path) { economic in
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: [#"{"latency": 3}"#, #"{"rate503": 1.5}"#, #"{"pageItemsMax": 0}"#, #"{"visibleAfterMs": -1}"#])
-    func wrongSwitchesAreRefused(json: String) async throws {
+    func invalidSwitchesAreRejected(json: String) async throws {
         try await Fixture.run { economic in
             let response = try await economic.client.send(
                 Request("POST", economic.url + "/sandbox/switches", body: Array(json.utf8)))

@@ -5,7 +5,7 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// An adapter with one mistake in it.
+/// An adapter with one mistake, injected into a correct adapter.
 struct MistakenBackend: TimeBackend {
     let right: any TimeBackend
     let mistake: Mistake
@@ -15,9 +15,9 @@ struct MistakenBackend: TimeBackend {
     private func mistaken(_ error: BackendError) -> BackendError {
         switch (mistake, error) {
         case (.repeatsAfterServerError, .outcomeUnknown(let reason, _)): .notProcessed(reason: reason, retryAfter: nil)
-        case (.takesOpenForRefused, .outcomeUnknown(let reason, _)): .refused([reason])
-        case (.losesRetryAfter, .notProcessed(let reason, _)): .notProcessed(reason: reason, retryAfter: nil)
-        case (.saysNothing, .refused): .refused([" "])
+        case (.reportsUnknownAsRefused, .outcomeUnknown(let reason, _)): .refused([reason])
+        case (.dropsRetryAfter, .notProcessed(let reason, _)): .notProcessed(reason: reason, retryAfter: nil)
+        case (.refusesWithoutMessage, .refused): .refused([" "])
         default: error
         }
     }
@@ -26,9 +26,9 @@ struct MistakenBackend: TimeBackend {
         var submission = submission
         if mistake == .createsTooLate { submission.before = .never }
         do throws(BackendError) {
-            guard mistake == .swallowsCancellation else { return try await right.create(submission) }
+            guard mistake == .ignoresCancellation else { return try await right.create(submission) }
             let (right, submission) = (right, submission)
-            // A task of its own does not hear of the cancellation.
+            // An unstructured task is not cancelled with its parent.
             let created = await Task { () -> Result<String, BackendError> in
                 do throws(BackendError) { return .success(try await right.create(submission)) } catch {
                     return .failure(error)
@@ -42,7 +42,7 @@ struct MistakenBackend: TimeBackend {
 
     func update(_ id: String, to submission: Submission) async throws(BackendError) -> String {
         do throws(BackendError) {
-            return mistake == .updatesAnew
+            return mistake == .createsOnUpdate
                 ? try await right.create(submission) : try await right.update(id, to: submission)
         } catch {
             throw mistaken(error)
@@ -69,7 +69,7 @@ struct MistakenBackend: TimeBackend {
         marker: String, of person: BackendPerson, on day: Day
     ) async throws(BackendError) -> [BackendEntry] {
         do throws(BackendError) {
-            return mistake == .forgetsMarker
+            return mistake == .ignoresMarker
                 ? try await right.entries(of: person, from: day, through: day)
                 : try await right.lookUp(marker: marker, of: person, on: day)
         } catch {
@@ -80,7 +80,7 @@ struct MistakenBackend: TimeBackend {
     func entries(
         of person: BackendPerson, from: Day, through: Day
     ) async throws(BackendError) -> [BackendEntry] {
-        let last = mistake == .cutsListing ? through.adding(days: -1) : through
+        let last = mistake == .truncatesListing ? through.adding(days: -1) : through
         do throws(BackendError) {
             return try await right.entries(of: person, from: from, through: last)
         } catch {
@@ -90,9 +90,9 @@ struct MistakenBackend: TimeBackend {
 
     func changes(of people: [BackendPerson], since cursor: String?) async throws(BackendError) -> BackendChanges {
         do throws(BackendError) {
-            let asked = mistake == .tellsAnothersChanges ? [EconomicFixture.ana, EconomicFixture.bo] : people
-            var changes = try await right.changes(of: asked, since: cursor)
-            // The cursor goes on, and what it passes over is not told.
+            let requested = mistake == .reportsChangesOfOthers ? [EconomicFixture.ana, EconomicFixture.bo] : people
+            var changes = try await right.changes(of: requested, since: cursor)
+            // The cursor advances beyond the dropped change.
             if mistake == .losesChanges { _ = changes.changes.popLast() }
             return changes
         } catch {
@@ -103,22 +103,22 @@ struct MistakenBackend: TimeBackend {
     func listing(
         of people: [BackendPerson], from: Day, through: Day
     ) async throws(BackendError) -> BackendListing {
-        let asked = mistake == .listsStrangers ? [SandboxFixture.ana, SandboxFixture.bo] : people
+        let requested = mistake == .listsOtherPeople ? [SandboxFixture.ana, SandboxFixture.bo] : people
         do throws(BackendError) {
-            let last = mistake == .listsBeyond ? through.adding(days: 1) : through
-            var listing = try await right.listing(of: asked, from: from, through: last)
-            if mistake == .listsFewer { _ = listing.entries[SandboxFixture.ana.email]?.popLast() }
-            if mistake == .saysNothingOfWhoIsUnknown { listing.unreadable = [] }
+            let last = mistake == .listsOtherDays ? through.adding(days: 1) : through
+            var listing = try await right.listing(of: requested, from: from, through: last)
+            if mistake == .omitsListedRecords { _ = listing.entries[SandboxFixture.ana.email]?.popLast() }
+            if mistake == .omitsUnreadablePeople { listing.unreadable = [] }
             return listing
         } catch {
-            if mistake == .takesAFailureForAnEnd { return BackendListing(from: from) }
+            if mistake == .returnsEmptyListingOnFailure { return BackendListing(from: from) }
             throw error
         }
     }
 
     func people() async throws(BackendError) -> [BackendPersonProposal] {
         let people = try await right.people()
-        return mistake == .tellsPeopleTwice ? people + people.prefix(1) : people
+        return mistake == .listsPeopleTwice ? people + people.prefix(1) : people
     }
 
     func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
@@ -132,7 +132,7 @@ struct MistakenBackend: TimeBackend {
     }
 }
 
-/// The harness of the adapter with the mistake.
+/// The harness of an adapter with a mistake.
 struct MistakenHarness: BackendHarness {
     let right: any BackendHarness
     let mistake: Mistake
@@ -146,7 +146,7 @@ struct MistakenHarness: BackendHarness {
     var firstDay: Day { right.firstDay }
     var references: [String: String] { right.references }
     var otherReferences: [String: String] { right.otherReferences }
-    var impossibleReferences: [String: String] { right.impossibleReferences }
+    var invalidReferences: [String: String] { right.invalidReferences }
     var unknownID: String { right.unknownID }
 
     func behave(_ behaviour: BackendBehaviour) async throws { try await right.behave(behaviour) }

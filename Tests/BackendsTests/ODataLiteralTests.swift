@@ -4,7 +4,7 @@ import Testing
 @testable import Sandbox
 
 @Suite struct ODataLiteralTests {
-    /// A quote with a combining mark behind it is one Character, and a quote all the same.
+    /// A quote followed by a combining mark is one Character, and still a quote.
     @Test(arguments: ["O'ana", "O'\u{301}ana", "''", "'", "a' or '1' eq '1", "'\u{600}", "\r\n'"])
     func literalIsReadAsItsText(text: String) throws {
         let filter = try ODataFilter("CompanyCode eq \(OData.literal(text)) and Day eq 'x'")

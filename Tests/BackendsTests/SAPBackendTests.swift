@@ -9,7 +9,7 @@ import Testing
 @Suite struct SAPBackendTests {
     typealias Fixture = SandboxFixture
 
-    @Test func aCreatedEntryIsReadBackReleased() async throws {
+    @Test func createdEntryIsReadBackReleased() async throws {
         try await Fixture.run { sap in
             let submission = Fixture.submission()
             let id = try await sap.backend.create(submission)
@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(arguments: [(17, "0.00"), (18, "0.01"), (53, "0.01"), (54, "0.02"), (28_800, "8.00"), (86_400, "24.00")])
-    func secondsBecomeHoursRoundedHalfUp(seconds: Int, hours: String) async throws {
+    func secondsAreRoundedHalfUpToHours(seconds: Int, hours: String) async throws {
         try await Fixture.run { sap in
             if hours == "0.00" {
                 await #expect(throws: BackendError.refused(["Enter a number of hours greater than 0"])) {
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func moreHoursThanTheFieldHoldsAreRefusedWithoutACall() async throws {
+    @Test func tooManyHoursAreRefusedWithoutCall() async throws {
         try await Fixture.run { sap in
             await #expect(throws: BackendError.self) {
                 try await sap.backend.create(Fixture.submission(seconds: 360_000))
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func withoutApprovalARecordIsApprovedByItsRelease() async throws {
+    @Test func releaseApprovesRecordWithoutApprovalProcess() async throws {
         try await Fixture.run { sap in
             try await sap.switches(#"{"approvalNeeded": false}"#)
             let id = try await sap.backend.create(Fixture.submission())
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func everyProblemIsAMessageOfItsOwn() async throws {
+    @Test func eachProblemHasItsOwnMessage() async throws {
         try await Fixture.run { sap in
             let submission = Fixture.submission(on: "2014-12-31", seconds: 90_000, element: "P9.9")
             await #expect(
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func aLockedPeriodRefusesCreationChangeAndDeletion() async throws {
+    @Test func lockedPeriodRefusesCreateUpdateAndDelete() async throws {
         try await Fixture.run { sap in
             let id = try await sap.backend.create(Fixture.submission())
             try await sap.switches(#"{"lockedThrough": "2015-03-31"}"#)
@@ -93,22 +93,22 @@ import Testing
         }
     }
 
-    @Test func aChangeBeforeApprovalKeepsTheRecord() async throws {
+    @Test func updateBeforeApprovalKeepsRecord() async throws {
         try await Fixture.run { sap in
             let entry = UUID()
             let id = try await sap.backend.create(Fixture.submission(entry))
             let changed = Fixture.submission(entry, on: "2015-03-31", seconds: 3600, text: nil, element: "P1.2")
             #expect(try await sap.backend.update(id, to: changed) == id)
-            let found = try await sap.backend.lookUp(marker: changed.marker, of: Fixture.ana, on: changed.day)
-            #expect(found.map(\.id) == [id])
-            #expect(found.first?.durationSeconds == 3600 && found.first?.text == nil)
+            let matches = try await sap.backend.lookUp(marker: changed.marker, of: Fixture.ana, on: changed.day)
+            #expect(matches.map(\.id) == [id])
+            #expect(matches.first?.durationSeconds == 3600 && matches.first?.text == nil)
             let before = try await sap.backend.lookUp(
                 marker: changed.marker, of: Fixture.ana, on: Fixture.day("2015-03-30"))
             #expect(before.isEmpty)
         }
     }
 
-    @Test func aChangeAfterApprovalMakesASuccessor() async throws {
+    @Test func updateAfterApprovalCreatesSuccessor() async throws {
         try await Fixture.run { sap in
             let entry = UUID()
             let old = try await sap.backend.create(Fixture.submission(entry))
@@ -119,14 +119,14 @@ import Testing
             #expect(new != old)
             #expect(try await sap.backend.readBack(old, of: Fixture.ana)?.status == .changed)
             #expect(try await sap.backend.readBack(new, of: Fixture.ana)?.status == .released)
-            let found = try await sap.backend.lookUp(marker: changed.marker, of: Fixture.ana, on: changed.day)
-            #expect(found.map(\.id) == [new])
+            let matches = try await sap.backend.lookUp(marker: changed.marker, of: Fixture.ana, on: changed.day)
+            #expect(matches.map(\.id) == [new])
             try await sap.post("/sandbox/approvals", #"{"record": "\#(new)", "status": "30"}"#)
             #expect(try await sap.backend.readBack(old, of: Fixture.ana)?.status == .cancelled)
         }
     }
 
-    @Test func anApproverMayRejectAndTakeItBack() async throws {
+    @Test func rejectionCanBeReverted() async throws {
         try await Fixture.run { sap in
             let id = try await sap.backend.create(Fixture.submission())
             for (code, status) in [
@@ -138,21 +138,21 @@ import Testing
         }
     }
 
-    @Test func aDeletedRecordIsCancelledAndNotFoundByItsMarker() async throws {
+    @Test func deletedRecordIsCancelledAndNotFoundByMarker() async throws {
         try await Fixture.run { sap in
             let submission = Fixture.submission()
             let id = try await sap.backend.create(submission)
             try await sap.backend.delete(id, of: Fixture.ana, before: .never)
             #expect(try await sap.backend.readBack(id, of: Fixture.ana)?.status == .cancelled)
-            let found = try await sap.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
-            #expect(found.isEmpty)
+            let matches = try await sap.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
+            #expect(matches.isEmpty)
             await #expect(throws: BackendError.self) {
                 try await sap.backend.delete(id, of: Fixture.ana, before: .never)
             }
         }
     }
 
-    @Test func anUnknownRecordAndAnotherPersonsAreNotThere() async throws {
+    @Test func unknownAndForeignRecordsAreAbsent() async throws {
         try await Fixture.run { sap in
             let id = try await sap.backend.create(Fixture.submission())
             #expect(try await sap.backend.readBack("000000000099", of: Fixture.ana) == nil)
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func listingsArePagedAndHoldOnlyThePersonsOwnDays() async throws {
+    @Test func listingsArePagedAndLimitedToPersonAndDays() async throws {
         try await Fixture.run(settings: { $0.pageRowsMax = 3 }) { sap in
             for day in 1...9 {
                 _ = try await sap.backend.create(Fixture.submission(on: "2015-03-0\(day)", seconds: day * 3600))
@@ -172,17 +172,15 @@ import Testing
         }
     }
 
-    /// A record leaves the days that are listed and comes back, again and again: the pages behind it shift meanwhile,
-    /// so that more of them are read than a quiet reading needs.
-    @Test func noRecordIsPassedOverWhilePagesShift() async throws {
+    /// A record repeatedly leaves the listed days and returns, so that later pages shift and are read again.
+    @Test func shiftingPagesSkipNoRecord() async throws {
         try await Fixture.run(settings: { $0.pageRowsMax = 3 }) { sap in
             let (inside, outside) = (Fixture.submission(on: "2015-03-02"), Fixture.submission(on: "2015-04-10"))
             let moving = try await sap.backend.create(inside)
             var still: [String] = []
             for _ in 0..<14 { still.append(try await sap.backend.create(Fixture.submission(on: "2015-03-05"))) }
             try await sap.switches(#"{"latencyMs": 2}"#)
-            // It moves when so many more pages have been read: however slow the machine is, some readings are disturbed
-            // and others are not.
+            // It moves after a number of pages: on a machine of any speed, some reads are disturbed and others are not.
             let mover = Task {
                 var (count, moveCount) = (0, 0)
                 while !Task.isCancelled {
@@ -211,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func wrongCredentialsAreNotTheEntrysFault() async throws {
+    @Test func wrongCredentialsAreUnauthorized() async throws {
         try await Fixture.run(password: "wrong") { sap in
             for call in [
                 { _ = try await sap.backend.create(Fixture.submission()) },
@@ -223,11 +221,11 @@ import Testing
         }
     }
 
-    @Test func aPersonWithoutReferencesIsRefused() async throws {
+    @Test func personWithoutReferencesIsRefused() async throws {
         try await Fixture.run { sap in
-            let nobody = BackendPerson(email: "x@example.com", reference: [:])
+            let unknown = BackendPerson(email: "x@example.com", reference: [:])
             await #expect(throws: BackendError.refused(["x@example.com has no personnel assignment in SAP"])) {
-                try await sap.backend.create(Fixture.submission(of: nobody))
+                try await sap.backend.create(Fixture.submission(of: unknown))
             }
         }
     }

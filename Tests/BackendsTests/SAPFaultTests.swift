@@ -9,7 +9,7 @@ import Testing
 @Suite struct SAPFaultTests {
     typealias Fixture = SandboxFixture
 
-    @Test func oneTokenServesManyCallsAtATime() async throws {
+    @Test func concurrentCallsShareOneToken() async throws {
         try await Fixture.run { sap in
             try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<50 { group.addTask { try await sap.backend.create(Fixture.submission()) } }
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func anExpiredSessionIsRenewedOnceAndTheCallRepeated() async throws {
+    @Test func expiredSessionIsRenewedOnceAndCallRepeated() async throws {
         try await Fixture.run { sap in
             _ = try await sap.backend.create(Fixture.submission())
             try await sap.post("/sandbox/sessions/end", "{}")
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func tooManyRequestsSaysWhenToTryAgain() async throws {
+    @Test func tooManyRequestsReturnsRetryAfter() async throws {
         try await Fixture.run { sap in
             _ = try await sap.backend.create(Fixture.submission())
             try await sap.switches(#"{"rate429": 1, "retryAfterSeconds": 7}"#)
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func a503IsUnknownForAWriteAndNotProcessedForARead() async throws {
+    @Test func serviceUnavailableIsUnknownForWriteAndNotProcessedForRead() async throws {
         try await Fixture.run { sap in
             let id = try await sap.backend.create(Fixture.submission())
             try await sap.switches(#"{"rate503": 1}"#)
@@ -57,20 +57,20 @@ import Testing
         }
     }
 
-    @Test func aLostAnswerIsUnknownAndTheRecordIsFoundByItsMarkerOnce() async throws {
+    @Test func lostResponseIsUnknownAndRecordIsFoundOnceByMarker() async throws {
         try await Fixture.run { sap in
             _ = try await sap.backend.create(Fixture.submission())
             try await sap.switches(#"{"rateLostAfterWrite": 1}"#)
             let submission = Fixture.submission()
             let error = await #expect(throws: BackendError.self) { try await sap.backend.create(submission) }
             #expect(error?.kind == "outcomeUnknown")
-            let found = try await sap.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
-            #expect(found.map(\.marker) == [submission.marker])
+            let matches = try await sap.backend.lookUp(marker: submission.marker, of: Fixture.ana, on: submission.day)
+            #expect(matches.map(\.marker) == [submission.marker])
             #expect(try await sap.recorded().filter { $0.note.hasSuffix(submission.marker) }.count == 1)
         }
     }
 
-    @Test func aLateCommitIsNotThereAtFirstAndFoundOnceLater() async throws {
+    @Test func lateCommitIsFoundOnceLater() async throws {
         try await Fixture.run { sap in
             _ = try await sap.backend.create(Fixture.submission())
             try await sap.switches(#"{"rateLateCommit": 1, "lateCommitMs": 20, "holdsLateCommits": true}"#)
@@ -86,16 +86,16 @@ import Testing
         }
     }
 
-    @Test func anAddressThatDoesNotAnswerIsNotProcessed() async throws {
+    @Test func unreachableAddressIsNotProcessed() async throws {
         let settings = SAPSettings(baseURL: "http://127.0.0.1:1", user: "a", password: "b")
         let backend = SAPBackend(settings, client: Client(), today: { Fixture.today })
         let error = await #expect(throws: BackendError.self) { try await backend.create(Fixture.submission()) }
         #expect(error?.kind == "notProcessed")
     }
 
-    @Test func aWriteThatTakesTooLongIsUnknown() async throws {
+    @Test func timedOutWriteIsUnknown() async throws {
         try await Fixture.run(settings: { $0.totalMax = .seconds(3) }) { sap in
-            // The login is over before the clock counts.
+            // The login is finished before the timeout starts.
             #expect(try await sap.eventually { (try? await sap.backend.create(Fixture.submission())) != nil })
             try await sap.switches(#"{"rateSlow": 1, "slowMs": 600000}"#)
             let error = await #expect(throws: BackendError.self) { try await sap.backend.create(Fixture.submission()) }
@@ -103,8 +103,8 @@ import Testing
         }
     }
 
-    /// Every fault at once, and the caller's rule: look up before repeating. Each entry is there once.
-    @Test func withAllFaultsEachEntryEndsUpExactlyOnce() async throws {
+    /// All faults at once, and the rule of callers: look up before repeating. Each entry exists once.
+    @Test func allFaultsLeaveEachEntryExactlyOnce() async throws {
         try await Fixture.run { sap in
             try await sap.switches(
                 #"""
@@ -129,16 +129,16 @@ import Testing
             } catch {
                 switch error {
                 case .notProcessed: continue
-                case .refused, .unauthorized, .tooLate: throw error
+                case .refused, .unauthorized, .deadlineExceeded: throw error
                 case .outcomeUnknown:
-                    // Until no late commit is on its way: what `settleMin` is for in the submitter.
+                    // Until no late commit is in flight, which is the purpose of `settleMin` in the submitter.
                     _ = try await sap.eventually { try await sap.stats()["lateCommitsWaiting"] == 0 }
                     while true {
                         guard
-                            let found = try? await backend.lookUp(
+                            let matches = try? await backend.lookUp(
                                 marker: submission.marker, of: submission.person, on: submission.day)
                         else { continue }
-                        if found.isEmpty { break }
+                        if matches.isEmpty { break }
                         return
                     }
                 }

@@ -20,7 +20,7 @@ import Testing
         try await sap.post("/sandbox/records", #"{"records": [\#(records.joined(separator: ", "))]}"#)
     }
 
-    /// All days, part by part.
+    /// Lists all days, part by part.
     private func everything(_ sap: Fixture) async throws -> (entries: [BackendEntry], parts: Int) {
         var (entries, parts, last) = ([BackendEntry](), 0, Self.through)
         while last >= Self.from {
@@ -33,9 +33,9 @@ import Testing
         return (entries, parts)
     }
 
-    /// Pages end in the middle of days; a system gives fewer rows than are asked for and does not say so.
+    /// Pages end in the middle of days; a system returns fewer rows than requested without reporting it.
     @Test(arguments: [(3, 2, 0), (10, 2, 3), (10, 10, 0), (5_000, 500, 0)])
-    func pagesAreReadToTheirEnd(rowsMax: Int, lastRowsMax: Int, cap: Int) async throws {
+    func allPagesAreRead(rowsMax: Int, lastRowsMax: Int, cap: Int) async throws {
         try await Fixture.run(settings: {
             $0.listingRowsMax = rowsMax
             $0.pageRowsMax = lastRowsMax
@@ -44,26 +44,26 @@ import Testing
             let days = (10...30).flatMap { [$0, $0] } + Array(repeating: 15, count: 7)
             try await add(days.map { record($0 % 2 == 0 ? "ana" : "bo", "2015-03-\($0)") }, to: sap)
             for _ in 0..<2 {
-                let found = try await everything(sap).entries
-                #expect(Set(found.map(\.id)).count == days.count && found.count == days.count)
+                let matches = try await everything(sap).entries
+                #expect(Set(matches.map(\.id)).count == days.count && matches.count == days.count)
             }
         }
     }
 
-    /// What is known of the days decides how many of them are read at a time.
-    @Test func theNextReadingNeedsFewerRequests() async throws {
+    /// Known row counts determine the number of days per request.
+    @Test func nextListingNeedsFewerRequests() async throws {
         try await Fixture.run(settings: { $0.listingRowsMax = 40 }) { sap in
             try await add((10...14).map { record("ana", "2015-03-\($0)") }, to: sap)
             #expect(try await everything(sap).parts == 4)
             #expect(try await everything(sap).parts == 1)
-            // A day that is fuller than it was.
+            // A day with more rows than before.
             try await add(Array(repeating: record("ana", "2015-03-12"), count: 300), to: sap)
             #expect(try await everything(sap).entries.count == 305)
             #expect(try await everything(sap).entries.count == 305)
         }
     }
 
-    @Test func aPageThatFailsIsNoEnd() async throws {
+    @Test func failedPageFailsListing() async throws {
         try await Fixture.run(settings: {
             $0.listingRowsMax = 3
             $0.pageRowsMax = 2
@@ -87,8 +87,8 @@ import Testing
         }
     }
 
-    /// Records come, move about and go while pages are read: those that stay where they are, are told each time.
-    @Test func whatStaysIsToldWhateverComesAndGoes() async throws {
+    /// Records are created, moved and deleted while pages are read: unchanged ones are listed each time.
+    @Test func unchangedRecordsAreListedWhileOthersChange() async throws {
         try await Fixture.run(settings: {
             $0.listingRowsMax = 4
             $0.pageRowsMax = 2
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func aRowThatCannotBeReadConcernsItsPersonAlone() async throws {
+    @Test func unreadableRowAffectsOnlyItsPerson() async throws {
         try await Fixture.run { sap in
             try await add(
                 [

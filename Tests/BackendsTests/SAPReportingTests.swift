@@ -9,20 +9,20 @@ import Testing
 @Suite struct SAPReportingTests {
     typealias Fixture = SandboxFixture
 
-    @Test func aPersonGetsTheOpenProjectsOfTheirTeams() async throws {
+    @Test func personGetsOpenProjectsOfTheirTeams() async throws {
         try await Fixture.run { sap in
             let ana = try await sap.backend.reportingData(of: Fixture.ana)
             #expect(
                 Set(ana.nodes.compactMap(\.fields.referenceId)) == ["1000001", "P1", "P2", "P1.1", "P1.2", "P2.1"])
             let bo = try await sap.backend.reportingData(of: Fixture.bo)
             #expect(Set(bo.nodes.compactMap(\.fields.referenceId)) == ["1000001", "P1", "P1.1", "P1.2"])
-            // What two people share has the same ids.
+            // Objects that two people share have the same ids.
             #expect(Set(bo.nodes.map(\.id)).isSubset(of: ana.nodes.map(\.id)))
             #expect(ana == (try await sap.backend.reportingData(of: Fixture.ana)))
         }
     }
 
-    @Test func treesHangTogether() async throws {
+    @Test func treesAreConsistent() async throws {
         try await Fixture.run { sap in
             let data = try await sap.backend.reportingData(of: Fixture.ana)
             var objects = ReportingObjects()
@@ -42,8 +42,8 @@ import Testing
         }
     }
 
-    /// A project of an unreadable customer is missing, as the customer is, and not among the internal ones.
-    @Test func projectOfAnUnreadableCustomerIsNotInternal() async throws {
+    /// A project of an unreadable customer is missing, as the customer is, and is not listed as internal.
+    @Test func projectOfUnreadableCustomerIsNotInternal() async throws {
         try await Fixture.run { sap in
             try await sap.post("/sandbox/switches", #"{"unreadableChoice": "1000001"}"#)
             let data = try await sap.backend.reportingData(of: Fixture.ana)
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func whatWasUsedLastIsSuggestedFirst() async throws {
+    @Test func lastUsedNodeIsSuggestedFirst() async throws {
         try await Fixture.run { sap in
             #expect(try await sap.backend.reportingData(of: Fixture.ana).contexts[2].fields.sections.count == 1)
             _ = try await sap.backend.create(Fixture.submission(on: "2015-01-05", element: "P1.2"))
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func aRecordsSelectionsFollowFromItsAccountingCode() async throws {
+    @Test func accountingCodeDeterminesSelections() async throws {
         try await Fixture.run { sap in
             let data = try await sap.backend.reportingData(of: Fixture.ana)
             let names = Dictionary(uniqueKeysWithValues: data.nodes.map { ($0.id, $0.fields.name) })
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func manyProjectsTakeSeveralFilters() async throws {
+    @Test func manyProjectsNeedSeveralFilters() async throws {
         try await Fixture.run(settings: { $0.pageRowsMax = 10 }) { sap in
             let projects = (100..<160).map { number in
                 """
@@ -93,14 +93,15 @@ import Testing
             let people = #"{"people": [], "customers": [], "projects": [\#(projects.joined(separator: ","))]}"#
             try await sap.post("/sandbox/organisation", people)
             let data = try await sap.backend.reportingData(of: Fixture.ana)
-            // Three roots, the customer in place of none, 60 projects, 60 accounting codes; and the 6 nodes of before.
+            // Three roots, the customer for projects without one, 60 projects, 60 accounting codes, and the 6 earlier
+            // nodes.
             #expect(data.nodes.count == 130)
         }
     }
 }
 
 @Suite struct EntryMarkerTests {
-    @Test func aMarkerIsFoundAgainInItsNote() throws {
+    @Test func markerIsParsedFromNote() throws {
         let id = try #require(UUID(uuidString: "fbefbeff-ffff-4fff-bfff-fbefbeffffff"))
         let marker = EntryMarker.marker(of: id)
         #expect(marker == "#----____T_-___vvvv___w#")
@@ -110,7 +111,7 @@ import Testing
         }
     }
 
-    /// Each of them joins the character after it, or the one before it, into one.
+    /// Each of them joins the next or the previous character.
     @Test(arguments: [
         "a\u{600}", "\u{600}", "\u{6DD} \u{110BD}", "\u{301}", "e\u{301}", "🇩", "🛠\u{200D}", "👩🏽‍🚒", "\r\n", "\r", "กำ",
         "가",

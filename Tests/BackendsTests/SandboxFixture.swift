@@ -9,7 +9,7 @@ import Testing
 
 @testable import Sandbox
 
-/// A sandbox of its own with a small organisation, and an adapter that talks to it.
+/// A sandbox of its own with a small organisation, and an adapter connected to it.
 struct SandboxFixture: RunningSandbox {
     let client = Client()
     let url: String
@@ -64,7 +64,7 @@ struct SandboxFixture: RunningSandbox {
            "teamMembers": ["\(guid(1))", "\(guid(2))"]}]}
         """
 
-    /// Runs `body` against a fresh sandbox and ends it afterwards.
+    /// Runs `body` against a new sandbox and stops the sandbox afterwards.
     static func run(
         password: String = "sandbox", state: String? = nil, settings change: (inout SAPSettings) -> Void = { _ in },
         _ body: (SandboxFixture) async throws -> Void
@@ -85,7 +85,7 @@ struct SandboxFixture: RunningSandbox {
         backend = SAPBackend(settings, client: client, today: { SandboxFixture.today })
     }
 
-    // MARK: The sandbox's own interface
+    // MARK: Test interface of the sandbox
 
     struct Recorded: Decodable {
         let record, person, date, hours, note, wbsElement, status: String
@@ -115,7 +115,7 @@ extension BackendError {
         case .notProcessed: "notProcessed"
         case .outcomeUnknown: "outcomeUnknown"
         case .unauthorized: "unauthorized"
-        case .tooLate: "tooLate"
+        case .deadlineExceeded: "deadlineExceeded"
         }
     }
 }

@@ -5,7 +5,7 @@ import Essentials
 import Model
 import TestSupport
 
-/// The faults that both stand-ins have, as the contract asks for them.
+/// A harness that maps the contract's behaviours to the fault switches of both emulators.
 protocol SandboxHarness: BackendHarness {
     associatedtype Fixture: RunningSandbox
     var fixture: Fixture { get }
@@ -14,7 +14,7 @@ protocol SandboxHarness: BackendHarness {
 extension SandboxHarness {
     var firstDay: Day { SandboxFixture.day("2015-03-30") }
 
-    /// A note has room for the longest text and the marker, and for no unit more.
+    /// Sets the behaviour; a note has room for exactly the longest text and the marker.
     func behave(_ behaviour: BackendBehaviour) async throws {
         try await fixture.behave(behaviour)
         try await fixture.switches(
@@ -37,7 +37,7 @@ struct SAPHarness: SandboxHarness {
         switch access {
         case .granted: return fixture.backend
         case .wrongCredentials: settings.password = "wrong"
-        case .nowhere: settings.baseURL = "http://127.0.0.1:1"
+        case .unreachable: settings.baseURL = "http://127.0.0.1:1"
         }
         return SAPBackend(settings, client: fixture.client, today: { SandboxFixture.today })
     }
@@ -46,7 +46,7 @@ struct SAPHarness: SandboxHarness {
     let otherPerson = SandboxFixture.bo
     let references = ["Accounting code": "P1.1"]
     let otherReferences = ["Accounting code": "P2.1"]
-    let impossibleReferences = ["Accounting code": "P9.9"]
+    let invalidReferences = ["Accounting code": "P9.9"]
     let unknownID = "000000999999"
 
     func approve(_ id: String) async throws { try await move(id, "30") }
@@ -66,7 +66,7 @@ struct EconomicHarness: SandboxHarness {
         switch access {
         case .granted: return fixture.backend
         case .wrongCredentials: settings.agreementGrantToken = "wrong"
-        case .nowhere: settings.baseURL = "http://127.0.0.1:1"
+        case .unreachable: settings.baseURL = "http://127.0.0.1:1"
         }
         return EconomicBackend(settings, client: fixture.client, today: { EconomicFixture.today })
     }
@@ -75,12 +75,12 @@ struct EconomicHarness: SandboxHarness {
     let otherPerson = EconomicFixture.bo
     let references = ["Project": "11", "Activity": "1"]
     let otherReferences = ["Project": "13", "Activity": "2"]
-    let impossibleReferences = ["Project": "10", "Activity": "1"]
+    let invalidReferences = ["Project": "10", "Activity": "1"]
     let unknownID = "999999"
 
     func approve(_ id: String) async throws {
         try await fixture.change(#"{"number": \#(id), "isApproved": true}"#)
     }
 
-    func reject(_ id: String) async throws { throw Impossible("nobody can reject in e-conomic") }
+    func reject(_ id: String) async throws { throw Impossible("e-conomic has no rejection") }
 }

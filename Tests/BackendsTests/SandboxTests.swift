@@ -9,7 +9,7 @@ import Testing
 
 @testable import Sandbox
 
-/// What the sandbox does to clients that are less careful than the adapter.
+/// Behaviour of the sandbox towards clients that are less careful than the adapter.
 @Suite struct SandboxTests {
     typealias Fixture = SandboxFixture
 
@@ -30,7 +30,7 @@ import Testing
             Request("POST", sap.url + Self.path, headers: headers, body: Array(json.utf8), session: session))
     }
 
-    @Test func aPostWithoutOperationAnswers201AndDoesNothing() async throws {
+    @Test func postWithoutOperationReturns201WithoutEffect() async throws {
         try await Fixture.run { sap in
             let (token, session) = try await login(sap)
             let json = #"{"PersonWorkAgreementExternalID": "O'ana", "CompanyCode": "1010"}"#
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func aTokenIsWorthNothingWithoutItsCookie() async throws {
+    @Test func tokenIsRejectedWithoutItsCookie() async throws {
         try await Fixture.run { sap in
             let (token, session) = try await login(sap)
             for (token, session) in [(token, nil), (nil, session), ("other", session), (token, Session())] {
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func orderIsIgnoredAndLessThanIsWrong() async throws {
+    @Test func orderByIsIgnoredAndLessThanBehavesAsLessOrEqual() async throws {
         try await Fixture.run { sap in
             for day in ["2015-03-03", "2015-03-01", "2015-03-02"] {
                 _ = try await sap.backend.create(Fixture.submission(on: day))
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func whatWasAcknowledgedSurvivesARestart() async throws {
+    @Test func acknowledgedRecordsSurviveRestart() async throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "fieldpost-\(UUID()).journal").path()
         defer { try? FileManager.default.removeItem(atPath: path) }
         var ids: [String] = []
@@ -93,8 +93,8 @@ import Testing
         }
     }
 
-    /// Lines of records are many, so they are written without `Codable`, which reads them.
-    @Test(arguments: [false, true]) func aLineOfRecordsIsReadAsItWas(isFull: Bool) throws {
+    /// Lines of records are frequent, so they are encoded without `Codable`, which decodes them.
+    @Test(arguments: [false, true]) func encodedLineOfRecordsDecodesUnchanged(isFull: Bool) throws {
         let day = Day(daysSinceEpoch: 16_524)
         var record = SAPRecord(
             number: 7, person: "A\"1\\", companyCode: "1010", date: day, hundredths: 150, note: "a\nb 🌍",
@@ -105,14 +105,14 @@ import Testing
         }
         let line = Data(SAPSystem.Line.json(of: [record, record]).bytes)
         guard case .records(let read) = try JSONDecoder().decode(SAPSystem.Line.self, from: line) else {
-            Issue.record("it is not read as records")
+            Issue.record("the line is not decoded as records")
             return
         }
         #expect(read == [record, record])
     }
 
     @Test(arguments: [#"{"latency": 3}"#, #"{"rate503": 1.5}"#, #"{"latencyMs": -1}"#, "[]", "{"])
-    func wrongSwitchesAreRefused(json: String) async throws {
+    func invalidSwitchesAreRejected(json: String) async throws {
         try await Fixture.run { sap in
             let response = try await sap.client.send(
                 Request("POST", sap.url + "/sandbox/switches", body: Array(json.utf8)))

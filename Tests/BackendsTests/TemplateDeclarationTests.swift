@@ -4,7 +4,7 @@ import Testing
 
 @testable import Backends
 
-/// What is refused, and how it is said.
+/// Problems of declarations and their messages.
 @Suite struct TemplateDeclarationTests {
     /// One template with these contexts, and a list "l" with these nodes.
     private static func json(_ contexts: String, nodes: String? = nil, more: String = "") -> String {
@@ -17,7 +17,7 @@ import Testing
     private static let item = #"{"name": "X", "list": "l", "field": "WorkItem"}"#
 
     @Test(arguments: [
-        (#"{"templates": []}"#, "templates: there are 0, and can be 1 to 50"),
+        (#"{"templates": []}"#, "templates: there are 0; allowed: 1 to 50"),
         (json(""), "template 'a': contexts: there are 0"),
         (
             #"{"templates": [{"key": "A b", "name": "", "type": "t", "contexts": []}]}"#,
@@ -25,15 +25,15 @@ import Testing
         ),
         (
             json(#"{"name": "X", "list": "unknown"}"#),
-            "there is no list 'unknown'; there are customers, projects, wbsElements"
+            "there is no list 'unknown'; available: customers, projects, wbsElements"
         ),
         (
             json(#"{"name": "X", "list": "wbsElements", "field": "WBSElement"}"#),
-            "the choices of wbsElements depend on one of projects: put a context with that list before it"
+            "the choices of wbsElements depend on one of projects: add a context with that list before it"
         ),
         (
             json(#"{"name": "X", "list": "customers", "field": "WBSElement"}"#),
-            "the choices of customers are recorded in no field, not into WBSElement"
+            "the choices of customers are recorded in no field, not in WBSElement"
         ),
         (json(#"{"name": "X", "list": "customers"}"#), "none of its contexts has a field"),
         (
@@ -43,7 +43,7 @@ import Testing
         ),
         (
             json(#"{"name": "X", "list": "l", "field": "TaskType"}"#, nodes: one),
-            "sap has no field 'TaskType'; there are WBSE"
+            "sap has no field 'TaskType'; available: WBSE"
         ),
         (
             json(#"{"name": "X", "list": "l", "field": "WorkItem", "preselected": ["2"]}"#, nodes: one),
@@ -51,16 +51,19 @@ import Testing
         ),
         (
             json(#"{"name": "X", "list": "l", "field": "WorkItem", "visible": false}"#, nodes: one),
-            "nobody can choose anything here, and nothing is preselected"
+            "a required choice that people cannot change needs a preselected value"
         ),
         (
             json(item, nodes: #"{"referenceId": "a"}, {"referenceId": "A"}"#),
-            "list 'l': the referenceId 'a' is there twice"
+            "list 'l': the referenceId 'a' occurs twice"
         ),
-        (json(#"{"name": "X", "list": "l"}"#, nodes: one), "without a field nobody would know what was chosen"),
+        (
+            json(#"{"name": "X", "list": "l"}"#, nodes: one),
+            "a declared list needs a field, otherwise the choice is not recorded"
+        ),
         (
             json(item + #", {"name": "Y", "list": "l", "field": "WorkItem"}"#, nodes: one),
-            "WorkItem is called 'X' elsewhere; a field has one name"
+            "WorkItem is called 'X' in another context; a field has one name"
         ),
         (
             json(
@@ -77,20 +80,20 @@ import Testing
         ),
         (
             json(#"{"name": "X", "list": "customers"}, {"name": "x", "list": "projects"}"#),
-            "the name 'x' is there twice"
+            "the name 'x' occurs twice"
         ),
-        (json(item, nodes: #"{"referenceId": "100"}, {"referenceId": "0100"}"#), "the number '100' is there twice"),
+        (json(item, nodes: #"{"referenceId": "100"}, {"referenceId": "0100"}"#), "the number '100' occurs twice"),
         (json(#"{"name": "a/b", "list": "customers"}"#), "its name must not contain '/'"),
         (
             #"{"lists": [{"name": "projects", "nodes": []}], "templates": []}"#,
             "list 'projects': sap has a list of that name"
         ),
-    ]) func whatCannotWorkIsNamed(json: String, problem: String) throws {
+    ]) func invalidDeclarationIsReported(json: String, problem: String) throws {
         let problems = try TemplateTests.declarations(json).problems(for: SAPReporting.vocabulary)
         #expect(problems.contains { $0.contains(problem) }, "\(problems)")
     }
 
-    @Test func economicNeedsAProjectAndAnActivity() throws {
+    @Test func economicNeedsProjectAndActivity() throws {
         let json = Self.json(#"{"name": "P", "list": "projects", "field": "projectNumber"}"#)
         let problems = try TemplateTests.declarations(json).problems(for: EconomicReporting.vocabulary)
         #expect(problems == ["template 'a': a required context must have the field activityNumber"])
@@ -99,11 +102,11 @@ import Testing
     @Test(arguments: [
         #"{"templates": [], "list": []}"#, #"{"templates": [{"key": "a", "name": "A", "contexts": []}]}"#,
         json(#"{"name": "x", "list": "l", "readonly": true}"#),
-    ]) func whatIsMisspeltIsNotTakenForAbsent(json: String) throws {
+    ]) func misspeltKeyIsRejected(json: String) throws {
         #expect(throws: DecodingError.self) { try TemplateTests.declarations(json) }
     }
 
-    @Test func theExampleIsInOrder() throws {
+    @Test func exampleIsValid() throws {
         let sap = try TemplateTests.declarations(TemplateTests.sap)
         #expect(sap.problems(for: SAPReporting.vocabulary) == [])
         let economic = try TemplateTests.declarations(TemplateTests.economic)

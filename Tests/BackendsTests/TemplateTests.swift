@@ -7,7 +7,7 @@ import Testing
 
 @testable import Backends
 
-/// What environments declare for their people, in both directions.
+/// Templates of environments, in both directions.
 @Suite struct TemplateTests {
     static let lists = """
         "lists": [
@@ -41,7 +41,7 @@ import Testing
         try JSONDecoder().decode(TemplateDeclarations.self, from: Data(json.utf8))
     }
 
-    /// An adapter whose environment has the templates above.
+    /// An adapter of an environment with the templates above.
     private func backend(_ sap: SandboxFixture, _ json: String = sap) throws -> SAPBackend {
         SAPBackend(
             sap.settings, templates: try Self.declarations(json), client: sap.client,
@@ -54,7 +54,7 @@ import Testing
             durationSeconds: 3_600, text: nil, references: references)
     }
 
-    @Test func theBuiltInTemplatesAreInOrder() {
+    @Test func builtInTemplatesAreValid() {
         for kind in BackendKind.all {
             let (vocabulary, isSAP) = (kind.vocabulary, kind.name == "sap")
             #expect(vocabulary.builtIn.problems(for: SAPReporting.vocabulary).isEmpty == isSAP)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func aPersonGetsTheirTemplatesWithChoices() async throws {
+    @Test func personGetsTemplatesWithChoices() async throws {
         try await SandboxFixture.run { sap in
             let data = try await backend(sap).reportingData(of: SandboxFixture.ana)
             let names = data.templates.map(\.fields.name)
@@ -78,7 +78,7 @@ import Testing
             var objects = ReportingObjects(contexts: contexts, nodes: nodes)
             for template in data.templates { objects.templates[template.id] = template.fields }
             #expect(objects.danglingReferences == [])
-            // Whoever had the built-in template keeps it, and its choices.
+            // People with the built-in template keep it, and its choices.
             let builtIn = try await sap.backend.reportingData(of: SandboxFixture.ana)
             #expect(data.templates[0].id == builtIn.templates[0].id)
             #expect(Array(data.contexts.map(\.id).prefix(3)) == builtIn.contexts.map(\.id))
@@ -95,7 +95,7 @@ import Testing
         (["Order": "100002", "Cost centre": "0010101101"], "Internal orders", ["Order", "Cost centre"]),
         (["Absence": "0100"], "Leave", ["Absence"]),
         (["Absence": "0210"], "Sickness", ["Absence"]),
-    ]) func whatIsRecordedIsReadAgainAsWhatItWas(
+    ]) func recordedTemplateIsReadBackUnchanged(
         references: [String: String], template: String, contexts: [String]
     ) async throws {
         try await SandboxFixture.run { sap in
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func anEntryOfAnotherTemplateIsAssignedToNothingOfTheFirst() async throws {
+    @Test func entryOfAnotherTemplateClearsOtherAssignments() async throws {
         try await SandboxFixture.run { sap in
             let (backend, entry) = (try backend(sap), UUID())
             let id = try await backend.create(
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func aNumberIsTheSameWithZerosBeforeIt() async throws {
+    @Test func leadingZerosOfNumbersAreIgnored() async throws {
         try await SandboxFixture.run { sap in
             let other = try backend(
                 sap, Self.sap.replacingOccurrences(of: "0010101101", with: "10101101"))
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func aTemplateReachesWhoCanUseIt() async throws {
+    @Test func templateIsOfferedToPeopleWhoCanUseIt() async throws {
         try await SandboxFixture.run { sap in
             let json = """
                 {"templates": [{"key": "overhead", "name": "Overhead", "type": "project", "contexts": [
@@ -141,23 +141,23 @@ import Testing
                 """
             let backend = try backend(sap, json)
             #expect(try await backend.reportingData(of: SandboxFixture.ana).templates.count == 1)
-            // Bo is not on that project's team.
+            // Bo is not in that project's team.
             #expect(try await backend.reportingData(of: SandboxFixture.bo).templates.isEmpty)
         }
     }
 
-    @Test func whatNobodyMappedIsNoReference() async throws {
+    @Test func unmappedFieldIsNoReference() async throws {
         try await SandboxFixture.run { sap in
             let id = try await backend(sap).create(submission(["Accounting code": "P1.1", "Overtime": "OT1"]))
             let record = try await sap.backend.readBack(id, of: SandboxFixture.ana)
             #expect(record?.references == ["Accounting code": "P1.1"])
-            await #expect(throws: BackendError.refused(["None of Accounting code is chosen"])) {
+            await #expect(throws: BackendError.refused(["None of Accounting code is selected"])) {
                 try await sap.backend.create(submission([:]))
             }
         }
     }
 
-    @Test func whatNobodyDeclaredAnyMoreWaits() async throws {
+    @Test func undeclaredContextIsNotProcessed() async throws {
         try await SandboxFixture.run { sap in
             let error = await #expect(throws: BackendError.self) {
                 try await backend(sap).create(submission(["Accounting code": "P1.1", "Shift": "N"]))
@@ -168,8 +168,8 @@ import Testing
         }
     }
 
-    /// The setting puts the same activity type into records of templates that have none.
-    @Test func whatASettingFillsIsNobodysChoice() async throws {
+    /// The setting assigns the same activity type to records of templates without one.
+    @Test func defaultValueIsNoChoice() async throws {
         try await SandboxFixture.run { sap in
             var settings = sap.settings
             settings.activityType = "T1"
@@ -199,13 +199,13 @@ import Testing
         }
     }
 
-    /// What a record does not tell speaks against a template in which it is fixed.
+    /// A record without a value excludes templates in which that value is fixed.
     @Test(
         arguments: [
             ([:], nil), (["Order": "100001"], "Plain"), (["Order": "100001", "Overtime": "OT1"], "Evening"),
             (["Accounting code": "P2.1"], "Overhead"), (["Accounting code": "P1.1"], "Projects"),
         ] as [([String: String], String?)])
-    func whatARecordDoesNotTellCounts(references: [String: String], template: String?) async throws {
+    func missingFixedChoiceExcludesTemplate(references: [String: String], template: String?) async throws {
         try await SandboxFixture.run { sap in
             let json = """
                 {\(Self.lists), "templates": [
@@ -228,8 +228,8 @@ import Testing
                 """
             let data = try await backend(sap, json).reportingData(of: SandboxFixture.ana)
             let meaning = data.meaning(of: references)
-            let found = data.templates.first { $0.id == meaning.template }?.fields.name
-            if let template { #expect(found == template) } else { #expect(found != "Leave" && found != "Evening") }
+            let name = data.templates.first { $0.id == meaning.template }?.fields.name
+            if let template { #expect(name == template) } else { #expect(name != "Leave" && name != "Evening") }
         }
     }
 
@@ -248,7 +248,7 @@ import Testing
     @Test(arguments: [
         (["Project": "12", "Activity": "2"], "Projects"), (["Project": "13", "Activity": "2"], "Leave"),
     ])
-    func inEconomicLeaveIsAnActivityOfAProject(references: [String: String], template: String) async throws {
+    func leaveIsActivityOfProjectInEconomic(references: [String: String], template: String) async throws {
         try await EconomicFixture.run { economic in
             let backend = EconomicBackend(
                 economic.settings, templates: try Self.declarations(Self.economic), client: economic.client,

@@ -6,7 +6,7 @@ import Testing
 @testable import Backends
 
 @Suite struct TextUnitTests {
-    @Test(arguments: BackendKind.all.map(\.name)) func limitIsAnEnvironmentsSetting(kind: String) throws {
+    @Test(arguments: BackendKind.all.map(\.name)) func textLimitIsConfigurable(kind: String) throws {
         let client = Client()
         defer { client.shutDown() }
         let kind = try #require(BackendKind.named(kind))
@@ -21,6 +21,6 @@ import Testing
         #expect(try limit(["textLengthMax": "12", "textUnit": "utf8"]) == TextLimit(12, .utf8))
         let setting = try #require(kind.vocabulary.settings.first { $0.name == "textUnit" })
         #expect(setting.problem(with: "scalars") == nil)
-        #expect(setting.problem(with: "letters") == "textUnit is one of utf16, scalars, utf8, not 'letters'")
+        #expect(setting.problem(with: "letters") == "textUnit must be one of utf16, scalars, utf8, not 'letters'")
     }
 }

@@ -10,7 +10,7 @@ import Testing
 @Suite struct CompassClientTests {
     typealias Fixture = CompassFixture
 
-    @Test func callsThatNeedALoginShareIt() async throws {
+    @Test func concurrentCallsShareLogin() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()
             try await fixture.switches(#"{"latencyMs": 20}"#)
@@ -19,7 +19,7 @@ import Testing
                 try await group.waitForAll()
             }
             #expect(try await fixture.stats()["logins"] == 1)
-            // All are refused together, and log in once together.
+            // All are rejected together, and log in once together.
             try await fixture.post("/sandbox/tokens/end", "{}")
             try await withThrowingTaskGroup { group in
                 for _ in 0..<32 { group.addTask { _ = try await compass.database() } }
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func anExpiredTokenIsReplacedOnceAndARefusedOneNoMore() async throws {
+    @Test func expiredTokenIsReplacedOnceOnly() async throws {
         try await Fixture.run { fixture in
             try await fixture.switches(#"{"tokenSecondsMax": 60}"#)
             try await fixture.post("/sandbox/clock", #"{"now": "2026-11-23T13:00:00Z"}"#)
@@ -40,7 +40,7 @@ import Testing
             #expect(try await fixture.stats()["logins"] == 2)
             #expect(try await fixture.stats()["edits"] == 1, "what was refused was not done")
             try await session.revert()
-            // A token that is never good: one new login, and the refusal stands.
+            // A token that is never valid: one new login, and the rejection is final.
             try await fixture.switches(#"{"tokenSecondsMax": 0}"#)
             try await fixture.post("/sandbox/tokens/end", "{}")
             let error = await #expect(throws: BackendError.self) { try await compass.record(id) }
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func aCancelledCallDoesNotCostOthersTheirLogin() async throws {
+    @Test func cancelledCallDoesNotCancelSharedLogin() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()
             try await fixture.switches(#"{"latencyMs": 300}"#)
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func noSecretIsInADescriptionOrAnError() async throws {
+    @Test func descriptionsAndErrorsContainNoSecret() async throws {
         try await Fixture.run { fixture in
             let secret = "s3cret-Ænd-long"
             for account in [CompassAccount.password(user: "ana", password: secret), .personalAccessToken(secret)] {
@@ -84,8 +84,8 @@ import Testing
         }
     }
 
-    /// A server that repeats what it was sent.
-    @Test func aSecretThatAServerRepeatsIsTakenOut() async throws {
+    /// A server that repeats the request in its response.
+    @Test func repeatedSecretIsRedacted() async throws {
         try await Fixture.run { fixture in
             let settings = fixture.settings
             let id = try await fixture.record(fixture.compass())
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func anIDIsOneSegmentOfItsPath() async throws {
+    @Test func idIsOnePathSegment() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()
             for id in ["../../databases", "a/b", "a?b", "Ægir #1", "%2e%2e", "..."] {
@@ -107,7 +107,7 @@ import Testing
                 try await compass.delete(id, before: .never)
             }
             for id in ["", ".", ".."] {
-                let refusal = BackendError.refused(["'\(id)' is no id"])
+                let refusal = BackendError.refused(["'\(id)' is not an id"])
                 await #expect(throws: refusal) { try await compass.record(id) }
                 await #expect(throws: refusal) { try await compass.delete(id, before: .never) }
                 await #expect(throws: refusal) { try await compass.deleteQuery(id) }
@@ -117,12 +117,12 @@ import Testing
         }
     }
 
-    /// Only Compass itself can say that a record is gone.
-    @Test func whatAnotherServerDoesNotHaveIsNotAbsent() async throws {
+    /// Only Compass itself can report that a record does not exist.
+    @Test func notFoundOfAnotherServerIsNotAbsence() async throws {
         try await Fixture.run { fixture in
             let sap = try SAPService(SAPService.Configuration())
             try await withService({ try await sap.run(onRunning: $0) }) { port in
-                // SAP's own user and password, whose 404 is no word of Compass.
+                // SAP's own user and password, whose 404 is not a response of Compass.
                 let elsewhere = fixture.compass(as: .personalAccessToken("RklFTERQT1NUOnNhbmRib3g=")) {
                     $0.serverURL = "http://127.0.0.1:\(port)"
                 }
@@ -142,8 +142,8 @@ import Testing
         }
     }
 
-    /// Something before the server does not let a call through, and knows nothing of the account.
-    @Test(arguments: [302, 307, 403, 407]) func whatAProxySaysIsNoWordOfTheAccount(status: Int) async throws {
+    /// A proxy rejects a call, which does not concern the account.
+    @Test(arguments: [302, 307, 403, 407]) func proxyErrorIsNotUnauthorized(status: Int) async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()
             let id = try await fixture.record(compass)
@@ -161,7 +161,7 @@ import Testing
                         Issue.record("\(String(describing: error))")
                         return
                     }
-                    #expect(reason.hasPrefix("HTTP \(status) of something before HCL Compass"))
+                    #expect(reason.hasPrefix("HTTP \(status) of a proxy or login page, not of HCL Compass"))
                 }
             }
             try await fixture.switches(#"{"proxyStatus": 0}"#)
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    /// A server may lock an account after some tries.
+    /// A server may lock an account after several attempts.
     @Test(arguments: [
         CompassAccount.password(user: "ana", password: "wrong"), .personalAccessToken("wrong"),
     ]) func whereARefusalIsFinalThereIsOneTry(account: CompassAccount) async throws {
@@ -193,8 +193,8 @@ import Testing
         }
     }
 
-    /// A password that is changed after the login: the token's end costs one try.
-    @Test func aLoginThatIsNotRenewedIsTriedOnce() async throws {
+    /// A password that is changed after the login: the expired token causes one attempt.
+    @Test func finalRejectionIsTriedOnce() async throws {
         try await Fixture.run { fixture in
             for account in [Fixture.ana, Fixture.anasToken] {
                 let compass = fixture.compass(as: account) { $0.isRefusalFinal = true }
@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    @Test func whoMayNotSeeOrChangeARecordIsToldSo() async throws {
+    @Test func forbiddenRecordIsRefusedWithMessage() async throws {
         try await Fixture.run { fixture in
             try fixture.system.perform([
                 CompassChange(

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Sandbox
 
-/// A stand-in of its own with two people, and clients that talk to it.
+/// An emulator of its own with two people, and clients connected to it.
 struct CompassFixture: RunningSandbox {
     let client = Client()
     let url: String
@@ -28,9 +28,9 @@ struct CompassFixture: RunningSandbox {
             CompassUser(name: "fieldpost", password: "secret-of-all", isService: true),
         ], projects: ["Harbour": ["Cranes", "Piers"], "Overhead": ["Meetings"]])
 
-    /// Runs `body` against a fresh stand-in and ends it afterwards.
+    /// Runs `body` against a new emulator and stops the emulator afterwards.
     ///
-    /// - Parameter state: The file it keeps what was committed in; with one, nobody is loaded.
+    /// - Parameter state: The file of committed records; with one, no people are loaded.
     static func run(state: String? = nil, _ body: (CompassFixture) async throws -> Void) async throws {
         let service = try CompassService(CompassService.Configuration(statePath: state))
         if state == nil { service.system.load(organisation) }
@@ -70,9 +70,9 @@ struct CompassFixture: RunningSandbox {
                 columns: columns.map { QueryDefinition.Column($0) }, filter: QueryFilter(.all, conditions)))
     }
 
-    // MARK: As the vendor's sample app does
+    // MARK: Requests of the vendor's sample app
 
-    /// Sends what it sends, and gives the answer's status and body.
+    /// Sends a request as the app does, and returns the response's status and body.
     func send(
         _ method: String, _ path: String, token: String? = nil, _ json: String? = nil
     ) async throws -> (status: Int, body: String) {
@@ -131,7 +131,7 @@ struct SandboxCompassHarness: CompassHarness {
 }
 
 @Suite struct CompassContractTests {
-    @Test(arguments: CompassContract.checks) func theStandInKeepsTheContract(
+    @Test(arguments: CompassContract.checks) func emulatorMeetsTheContract(
         check: CompassContract.Check
     ) async throws {
         try await CompassFixture.run { fixture in

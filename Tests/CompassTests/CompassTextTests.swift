@@ -7,14 +7,14 @@ import Testing
 
 @Suite struct CompassTextTests {
     /// Any text in a field of 254 bytes is returned unchanged, or refused with a reason and not saved.
-    @Test func everyHeadlineIsKeptOrRefused() async throws {
+    @Test func everyHeadlineIsStoredOrRefused() async throws {
         try await CompassFixture.run { fixture in
             let compass = fixture.compass()
             var random = SplitMix64(seed: Seeds.random(1, for: "generated headlines")[0])
             var (keptCount, refusedCount) = (0, 0)
             for _ in 0..<250 {
                 let json = Data(GeneratedTexts.json(&random).utf8)
-                // The gateway refuses U+0000 and what is no text.
+                // The gateway rejects U+0000 and invalid text.
                 guard let text = try? JSONDecoder().decode(String.self, from: json), !text.utf8.contains(0) else {
                     continue
                 }

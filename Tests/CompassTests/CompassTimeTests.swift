@@ -13,15 +13,15 @@ import Testing
         "", "2026-10-25", "2026-10-25T02:30:00Z", "2026-10-25T02:30:00", "2026-13-25 02:30:00", "2026-02-29 00:00:00",
         "2026-10-25 24:00:00",
         " 2026-10-25 02:30:00", "2026-10-25 02:30:00 ", "2026-10-25 02:30:00+01:00", "10/25/2026 2:30:00 AM",
-    ]) func whatIsNoTimeIsNone(text: String) { #expect(CompassTime(text) == nil) }
+    ]) func invalidTimeIsNil(text: String) { #expect(CompassTime(text) == nil) }
 
-    @Test func aFractionIsCutOff() throws {
+    @Test func fractionOfSecondIsTruncated() throws {
         let time = try #require(CompassTime("2026-10-25 02:30:00.987"))
         #expect(time.description == "2026-10-25 02:30:00")
-        #expect(time.secondsOfItsClock == CompassTime("2026-10-25 02:30:00")?.secondsOfItsClock)
+        #expect(time.clockSeconds == CompassTime("2026-10-25 02:30:00")?.clockSeconds)
     }
 
-    @Test func timesAreCountedOnTheirOwnClock() throws {
+    @Test func timesAreSecondsOfTheServerClock() throws {
         let time = try #require(CompassTime("2026-03-01 00:30:00"))
         #expect(time.adding(seconds: -3_600).description == "2026-02-28 23:30:00")
         #expect(time.adding(seconds: -3_600) < time)

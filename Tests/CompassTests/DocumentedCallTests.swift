@@ -3,8 +3,8 @@ import Compass
 import TestSupport
 import Testing
 
-/// The fifteen calls of the vendor's sample app, each with the document's own example: what the app sends gets the
-/// answer that its models read, and the client's call gives the same values.
+/// The fifteen calls of the vendor's sample app, each with the document's own example: the app's request returns a
+/// response that its models decode, and the client's call returns the same values.
 @Suite struct DocumentedCallTests {
     typealias Fixture = CompassFixture
     static let database = CompassFixture.database
@@ -18,7 +18,7 @@ import Testing
             let names = try await compass.repositories()
             #expect(names.map(\.name) == ["CCMRepo"] && names.first?.databases == [])
             #expect(try await compass.repositories(withDatabases: true).first?.databases == ["SAMPL"])
-            #expect(try await fixture.stats()["logins"] == nil, "nobody needs to log in to see them")
+            #expect(try await fixture.stats()["logins"] == nil, "no login is needed to list them")
         }
     }
 
@@ -76,7 +76,7 @@ import Testing
             let read = try #require(try await compass.query(query.dbId))
             #expect(read.columns.first { $0.field == "Submit_Date" }?.sort == .descending)
             #expect(read.filter == QueryFilter(.all, [.init("Owner", .equals, [QueryFilter.currentUser])]))
-            // The client makes the same one.
+            // The client creates the same query.
             var copy = read
             copy.name = "copy"
             let made = try await compass.create(copy)

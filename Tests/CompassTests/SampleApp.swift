@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Testing
 
-/// What the vendor's sample app reads of each answer, in its own names and types: stricter than the client.
+/// The responses that the vendor's sample app decodes, in its own names and types: stricter than the client.
 enum SampleApp {
     struct Repo: Decodable { let name: String }
 
@@ -64,7 +64,7 @@ enum SampleApp {
         let message: String
     }
 
-    /// Its query documents; the time of *Modified Defect* is put in.
+    /// Its query documents, with the time of *Modified Defect* inserted.
     static func assignedToMe(in folder: String) -> String {
         query(
             "Assigned To Me", in: folder, ["id", "Headline", "Severity", "dbid", "Submit_Date", "State", "Submitter"],
@@ -102,7 +102,7 @@ enum SampleApp {
 }
 
 extension CompassFixture {
-    /// An answer as the sample app reads it.
+    /// Sends a request and decodes the response as the sample app does.
     func call<Body: Decodable>(
         _ method: String, _ path: String, token: String? = nil, _ json: String? = nil, status: Int = 200,
         as _: Body.Type
@@ -112,7 +112,7 @@ extension CompassFixture {
         return try JSONDecoder().decode(Body.self, from: Data(answer.body.utf8))
     }
 
-    /// The user's own folder, as the sample app finds it.
+    /// Finds the user's own folder as the sample app does.
     func personalFolder(_ token: String) async throws -> SampleApp.Folder {
         let folders = try await call(
             "GET", Self.database + "/workspace/folders", token: token, as: [SampleApp.Folder].self)

@@ -7,12 +7,12 @@ import Testing
 
 @testable import Sandbox
 
-/// What the vendor's sample app gets wrong, and the client does not.
+/// Defects of the vendor's sample app that the client does not have.
 @Suite struct SampleDefectTests {
     typealias Fixture = CompassFixture
 
-    /// The app asks for 999 rows, and reads one page.
-    @Test func nothingIsCutAfterThe999thRow() async throws {
+    /// The app requests 999 rows, and reads one page.
+    @Test func resultsBeyond999RowsAreRead() async throws {
         try await Fixture.run { fixture in
             try fixture.system.perform(
                 (1...1_203).map { CompassChange(user: "ana", fields: ["Headline": "\($0)", "Severity": "3-Average"]) })
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func aLongerResultThanMayBeReadFails() async throws {
+    @Test func tooLongResultFails() async throws {
         try await Fixture.run { fixture in
             for _ in 0..<5 { _ = try await fixture.record(fixture.compass()) }
             let exact = fixture.compass { ($0.pageRowsMax, $0.pagesMax) = (2, 3) }
@@ -38,22 +38,22 @@ import Testing
         }
     }
 
-    /// A server that does not know how a further page is asked for.
-    @Test func aPageThatComesAgainFails() async throws {
+    /// A server with an unknown way to request further pages.
+    @Test func repeatedPageFails() async throws {
         try await Fixture.run { fixture in
             for _ in 0..<5 { _ = try await fixture.record(fixture.compass()) }
             try await fixture.switches(#"{"ignoresPageNumber": true}"#)
             let compass = fixture.compass { $0.pageRowsMax = 2 }
             let query = try await fixture.query(compass, ["id"])
-            let problem = "page 2 of a result set is the page before it again"
+            let problem = "page 2 of a result set repeats the previous page"
             await #expect(throws: BackendError.notProcessed(reason: problem, retryAfter: nil)) {
                 try await compass.rows(of: query)
             }
         }
     }
 
-    /// A failed delete leaves the app's `Modified Defect` behind, and the next creation clashes.
-    @Test func temporaryQueriesNeverClashAndStrayOnesGo() async throws {
+    /// A failed delete leaves the app's `Modified Defect` behind, and the next create conflicts.
+    @Test func temporaryQueriesAreUniqueAndStrayOnesAreDeleted() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()
             let now = try #require(Timestamp("2026-11-23T13:00:00Z"))
@@ -64,7 +64,7 @@ import Testing
             for name in [TemporaryQuery.name(at: old), TemporaryQuery.name(at: hourAgo), "Assigned To Me"] {
                 _ = try await fixture.query(compass, ["id"], name: name)
             }
-            // Somebody else's is not seen.
+            // A query of another owner is ignored.
             _ = try await fixture.query(
                 fixture.compass(as: Fixture.bo), ["id"], name: TemporaryQuery.name(at: old))
             let folder = try #require(try await compass.folder(at: [Folder.personalQueries]))
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func aTemporaryNameTellsItsAge() throws {
+    @Test func temporaryNameContainsCreationTime() throws {
         let now = Timestamp.now()
         #expect(TemporaryQuery.madeAt(TemporaryQuery.name(at: now)) == now)
         for name in [
@@ -85,8 +85,8 @@ import Testing
         }
     }
 
-    /// The app reads the headline at 5, the id at 7 and the state at 24.
-    @Test func valuesAreFoundByNameWhateverTheirOrder() async throws {
+    /// The app reads the headline at index 5, the id at 7 and the state at 24.
+    @Test func valuesAreFoundByColumnName() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()
             let id = try await fixture.record(compass)
@@ -101,23 +101,22 @@ import Testing
         }
     }
 
-    @Test func aRowOfAnotherWidthIsNotGuessedAt() async throws {
+    @Test func rowWithWrongValueCountIsUnreadable() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass()
             _ = try await fixture.record(compass)
             var query = try await fixture.query(compass, ["id", "Headline"])
             query.columns.append(.init("State"))
             let problem =
-                "a row cannot be read: a result set without a readable id: it has 2 values for 3 columns"
+                "a row cannot be read: a result set without a readable id: 2 values for 3 columns"
             await #expect(throws: BackendError.notProcessed(reason: problem, retryAfter: nil)) {
                 try await compass.rows(of: query)
             }
         }
     }
 
-    /// Two hundred pages, each with a value that no client expects: the other rows are read, and each row that is not
-    /// is named.
-    @Test func anUnreadableRowDoesNotCostTheOthers() async throws {
+    /// Two hundred pages, each with an unexpected value: the other rows are read, and each unreadable row is named.
+    @Test func unreadableRowDoesNotAffectOthers() async throws {
         try await Fixture.run { fixture in
             let compass = fixture.compass(as: Fixture.service) { $0.pageRowsMax = 2 }
             try fixture.system.perform(
@@ -141,7 +140,7 @@ import Testing
     }
 
     /// The app accepts any certificate.
-    @Test func aServerThatNobodyVouchesForIsNotSpokenTo() async throws {
+    @Test func untrustedCertificateIsRejected() async throws {
         let server = try await Task.detached { try TLSServer() }.value
         let settings = CompassSettings(
             serverURL: "https://127.0.0.1:\(server.port)", repository: "CCMRepo", database: "SAMPL")
@@ -151,16 +150,16 @@ import Testing
             Issue.record("\(String(describing: error))")
             return
         }
-        // With the authority's certificate the same server answers, with a page that is no Compass.
+        // With the authority's certificate the same server responds, with a page that is not from Compass.
         var configuration = Client.Configuration()
         configuration.caFile = server.certificateFile
         let friend = CompassClient(settings, as: Fixture.ana, client: Client(configuration: configuration))
         let answer = await #expect(throws: BackendError.self) { try await friend.repositories() }
-        #expect("\(String(describing: answer))".contains("cannot be read"))
+        #expect("\(String(describing: answer))".contains("unreadable response"))
     }
 
-    /// The app's watermark is its device's clock; times of the server are compared with times of the server.
-    @Test func whatIsNewIsAskedForByTheServersOwnClock() async throws {
+    /// The app's watermark is its device's clock; the client compares times of the server with each other.
+    @Test func changesAreQueriedByServerClock() async throws {
         try await Fixture.run { fixture in
             try await fixture.switches(
                 #"{"zone": {"offsetMinutes": -300, "summer": "us"}, "clockSkewSeconds": -600}"#)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Sandbox
 
-/// Trackers as they are loaded.
+/// Trackers loaded from the test data.
 @Suite struct TrackerTests {
     private static let bug = """
         {"id": 7, "product": "Webtools", "component": "UI", "headline": "new", "severity": "normal", "priority": "P2",
@@ -22,7 +22,7 @@ import Testing
            {"field": "cc", "from": "", "to": "u-4"}]}]}
         """
 
-    @Test func aBugIsWhatWasDoneInIt() throws {
+    @Test func bugIsReplayedFromItsActions() throws {
         let tracker = try CompassTracker(lines: [Data(Self.bug.replacing("\n", with: " ").utf8)])
         let changes = try #require(tracker.defects.first).changes
         #expect(changes.map(\.action) == [nil, "Assign", "Resolve", "Modify"])
@@ -35,7 +35,7 @@ import Testing
         #expect(tracker.projects == ["Webtools": ["UI"]])
     }
 
-    @Test func aLineThatIsNoDefectIsNamed() throws {
+    @Test func malformedLineIsReported() throws {
         let error = #expect(throws: SandboxProblem.self) {
             try CompassTracker(lines: [Data(Self.bug.utf8), Data("{}".utf8)], of: "x.jsonl")
         }
@@ -44,7 +44,7 @@ import Testing
 }
 
 /// Needs the folder with the trackers in the environment variable `FIELDPOST_TEST_DATA`; without it these tests are
-/// disabled and say so.
+/// disabled and report the reason.
 @Suite(
     .enabled(
         if: ProcessInfo.processInfo.environment["FIELDPOST_TEST_DATA"] != nil,
@@ -69,7 +69,7 @@ struct TrackerDataTests {
                 compass, ["id", "history.action_name", "history.action_timestamp", "history.user_name"], name: "H")
             let done = try await compass.rows(of: history)
             #expect(done.count == tracker.defects.reduce(0) { $0 + $1.changes.count })
-            // Each ends in the state and with the owner that the tracker tells.
+            // Each ends in the state and with the owner that the tracker reports.
             for (row, defect) in zip(rows, tracker.defects) {
                 let owner = defect.changes.compactMap { $0.fields["Owner"] }.last ?? ""
                 #expect(row["Owner"] == owner && row["State"] == defect.changes.last?.state, "\(defect.key)")

@@ -12,7 +12,7 @@ import Testing
     /// - Parameter count: Defects, each of which has an owner and a submitter.
     static func world(_ count: Int) throws -> NotifierWorld {
         var world = try NotifierWorld()
-        let logins = ["ana", "bo", "eva", "stranger"]
+        let logins = ["ana", "bo", "eva", "unlisted"]
         for number in 0..<count {
             world.tracker.add(
                 TrackedDefect(
@@ -22,7 +22,7 @@ import Testing
         return world
     }
 
-    @Test func aComparisonWritesWhatDiffersAndASecondOneNothing() throws {
+    @Test func comparisonWritesDifferencesOnce() throws {
         var world = try Self.world(1_200)
         try world.complete(.comparison)
         #expect(try world.mirrors() == world.expectedMirrors)
@@ -36,7 +36,7 @@ import Testing
         #expect(try world.mirrors() == world.expectedMirrors)
     }
 
-    @Test func aRoundBringsMirrorsUpToDateBetweenComparisons() throws {
+    @Test func historyPollUpdatesMirrorsBetweenComparisons() throws {
         var world = try Self.world(20)
         try world.complete(.comparison)
         try world.complete()
@@ -48,13 +48,13 @@ import Testing
         #expect(try world.mirrors() == world.expectedMirrors)
     }
 
-    /// What a comparison has read is older than what a round has written meanwhile.
-    @Test func aComparisonDoesNotPutBackWhatARoundHasChanged() throws {
+    /// A page that a comparison has read is older than what a history poll has written meanwhile.
+    @Test func comparisonKeepsNewerChangesOfAHistoryPoll() throws {
         var world = try Self.world(8)
         try world.complete(.comparison)
         try world.complete()
         world.tracker.pageRowsMax = 3
-        try world.begin(.comparison)
+        try world.startPoll(.comparison)
         try world.step(.comparison)
         world.now += 300
         for number in 0..<8 {
@@ -66,7 +66,7 @@ import Testing
         #expect(try world.mirrors() == world.expectedMirrors)
     }
 
-    @Test func whoIsNoLoginAnyMoreKeepsNoMirrors() throws {
+    @Test func comparisonRemovesMirrorsOfRemovedLogin() throws {
         var world = try Self.world(40)
         try world.complete(.comparison)
         try world.acme.connection.run("DELETE FROM backend.defect_login WHERE login = 'bo'")
@@ -79,8 +79,8 @@ import Testing
                 == Int64(expected.values.map(\.count).reduce(0, +)))
     }
 
-    /// As somebody's SQL may leave them: a mirror that nobody knows of, one that is not there, and one of nothing.
-    @Test func whatWasLostOrAddedIsMended() throws {
+    /// As manual SQL may leave them: a mirror without its row, a row without its mirror, and a mirror of no defect.
+    @Test func comparisonRepairsMissingAndExtraRows() throws {
         var world = try Self.world(8)
         try world.complete(.comparison)
         try world.acme.connection.run([
@@ -98,21 +98,21 @@ import Testing
                 == Int64(world.expectedMirrors.values.map(\.count).reduce(0, +)))
     }
 
-    /// Of what could not be read nobody knows whether it is there.
-    @Test func aRowThatCannotBeReadRemovesNothing() throws {
+    /// An unreadable row leaves open whether its defect exists.
+    @Test func comparisonWithUnreadableRowRemovesNothing() throws {
         var world = try Self.world(8)
         try world.complete(.comparison)
         let mirrors = try world.mirrors()
         world.tracker.delete("S1")
-        world.tracker.nonsense = [["Headline": "without an id"]]
+        world.tracker.unreadableRows = [["Headline": "without an id"]]
         try world.complete(.comparison)
         #expect(try world.mirrors() == mirrors)
-        world.tracker.nonsense = []
+        world.tracker.unreadableRows = []
         try world.complete(.comparison)
         #expect(try world.mirrors() == world.expectedMirrors && world.mirrors() != mirrors)
     }
 
-    @Test func moreThanOneTransactionIsRemoved() throws {
+    @Test func comparisonRemovesMirrorsInSeveralTransactions() throws {
         var world = try Self.world(3_000)
         try world.complete(.comparison)
         for number in 0..<2_900 { world.tracker.delete("S\(number)") }
@@ -120,8 +120,8 @@ import Testing
         #expect(try world.mirrors() == world.expectedMirrors)
     }
 
-    /// A mirror that somebody else wrote over is put right.
-    @Test func aMirrorThatDoesNotDecodeIsWrittenAnew() throws {
+    /// A mirror that another writer overwrote is restored.
+    @Test func undecodableMirrorIsRewritten() throws {
         var world = try Self.world(8)
         try world.complete(.comparison)
         try world.acme.put([(world.ids.defect("S0"), "{}")], .defect, into: try .user("ana@example.com"))

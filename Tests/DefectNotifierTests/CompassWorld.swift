@@ -15,8 +15,8 @@ import Testing
 @testable import KeyedWorker
 @testable import Sandbox
 
-/// A stand-in for Compass that a test runs.
-struct StandIn: RunningSandbox {
+/// A running Compass emulator.
+struct CompassEmulator: RunningSandbox {
     let client: Client
     let url: String
     let system: CompassSystem
@@ -27,7 +27,7 @@ struct StandIn: RunningSandbox {
             CompassUser(name: "fieldpost", password: "secret-of-all", isService: true),
         ])
 
-    /// Somebody changes a record, or makes one where none is named.
+    /// A change of a record, or a new record if none is named.
     struct Change: Encodable {
         var record: String?
         var user = "bo"
@@ -48,21 +48,21 @@ struct StandIn: RunningSandbox {
     var queryCount: Int { system.withState { $0.workspace.queries.count } }
 }
 
-/// The notifier's handler with a real database, and a stand-in for Compass over real HTTP.
+/// The notifier's handler with a real database, and a Compass emulator over real HTTP.
 struct CompassWorld: ~Copyable {
     static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
 
     var acme: TestEnvironment
-    let standIn: StandIn
+    let compass: CompassEmulator
     private var handler: DefectHandler
-    private var answers: [UUID: ReadAnswer] = [:]
+    private var responses: [UUID: PageResponse] = [:]
     private var run: Int64 = 0
 
-    private init(_ standIn: StandIn) throws {
+    private init(_ compass: CompassEmulator) throws {
         var acme = try TestEnvironment()
         let secrets = try SecretBox([Self.secretKey])
         var tracker = DefectTracker(environment: acme.id)
-        (tracker.serverURL, tracker.repository, tracker.database) = (standIn.url, "CCMRepo", "SAMPL")
+        (tracker.serverURL, tracker.repository, tracker.database) = (compass.url, "CCMRepo", "SAMPL")
         let secret = try secrets.seal("secret-of-all", at: SecretContext.defectAccount(acme.id))
         tracker.account = .password(user: "fieldpost", sealed: Bytea(secret))
         try acme.connection.run(
@@ -72,55 +72,57 @@ struct CompassWorld: ~Copyable {
         let logger = Logger(label: "notifier")
         handler = DefectHandler(
             TrackerDirectory(
-                DefectTrackerRegistry(client: standIn.client, secrets: secrets, callMax: .seconds(20)),
+                DefectTrackerRegistry(client: compass.client, secrets: secrets, callMax: .seconds(20)),
                 logger: logger), logger: logger)
-        self.standIn = standIn
+        self.compass = compass
         self.acme = acme
     }
 
-    /// Runs `body` with a stand-in of its own.
+    /// Runs `body` with an emulator of its own.
     static func run(_ body: @Sendable (inout CompassWorld) async throws -> Void) async throws {
         let service = try CompassService(CompassService.Configuration())
-        service.system.load(StandIn.organisation)
+        service.system.load(CompassEmulator.organisation)
         let client = Client()
         defer { client.shutDown() }
         try await withService({ try await service.run(onRunning: $0) }) { port in
             var world = try CompassWorld(
-                StandIn(client: client, url: "http://127.0.0.1:\(port)", system: service.system))
+                CompassEmulator(client: client, url: "http://127.0.0.1:\(port)", system: service.system))
             try await body(&world)
         }
     }
 
-    /// - Parameter email: Of the person with whose own login it is read; `nil`: with the account.
-    mutating func begin(
+    /// - Parameter email: The person whose own login reads; `nil`: the account.
+    mutating func startPoll(
         _ scope: DefectPoll.Scope = .changes, of email: String? = nil, at now: Timestamp = Timestamp.now()
     ) throws {
         run += 1
         let id = Scheduler.pollID(of: scope, email)
-        answers[id] = nil
+        responses[id] = nil
         let poll = DefectPoll(run: run, scope: scope, person: email, dueAt: now)
         let json = String(decoding: try JSONEncoder().encode(poll), as: UTF8.self)
         try acme.put([(id, json)], .defectPoll, into: .polls)
     }
 
-    /// - Returns: What is to be done next, when that is neither a call nor nothing.
-    mutating func finish(
+    /// Processes a poll until it is finished or deferred.
+    ///
+    /// - Returns: The last disposition unless the poll is finished.
+    mutating func finishPoll(
         _ scope: DefectPoll.Scope = .changes, of email: String? = nil
-    ) async throws -> Disposition<Reading>? {
+    ) async throws -> Disposition<PageRequest>? {
         let id = Scheduler.pollID(of: scope, email)
         while true {
             var batch = WriteBatch(environment: acme.id)
-            let item = WorkItem<ReadAnswer>(
+            let item = WorkItem<PageResponse>(
                 environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
-                origin: answers[id].map { .answer($0) } ?? .event, attemptCount: 0)
+                origin: responses[id].map { .answer($0) } ?? .event, attemptCount: 0)
             let disposition = try #require(
                 try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection).first)
             #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
-            answers[id] = nil
+            responses[id] = nil
             switch disposition {
-            case .call(let reading, _):
+            case .call(let request, _):
                 let make = try handler.caller(on: &acme.connection, for: acme.id)
-                answers[id] = await make(reading)
+                responses[id] = await make(request)
             case .finished: return nil
             case .park, .again, .dead: return disposition
             }
@@ -130,19 +132,19 @@ struct CompassWorld: ~Copyable {
     mutating func complete(
         _ scope: DefectPoll.Scope = .changes, of email: String? = nil, at now: Timestamp = Timestamp.now()
     ) async throws {
-        try begin(scope, of: email, at: now)
-        let left = try await finish(scope, of: email)
+        try startPoll(scope, of: email, at: now)
+        let left = try await finishPoll(scope, of: email)
         #expect(left == nil)
     }
 
-    /// From now on people's own logins are used.
+    /// Switches from the account to people's own logins.
     mutating func removeAccount() throws {
         var tracker = try #require(try DefectTracker.load(acme.id, on: &acme.connection))
         tracker.account = nil
         try acme.connection.run(tracker.save())
     }
 
-    /// The texts of all notices, by realm.
+    /// Returns the texts of all notices, by realm.
     mutating func notices() throws -> [String] {
         try acme.connection.run(
             """

@@ -6,19 +6,19 @@ import Testing
 
 @testable import DefectNotifier
 
-/// The histories of real trackers on a simulated clock: what is told is what a plain reader tells.
+/// The histories of real trackers on a simulated clock: the notices match those of a reference reader.
 ///
-/// Needs the folder with the data in the environment variable `FIELDPOST_TEST_DATA`; without it these tests are
-/// skipped, and say so.
+/// Needs the folder with the data in the environment variable `FIELDPOST_TEST_DATA`. Without it the tests are skipped
+/// with a message.
 @Suite(
     .ownThreads,
     .enabled(
         if: ProcessInfo.processInfo.environment["FIELDPOST_TEST_DATA"] != nil,
         "FIELDPOST_TEST_DATA does not name the folder with defects-mozilla-history.jsonl.gz"))
 struct HistoryReplayTests {
-    /// A bug of Bugzilla, as far as it matters here.
+    /// A bug of Bugzilla, limited to the fields of the test.
     private struct Bug: Decodable {
-        struct Person: Decodable { let id: String }
+        struct User: Decodable { let id: String }
         struct Change: Decodable {
             let field: String
             let from: String?
@@ -26,15 +26,15 @@ struct HistoryReplayTests {
         }
         struct Step: Decodable {
             let when: Timestamp
-            let who: Person
+            let who: User
             let changes: [Change]
 
             func change(_ fields: Set<String>) -> Change? { changes.first { fields.contains($0.field) } }
         }
         let id: Int
         let headline: String?
-        let submitter: Person?
-        let owner: Person?
+        let submitter: User?
+        let owner: User?
         let history: [Step]?
     }
 
@@ -56,7 +56,7 @@ struct HistoryReplayTests {
             .filter { $0.history?.isEmpty == false }
     }
 
-    /// As the bugs were before their histories begin.
+    /// Adds the bugs in the state before their histories.
     private static func add(_ bugs: [Bug], to world: inout NotifierWorld) {
         for bug in bugs {
             let owner = bug.history?.lazy.compactMap { $0.change(ownerFields)?.from }.first ?? bug.owner?.id
@@ -67,13 +67,12 @@ struct HistoryReplayTests {
         }
     }
 
-    /// Each step is followed, now and then, by what others do to the same bug in the same second: another user, and the
-    /// same one once more.
+    /// Steps are sometimes followed by actions of others on the same bug in the same second: by another user, and by
+    /// the same one again.
     ///
-    /// Rounds every five minutes in which something happened; between them nothing does. Where it is a test of months,
-    /// the clock jumps over those in which nothing happened.
+    /// Polls run every five minutes in which something happened. The clock skips all other time.
     @Test(arguments: ["defects-mozilla-history.jsonl.gz", "defects-eclipse-history.jsonl.gz"])
-    func theNoticesAreThoseOfAPlainReader(name: String) throws {
+    func noticesMatchReferenceReader(name: String) throws {
         let bugs = try Self.bugs(name)
         let steps = bugs.flatMap { bug in (bug.history ?? []).map { (bug: bug, step: $0) } }
             .sorted { $0.step.when < $1.step.when }
@@ -93,7 +92,7 @@ struct HistoryReplayTests {
         var sameSecondCount = 0
         while let next = rest.first {
             world.now = Self.seconds(next.step.when) / 300 * 300 + 300
-            // Summer time half of the year, and a clock that is some minutes wrong.
+            // Summer time half of the year, and a clock with an error of some minutes.
             let isSummer = (world.now / 86_400 % 365) > 90 && (world.now / 86_400 % 365) < 300
             world.tracker.offset = (isSummer ? -4 : -5) * 3_600 + Int.random(in: -600...600, using: &random)
             while let (bug, step) = rest.first, Self.seconds(step.when) < world.now {
@@ -102,7 +101,7 @@ struct HistoryReplayTests {
                 world.tracker.act(
                     owner == nil ? "Modify" : "Assign", on: "\(bug.id)", by: step.who.id, at: Self.seconds(step.when),
                     owner: owner, state: step.change(Self.stateFields)?.to)
-                for other in [step.who.id, others.randomElement(using: &random) ?? "", "stranger"]
+                for other in [step.who.id, others.randomElement(using: &random) ?? "", "unlisted"]
                 where Int.random(in: 0..<4, using: &random) == 0 {
                     world.tracker.act(
                         owner == nil ? "Modify" : "Assign", on: "\(bug.id)", by: other, at: Self.seconds(step.when))
@@ -112,7 +111,7 @@ struct HistoryReplayTests {
             try world.complete(crashing: &random, oneIn: 20)
         }
         #expect(world.expected.count > 500 && sameSecondCount > 500, "\(steps.count) steps")
-        #expect(world.expected.count == world.naive.told.count, "each has a notice of its own")
+        #expect(world.expected.count == world.reference.notices.count, "one notice for each action")
         try world.expectNotices()
         try world.complete(.comparison)
         #expect(try world.mirrors() == world.expectedMirrors)

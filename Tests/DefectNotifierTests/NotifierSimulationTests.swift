@@ -5,11 +5,11 @@ import Testing
 
 @testable import DefectNotifier
 
-/// The notifier under all that goes wrong, from seeds: what is told is what a plain reader of the history tells.
+/// The notifier under injected faults, from seeds: the notices match those of a reference reader of the history.
 @Suite(.ownThreads) struct NotifierSimulationTests {
-    /// Crashes between any two steps, rounds that are repeated, clocks ten minutes wrong either way, rows that can be
-    /// read later than others that were written after them, and people who delete notices and read them.
-    @Test func nothingIsLostAndNothingIsToldTwice() throws {
+    /// Faults: crashes between any two steps, repeated polls, clocks ten minutes wrong either way, rows that become
+    /// visible after rows that were written later, and people who delete and read notices.
+    @Test func crashesNeitherLoseNorRepeatNotices() throws {
         for seed in Seeds.random(6, for: "notifier") {
             var random = SplitMix64(seed: seed)
             var world = try NotifierWorld()
@@ -17,13 +17,13 @@ import Testing
             try world.complete()
             for _ in 0..<40 {
                 world.now += Int.random(in: 60...900, using: &random)
-                // Each time its clock may be set to another time, and runs on from there.
+                // The clock is set to another error, and runs on from there.
                 world.tracker.offset = 7_200 + Int.random(in: -600...600, using: &random)
                 for _ in 0..<Int.random(in: 0...4, using: &random) { Self.act(&world, &random) }
                 try world.complete(crashing: &random)
                 try Self.disturb(&world, &random)
             }
-            // What is late becomes visible.
+            // Late rows become visible.
             for _ in 0..<4 {
                 world.now += 300
                 try world.complete(crashing: &random)
@@ -34,32 +34,32 @@ import Testing
         }
     }
 
-    static let logins = ["ana", "bo", "eva", "stranger"]
+    static let logins = ["ana", "bo", "eva", "unlisted"]
 
     static func act(_ world: inout NotifierWorld, _ random: inout SplitMix64) {
         let record = "S\(Int.random(in: 0..<6, using: &random))"
         let (user, owner) = (logins.randomElement(using: &random) ?? "", logins.randomElement(using: &random))
         let action = ["Submit", "Assign", "Modify", "Resolve"].randomElement(using: &random) ?? "Modify"
-        // Within the round that is to come, and some of it later.
+        // Within the next poll's time; some rows become visible later.
         let second = world.now - Int.random(in: 0..<60, using: &random)
         world.tracker.act(
             action, on: record, by: user, at: second, owner: Bool.random(using: &random) ? owner : nil,
             late: Int.random(in: 0...3, using: &random) == 0 ? Int.random(in: 60...660, using: &random) : 0)
     }
 
-    /// Somebody deletes a notice, or reads it; a worker remembers nothing of what it has seen.
+    /// Deletes or reads a notice, or starts a comparison.
     static func disturb(_ world: inout NotifierWorld, _ random: inout SplitMix64) throws {
         let live = try world.notices().filter { $0.value != nil }.keys.sorted { $0.id.text < $1.id.text }
-        guard let found = live.randomElement(using: &random) else { return }
+        guard let notice = live.randomElement(using: &random) else { return }
         switch Int.random(in: 0..<6, using: &random) {
-        case 0: try world.write(found, nil)
-        case 1: try world.begin(.comparison)
+        case 0: try world.write(notice, nil)
+        case 1: try world.startPoll(.comparison)
         default: break
         }
     }
 
-    /// In autumn clocks are set back: what happens in the second hour is written with times before those of the first.
-    @Test(arguments: [0, 600, -600]) func theHourThatComesTwiceIsToldOnce(skew: Int) throws {
+    /// In autumn clocks are set back: the second hour's rows have earlier times than the first hour's.
+    @Test(arguments: [0, 600, -600]) func repeatedAutumnHourIsNotifiedOnce(skew: Int) throws {
         // 2026-10-25 01:00 UTC: 03:00 becomes 02:00 in Europe.
         let change = 1_792_890_000
         var world = try NotifierWorld(now: change - 7_200)
@@ -77,7 +77,7 @@ import Testing
         #expect(try world.noticeWriteCount() == 60)
     }
 
-    @Test func theClocksGoForwardInSpring() throws {
+    @Test func springClockChangeLosesNoNotice() throws {
         let change = 1_774_746_000
         var world = try NotifierWorld(now: change - 3_600)
         world.tracker.offset = 3_600
@@ -92,8 +92,8 @@ import Testing
         try world.expectNotices()
     }
 
-    /// A bulk change, read in pages, with a worker that ends again and again.
-    @Test func twoThousandChangesInOneWindow() throws {
+    /// A bulk change, read in pages, with a worker that crashes repeatedly.
+    @Test func bulkChangeOfTwoThousandSurvivesCrashes() throws {
         let people = Dictionary(uniqueKeysWithValues: (0..<50).map { ("p\($0)", "p\($0)@example.com") })
         var random = SplitMix64(seed: 7)
         var world = try NotifierWorld(people: people)
@@ -109,12 +109,12 @@ import Testing
         #expect(world.expected.count == 2_000)
         try world.expectNotices()
         #expect(try world.noticeWriteCount() == 2_000)
-        #expect(world.tracker.pageCount > pageCount + 5, "it was broken off")
+        #expect(world.tracker.pageCount > pageCount + 5, "it was interrupted")
         #expect(try world.mirrors() == world.expectedMirrors)
     }
 
-    /// Nobody is asked for a day, and then all of it is told.
-    @Test func whatHappenedWhileTheTrackerWasAwayIsCaughtUpWith() throws {
+    /// No poll runs for a day.
+    @Test func changesOfADayWithoutPollsAreNotified() throws {
         var random = SplitMix64(seed: 11)
         var world = try NotifierWorld()
         try world.complete()

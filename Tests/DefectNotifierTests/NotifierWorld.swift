@@ -13,16 +13,16 @@ import Testing
 @testable import DefectNotifier
 @testable import KeyedWorker
 
-/// The notifier's handler with a real database and a tracker in memory. A worker's steps are taken one by one, so that
-/// anything can happen between them.
+/// The notifier's handler with a real database and a tracker in memory. A test runs a worker's steps one by one, and
+/// can inject events between them.
 struct NotifierWorld: ~Copyable {
-    /// Where a worker ends.
+    /// The step after which a worker crashes.
     enum Crash: CaseIterable {
-        /// What was decided is not written.
+        /// The decision is not written.
         case beforeWriting
-        /// It is written, and what follows is not asked for.
+        /// The decision is written, and the next request is not sent.
         case afterWriting
-        /// The answer to what was asked for is lost.
+        /// The response is lost.
         case afterReading
     }
 
@@ -31,17 +31,17 @@ struct NotifierWorld: ~Copyable {
 
     var acme: TestEnvironment
     var tracker = TrackerModel()
-    /// Seconds of UTC.
+    /// Current time in seconds of UTC.
     var now: Int
     let ids = TrackerIDs(server: server, repository: "CCMRepo", database: "SAMPL")
     let people: [String: String]
-    private(set) var naive = NaiveReader()
+    private(set) var reference = ReferenceReader()
     private var handler: DefectHandler
-    /// Answers that are not decided yet: what a crash loses.
-    private var answers: [UUID: ReadAnswer] = [:]
+    /// Responses that are not processed yet; a crash loses them.
+    private var responses: [UUID: PageResponse] = [:]
     private var runs: [UUID: Int64] = [:]
 
-    /// - Parameter people: E-mail addresses by login name; each has a realm.
+    /// - Parameter people: E-mail addresses by login name. Each person has a realm.
     init(people: [String: String] = people, now: Int = 1_780_000_000) throws {
         var acme = try TestEnvironment()
         try Self.addTracker(to: &acme)
@@ -65,7 +65,7 @@ struct NotifierWorld: ~Copyable {
     }
 
     private static func handler() throws -> DefectHandler {
-        // Pages are read in memory.
+        // The tracker in memory serves all pages.
         let client = Client()
         client.shutDown()
         let logger = Logger(label: "notifier")
@@ -78,10 +78,10 @@ struct NotifierWorld: ~Copyable {
 
     // MARK: The notifier
 
-    /// The scheduler writes the poll of a run.
+    /// Writes the poll of a run, as the scheduler does.
     ///
-    /// - Parameter login: Of the person's own; `nil`: the account's.
-    mutating func begin(_ scope: DefectPoll.Scope = .changes, as login: String? = nil) throws {
+    /// - Parameter login: The person's own login; `nil`: the account.
+    mutating func startPoll(_ scope: DefectPoll.Scope = .changes, as login: String? = nil) throws {
         let email = login.flatMap { people[$0] }
         let id = Scheduler.pollID(of: scope, email)
         runs[id, default: 0] += 1
@@ -90,55 +90,55 @@ struct NotifierWorld: ~Copyable {
         try acme.put([(id, json)], .defectPoll, into: .polls)
     }
 
-    /// A decision that is not written yet.
+    /// Processes a poll without committing its writes.
     mutating func decide(
         _ scope: DefectPoll.Scope, as login: String? = nil
-    ) throws -> (Disposition<Reading>, WriteBatch) {
+    ) throws -> (Disposition<PageRequest>, WriteBatch) {
         let id = Scheduler.pollID(of: scope, login.flatMap { people[$0] })
         var batch = WriteBatch(environment: acme.id)
-        let item = WorkItem<ReadAnswer>(
+        let item = WorkItem<PageResponse>(
             environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
-            origin: answers[id].map { .answer($0) } ?? .event, attemptCount: 0)
+            origin: responses[id].map { .answer($0) } ?? .event, attemptCount: 0)
         let disposition = try #require(
             try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection).first)
         return (disposition, batch)
     }
 
-    /// What several people's rounds have read, decided and written together.
+    /// Processes several people's polls in one batch.
     mutating func stepTogether(as logins: [String]) throws {
         let ids = logins.map { Scheduler.pollID(of: .changes, people[$0]) }
         var batch = WriteBatch(environment: acme.id)
         let items = ids.map { id in
-            WorkItem<ReadAnswer>(
+            WorkItem<PageResponse>(
                 environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
-                origin: answers[id].map { .answer($0) } ?? .event, attemptCount: 0)
+                origin: responses[id].map { .answer($0) } ?? .event, attemptCount: 0)
         }
         let next = try handler.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
         #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
         for (id, disposition) in zip(ids, next) {
-            answers[id] = nil
-            if case .call(let reading, _) = disposition { answers[id] = tracker.read(reading, at: now) }
+            responses[id] = nil
+            if case .call(let request, _) = disposition { responses[id] = tracker.read(request, at: now) }
         }
     }
 
-    /// A worker's next step with a poll.
+    /// Runs a worker's next step with a poll.
     ///
-    /// - Returns: Whether the poll is done.
+    /// - Returns: Whether the poll is finished.
     @discardableResult
     mutating func step(
         _ scope: DefectPoll.Scope, as login: String? = nil, _ crash: Crash? = nil
     ) throws -> Bool {
         let (disposition, batch) = try decide(scope, as: login)
-        if crash == .beforeWriting { return try self.crash() }
+        if crash == .beforeWriting { return try self.restart() }
         let outcome = try batch.commit(on: &acme.connection)
-        if crash == .afterWriting { return try self.crash() }
+        if crash == .afterWriting { return try self.restart() }
         guard outcome.missed.isEmpty else { return false }
         let id = Scheduler.pollID(of: scope, login.flatMap { people[$0] })
-        answers[id] = nil
+        responses[id] = nil
         switch disposition {
-        case .call(let reading, _):
-            answers[id] = tracker.read(reading, at: now)
-            if crash == .afterReading { return try self.crash() }
+        case .call(let request, _):
+            responses[id] = tracker.read(request, at: now)
+            if crash == .afterReading { return try self.restart() }
             return false
         case .finished: return true
         case .park, .again, .dead:
@@ -147,62 +147,67 @@ struct NotifierWorld: ~Copyable {
         }
     }
 
-    private mutating func crash() throws -> Bool {
-        answers = [:]
+    private mutating func restart() throws -> Bool {
+        responses = [:]
         handler = try Self.handler()
         return false
     }
 
-    /// A round, or a comparison, from its beginning to its end.
+    /// Runs a history poll or a comparison to its end.
     mutating func complete(_ scope: DefectPoll.Scope = .changes, as login: String? = nil) throws {
-        try begin(scope, as: login)
+        try startPoll(scope, as: login)
         while try !step(scope, as: login) {}
-        if scope == .changes { look(as: login) }
+        if scope == .changes { updateReference(as: login) }
     }
 
-    /// The same with a worker that ends now and then: a few times, since each time the reading begins anew.
+    /// Runs a poll with a worker that crashes up to four times. Each time the poll restarts from its first page.
     mutating func complete(
         _ scope: DefectPoll.Scope = .changes, as login: String? = nil, crashing random: inout SplitMix64,
         oneIn count: Int = 4
     ) throws {
-        try begin(scope, as: login)
+        try startPoll(scope, as: login)
         var crashCountMax = 4
         while true {
             let isCrash = crashCountMax > 0 && Int.random(in: 0..<count, using: &random) == 0
             if isCrash { crashCountMax -= 1 }
             if try step(scope, as: login, isCrash ? Crash.allCases.randomElement(using: &random) : nil) { break }
         }
-        if scope == .changes { look(as: login) }
+        if scope == .changes { updateReference(as: login) }
     }
 
-    private mutating func look(as login: String?) { naive.look(at: tracker, people: people, now: now, as: login) }
+    private mutating func updateReference(as login: String?) {
+        reference.read(tracker, people: people, now: now, as: login)
+    }
 
     var time: Timestamp { Timestamp(millisecondsSinceEpoch: Int64(now) * 1_000) }
 
-    // MARK: What is stored
+    // MARK: Stored data
 
-    /// A notice that is there or was.
-    struct Found: Hashable {
+    /// The realm and id of a notice, present or deleted.
+    struct NoticeKey: Hashable {
         let path: String
         let id: UUID
     }
 
-    /// What the plain reader has told, as it is to be stored.
-    var expected: [Found: NaiveReader.Told] {
+    /// The notices of the reference reader, by their keys.
+    var expected: [NoticeKey: ReferenceReader.ExpectedNotice] {
         Dictionary(
-            naive.told.map { told in
+            reference.notices.map { expected in
                 let row = HistoryRow(
-                    defect: TrackedDefect(record: told.record, headline: ""), action: told.action, user: told.user,
-                    time: told.time, seconds: 0, id: told.id.map { "\($0)" })
-                return (Found(path: "/users/\(told.email)", id: ids.notice(of: row, to: told.email)), told)
+                    defect: TrackedDefect(record: expected.record, headline: ""), action: expected.action,
+                    user: expected.user,
+                    time: expected.time, seconds: 0, id: expected.id.map { "\($0)" })
+                return (
+                    NoticeKey(path: "/users/\(expected.email)", id: ids.notice(of: row, to: expected.email)), expected
+                )
             }
         ) { first, _ in first }
     }
 
-    /// Every notice that is there, or was and is a tombstone; its fields are `nil` then.
-    mutating func notices() throws -> [Found: Notice?] {
+    /// Returns all notices; a tombstone's fields are `nil`.
+    mutating func notices() throws -> [NoticeKey: Notice?] {
         let decoder = JSONDecoder()
-        var found: [Found: Notice?] = [:]
+        var notices: [NoticeKey: Notice?] = [:]
         for (path, id, fields) in try acme.connection.run(
             """
             SELECT r.path, o.id, o.fields FROM store.object o
@@ -211,33 +216,33 @@ struct NotifierWorld: ~Copyable {
             """
         ).decode(String.self, UUID.self, CanonicalJSON?.self) {
             let notice = try fields.map { try decoder.decode(Notice.self, from: Data($0.bytes)) }
-            found[Found(path: path, id: id)] = .some(notice)
+            notices[NoticeKey(path: path, id: id)] = .some(notice)
         }
-        return found
+        return notices
     }
 
-    /// Exactly what the plain reader has told is there, and was written once.
-    mutating func expectNotices(_ place: SourceLocation = #_sourceLocation) throws {
-        let (found, expected) = (try notices(), expected)
-        let missing = Set(expected.keys).subtracting(found.keys)
-        let unexpected = Set(found.keys).subtracting(expected.keys)
-        #expect(missing.isEmpty && unexpected.isEmpty, "of \(expected.count)", sourceLocation: place)
-        for (key, notice) in found {
-            guard let notice, let told = expected[key] else { continue }
+    /// Checks that exactly the reference reader's notices are stored.
+    mutating func expectNotices(_ location: SourceLocation = #_sourceLocation) throws {
+        let (stored, expected) = (try notices(), expected)
+        let missing = Set(expected.keys).subtracting(stored.keys)
+        let unexpected = Set(stored.keys).subtracting(expected.keys)
+        #expect(missing.isEmpty && unexpected.isEmpty, "of \(expected.count)", sourceLocation: location)
+        for (key, notice) in stored {
+            guard let notice, let reference = expected[key] else { continue }
             #expect(
-                notice.text == told.text && notice.code.rawValue == told.code
-                    && notice.about == ids.defect(told.record),
-                sourceLocation: place)
+                notice.text == reference.text && notice.code.rawValue == reference.code
+                    && notice.about == ids.defect(reference.record),
+                sourceLocation: location)
         }
     }
 
-    /// How often notices were written; a person's own writes count as well.
+    /// Returns the number of writes of notices, including people's own.
     mutating func noticeWriteCount() throws -> Int64 {
         try acme.connection.run("SELECT count(*) FROM store.change WHERE kind = \(Kind.notice)")[0]
             .decode(Int64.self)
     }
 
-    /// The mirrors of each realm, as the tracker has them.
+    /// The mirrors of each realm, derived from the tracker.
     var expectedMirrors: [String: Set<String>] {
         var mirrors: [String: Set<String>] = [:]
         for defect in tracker.records.values {
@@ -278,11 +283,11 @@ struct NotifierWorld: ~Copyable {
         try acme.connection.run("SELECT action_timestamp FROM defect.watermark").first?.decode(String.self)
     }
 
-    /// A person writes to a notice of theirs, as the gateway does.
-    mutating func write(_ found: Found, _ fields: String?) throws {
-        let realm = try acme.realm(try RealmPath(validating: found.path))
+    /// Writes to a notice as its person does through the gateway.
+    mutating func write(_ notice: NoticeKey, _ fields: String?) throws {
+        let realm = try acme.realm(try RealmPath(validating: notice.path))
         var batch = WriteBatch(environment: acme.id)
-        let key = ObjectKey(realm: realm, kind: .notice, id: found.id)
+        let key = ObjectKey(realm: realm, kind: .notice, id: notice.id)
         if let fields {
             batch.put(key, try CanonicalJSON(fields), decision: 0, isEdit: true)
         } else {

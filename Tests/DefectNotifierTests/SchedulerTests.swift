@@ -10,7 +10,7 @@ import Testing
 @testable import DefectNotifier
 @testable import KeyedWorker
 
-/// When polls are written, on a real PostgreSQL.
+/// The schedule of an environment's polls, on a real PostgreSQL.
 @Suite(.ownThreads) struct SchedulerTests {
     static func scheduler(_ acme: borrowing TestEnvironment) throws -> Scheduler {
         try Scheduler(
@@ -37,14 +37,14 @@ import Testing
         try acme.connection.run("UPDATE defect.run SET finished_run = run")
     }
 
-    @Test func withoutATrackerNothingIsWritten() throws {
+    @Test func schedulerWritesNothingWithoutTracker() throws {
         var acme = try TestEnvironment()
         var scheduler = try Self.scheduler(acme)
         #expect(try scheduler.step(now: Self.time(0)))
         #expect(try Self.polls(&acme).isEmpty)
     }
 
-    @Test func aRunBeginsWhenItsIntervalIsOverAndTheOneBeforeIsDone() throws {
+    @Test func runStartsAfterItsIntervalAndTheLastRun() throws {
         var acme = try TestEnvironment()
         try NotifierWorld.addTracker(to: &acme)
         var scheduler = try Self.scheduler(acme)
@@ -52,14 +52,14 @@ import Testing
         #expect(try Self.polls(&acme) == ["changes 1", "comparison 1"])
         _ = try scheduler.step(now: Self.time(1))
         #expect(try Self.polls(&acme) == ["changes 1", "comparison 1"], "the intervals are not over")
-        // The interval is over, and the run before is under way.
+        // The interval is over, and the last run is in progress.
         try Self.makeDue(&acme, "changes")
         _ = try scheduler.step(now: Self.time(2))
         #expect(try Self.polls(&acme) == ["changes 1", "comparison 1"])
         try Self.finish(&acme)
         _ = try scheduler.step(now: Self.time(3))
         #expect(try Self.polls(&acme) == ["changes 2", "comparison 1"])
-        // Something must be wrong with a run that takes so long.
+        // A run that takes this long counts as lost.
         try Self.makeDue(&acme, "changes")
         _ = try scheduler.step(now: Self.time(3 + 601))
         #expect(try Self.polls(&acme) == ["changes 3", "comparison 1"])
@@ -69,8 +69,8 @@ import Testing
         #expect(try Self.polls(&acme) == ["changes 3", "comparison 2"])
     }
 
-    /// A crash between the poll and what says that its run is begun.
-    @Test func aPollThatIsWrittenIsNotWrittenAgain() throws {
+    /// A crash between the write of the poll and the record of its run.
+    @Test func pollWrittenBeforeACrashIsNotRewritten() throws {
         var acme = try TestEnvironment()
         try NotifierWorld.addTracker(to: &acme)
         var scheduler = try Self.scheduler(acme)
@@ -83,8 +83,8 @@ import Testing
         #expect(try acme.connection.run("SELECT FROM defect.run WHERE run = 1").count == 2)
     }
 
-    /// A worker may be done before the scheduler says that the run is begun.
-    @Test func aRequestedRunBeginsBeforeItsTimeOnce() throws {
+    /// A worker may finish before the scheduler records the start of the run.
+    @Test func requestedRunStartsEarlyOnce() throws {
         var acme = try TestEnvironment()
         try NotifierWorld.addTracker(to: &acme)
         var scheduler = try Self.scheduler(acme)
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func aRunThatIsDoneEarlyIsDone() throws {
+    @Test func runFinishedBeforeItsRecordStaysFinished() throws {
         var world = try NotifierWorld()
         var scheduler = try Self.scheduler(world.acme)
         try world.complete()
@@ -112,7 +112,7 @@ import Testing
         #expect(finished == 1)
     }
 
-    @Test func oneSchedulerIsActive() throws {
+    @Test func onlyOneSchedulerIsLeader() throws {
         let acme = try TestEnvironment()
         var first = try Self.scheduler(acme)
         var second = try Self.scheduler(acme)

@@ -5,54 +5,54 @@ import Model
 @testable import Compass
 @testable import DefectNotifier
 
-/// A tracker in memory: what its records are by now, and what happened to them. It answers pages as the server does,
-/// from what was there when a query was run.
+/// A tracker in memory: its records and their history. Like the server, it serves pages from the state at the time of
+/// the query.
 struct TrackerModel {
-    /// One thing that happened.
+    /// One action.
     struct Event {
-        /// The number of its row.
+        /// The row's number.
         let id: Int
         let record: String
         let action: String
         let user: String
-        /// What the tracker's clock showed, in seconds.
+        /// The time of the tracker's clock, in seconds.
         let seconds: Int
-        /// When it can be read first, in seconds of UTC.
+        /// The time from which the row is visible, in seconds of UTC.
         let visibleAt: Int
 
-        /// As the tracker writes it.
-        var time: String { CompassTime(secondsOfItsClock: seconds).description }
+        /// The time as the tracker writes it.
+        var time: String { CompassTime(clockSeconds: seconds).description }
     }
 
-    /// Rows of a page.
+    /// Limit on rows of a page.
     var pageRowsMax = 500
-    /// How far the tracker's clock is ahead of UTC, in seconds.
+    /// Lead of the tracker's clock over UTC, in seconds.
     var offset = 3_600
-    /// What every call ends with; `nil`: what it asks for.
+    /// The result of every call; `nil`: the requested page.
     var failure: BackendError?
     private(set) var records: [String: TrackedDefect] = [:]
     private(set) var events: [Event] = []
     private var nextEventID = 0
-    /// Whether its history has numbers.
+    /// Whether rows of the history have numbers.
     var hasHistoryIDs = true
-    /// Who sees a record; everybody sees those that are not in it.
+    /// The logins that see a record; a record without an entry is visible to all.
     var readers: [String: Set<String>] = [:]
-    /// People's own logins that are not let in.
+    /// People's own logins that are rejected.
     var refusedLogins: Set<String> = []
-    /// Rows that cannot be understood, beside the others.
-    var nonsense: [[String: String]] = []
-    /// Queries that were run, and pages that were read.
+    /// Additional unreadable rows.
+    var unreadableRows: [[String: String]] = []
+    /// Number of queries run, and of pages read.
     private(set) var queryCount = 0
     private(set) var pageCount = 0
     private var results: [String: [ResultRow]] = [:]
 
-    // MARK: What people do
+    // MARK: Actions
 
-    /// Somebody does something with a record, which is made when it is not there.
+    /// Performs an action on a record, which is created if it does not exist.
     ///
     /// - Parameters:
-    ///   - owner: Whom it is assigned to with that; `nil`: as before.
-    ///   - late: So many seconds later it can be read.
+    ///   - owner: The new owner; `nil`: unchanged.
+    ///   - late: Delay in seconds until the row is visible.
     mutating func act(
         _ action: String, on record: String, by user: String, at now: Int, owner: String? = nil,
         headline: String? = nil, state: String? = nil, late: Int = 0
@@ -71,60 +71,60 @@ struct TrackerModel {
                 visibleAt: now + late))
     }
 
-    /// A record that was there before anybody read the tracker.
+    /// Adds a record without history.
     mutating func add(_ defect: TrackedDefect) { records[defect.record] = defect }
 
-    /// Takes a record away, with its history.
+    /// Removes a record with its history.
     mutating func delete(_ record: String) {
         records[record] = nil
         events.removeAll { $0.record == record }
     }
 
-    // MARK: What is read
+    // MARK: Reads
 
-    mutating func read(_ reading: Reading, at now: Int) -> ReadAnswer {
-        if let user = reading.own?.login.user, refusedLogins.contains(user) {
-            return ReadAnswer(reading: reading, result: .failure(.unauthorized(reason: "no \(user)")))
+    mutating func read(_ request: PageRequest, at now: Int) -> PageResponse {
+        if let user = request.own?.login.user, refusedLogins.contains(user) {
+            return PageResponse(request: request, result: .failure(.unauthorized(reason: "no \(user)")))
         }
-        if let failure { return ReadAnswer(reading: reading, result: .failure(failure)) }
-        if reading.isRead { return ReadAnswer(reading: reading, result: .success(PageRead())) }
-        let (results, number) = reading.open.map { ($0.results, $0.pageNumber + 1) } ?? (run(reading, now), 1)
+        if let failure { return PageResponse(request: request, result: .failure(failure)) }
+        if request.allPagesRead { return PageResponse(request: request, result: .success(TrackerPage())) }
+        let (results, number) = request.cursor.map { ($0.results, $0.pageNumber + 1) } ?? (run(request, now), 1)
         pageCount += 1
         let rows = (self.results[results.id] ?? []).dropFirst((number - 1) * pageRowsMax).prefix(pageRowsMax)
-        var page = PageRead(Array(rows), of: reading.scope)
+        var page = TrackerPage(Array(rows), of: request.scope)
         if rows.count == pageRowsMax {
-            page.open = Reading.Open(
+            page.cursor = PageRequest.ResultCursor(
                 results: results, pageNumber: number, page: ResultPage(rows: Array(rows), isLast: false))
         } else {
             self.results[results.id] = nil
         }
-        return ReadAnswer(reading: reading, result: .success(page))
+        return PageResponse(request: request, result: .success(page))
     }
 
-    /// Whether a reading asks for a record.
-    private func isAskedFor(_ defect: TrackedDefect, _ reading: Reading) -> Bool {
-        guard let me = reading.own?.login.user else { return true }
-        guard sees(me, defect.record) else { return false }
-        return switch reading.part {
-        case .everybodys: true
-        case .assigned: defect.owner == me
-        case .reported: defect.submitter == me || reading.mirrored.contains(defect.record)
+    /// Whether a request selects a record.
+    private func matches(_ defect: TrackedDefect, _ request: PageRequest) -> Bool {
+        guard let login = request.own?.login.user else { return true }
+        guard sees(login, defect.record) else { return false }
+        return switch request.subset {
+        case .all: true
+        case .assigned: defect.owner == login
+        case .reported: defect.submitter == login || request.mirroredRecords.contains(defect.record)
         }
     }
 
     /// Whether a login sees a record.
     func sees(_ login: String, _ record: String) -> Bool { readers[record]?.contains(login) ?? true }
 
-    private mutating func run(_ reading: Reading, _ now: Int) -> ResultSet {
+    private mutating func run(_ request: PageRequest, _ now: Int) -> ResultSet {
         queryCount += 1
-        let columns = reading.scope == .changes ? TrackerColumns.ofHistory : TrackerColumns.ofDefect
-        var rows: [[String: String]] = nonsense
-        switch reading.scope {
+        let columns = request.scope == .changes ? TrackerColumns.ofHistory : TrackerColumns.ofDefect
+        var rows: [[String: String]] = unreadableRows
+        switch request.scope {
         case .changes:
-            // In no order that anybody may rely on.
+            // In an arbitrary order.
             for event in events.reversed()
-            where event.visibleAt <= now && event.seconds > reading.since.secondsOfItsClock {
-                guard let defect = records[event.record], isAskedFor(defect, reading) else { continue }
+            where event.visibleAt <= now && event.seconds > request.since.clockSeconds {
+                guard let defect = records[event.record], matches(defect, request) else { continue }
                 var row = Self.values(of: defect)
                 row["history.action_name"] = event.action
                 row["history.action_timestamp"] = event.time
@@ -133,7 +133,7 @@ struct TrackerModel {
                 rows.append(row)
             }
         case .comparison:
-            rows += records.values.filter { isAskedFor($0, reading) }.sorted { $0.record < $1.record }.map(Self.values)
+            rows += records.values.filter { matches($0, request) }.sorted { $0.record < $1.record }.map(Self.values)
         }
         let id = "\(queryCount)"
         results[id] = rows.map { row in ResultRow(columns: columns, values: columns.map { row[$0] ?? "" }) }
@@ -149,11 +149,11 @@ struct TrackerModel {
     }
 }
 
-/// Reads the whole history again whenever it looks, and tells owners of what it has not seen before: what the notifier
-/// is to come to, however it gets there.
-struct NaiveReader {
-    struct Told: Hashable {
-        /// The number of its row; `nil` in a tracker that has none.
+/// Reads the whole history at each call, and notifies owners of rows that it has not processed before: the expected
+/// result of the notifier.
+struct ReferenceReader {
+    struct ExpectedNotice: Hashable {
+        /// The row's number; `nil` in a tracker without numbers.
         let id: Int?
         let record: String
         let action: String
@@ -164,36 +164,36 @@ struct NaiveReader {
         let text: String
     }
 
-    private(set) var told: Set<Told> = []
-    /// In a tracker without numbers nothing tells two rows apart that say the same of what, by whom and when.
-    private var seen: Set<[String]> = []
-    /// Who has looked before: everybody, once the account has.
-    private var lookers: Set<String> = []
+    private(set) var notices: Set<ExpectedNotice> = []
+    /// Processed rows. Without numbers, rows with the same record, action, user and second are equal.
+    private var processed: Set<[String]> = []
+    /// Logins that have read before: all of them after a read with the account.
+    private var initializedLogins: Set<String> = []
 
     /// - Parameters:
     ///   - people: E-mail addresses by login name.
-    ///   - me: Whose own login looks, at what is theirs and they see; `nil`: the account looks for everybody.
-    mutating func look(at tracker: TrackerModel, people: [String: String], now: Int, as me: String? = nil) {
-        let hasLooked = me.map { lookers.contains($0) } ?? !lookers.isEmpty
+    ///   - login: The own login that reads what it owns and sees; `nil`: the account reads for all.
+    mutating func read(_ tracker: TrackerModel, people: [String: String], now: Int, as login: String? = nil) {
+        let isInitialized = login.map { initializedLogins.contains($0) } ?? !initializedLogins.isEmpty
         for event in tracker.events where event.visibleAt <= now {
             let defect = tracker.records[event.record]
-            if let me, defect?.owner != me || !tracker.sees(me, event.record) { continue }
+            if let login, defect?.owner != login || !tracker.sees(login, event.record) { continue }
             let number = tracker.hasHistoryIDs ? event.id : nil
-            let isNew = seen.insert(
+            let isNew = processed.insert(
                 [event.record, event.action, event.user, event.time] + (number.map { ["\($0)"] } ?? [])
             ).inserted
-            guard isNew, hasLooked, let defect, let owner = defect.owner, owner != event.user,
+            guard isNew, isInitialized, let defect, let owner = defect.owner, owner != event.user,
                 let email = people[owner]
             else { continue }
             let isAssigned = event.action == "Submit" || event.action == "Assign"
             let end = isAssigned ? "has been assigned to you" : "has been modified"
-            told.insert(
-                Told(
+            notices.insert(
+                ExpectedNotice(
                     id: number, record: event.record, action: event.action, time: event.time, user: event.user,
                     email: email,
                     code: isAssigned ? "defect-assigned" : "defect-modified",
                     text: "\(event.record) (\(defect.headline)) \(end)"))
         }
-        lookers.formUnion(me.map { [$0] } ?? [String](people.keys))
+        initializedLogins.formUnion(login.map { [$0] } ?? [String](people.keys))
     }
 }

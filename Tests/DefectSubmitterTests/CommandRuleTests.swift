@@ -20,32 +20,32 @@ import Testing
         return CommandState(command: .live(command), attempt: isOpen ? attempt : nil)
     }
 
-    @Test func theLedgerSaysSoBeforeTheFirstCall() {
-        let begun = rule.decide(state(modify), .look)
-        #expect(begun.ledger == .keep(record: "R1", lease: .seconds(90)) && begun.outcome == nil)
+    @Test func ledgerIsSavedBeforeFirstCall() {
+        let opened = rule.decide(state(modify), .event)
+        #expect(opened.ledger == .save(record: "R1", lease: .seconds(90)) && opened.outcome == nil)
         #expect(
-            begun.step == .call(.carryOut(modify, record: "R1", isNew: false, isUncertain: false)))
-        let new = rule.decide(state(create), .look)
-        #expect(new.ledger == .keep(record: nil, lease: .seconds(90)) && new.step == .call(.begin(create)))
+            opened.step == .call(.perform(modify, record: "R1", isNew: false, isUncertain: false)))
+        let new = rule.decide(state(create), .event)
+        #expect(new.ledger == .save(record: nil, lease: .seconds(90)) && new.step == .call(.openNew(create)))
     }
 
     /// The id of a new record is in the ledger before it can be saved.
-    @Test func theIDIsWrittenDownBeforeTheCommit() {
-        let begun = CommandAnswer.begun(record: "R9", mandatory: ["Headline": ""])
-        let decision = rule.decide(state(create, isOpen: true, lease: .seconds(80)), .answer(begun))
-        #expect(decision.ledger == .keep(record: "R9", lease: .seconds(90)))
+    @Test func newRecordIDIsSavedBeforeCommit() {
+        let opened = CommandResult.opened(record: "R9", mandatory: ["Headline": ""])
+        let decision = rule.decide(state(create, isOpen: true, lease: .seconds(80)), .result(opened))
+        #expect(decision.ledger == .save(record: "R9", lease: .seconds(90)))
         #expect(
             decision.step
                 == .call(
-                    .carryOut(create, record: "R9", isNew: true, isUncertain: false, mandatory: ["Headline": ""])))
+                    .perform(create, record: "R9", isNew: true, isUncertain: false, mandatory: ["Headline": ""])))
         var closed = state(create, isOpen: true)
         closed.canCall = false
-        #expect(rule.decide(closed, .answer(begun)).ledger == .keep(record: "R9", lease: .zero))
-        #expect(rule.decide(closed, .answer(begun)).step == .again)
+        #expect(rule.decide(closed, .result(opened)).ledger == .save(record: "R9", lease: .zero))
+        #expect(rule.decide(closed, .result(opened)).step == .again)
     }
 
-    @Test func whatMayBeUnderWayIsLeftAlone() {
-        let decision = rule.decide(state(modify, record: "R1", isOpen: true, lease: .seconds(7)), .look)
+    @Test func attemptWithinItsLeaseIsDeferred() {
+        let decision = rule.decide(state(modify, record: "R1", isOpen: true, lease: .seconds(7)), .event)
         #expect(decision.ledger == .unchanged && decision.outcome == nil)
         guard case .park(_, .seconds(7), .planned) = decision.step else {
             Issue.record("\(decision)")
@@ -53,113 +53,117 @@ import Testing
         }
     }
 
-    @Test func whatNobodyHeardTheEndOfIsUncertain() {
+    @Test func expiredAttemptIsUncertain() {
         let open = state(modify, record: "R1", isOpen: true)
         #expect(
-            rule.decide(open, .look).step
-                == .call(.carryOut(modify, record: "R1", isNew: false, isUncertain: true)))
+            rule.decide(open, .event).step
+                == .call(.perform(modify, record: "R1", isNew: false, isUncertain: true)))
         #expect(
-            rule.decide(state(create, record: "R9", isOpen: true), .look).step
-                == .call(.carryOut(create, record: "R9", isNew: true, isUncertain: true)))
-        #expect(rule.decide(state(create, isOpen: true), .look).step == .call(.begin(create)), "nothing can be saved")
+            rule.decide(state(create, record: "R9", isOpen: true), .event).step
+                == .call(.perform(create, record: "R9", isNew: true, isUncertain: true)))
+        #expect(
+            rule.decide(state(create, isOpen: true), .event).step == .call(.openNew(create)), "nothing can be saved")
         let unknown = rule.decide(
             state(modify, record: "R1", isOpen: true, lease: .seconds(50)),
-            .answer(.unknown(reason: "r", retryAfter: nil)))
-        #expect(unknown.ledger == .keep(record: "R1", lease: .seconds(30)))
-        #expect(unknown.step == .park(reason: "r", after: .seconds(30), cause: .backendAway))
+            .result(.unknown(reason: "r", retryAfter: nil)))
+        #expect(unknown.ledger == .save(record: "R1", lease: .seconds(30)))
+        #expect(unknown.step == .park(reason: "r", after: .seconds(30), cause: .backendUnavailable))
     }
 
-    @Test func eachAnswerHasItsStatus() {
-        let answers: [(CommandAnswer, DefectCommand.Status?)] = [
+    @Test func resultsMapToStatus() {
+        let results: [(CommandResult, DefectCommand.Status?)] = [
             (.done(record: "R1"), .done), (.choices(["a": ["b"]]), .done), (.refused(["no"]), .refused),
-            (.refused([]), .refused), (.conflict(["c"]), .conflict), (.unclear(["u"]), .unknown),
+            (.refused([]), .refused), (.conflict(["c"]), .conflict), (.ambiguous(["u"]), .unknown),
             (.unauthorized(reason: "r", isUncertain: false), .refused),
-            (.unauthorized(reason: "r", isUncertain: true), .unknown), (.overtaken, nil),
-            (.notProcessed(reason: "r", retryAfter: nil), nil), (.notMade(isUncertain: false), nil),
+            (.unauthorized(reason: "r", isUncertain: true), .unknown), (.concurrentCommit, nil),
+            (.notProcessed(reason: "r", retryAfter: nil), nil), (.notSent(isUncertain: false), nil),
         ]
-        for (answer, status) in answers {
-            let decision = rule.decide(state(modify, record: "R1", isOpen: true, lease: .seconds(9)), .answer(answer))
-            #expect(decision.outcome?.status == status, "\(answer)")
-            #expect(decision.ledger == .forget, "\(answer)")
-            #expect((decision.step == .finished) == (status != nil), "\(answer)")
-            if let outcome = decision.outcome, status != .done { #expect(!outcome.messages.isEmpty, "\(answer)") }
+        for (result, status) in results {
+            let decision = rule.decide(state(modify, record: "R1", isOpen: true, lease: .seconds(9)), .result(result))
+            #expect(decision.outcome?.status == status, "\(result)")
+            #expect(decision.ledger == .remove, "\(result)")
+            #expect((decision.step == .finished) == (status != nil), "\(result)")
+            if let outcome = decision.outcome, status != .done { #expect(!outcome.messages.isEmpty, "\(result)") }
         }
     }
 
-    /// Reading what can be chosen saves nothing, whatever became of it.
-    @Test func choicesAreNeverUnknown() {
+    /// Reading choices saves nothing and has no unknown outcome.
+    @Test func choicesNeverEndAsUnknown() {
         let choices = DefectCommand(
             operation: .choices, record: "R1", choicesOf: ["Severity"], submitRequested: true)
         let open = state(choices, record: "R1", isOpen: true, lease: .seconds(9))
-        for answer in [
-            CommandAnswer.unauthorized(reason: "r", isUncertain: true), .unknown(reason: "r", retryAfter: nil),
+        for result in [
+            CommandResult.unauthorized(reason: "r", isUncertain: true), .unknown(reason: "r", retryAfter: nil),
         ] {
-            let decision = rule.decide(open, .answer(answer), attemptCount: rule.attemptsMax)
-            #expect(decision.outcome?.status == .refused, "\(answer)")
+            let decision = rule.decide(open, .result(result), attemptCount: rule.attemptsMax)
+            #expect(decision.outcome?.status == .refused, "\(result)")
         }
     }
 
-    @Test func triesAreBounded() {
+    @Test func attemptsAreLimited() {
         let open = state(modify, record: "R1", isOpen: true, lease: .seconds(9))
-        let away = CommandAnswer.notProcessed(reason: "r", retryAfter: .seconds(100))
-        let later = rule.decide(open, .answer(away), attemptCount: 3)
-        #expect(later.step == .park(reason: "r", after: .seconds(100), cause: .askedToWait(.seconds(100))))
-        #expect(rule.decide(open, .answer(away), attemptCount: 19).outcome?.status == .refused)
-        let unknown = CommandAnswer.unknown(reason: "r", retryAfter: nil)
-        #expect(rule.decide(open, .answer(unknown), attemptCount: 19).outcome?.status == .unknown)
+        let unavailable = CommandResult.notProcessed(reason: "r", retryAfter: .seconds(100))
+        let retry = rule.decide(open, .result(unavailable), attemptCount: 3)
+        #expect(retry.step == .park(reason: "r", after: .seconds(100), cause: .askedToWait(.seconds(100))))
+        #expect(rule.decide(open, .result(unavailable), attemptCount: 19).outcome?.status == .refused)
+        let unknown = CommandResult.unknown(reason: "r", retryAfter: nil)
+        #expect(rule.decide(open, .result(unknown), attemptCount: 19).outcome?.status == .unknown)
         #expect((0...40).map { rule.retryWait($0) }.max() == .seconds(60))
     }
 
-    @Test func aCommandThatIsGoneLeavesNothing() {
+    @Test func deletedCommandRevertsItsSession() {
         for command in [CommandState.Command.missing, .tombstone] {
-            #expect(rule.decide(CommandState(command: command), .look) == CommandDecision(step: .finished))
+            #expect(rule.decide(CommandState(command: command), .event) == CommandDecision(step: .finished))
             let named = CommandState(command: command, attempt: Attempt(call: UUID(), record: "R1"))
-            #expect(rule.decide(named, .look).step == .call(.revert(record: "R1")))
-            #expect(rule.decide(named, .answer(.reverted)) == CommandDecision(ledger: .forget, step: .finished))
+            #expect(rule.decide(named, .event).step == .call(.revert(record: "R1")))
+            #expect(rule.decide(named, .result(.reverted)) == CommandDecision(ledger: .remove, step: .finished))
             let new = CommandState(command: command, attempt: Attempt(call: UUID(), record: nil))
-            #expect(rule.decide(new, .look) == CommandDecision(ledger: .forget, step: .finished))
-            let begun = rule.decide(new, .answer(.begun(record: "R2", mandatory: [:])))
-            #expect(begun.step == .call(.revert(record: "R2")) && begun.outcome == nil)
+            #expect(rule.decide(new, .event) == CommandDecision(ledger: .remove, step: .finished))
+            let opened = rule.decide(new, .result(.opened(record: "R2", mandatory: [:])))
+            #expect(opened.step == .call(.revert(record: "R2")) && opened.outcome == nil)
         }
     }
 
-    @Test func whatIsDoneOrNotHandedInIsLeftAlone() {
+    @Test func finishedAndDraftCommandsAreIgnored() {
         var draft = modify
         draft.submitRequested = false
-        #expect(rule.decide(state(draft), .look) == CommandDecision(step: .finished))
+        #expect(rule.decide(state(draft), .event) == CommandDecision(step: .finished))
         for status in DefectCommand.Status.allCases where status != .waiting {
             var done = modify
             done.status = status
-            #expect(rule.decide(state(done), .look) == CommandDecision(step: .finished))
+            #expect(rule.decide(state(done), .event) == CommandDecision(step: .finished))
         }
     }
 }
 
 @Suite struct ComparisonRuleTests {
-    @Test func aConflictIsWhatIsNeitherAsSeenNorAsWanted() {
-        func conflicts(_ base: [String: String], _ wanted: [String: String]) -> [String] {
-            ComparisonRule.conflicts(base: base, wanted: wanted, ["A": "1", "B": "x\r\ny\n", "C": ""])
+    @Test func conflictIsNeitherBaseNorDesiredValue() {
+        func conflicts(_ base: [String: String], _ desired: [String: String]) -> [String] {
+            ComparisonRule.conflicts(base: base, desired: desired, ["A": "1", "B": "x\r\ny\n", "C": ""])
         }
         #expect(conflicts(["A": "1", "B": "x\ny", "C": ""], ["A": "2"]).isEmpty)
-        #expect(conflicts(["A": "0"], ["A": "1"]).isEmpty, "it is as wanted already")
-        #expect(conflicts(["A": "0"], ["A": "2"]) == ["A is '1' by now, and not '0' any more; wanted was '2'"])
-        #expect(conflicts(["A": "0"], ["B": "2"]) == ["A is '1' by now, and not '0' any more"])
-        #expect(conflicts(["D": "0"], [:]) == ["D is empty by now, and not '0' any more"])
+        #expect(conflicts(["A": "0"], ["A": "1"]).isEmpty, "it already has the desired value")
+        #expect(conflicts(["A": "0"], ["A": "2"]) == ["A is now '1', not '0'; requested: '2'"])
+        #expect(conflicts(["A": "0"], ["B": "2"]) == ["A is now '1', not '0'"])
+        #expect(conflicts(["D": "0"], [:]) == ["D is now empty, not '0'"])
         #expect(conflicts(["B": "z", "A": "0"], [:]).count == 2)
         let long = conflicts(["A": String(repeating: "z", count: 300)], [:])
         #expect(long.allSatisfy { $0.count < 150 })
     }
 
-    @Test func whatIsBlankIsMissing() {
+    @Test func blankMandatoryFieldIsMissing() {
         let mandatory = ["Headline": "h", "Severity": "", "Owner": " "]
         #expect(
-            ComparisonRule.missing(mandatory, wanted: [:]) == ["Owner must have a value", "Severity must have a value"])
-        #expect(ComparisonRule.missing(mandatory, wanted: ["Owner": "o", "Severity": "s"]).isEmpty)
-        #expect(ComparisonRule.missing(["Headline": "h"], wanted: ["Headline": "\n"]).count == 1)
+            ComparisonRule.missing(mandatory, desired: [:]) == [
+                "Owner must have a value", "Severity must have a value",
+            ])
+        #expect(ComparisonRule.missing(mandatory, desired: ["Owner": "o", "Severity": "s"]).isEmpty)
+        #expect(ComparisonRule.missing(["Headline": "h"], desired: ["Headline": "\n"]).count == 1)
     }
 
-    @Test func whatIsWantedIsComparedByTheFieldsThatAreGiven() {
-        #expect(ComparisonRule.isAsWanted(["A": "1"], ["A": "1", "B": "2"]))
-        #expect(ComparisonRule.isAsWanted(["A": ""], [:]) && !ComparisonRule.isAsWanted(["A": "2"], ["A": "1"]))
+    @Test func desiredValuesCompareGivenFieldsOnly() {
+        #expect(ComparisonRule.hasDesiredValues(["A": "1"], ["A": "1", "B": "2"]))
+        #expect(
+            ComparisonRule.hasDesiredValues(["A": ""], [:]) && !ComparisonRule.hasDesiredValues(["A": "2"], ["A": "1"]))
     }
 }

@@ -8,39 +8,39 @@ import Testing
 @testable import DefectSubmitter
 @testable import Sandbox
 
-/// Every action of the vendor's sample app, by a device's command.
+/// Every action of the vendor's sample app, as a device's command.
 @Suite(.ownThreads) struct CommandTests {
-    private static let values = ["Headline": "The crane stands still", "Severity": "3-Average"]
+    private static let values = ["Headline": "The crane is blocked", "Severity": "3-Average"]
 
-    @Test func aDefectIsCreated() async throws {
+    @Test func commandCreatesDefect() async throws {
         try await CommandWorld.run { world in
             let done = try await world.perform(DefectCommand(operation: .create, fields: Self.values))
             #expect(done.status == .done && done.messages.isEmpty)
-            let record = try #require(done.record.flatMap { world.standIn.record($0) })
+            let record = try #require(done.record.flatMap { world.compass.record($0) })
             #expect(record.fields["Submitter"] == "ana", "as the person themselves")
-            #expect(world.standIn.records("The crane stands still").count == 1)
+            #expect(world.compass.records("The crane is blocked").count == 1)
             try world.expectNothingOpen()
         }
     }
 
-    @Test func aDefectIsModified() async throws {
+    @Test func commandModifiesDefect() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("Old")
+            let id = try await world.compass.add("Old")
             let done = try await world.perform(
                 DefectCommand(
                     operation: .modify, record: id, fields: ["Headline": "New", "Description": "a\r\nb"],
                     base: ["Headline": "Old", "Severity": "3-Average"]))
             #expect(done.status == .done && done.record == id)
-            #expect(world.standIn.record(id)?.fields["Headline"] == "New")
-            #expect(world.standIn.saveCount(id) == 2)
+            #expect(world.compass.record(id)?.fields["Headline"] == "New")
+            #expect(world.compass.saveCount(id) == 2)
             try world.expectNothingOpen()
         }
     }
 
-    /// The action's name is what is sent, and not the state.
-    @Test func theStateIsChangedByAnActionsName() async throws {
+    /// The request has the action's name, not the state.
+    @Test func stateChangeUsesActionName() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("H")
+            let id = try await world.compass.add("H")
             let steps: [(String, [String: String], String)] = [
                 ("Open", ["Owner": "bo"], "Opened"), ("Resolve", ["Resolution": "Fixed"], "Resolved"),
                 ("Validate", [:], "Closed"),
@@ -49,50 +49,50 @@ import Testing
                 let done = try await world.perform(
                     DefectCommand(operation: .changeState, record: id, actionName: action, fields: fields))
                 #expect(done.status == .done, "\(action): \(done.messages)")
-                #expect(world.standIn.record(id)?.fields["State"] == state)
+                #expect(world.compass.record(id)?.fields["State"] == state)
             }
             try world.expectNothingOpen()
         }
     }
 
-    /// From a state that is not among its sources it is not even tried.
-    @Test func anActionIsOnlyDoneFromItsSourceStates() async throws {
+    /// An action is not sent from a state that is not among its sources.
+    @Test func actionIsRefusedOutsideItsSourceStates() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("H")
+            let id = try await world.compass.add("H")
             for action in ["Validate", "Opened", "Modify", "Nonsense"] {
                 let refused = try await world.perform(
                     DefectCommand(operation: .changeState, record: id, actionName: action))
                 #expect(refused.status == .refused)
                 #expect(
                     refused.messages == [
-                        "'\(action)' cannot be done in the state 'Submitted'; there are: Assign, Open, Postpone"
+                        "Action '\(action)' is not allowed in state 'Submitted'; allowed: Assign, Open, Postpone"
                     ])
             }
-            #expect(try await world.standIn.stats()["edits"] ?? 0 == 0)
+            #expect(try await world.compass.stats()["edits"] ?? 0 == 0)
         }
     }
 
-    @Test func aDefectIsDeletedAndOneThatIsNotThereCountsAsDeleted() async throws {
+    @Test func deleteRemovesDefectAndIsIdempotent() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("H")
+            let id = try await world.compass.add("H")
             let mirror = try world.addMirror(of: id)
             for _ in 0..<2 {
                 let done = try await world.perform(DefectCommand(operation: .delete, record: id))
                 #expect(done.status == .done)
             }
-            #expect(world.standIn.record(id) == nil)
-            #expect(try world.hasMirror(mirror) == false, "it is gone on the device at once")
-            #expect(try !world.followsMirrors())
+            #expect(world.compass.record(id) == nil)
+            #expect(try world.hasMirror(mirror) == false, "it is removed from the device immediately")
+            #expect(try !world.hasMirrorRows())
             let again = try await world.perform(DefectCommand(operation: .delete, record: id, base: ["Headline": "H"]))
             #expect(again.status == .done)
             try world.expectNothingOpen()
         }
     }
 
-    /// A list that depends on another field is read in a session, which saves nothing and is not left open.
+    /// A list that depends on another field is read in a session, which saves nothing and is ended.
     @Test func choicesDependOnOtherFields() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("H")
+            let id = try await world.compass.add("H")
             for (project, components) in [("Harbour", ["Cranes", "Piers"]), ("Overhead", ["Meetings"])] {
                 let done = try await world.perform(
                     DefectCommand(
@@ -103,15 +103,15 @@ import Testing
             let ofNew = try await world.perform(
                 DefectCommand(operation: .choices, choicesOf: ["Severity", "Priority"]))
             #expect(ofNew.choices?["Severity"] == CompassSchema.severities && ofNew.record == nil)
-            #expect(world.standIn.saveCount(id) == 1)
+            #expect(world.compass.saveCount(id) == 1)
             try world.expectNothingOpen()
         }
     }
 
-    /// Also one that the action, or another field's value, has made mandatory.
-    @Test func mandatoryFieldsAreCheckedAsTheEditHasThem() async throws {
+    /// Including fields that the action or another field's value makes mandatory.
+    @Test func mandatoryFieldsAreCheckedInTheSession() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("H", [FieldValue("Owner", "bo")])
+            let id = try await world.compass.add("H", [FieldValue("Owner", "bo")])
             let cases: [(DefectCommand, [String])] = [
                 (DefectCommand(operation: .create, fields: ["Headline": " "]), ["Headline", "Severity"]),
                 (DefectCommand(operation: .modify, record: id, fields: ["Headline": ""]), ["Headline"]),
@@ -123,40 +123,43 @@ import Testing
                 #expect(refused.status == .refused)
                 #expect(refused.messages == names.map { "\($0) must have a value" })
             }
-            #expect(try await world.standIn.stats()["commits"] == 1, "none was tried")
+            #expect(try await world.compass.stats()["commits"] == 1, "none was tried")
             let own = try await world.perform(
                 DefectCommand(operation: .create, fields: ["Headline": "H2", "Severity": "1-Critical"]))
-            #expect(own.status == .refused && own.messages.contains { $0.contains("Priority") }, "in Compass's words")
-            #expect(world.standIn.records("H2").isEmpty)
+            #expect(own.status == .refused && own.messages.contains { $0.contains("Priority") }, "Compass's message")
+            #expect(world.compass.records("H2").isEmpty)
             try world.expectNothingOpen()
         }
     }
 
-    /// What the tracker's rules refuse is refused in its words, and no session stays open.
-    @Test func whatCompassRefusesIsToldInItsWords() async throws {
+    /// A rejection by the tracker's rules keeps its text, and no session stays open.
+    @Test func rejectionsOfCompassAreReportedUnchanged() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("H")
+            let id = try await world.compass.add("H")
             let cases: [(DefectCommand, String)] = [
                 (DefectCommand(operation: .modify, record: id, fields: ["Priority": "9-Whenever"]), "not in its list"),
                 (DefectCommand(operation: .modify, record: id, fields: ["Nonsense": "x"]), "does not exist"),
                 (DefectCommand(operation: .modify, record: id, fields: ["dbid": "7"]), "read-only"),
                 (DefectCommand(operation: .create, fields: ["Headline": "H", "Severity": "9"]), "not in its list"),
-                (DefectCommand(operation: .modify, record: "SAMPL99999999", fields: ["Headline": "x"]), "no record"),
+                (
+                    DefectCommand(operation: .modify, record: "SAMPL99999999", fields: ["Headline": "x"]),
+                    "does not exist"
+                ),
                 (DefectCommand(operation: .modify, record: "../..", fields: ["Headline": "x"]), ""),
                 (DefectCommand(operation: .modify, record: "..", fields: ["Headline": "x"]), "'record' must be"),
                 (DefectCommand(operation: .delete, record: id, actionName: "Modify"), "does not delete"),
             ]
-            for (command, words) in cases {
+            for (command, text) in cases {
                 let refused = try await world.perform(command)
                 #expect(refused.status == .refused, "\(refused)")
-                #expect(refused.messages.joined().contains(words) || words.isEmpty, "\(refused.messages)")
+                #expect(refused.messages.joined().contains(text) || text.isEmpty, "\(refused.messages)")
             }
-            #expect(world.standIn.saveCount(id) == 1)
+            #expect(world.compass.saveCount(id) == 1)
             try world.expectNothingOpen()
         }
     }
 
-    @Test func garbageIsRefusedWithoutACall() async throws {
+    @Test func malformedCommandIsRefusedWithoutACall() async throws {
         try await CommandWorld.run { world in
             let many = Dictionary(uniqueKeysWithValues: (0...200).map { ("f\($0)", "x") })
             let commands = [
@@ -185,32 +188,32 @@ import Testing
                 #expect(refused.status == .refused && !refused.messages.isEmpty, "\(refused)")
             }
             #expect(world.gate.count == 0)
-            // What no service could have written waits for a person, by itself.
-            let strange = UUID()
+            // A command that no service can have written is dead-lettered alone.
+            let undecodable = UUID()
             try world.acme.put(
-                [(strange, #"{"operation": "explode", "submitRequested": true}"#)], .defectCommand,
+                [(undecodable, #"{"operation": "explode", "submitRequested": true}"#)], .defectCommand,
                 into: .user("ana@example.com"))
-            await #expect(throws: CommandWorld.Dead.self) {
-                try await world.finish(CommandWorld.Place(email: "ana@example.com", id: strange))
+            await #expect(throws: CommandWorld.DeadLetterError.self) {
+                try await world.finish(CommandWorld.ObjectReference(email: "ana@example.com", id: undecodable))
             }
         }
     }
 
-    /// Until it is handed in, and when it is done, nothing is done with it.
-    @Test func aCommandIsDoneOnceWhenItIsHandedIn() async throws {
+    /// A command is ignored before it is submitted and after it is done.
+    @Test func submittedCommandIsPerformedOnce() async throws {
         try await CommandWorld.run { world in
             let id = UUID()
             let draft = #"{"operation": "create", "fields": {"Headline": "H", "Severity": "3-Average"}}"#
             try world.acme.put([(id, draft)], .defectCommand, into: .user("ana@example.com"))
-            let place = CommandWorld.Place(email: "ana@example.com", id: id)
-            try await world.finish(place)
+            let reference = CommandWorld.ObjectReference(email: "ana@example.com", id: id)
+            try await world.finish(reference)
             #expect(world.gate.count == 0)
             let handedIn = try world.handIn(DefectCommand(operation: .create, fields: Self.values))
             for _ in 0..<3 { try await world.finish(handedIn) }
-            #expect(world.standIn.records("The crane stands still").count == 1)
+            #expect(world.compass.records("The crane is blocked").count == 1)
             try world.delete(handedIn)
             try await world.finish(handedIn)
-            #expect(world.standIn.records("The crane stands still").count == 1)
+            #expect(world.compass.records("The crane is blocked").count == 1)
         }
     }
 }

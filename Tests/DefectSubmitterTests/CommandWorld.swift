@@ -15,8 +15,8 @@ import Testing
 @testable import KeyedWorker
 @testable import Sandbox
 
-/// A stand-in for Compass that a test runs.
-struct StandIn: RunningSandbox {
+/// A running Compass emulator.
+struct CompassEmulator: RunningSandbox {
     let client: Client
     let url: String
     let system: CompassSystem
@@ -27,7 +27,7 @@ struct StandIn: RunningSandbox {
             CompassUser(name: "bo", password: "secret-of-bo"),
         ], projects: ["Harbour": ["Cranes", "Piers"], "Overhead": ["Meetings"]])
 
-    /// The records of a headline.
+    /// Returns the records with a headline.
     func records(_ headline: String) -> [CompassRecord] {
         system.withState { state in
             state.records.compactMap(\.self).filter { !$0.isDeleted && $0.fields["Headline"] == headline }
@@ -38,13 +38,13 @@ struct StandIn: RunningSandbox {
         system.withState { state in CompassRecord.number(ofID: id).flatMap { state.record($0) } }
     }
 
-    /// How often a record was saved.
+    /// Returns how often a record was saved.
     func saveCount(_ id: String) -> Int {
         system.withState { state in CompassRecord.number(ofID: id).map { state.history[$0 - 1].count } ?? 0 }
     }
 
-    /// The edit sessions that are open, as user and record; those of new records by themselves.
-    var sessions: (known: [String], new: Int) {
+    /// The open edit sessions, as user and record; sessions of new records are counted separately.
+    var sessions: (existing: [String], new: Int) {
         system.withState { state in
             let all = state.sessions.all
             return (all.filter { !$0.isNew }.map { "\($0.user) \($0.number)" }, all.count(where: \.isNew))
@@ -57,7 +57,7 @@ struct StandIn: RunningSandbox {
             as: .password(user: user, password: "secret-of-\(user)"), client: client)
     }
 
-    /// A record that `user` saves with the vendor's own calls.
+    /// Adds a record that `user` saves with the vendor's own calls.
     func add(_ headline: String, as user: String = "ana", _ more: [FieldValue] = []) async throws -> String {
         try await compass(user).create(before: .never).commit(
             [FieldValue("Headline", headline), FieldValue("Severity", "3-Average")] + more, before: .never
@@ -65,57 +65,57 @@ struct StandIn: RunningSandbox {
     }
 }
 
-/// The submitter's handler with a real database, and a stand-in for Compass over real HTTP. A worker's steps are taken
-/// one by one; time passes when a test says so.
+/// The submitter's handler with a real database, and a Compass emulator over real HTTP. A test runs a worker's steps
+/// one by one, and advances the time.
 struct CommandWorld: ~Copyable {
     static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
     static let rule = CommandRule(
         lease: .seconds(90), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60), attemptsMax: 20)
-    /// Steps that a command takes at most, with what goes wrong.
+    /// Limit on steps of a command, including injected faults.
     static let stepsMax = 80
 
     var acme: TestEnvironment
-    let standIn: StandIn
-    let gate = Gate()
+    let compass: CompassEmulator
+    let gate = FaultGate()
     private let secrets: SecretBox
     private var handler: CommandHandler
     private var storedCount: Int64 = 0
 
-    /// A command of somebody.
-    struct Place: Hashable {
+    /// A person's command or account.
+    struct ObjectReference: Hashable {
         let email: String
         let id: UUID
         var kind = Kind.defectCommand
     }
 
-    private init(_ standIn: StandIn) throws {
+    private init(_ compass: CompassEmulator) throws {
         var acme = try TestEnvironment()
         let secrets = try SecretBox([Self.secretKey])
         var tracker = DefectTracker(environment: acme.id)
-        (tracker.serverURL, tracker.repository, tracker.database) = (standIn.url, "CCMRepo", "SAMPL")
+        (tracker.serverURL, tracker.repository, tracker.database) = (compass.url, "CCMRepo", "SAMPL")
         try acme.connection.run(tracker.save())
-        handler = Self.handler(standIn, secrets, gate)
-        (self.standIn, self.secrets) = (standIn, secrets)
+        handler = Self.handler(compass, secrets, gate)
+        (self.compass, self.secrets) = (compass, secrets)
         self.acme = acme
     }
 
-    private static func handler(_ standIn: StandIn, _ secrets: SecretBox, _ gate: Gate) -> CommandHandler {
-        let client = standIn.client
-        let trackers = OwnTrackers(secrets: secrets) { settings, account in
+    private static func handler(_ compass: CompassEmulator, _ secrets: SecretBox, _ gate: FaultGate) -> CommandHandler {
+        let client = compass.client
+        let trackers = OwnLoginTrackers(secrets: secrets) { settings, account in
             GatedTracker(tracker: CompassClient(settings, as: account, client: client), gate: gate)
         }
         return CommandHandler(rule: rule, trackers: trackers, callMax: .seconds(10))
     }
 
-    /// Runs `body` with a stand-in of its own, in which Ana and Bo have logins that are stored.
+    /// Runs `body` with an emulator of its own, in which Ana and Bo have stored logins.
     static func run(_ body: @Sendable (inout CommandWorld) async throws -> Void) async throws {
         let service = try CompassService(CompassService.Configuration())
-        service.system.load(StandIn.organisation)
+        service.system.load(CompassEmulator.organisation)
         let client = Client()
         defer { client.shutDown() }
         try await withService({ try await service.run(onRunning: $0) }) { port in
             var world = try CommandWorld(
-                StandIn(client: client, url: "http://127.0.0.1:\(port)", system: service.system))
+                CompassEmulator(client: client, url: "http://127.0.0.1:\(port)", system: service.system))
             for user in ["ana", "bo"] { _ = try world.storeLogin("\(user)@example.com", user, "secret-of-\(user)") }
             try await body(&world)
         }
@@ -127,10 +127,10 @@ struct CommandWorld: ~Copyable {
     @discardableResult
     mutating func storeLogin(
         _ email: String, _ user: String?, _ secret: String, status: DefectAccount.Status = .unchecked
-    ) throws -> Place {
+    ) throws -> ObjectReference {
         let realm = try acme.realm(.user(email))
-        let place = SecretContext.personalDefectLogin(acme.id, realm: realm)
-        let own = OwnDefectLogin(user: user, sealed: Bytea(try secrets.seal(secret, at: place)))
+        let context = SecretContext.personalDefectLogin(acme.id, realm: realm)
+        let own = OwnDefectLogin(user: user, sealed: Bytea(try secrets.seal(secret, at: context)))
         storedCount += 1
         let account = DefectAccount(
             status: status, user: user, storedAt: Timestamp(millisecondsSinceEpoch: storedCount))
@@ -139,7 +139,7 @@ struct CommandWorld: ~Copyable {
         batch.put(key, try CanonicalJSON(encoding: account), decision: 0)
         for statement in own.save(of: realm, in: acme.id, decision: 0) { batch.also(statement) }
         _ = try batch.commit(on: &acme.connection)
-        return Place(email: email, id: key.id, kind: .defectAccount)
+        return ObjectReference(email: email, id: key.id, kind: .defectAccount)
     }
 
     private static func account(_ email: String) -> UUID {
@@ -147,133 +147,137 @@ struct CommandWorld: ~Copyable {
     }
 
     mutating func account(_ email: String) throws -> DefectAccount? {
-        try read(Place(email: email, id: Self.account(email), kind: .defectAccount), as: DefectAccount.self)
+        try read(ObjectReference(email: email, id: Self.account(email), kind: .defectAccount), as: DefectAccount.self)
     }
 
-    /// A device hands a command in.
+    /// Submits a command as a device does.
     mutating func handIn(
         _ command: DefectCommand, as email: String = "ana@example.com", id: UUID = UUID()
-    ) throws -> Place {
+    ) throws -> ObjectReference {
         var command = command
         command.submitRequested = true
         let json = String(decoding: try JSONEncoder().encode(command), as: UTF8.self)
         try acme.put([(id, json)], .defectCommand, into: .user(email))
-        return Place(email: email, id: id)
+        return ObjectReference(email: email, id: id)
     }
 
-    mutating func delete(_ place: Place) throws {
+    mutating func delete(_ reference: ObjectReference) throws {
         var batch = WriteBatch(environment: acme.id)
         batch.delete(
-            ObjectKey(realm: try acme.realm(.user(place.email)), kind: place.kind, id: place.id), decision: 0,
+            ObjectKey(realm: try acme.realm(.user(reference.email)), kind: reference.kind, id: reference.id),
+            decision: 0,
             isEdit: true)
         _ = try batch.commit(on: &acme.connection)
     }
 
-    private mutating func read<Fields: Decodable>(_ place: Place, as type: Fields.Type) throws -> Fields? {
-        let key = ObjectKey(realm: try acme.realm(.user(place.email)), kind: place.kind, id: place.id)
+    private mutating func read<Fields: Decodable>(_ reference: ObjectReference, as type: Fields.Type) throws -> Fields?
+    {
+        let key = ObjectKey(realm: try acme.realm(.user(reference.email)), kind: reference.kind, id: reference.id)
         let object = try RealmObject.byKey(acme.connection.run(RealmObject.load([key], in: acme.id)))[key]
         return try object?.decoded(as: type, by: JSONDecoder())
     }
 
-    mutating func command(_ place: Place) throws -> DefectCommand {
-        try #require(try read(place, as: DefectCommand.self))
+    mutating func command(_ reference: ObjectReference) throws -> DefectCommand {
+        try #require(try read(reference, as: DefectCommand.self))
     }
 
     // MARK: The worker
 
-    /// A step of a worker with a key: a decision, and the call that follows from it.
+    /// A worker's step with a key: a decision, and the result of its call.
     struct Step {
         var disposition: Disposition<CommandHandler.Call>
-        var answer: CommandHandler.Answer?
+        var result: CommandHandler.CallResult?
         var isMissed = false
     }
 
     mutating func decide(
-        _ places: [Place], _ answers: [CommandHandler.Answer?] = [], attemptCount: Int = 0, canCall: Bool = true
+        _ references: [ObjectReference], _ results: [CommandHandler.CallResult?] = [], attemptCount: Int = 0,
+        canCall: Bool = true
     ) throws -> [Step] {
         var batch = WriteBatch(environment: acme.id)
-        var items: [WorkItem<CommandHandler.Answer>] = []
-        for (index, place) in places.enumerated() {
-            let answer = index < answers.count ? answers[index] : nil
-            var item = WorkItem<CommandHandler.Answer>(
+        var items: [WorkItem<CommandHandler.CallResult>] = []
+        for (index, reference) in references.enumerated() {
+            let result = index < results.count ? results[index] : nil
+            var item = WorkItem<CommandHandler.CallResult>(
                 environment: acme.id,
-                subject: EventSubject(realm: try .user(place.email), kind: place.kind, id: place.id),
-                origin: answer.map { .answer($0) } ?? .event, attemptCount: attemptCount)
+                subject: EventSubject(realm: try .user(reference.email), kind: reference.kind, id: reference.id),
+                origin: result.map { .answer($0) } ?? .event, attemptCount: attemptCount)
             item.canCall = canCall
             items.append(item)
         }
-        let nexts = try handler.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
+        let dispositions = try handler.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
         let missed = try batch.commit(on: &acme.connection).missed
-        return nexts.enumerated().map { Step(disposition: $1, isMissed: missed.contains($0)) }
+        return dispositions.enumerated().map { Step(disposition: $1, isMissed: missed.contains($0)) }
     }
 
     mutating func step(
-        _ place: Place, _ answer: CommandHandler.Answer? = nil, attemptCount: Int = 0, canCall: Bool = true
+        _ reference: ObjectReference, _ result: CommandHandler.CallResult? = nil, attemptCount: Int = 0,
+        canCall: Bool = true
     ) throws -> Step {
-        let steps = try decide([place], [answer], attemptCount: attemptCount, canCall: canCall)
+        let steps = try decide([reference], [result], attemptCount: attemptCount, canCall: canCall)
         return try #require(steps.first)
     }
 
-    mutating func call(_ call: CommandHandler.Call) async throws -> CommandHandler.Answer? {
+    mutating func call(_ call: CommandHandler.Call) async throws -> CommandHandler.CallResult? {
         let make = try handler.caller(on: &acme.connection, for: acme.id)
-        let answer = await make(call)
-        guard gate.isDead else { return answer }
+        let result = await make(call)
+        guard gate.hasCrashed else { return result }
         crash()
         return nil
     }
 
-    /// The process ends; another one begins, once the leases are over.
+    /// Ends the process and starts another one after the leases have expired.
     mutating func crash() {
         gate.reset()
-        handler = Self.handler(standIn, secrets, gate)
+        handler = Self.handler(compass, secrets, gate)
         _ = try? passTime()
     }
 
-    /// Whatever is under way is over.
+    /// Expires all leases.
     mutating func passTime() throws {
         try acme.connection.run("UPDATE defect.attempt SET lease_until = now() - interval '1 second'")
     }
 
-    /// A worker works on a key until nothing is left to be done; it waits as long as it has to.
+    /// Processes a key until nothing is left to do, without the delays.
     ///
-    /// - Returns: Why it had to.
+    /// - Returns: The reasons of its deferrals.
     @discardableResult
-    mutating func finish(_ place: Place) async throws -> [String] {
-        var (answer, attemptCount, reasons): (CommandHandler.Answer?, Int, [String]) = (nil, 0, [])
+    mutating func finish(_ reference: ObjectReference) async throws -> [String] {
+        var (result, attemptCount, reasons): (CommandHandler.CallResult?, Int, [String]) = (nil, 0, [])
         for _ in 0..<Self.stepsMax {
-            let step = try step(place, answer, attemptCount: attemptCount)
-            answer = nil
+            let step = try step(reference, result, attemptCount: attemptCount)
+            result = nil
             if step.isMissed { continue }
             switch step.disposition {
             case .finished: return reasons
             case .again: continue
-            case .call(let call, _): answer = try await self.call(call)
+            case .call(let call, _): result = try await self.call(call)
             case .park(let reason, _, let cause):
                 reasons.append(reason)
                 if cause != .planned { attemptCount += 1 }
                 try passTime()
-            case .dead(let reason): throw Dead(reason: reason)
+            case .dead(let reason): throw DeadLetterError(reason: reason)
             }
         }
-        Issue.record("it does not end: \(reasons)")
+        Issue.record("not finished: \(reasons)")
         return reasons
     }
 
-    struct Dead: Error { let reason: String }
+    struct DeadLetterError: Error { let reason: String }
 
-    /// Hands a command in, and sees what comes of it.
+    /// Submits a command and processes it to its end.
     mutating func perform(_ command: DefectCommand, as email: String = "ana@example.com") async throws -> DefectCommand
     {
-        let place = try handIn(command, as: email)
-        try await finish(place)
-        return try self.command(place)
+        let reference = try handIn(command, as: email)
+        try await finish(reference)
+        return try self.command(reference)
     }
 
-    /// Nothing is open any more.
-    mutating func expectNothingOpen(_ place: SourceLocation = #_sourceLocation) throws {
+    /// Checks that no attempt and no session is open.
+    mutating func expectNothingOpen(_ location: SourceLocation = #_sourceLocation) throws {
         let rows = try acme.connection.run("SELECT count(*) FROM defect.attempt")[0].decode(Int64.self)
-        #expect(rows == 0, "an attempt stays in the ledger", sourceLocation: place)
-        #expect(standIn.sessions.known.isEmpty, "an edit session stays open", sourceLocation: place)
-        #expect(standIn.sessions.new <= gate.unheard, "a new record stays open", sourceLocation: place)
+        #expect(rows == 0, "an attempt stays in the ledger", sourceLocation: location)
+        #expect(compass.sessions.existing.isEmpty, "an edit session stays open", sourceLocation: location)
+        #expect(compass.sessions.new <= gate.unreportedRecords, "a new record stays open", sourceLocation: location)
     }
 }

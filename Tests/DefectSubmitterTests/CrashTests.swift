@@ -10,15 +10,14 @@ import Testing
 @testable import DefectSubmitter
 @testable import Sandbox
 
-/// Whatever goes wrong between any two calls of an edit session: no record twice, no session left open, and a status
-/// that is true.
+/// Faults between any two calls of an edit session cause no duplicate record, no open session and no wrong status.
 @Suite(.ownThreads) struct CrashTests {
     enum Case: CaseIterable {
         case create, modify, modifyOverBase, changeState, delete, deleteOverBase, choices, choicesOfNew
 
         /// - Parameters:
-        ///   - record: A record that is there, with the headline `old`.
-        ///   - headline: Nobody else's.
+        ///   - record: An existing record with the headline `old`.
+        ///   - headline: A unique headline.
         func command(_ record: String, _ headline: String) -> DefectCommand {
             switch self {
             case .create: DefectCommand(operation: .create, fields: ["Headline": headline, "Severity": "3-Average"])
@@ -39,148 +38,153 @@ import Testing
             }
         }
 
-        /// How often the record is saved, and how many there are of the headline, when it is done once.
-        func expectDone(_ command: DefectCommand, _ record: String, _ headline: String, _ standIn: StandIn) -> Bool {
-            let count = standIn.records(headline).count
-            let known = standIn.record(record)
+        /// Whether the tracker's records are those of a command that was performed once.
+        func expectDone(_ command: DefectCommand, _ record: String, _ headline: String, _ compass: CompassEmulator)
+            -> Bool
+        {
+            let count = compass.records(headline).count
+            let existing = compass.record(record)
             switch self {
-            case .create: return count == 1 && standIn.records(headline)[0].id == command.record
-            case .modify, .modifyOverBase: return count == 1 && standIn.saveCount(record) == 2
+            case .create: return count == 1 && compass.records(headline)[0].id == command.record
+            case .modify, .modifyOverBase: return count == 1 && compass.saveCount(record) == 2
             case .changeState:
-                return count == 1 && standIn.saveCount(record) == 2 && known?.fields["State"] == "Opened"
-            case .delete, .deleteOverBase: return known == nil
+                return count == 1 && compass.saveCount(record) == 2 && existing?.fields["State"] == "Opened"
+            case .delete, .deleteOverBase: return existing == nil
             case .choices:
-                return command.choices == ["Component": ["Cranes", "Piers"]] && standIn.saveCount(record) == 1
+                return command.choices == ["Component": ["Cranes", "Piers"]] && compass.saveCount(record) == 1
             case .choicesOfNew: return command.choices?["Severity"] == CompassSchema.severities && count == 0
             }
         }
     }
 
-    /// The process dies after each number of calls, and the next one too.
-    @Test(arguments: Case.allCases) func aCrashBetweenAnyTwoCalls(of what: Case) async throws {
+    /// The process crashes after each number of calls, and the next process does, too.
+    @Test(arguments: Case.allCases) func commandSurvivesCrashesBetweenCalls(of operation: Case) async throws {
         try await CommandWorld.run { world in
-            var isSurvived = false
-            for first in 0..<12 where !isSurvived {
-                isSurvived = true
+            var survived = false
+            for first in 0..<12 where !survived {
+                survived = true
                 for second in 0..<8 {
-                    let (callCount, died) = try await crash(what, after: [first, second], &world)
-                    if died > 0 { isSurvived = false }
-                    if died < 2 || callCount == 0 { break }
+                    let (callCount, crashed) = try await crash(operation, after: [first, second], &world)
+                    if crashed > 0 { survived = false }
+                    if crashed < 2 || callCount == 0 { break }
                 }
             }
-            #expect(isSurvived, "all numbers of calls were tried")
+            #expect(survived, "all numbers of calls were tried")
         }
     }
 
-    /// - Returns: How many calls were made, and how many processes died.
+    /// - Returns: The number of calls, and of crashed processes.
     private func crash(
-        _ what: Case, after calls: [Int], _ world: inout CommandWorld
-    ) async throws -> (calls: Int, died: Int) {
+        _ operation: Case, after calls: [Int], _ world: inout CommandWorld
+    ) async throws -> (calls: Int, crashed: Int) {
         let headline = UUID().uuidString
-        let record = try await world.standIn.add("old")
-        let place = try world.handIn(what.command(record, headline))
+        let record = try await world.compass.add("old")
+        let reference = try world.handIn(operation.command(record, headline))
         let before = world.gate.count
-        var died = 0
+        var crashed = 0
         for count in calls {
-            world.gate.die(after: count)
-            if try await !world.dies(place) { break }
-            died += 1
+            world.gate.crash(after: count)
+            if try await !world.runUntilCrash(reference) { break }
+            crashed += 1
         }
         world.gate.reset()
-        try await world.finish(place)
-        let command = try world.command(place)
-        #expect(command.status == .done, "\(what), died after \(calls): \(command)")
-        #expect(what.expectDone(command, record, headline, world.standIn), "\(what), died after \(calls)")
+        try await world.finish(reference)
+        let command = try world.command(reference)
+        #expect(command.status == .done, "\(operation), crashed after \(calls): \(command)")
+        #expect(operation.expectDone(command, record, headline, world.compass), "\(operation), crashed after \(calls)")
         try world.expectNothingOpen()
-        return (world.gate.count - before, died)
+        return (world.gate.count - before, crashed)
     }
 
-    /// An answer is lost, a call does not get through, or the tracker is away, at each of the calls, and once more at
-    /// the next ones.
-    @Test(arguments: Case.allCases, Gate.Fault.allCases) func aCallOfWhichNobodyHears(
-        of what: Case, fault: Gate.Fault
+    /// At each call, and again at one of the next ones, a response is lost, a call is lost, or the tracker is
+    /// unavailable.
+    @Test(arguments: Case.allCases, FaultGate.Fault.allCases) func commandSurvivesFaultyCalls(
+        of operation: Case, fault: FaultGate.Fault
     ) async throws {
         try await CommandWorld.run { world in
             for first in 1..<8 {
                 for second in [0, 1, 2, 3] {
                     let headline = UUID().uuidString
-                    let record = try await world.standIn.add("old")
-                    let place = try world.handIn(what.command(record, headline))
+                    let record = try await world.compass.add("old")
+                    let reference = try world.handIn(operation.command(record, headline))
                     world.gate.fail(first, fault)
                     if second > 0 { world.gate.fail(first + second, fault) }
-                    let reasons = try await world.finish(place)
+                    let reasons = try await world.finish(reference)
                     world.gate.reset()
-                    let command = try world.command(place)
-                    #expect(command.status == .done, "\(what), \(fault) at \(first), \(second): \(command), \(reasons)")
+                    let command = try world.command(reference)
                     #expect(
-                        what.expectDone(command, record, headline, world.standIn), "\(what), \(fault) at \(first)")
+                        command.status == .done, "\(operation), \(fault) at \(first), \(second): \(command), \(reasons)"
+                    )
+                    #expect(
+                        operation.expectDone(command, record, headline, world.compass),
+                        "\(operation), \(fault) at \(first)")
                     try world.expectNothingOpen()
                 }
             }
         }
     }
 
-    /// What was found out is kept when no call can be made because of it.
-    @Test func anIDIsKeptWhenTheCircuitIsOpen() async throws {
+    /// The id of a new record is kept if no call can be made next.
+    @Test func openCircuitKeepsNewRecordID() async throws {
         try await CommandWorld.run { world in
-            let place = try world.handIn(
+            let reference = try world.handIn(
                 DefectCommand(operation: .create, fields: ["Headline": "N", "Severity": "3-Average"]))
-            let call = try world.step(place).call()
-            let answer = try await world.call(call)
-            let step = try world.step(place, answer, canCall: false)
+            let call = try world.step(reference).call()
+            let result = try await world.call(call)
+            let step = try world.step(reference, result, canCall: false)
             guard case .again = step.disposition else {
                 Issue.record("\(step)")
                 return
             }
-            try await world.finish(place)
-            #expect(world.standIn.records("N").count == 1)
+            try await world.finish(reference)
+            #expect(world.compass.records("N").count == 1)
             try world.expectNothingOpen()
         }
     }
 
-    /// Its person takes a command back while nobody knows what became of it.
-    @Test func theSessionOfACommandThatIsGoneIsEnded() async throws {
+    /// The person deletes a command while its outcome is unknown.
+    @Test func sessionOfDeletedCommandIsReverted() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("old")
+            let id = try await world.compass.add("old")
             for count in 0..<5 {
-                let place = try world.handIn(
+                let reference = try world.handIn(
                     DefectCommand(operation: .modify, record: id, fields: ["Headline": "new \(count)"]))
-                world.gate.die(after: count)
-                _ = try await world.dies(place)
+                world.gate.crash(after: count)
+                _ = try await world.runUntilCrash(reference)
                 world.gate.reset()
-                try world.delete(place)
-                try await world.finish(place)
+                try world.delete(reference)
+                try await world.finish(reference)
                 try world.expectNothingOpen()
             }
         }
     }
 
-    /// It was tried, nobody knows how it ended, and somebody else has written the record since.
-    @Test func whatNobodyCanTellIsUnknown() async throws {
+    /// The outcome of an attempt is unknown, and another user has changed the record since.
+    @Test func concurrentChangeAfterACrashIsUnknown() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("old")
-            let place = try world.handIn(
+            let id = try await world.compass.add("old")
+            let reference = try world.handIn(
                 DefectCommand(operation: .modify, record: id, fields: ["Headline": "new"], base: ["Headline": "old"]))
-            world.gate.die(after: 3)
-            #expect(try await world.dies(place))
-            _ = try await world.standIn.compass("bo").edit(id, before: .never).commit(
+            world.gate.crash(after: 3)
+            #expect(try await world.runUntilCrash(reference))
+            _ = try await world.compass.compass("bo").edit(id, before: .never).commit(
                 [.init("Headline", "bo's")], before: .never)
-            try await world.finish(place)
-            let command = try world.command(place)
+            try await world.finish(reference)
+            let command = try world.command(reference)
             #expect(command.status == .unknown)
-            #expect(command.messages == ["Headline is 'bo's' by now, and not 'old' any more; wanted was 'new'"])
-            #expect(world.standIn.record(id)?.fields["Headline"] == "bo's")
+            #expect(command.messages == ["Headline is now 'bo's', not 'old'; requested: 'new'"])
+            #expect(world.compass.record(id)?.fields["Headline"] == "bo's")
             try world.expectNothingOpen()
         }
     }
 
-    /// The tracker stays away: a command that was not begun is refused in the end, and one that was is unknown.
-    @Test func aCommandEndsWhenTheTrackerStaysAway() async throws {
+    /// The tracker stays unavailable: a command without an attempt is refused, one with an attempt is unknown.
+    @Test func commandEndsAfterAttemptsMax() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("old")
+            let id = try await world.compass.add("old")
             let first = try world.handIn(
                 DefectCommand(operation: .modify, record: id, fields: ["Headline": "new"]))
-            for call in 1..<200 { world.gate.fail(call, .away) }
+            for call in 1..<200 { world.gate.fail(call, .unavailable) }
             let reasons = try await world.finish(first)
             #expect(try world.command(first).status == .refused)
             #expect(reasons.count == CommandWorld.rule.attemptsMax - 1)
@@ -196,25 +200,25 @@ import Testing
 }
 
 extension CommandWorld {
-    /// Works on a key until the process is dead.
+    /// Processes a key until the process crashes.
     ///
-    /// - Returns: Whether it died; else the key is done.
-    mutating func dies(_ place: Place) async throws -> Bool {
-        var answer: CommandHandler.Answer?
+    /// - Returns: Whether it crashed; otherwise the key is done.
+    mutating func runUntilCrash(_ reference: ObjectReference) async throws -> Bool {
+        var result: CommandHandler.CallResult?
         for _ in 0..<Self.stepsMax {
-            let step = try step(place, answer)
-            answer = nil
+            let step = try step(reference, result)
+            result = nil
             switch step.disposition {
             case .finished: return false
             case .again: continue
             case .park: try passTime()
             case .call(let call, _):
-                answer = try await self.call(call)
-                if answer == nil { return true }
-            case .dead(let reason): throw Dead(reason: reason)
+                result = try await self.call(call)
+                if result == nil { return true }
+            case .dead(let reason): throw DeadLetterError(reason: reason)
             }
         }
-        Issue.record("it does not end")
+        Issue.record("not finished")
         return false
     }
 }

@@ -9,68 +9,68 @@ import Testing
 @testable import DefectSubmitter
 @testable import Sandbox
 
-/// What somebody else saves after a record was read, and before its edit begins.
+/// Changes of another user between the read of a record and the start of its edit session.
 @Suite(.ownThreads) struct SessionComparisonTests {
-    /// The fields as Bo saves them meanwhile, and what comes of Ana's command.
+    /// Fields that Bo saves meanwhile, and the conflicts of Ana's command.
     static let cases: [([FieldValue], [String])] = [
         (
             [FieldValue("Severity", "2-Major")],
-            ["Severity is '2-Major' by now, and not '3-Average' any more; wanted was '4-Minor'"]
+            ["Severity is now '2-Major', not '3-Average'; requested: '4-Minor'"]
         ),
-        ([FieldValue("Headline", "bo's")], ["Headline is 'bo's' by now, and not 'H' any more"]),
-        // She did not look at it, or wants the same.
+        ([FieldValue("Headline", "bo's")], ["Headline is now 'bo's', not 'H'"]),
+        // Her command has no base for it, or the same value.
         ([FieldValue("Description", "bo's")], []), ([FieldValue("Severity", "4-Minor")], []),
     ]
 
-    @Test(arguments: cases, [false, true]) func whatIsSavedBeforeTheEditIsCompared(
+    @Test(arguments: cases, [false, true]) func changesBeforeTheEditAreCompared(
         values: ([FieldValue], [String]), isUncertain: Bool
     ) async throws {
         try await CommandWorld.run { world in
             let (saved, messages) = values
-            let id = try await world.standIn.add("H")
-            let bo = world.standIn.compass("bo")
-            let tracker = Interrupter(world.standIn.compass("ana"), before: .edit) {
+            let id = try await world.compass.add("H")
+            let bo = world.compass.compass("bo")
+            let tracker = InterruptedTracker(world.compass.compass("ana"), before: .edit) {
                 _ = try? await bo.edit(id, before: .never).commit(saved, before: .never)
             }
             let command = DefectCommand(
                 operation: .modify, record: id, fields: ["Severity": "4-Minor", "Priority": "2-Give High Attention"],
                 base: ["Headline": "H", "Severity": "3-Average"])
-            let answer = await CommandCaller(tracker: tracker, deadline: .never).call(
-                .carryOut(command, record: id, isNew: false, isUncertain: isUncertain))
-            let fields = world.standIn.record(id)?.fields ?? [:]
+            let result = await CommandCaller(tracker: tracker, deadline: .never).call(
+                .perform(command, record: id, isNew: false, isUncertain: isUncertain))
+            let fields = world.compass.record(id)?.fields ?? [:]
             if messages.isEmpty {
-                #expect(answer == .done(record: id))
+                #expect(result == .done(record: id))
                 #expect(fields["Severity"] == "4-Minor" && fields["Priority"] == "2-Give High Attention")
             } else {
-                #expect(answer == (isUncertain ? .unclear(messages) : .conflict(messages)))
-                #expect(fields["Priority"] == nil, "nothing is written over it")
+                #expect(result == (isUncertain ? .ambiguous(messages) : .conflict(messages)))
+                #expect(fields["Priority"] == nil, "it is not overwritten")
             }
             for value in saved { #expect(fields[value.name] == value.value) }
             try world.expectNothingOpen()
         }
     }
 
-    /// It is no conflict with anybody, however often it is tried.
-    @Test func whatAnActionWritesByItselfIsNoConflict() async throws {
+    /// Values that an action writes itself are no conflict, at any attempt.
+    @Test func valuesWrittenByAnActionAreNoConflict() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("H")
-            var tracker = Interrupter(world.standIn.compass("ana"), before: .edit) {}
+            let id = try await world.compass.add("H")
+            var tracker = InterruptedTracker(world.compass.compass("ana"), before: .edit) {}
             tracker.written = ["Owner": "ana", "State": "Opened"]
             let command = DefectCommand(
                 operation: .changeState, record: id, actionName: "Open", fields: ["Owner": "bo"],
                 base: ["Owner": "", "State": "Submitted"])
-            let answer = await CommandCaller(tracker: tracker, deadline: .never).call(
-                .carryOut(command, record: id, isNew: false, isUncertain: false))
-            #expect(answer == .done(record: id))
-            #expect(world.standIn.record(id)?.fields["Owner"] == "bo" && world.standIn.saveCount(id) == 2)
+            let result = await CommandCaller(tracker: tracker, deadline: .never).call(
+                .perform(command, record: id, isNew: false, isUncertain: false))
+            #expect(result == .done(record: id))
+            #expect(world.compass.record(id)?.fields["Owner"] == "bo" && world.compass.saveCount(id) == 2)
             try world.expectNothingOpen()
         }
     }
 
-    /// A state that the session shows already costs nothing more.
-    @Test func theComparisonCostsNoCall() async throws {
+    /// A state that the session already shows takes no extra call.
+    @Test func comparisonTakesNoExtraCall() async throws {
         try await CommandWorld.run { world in
-            let id = try await world.standIn.add("H")
+            let id = try await world.compass.add("H")
             let commands: [(DefectCommand, Int)] = [
                 (DefectCommand(operation: .modify, record: id, fields: ["Severity": "4-Minor"]), 3),
                 (
@@ -83,7 +83,7 @@ import Testing
                         operation: .changeState, record: id, actionName: "Open", fields: ["Owner": "bo"],
                         base: ["State": "Submitted", "Owner": ""]), 4
                 ),
-                // It is done already, or in conflict.
+                // Already done, or in conflict.
                 (DefectCommand(operation: .modify, record: id, fields: ["Severity": "2-Major"]), 1),
                 (
                     DefectCommand(

@@ -6,7 +6,7 @@ import Testing
 @testable import Deliveries
 
 @Suite struct PushMessageTests {
-    /// Of RFC 8291, 5 and appendix A.
+    /// Values of RFC 8291, 5 and appendix A.
     private static let userKey = "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"
     private static let userPoint =
         "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
@@ -19,7 +19,7 @@ import Testing
         try PushSubscription(endpoint: endpoint, p256dh: point, auth: secret)
     }
 
-    @Test func theStandardsExampleIsEncryptedByteForByte() throws {
+    @Test func encryptionMatchesExampleOfRFC8291() throws {
         let key = try P256.KeyAgreement.PrivateKey(
             rawRepresentation: #require(Base64URL.bytes("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw".utf8)))
         let salt = try #require(Base64URL.bytes("DGv6ra1nlYgDCS1FRnbzlw".utf8))
@@ -31,7 +31,7 @@ import Testing
         #expect(Base64URL.text(body) == expected)
     }
 
-    @Test func aBrowserReadsWhatWasSent() throws {
+    @Test func encryptedMessageDecrypts() throws {
         let subscription = try subscription()
         for text in ["", "SAMPL00000001 (ŕáâ) has been assigned to you", String(repeating: "x", count: 3_993)] {
             let body = try #require(PushMessage.body(of: Array(text.utf8), to: subscription))
@@ -44,7 +44,7 @@ import Testing
         #expect(PushMessage.body(of: Array(repeating: 0, count: 3_994), to: subscription) == nil)
     }
 
-    /// As a browser does it, written from the standard by itself.
+    /// Decrypts a body as a browser does; an independent implementation of the standard.
     private func decrypted(_ body: [UInt8]) throws -> [UInt8] {
         let key = try P256.KeyAgreement.PrivateKey(
             rawRepresentation: #require(Base64URL.bytes(Self.userKey.utf8)))
@@ -68,7 +68,7 @@ import Testing
         return text.dropLast()
     }
 
-    @Test func aSubscriptionIsChecked() throws {
+    @Test func invalidSubscriptionIsRejected() throws {
         #expect(try subscription().origin == "https://push.example.net")
         #expect(
             try subscription(endpoint: "https://Push.example.net:8443/a?b").origin == "https://push.example.net:8443")
@@ -76,16 +76,16 @@ import Testing
             "http://push.example.net/", "https://", "ftp://a", "", "https://me:secret@push.example.net/",
             "https://a/" + String(repeating: "x", count: 2_048),
         ] {
-            #expect(throws: PushSubscription.Malformed.self) { try subscription(endpoint: endpoint) }
+            #expect(throws: PushSubscription.FormatError.self) { try subscription(endpoint: endpoint) }
         }
-        // A point that is not on the curve would give the key away.
+        // A point that is not on the curve would disclose the key.
         let bent = try #require(Base64URL.bytes(Self.userPoint.utf8)).dropLast() + [0]
         for point in ["", "AAAA", "=", Base64URL.text(bent), String(Self.userPoint.dropLast(8))] {
-            #expect(throws: PushSubscription.Malformed.self) { try subscription(point: point) }
+            #expect(throws: PushSubscription.FormatError.self) { try subscription(point: point) }
         }
         for secret in ["", "AAAA", Self.secret + "AAAA", "+/+/"] {
-            let problem = #expect(throws: PushSubscription.Malformed.self) { try subscription(secret: secret) }
-            #expect(secret.isEmpty || problem?.description.contains(secret) == false)
+            let error = #expect(throws: PushSubscription.FormatError.self) { try subscription(secret: secret) }
+            #expect(secret.isEmpty || error?.description.contains(secret) == false)
         }
     }
 }

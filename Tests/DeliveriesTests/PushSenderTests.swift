@@ -6,7 +6,7 @@ import Testing
 @testable import Deliveries
 
 @Suite struct PushSenderTests {
-    @Test func aPushServiceKnowsWhoSends() throws {
+    @Test func authorizationIdentifiesTheSender() throws {
         let key = P256.Signing.PrivateKey()
         let sender = PushSender(key: key, contact: "mailto:operations@example.com")
         let now = Timestamp(millisecondsSinceEpoch: 1_453_523_768_999)

@@ -7,8 +7,8 @@ import Testing
 @Suite struct WebhookSignatureTests {
     private let time = Timestamp(millisecondsSinceEpoch: 1_614_265_330_500)
 
-    /// The vector that the libraries of Standard Webhooks are tested with.
-    @Test func theStandardsExampleIsSigned() throws {
+    /// The test vector of the Standard Webhooks libraries.
+    @Test func signatureMatchesExampleOfStandardWebhooks() throws {
         let signature = try #require(WebhookSignature(secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
         let headers = signature.headers(
             id: "msg_p5jXN8AQM9LWM0D4loKWxJek", at: time, body: Array(#"{"test": 2432232314}"#.utf8))
@@ -19,7 +19,7 @@ import Testing
             ])
     }
 
-    @Test func whateverDiffersIsSignedOtherwise() throws {
+    @Test func signatureDependsOnSecretIDTimeAndBody() throws {
         let secrets = [WebhookSignature.newSecret(), WebhookSignature.newSecret()]
         #expect(secrets[0] != secrets[1])
         var values: Set<String> = []
@@ -36,5 +36,5 @@ import Testing
     @Test(arguments: [
         "", "whsec_", "whsec_AAAA", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_not base64 at all, of no length",
         "whsec_" + String(repeating: "A", count: 88),
-    ]) func anotherTextIsNoSecret(text: String) { #expect(WebhookSignature(secret: text) == nil) }
+    ]) func invalidSecretIsRejected(text: String) { #expect(WebhookSignature(secret: text) == nil) }
 }

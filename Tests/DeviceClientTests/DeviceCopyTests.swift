@@ -6,7 +6,7 @@ import Testing
 @testable import DeviceClient
 
 @Suite struct SyncLineTests {
-    @Test func everySortOfLineIsRead() throws {
+    @Test func everyLineTypeIsDecoded() throws {
         let path = try #require(RealmPath("/users/ana@example.com"))
         let id = UUID()
         #expect(try line(#"{"open":{"realm":"/users/ana@example.com"}}"#) == .open(path, isReset: false))
@@ -33,12 +33,12 @@ import Testing
                     [
                         SyncLine.Change(
                             id: ObjectID(kind: .timeEntry, id: id),
-                            object: HeldObject(position: 7, fields: Array(#"{"text": "a"}"#.utf8))),
+                            object: DeviceObject(position: 7, fields: Array(#"{"text": "a"}"#.utf8))),
                         SyncLine.Change(id: ObjectID(kind: .user, id: id), object: nil),
-                    ]), "a kind this device does not know is left out")
+                    ]), "an unsupported kind is omitted")
     }
 
-    @Test func aLineOfANewerServerIsPassedOver() throws {
+    @Test func unsupportedLineIsSkipped() throws {
         #expect(try line(#"{"weather":{"realm":"/users/ana@example.com"}}"#) == nil)
     }
 
@@ -47,7 +47,7 @@ import Testing
         #"{"objects":{"realm":"/users/a","list":[{"kind":"User","id":"6f2d","position":1,"fields":{}}]}}"#,
         #"{"checkpoint":{"position":"x"}}"#, #"{"open":{"realm":"/users/a"}"#,
     ])
-    func whatIsNoLineIsAnError(text: String) {
+    func invalidLineThrows(text: String) {
         #expect(throws: (any Error).self) { try line(text) }
     }
 
@@ -61,19 +61,19 @@ import Testing
 
     init() throws { path = try RealmPath.user("ana@example.com") }
 
-    @Test func onlyACheckpointIsShown() {
+    @Test func onlyCheckpointsAreShown() {
         var copy = DeviceCopy()
         #expect(copy.apply(.open(path, isReset: true)) == [])
         #expect(copy.apply(.objects(path, cursor: "c1", [change(entry, 3)])) == [])
-        #expect(copy[path, entry] == nil, "it has arrived, but the realm is not whole")
+        #expect(copy[path, entry] == nil, "the object is staged, but the realm is incomplete")
         #expect(copy.apply(.checkpoint(position: 5, cursor: nil, cursors: [path: "c2"])) == addresses(entry))
         #expect(copy[path, entry] == object(3))
         #expect(copy.position == 5)
         #expect(copy.cursors == [path: "c2"])
-        #expect(copy.apply(.checkpoint(position: 6, cursor: nil, cursors: [path: "c3"])) == [], "nothing new")
+        #expect(copy.apply(.checkpoint(position: 6, cursor: nil, cursors: [path: "c3"])) == [], "no changes")
     }
 
-    @Test func aTombstoneRemovesItsObject() {
+    @Test func tombstoneRemovesItsObject() {
         var copy = filled()
         _ = copy.apply(.objects(path, cursor: nil, [SyncLine.Change(id: entry, object: nil)]))
         #expect(copy[path, entry] == object(3))
@@ -81,55 +81,55 @@ import Testing
         #expect(copy.contents[path] == [other: object(4)])
     }
 
-    @Test func aResetThrowsAwayAtTheCheckpointAndNotBefore() {
+    @Test func resetDiscardsContentAtTheCheckpoint() {
         var copy = filled()
         _ = copy.apply(.open(path, isReset: true))
-        #expect(copy.cursors == [path: nil], "what is held is no ground to continue from, but the realm is named")
+        #expect(copy.cursors == [path: nil], "the copy cannot be continued, but the realm is named")
         _ = copy.apply(.objects(path, cursor: "d1", [change(other, 9)]))
-        #expect(copy[path, entry] == object(3), "the device shows the last whole checkpoint meanwhile")
+        #expect(copy[path, entry] == object(3), "the last consistent checkpoint is shown meanwhile")
         #expect(copy.apply(.checkpoint(position: 9, cursor: nil, cursors: [path: "d2"])) == addresses(entry, other))
         #expect(copy.contents[path] == [other: object(9)])
     }
 
-    @Test func whatIsStagedOutlivesACutStream() {
+    @Test func stagedChangesSurviveAnInterruptedStream() {
         var copy = DeviceCopy()
         _ = copy.apply(.open(path, isReset: true))
         _ = copy.apply(.objects(path, cursor: "page 1", [change(entry, 3)]))
-        #expect(copy.cursors == [path: "page 1"], "the download goes on after the first page")
+        #expect(copy.cursors == [path: "page 1"], "the download resumes after the first page")
         _ = copy.apply(.open(path, isReset: false))
         _ = copy.apply(.objects(path, cursor: "page 2", [change(other, 4)]))
         _ = copy.apply(.checkpoint(position: 5, cursor: nil, cursors: [path: "whole"]))
         #expect(copy.contents[path] == [entry: object(3), other: object(4)])
     }
 
-    @Test func aQuietStreamMovesTheCursorOn() {
+    @Test func keepaliveAdvancesTheCursor() {
         var copy = filled()
         _ = copy.apply(.keepalive(expiresInSeconds: 9, position: 6, cursor: "c3", cursors: [:]))
         #expect(copy.cursors == [path: "c3"])
-        #expect(copy.position == 6, "it counts as a checkpoint")
+        #expect(copy.position == 6, "a keepalive counts as a checkpoint")
         _ = copy.apply(.objects(path, cursor: "c4", [change(entry, 6)]))
         _ = copy.apply(.keepalive(expiresInSeconds: 8, position: 9, cursor: "c9", cursors: [:]))
-        #expect(copy.cursors == [path: "c4"], "not past what is not whole")
+        #expect(copy.cursors == [path: "c4"], "the cursor does not pass staged changes")
         #expect(copy.position == 6)
     }
 
-    @Test func aClosedRealmIsGoneAtOnce() {
+    @Test func closedRealmIsRemovedImmediately() {
         var copy = filled()
         #expect(copy.apply(.closed(path)) == addresses(entry, other))
         #expect(copy.contents == [:])
         #expect(copy.cursors == [:])
     }
 
-    @Test func aRealmThatTheStreamHasNotOpenedIsNotMovedOn() {
+    @Test func unopenedRealmKeepsItsCursor() {
         var copy = filled()
-        _ = copy.streamBegins()
+        _ = copy.beginStream()
         _ = copy.apply(.open(.common, isReset: true))
         _ = copy.apply(.checkpoint(position: 9, cursor: "c9", cursors: [:]))
         #expect(copy.cursors == [path: "c2", .common: "c9"])
     }
 
-    /// The app was updated: what an older version passed over comes with the realms that may have it.
-    @Test func aNewKindHasItsRealmsBeginAnew() throws {
+    /// After an update of the app, objects that an older version skipped arrive with the realms that may contain them.
+    @Test func newKindResetsItsRealms() throws {
         var copy = filled()
         _ = copy.apply(.open(.common, isReset: true))
         _ = copy.apply(.checkpoint(position: 6, cursor: "c6", cursors: [:]))
@@ -140,39 +140,39 @@ import Testing
         #expect(older != text)
         copy = try JSONDecoder().decode(DeviceCopy.self, from: Data(older.utf8))
         #expect(copy.cursors == [path: nil, .common: "c6"], "no FieldTask is in /common")
-        #expect(copy.contents[path]?.count == 2, "the old is shown until the next checkpoint")
+        #expect(copy.contents[path]?.count == 2, "the old content is shown until the next checkpoint")
         let again = try JSONDecoder().decode(DeviceCopy.self, from: try JSONEncoder().encode(copy))
         #expect(again == copy)
     }
 
-    // MARK: More realms than a request may name
+    // MARK: More realms than a request can name
 
-    @Test func whatARequestCannotNameComesWhole() {
+    @Test func unnamedRealmIsSentCompletely() {
         var copy = filled()
         _ = copy.apply(.open(.common, isReset: true))
         _ = copy.apply(.checkpoint(position: 6, cursor: "c6", cursors: [:]))
-        #expect(copy.streamBegins(realmCountMax: 1) == [path: "c6"], "what holds most is not sent again")
+        #expect(copy.beginStream(realmCountMax: 1) == [path: "c6"], "the largest realm is not sent again")
         _ = copy.apply(.open(path, isReset: false))
         _ = copy.apply(.open(.common, isReset: true))
         _ = copy.apply(.checkpoint(position: 7, cursor: "c7", cursors: [:]))
         #expect(copy.cursors == [path: "c7", .common: "c7"])
     }
 
-    @Test func whatARequestCannotNameAndNobodyOpensIsGone() {
+    @Test func unnamedUnopenedRealmIsRemoved() {
         var copy = filled()
         _ = copy.apply(.open(.common, isReset: true))
         let teams = (1...3).map { _ in change(ObjectID(kind: .team, id: UUID()), 6) }
         _ = copy.apply(.objects(.common, cursor: nil, teams))
         _ = copy.apply(.checkpoint(position: 6, cursor: "c6", cursors: [:]))
-        #expect(copy.streamBegins(realmCountMax: 1) == [.common: "c6"])
+        #expect(copy.beginStream(realmCountMax: 1) == [.common: "c6"])
         _ = copy.apply(.open(.common, isReset: false))
         #expect(copy.contents[path]?.count == 2)
         #expect(copy.apply(.checkpoint(position: 7, cursor: "c7", cursors: [:])) == addresses(entry, other))
         #expect(copy.cursors == [.common: "c7"])
     }
 
-    /// What is not wanted is shown until the next checkpoint, and not asked for.
-    @Test func onlyWhatIsWantedIsNamedAndKept() throws {
+    /// An unrequested realm is shown until the next checkpoint, and not named.
+    @Test func unrequestedRealmsAreRemoved() throws {
         var device = DeviceState(clientID: UUID())
         let team = RealmPath.team(UUID())
         for realm in [path, .common] {
@@ -186,19 +186,19 @@ import Testing
         _ = device.take(.open(path, isReset: false))
         _ = device.take(.closed(team))
         #expect(device.content(of: .common).count == 1)
-        let news = device.take(.checkpoint(position: 6, cursor: "c3", cursors: [:]))
-        #expect(news.changed == [ObjectAddress(.common, entry)] && device.copy.cursors == [path: "c3"])
-        // Wanted again, it comes whole.
+        let update = device.take(.checkpoint(position: 6, cursor: "c3", cursors: [:]))
+        #expect(update.changed == [ObjectAddress(.common, entry)] && device.copy.cursors == [path: "c3"])
+        // Requested again, it is sent completely.
         let again = String(decoding: device.syncRequest(isLive: false), as: UTF8.self)
         #expect(again == #"{"live":false,"realms":{"\#(path)":"c3"}}"#)
     }
 
-    @Test func aCutDownloadIsNamedBeforeWhatComesWholeAnyway() {
+    @Test func interruptedDownloadIsNamedFirst() {
         var copy = filled()
         _ = copy.apply(.open(path, isReset: true))
         _ = copy.apply(.open(.common, isReset: true))
         _ = copy.apply(.objects(.common, cursor: "d1", [change(entry, 6)]))
-        #expect(copy.streamBegins(realmCountMax: 1) == [.common: "d1"])
+        #expect(copy.beginStream(realmCountMax: 1) == [.common: "d1"])
     }
 
     private func addresses(_ objects: ObjectID...) -> Set<ObjectAddress> {
@@ -213,8 +213,8 @@ import Testing
         return copy
     }
 
-    private func object(_ position: Int64) -> HeldObject {
-        HeldObject(position: position, fields: Array(#"{"status":"draft"}"#.utf8))
+    private func object(_ position: Int64) -> DeviceObject {
+        DeviceObject(position: position, fields: Array(#"{"status":"draft"}"#.utf8))
     }
 
     private func change(_ id: ObjectID, _ position: Int64) -> SyncLine.Change {

@@ -10,7 +10,7 @@ import Testing
 
     init() throws { realm = try RealmPath.user("ana@example.com") }
 
-    @Test func withoutAnAnswerTheSameNumbersGoOutAgain() {
+    @Test func sameNumbersAreResentWithoutResponse() {
         var queue = filled(3)
         let first = sent(&queue)
         #expect(first.map(\.sequence) == [1, 2, 3])
@@ -20,19 +20,19 @@ import Testing
         #expect(second.last?.sequence == 4)
     }
 
-    @Test func answersTakeMutationsOffInTheirOrder() {
+    @Test func resultsCompleteMutationsInOrder() {
         var queue = filled(3)
-        let problem = MutationOutcome.rejected(code: "closed", detail: "")
-        let answered = answer(&queue, [1: .accepted(position: 8), 2: problem])
-        #expect(answered?.map(\.mutation) == [mutation(1), mutation(2)])
-        #expect(answered?.map(\.outcome) == [.accepted(position: 8), problem])
-        #expect(sent(&queue).map(\.sequence) == [3], "a rejected one does not hold up those behind it")
-        #expect(answer(&queue, [1: .accepted(position: 8)]) == [], "an answer that came twice")
-        #expect(answer(&queue, [4: .accepted(position: 9)]) == [], "an answer to something never sent")
+        let rejection = MutationOutcome.rejected(code: "closed", detail: "")
+        let completed = complete(&queue, [1: .accepted(position: 8), 2: rejection])
+        #expect(completed?.map(\.mutation) == [mutation(1), mutation(2)])
+        #expect(completed?.map(\.outcome) == [.accepted(position: 8), rejection])
+        #expect(sent(&queue).map(\.sequence) == [3], "a rejected mutation does not block later ones")
+        #expect(complete(&queue, [1: .accepted(position: 8)]) == [], "a duplicate result")
+        #expect(complete(&queue, [4: .accepted(position: 9)]) == [], "a result of a mutation that was never sent")
         #expect(queue.count == 1)
     }
 
-    @Test func aRequestIsBoundedInNumberAndSize() throws {
+    @Test func requestIsLimitedInCountAndSize() throws {
         var queue = filled(DeviceQueue.batchCountMax + 5)
         #expect(sent(&queue).count == DeviceQueue.batchCountMax)
         #expect(try request(&queue, 20).mutations.count == 20)
@@ -47,95 +47,96 @@ import Testing
         #expect(whole.body.count <= DeviceQueue.batchBytesMax)
     }
 
-    @Test func anAnswerToAnEarlierRequestSaysNothing() throws {
+    @Test func responseToEarlierRequestIsIgnored() throws {
         var queue = filled(2)
         let early = try request(&queue, 1)
         let late = try request(&queue, 2)
-        #expect(queue.take(.gap(expectedSequence: 1), to: early, newClientID: id(9)) == nil)
-        let taken = queue.take(
+        #expect(queue.apply(.gap(expectedSequence: 1), to: early, newClientID: id(9)) == nil)
+        let effect = queue.apply(
             .results([1: .accepted(position: 1)], expectedSequence: 2), to: late, newClientID: id(9))
-        #expect(taken?.answered.count == 1)
-        #expect(queue.take(.gap(expectedSequence: 1), to: late, newClientID: id(9)) == nil, "it has its answer")
+        #expect(effect?.completed.count == 1)
+        #expect(
+            queue.apply(.gap(expectedSequence: 1), to: late, newClientID: id(9)) == nil, "the request has its response")
     }
 
-    /// A restored database expects an older number: what was answered since goes out again, in its order.
-    @Test func whatTheGatewayLostIsSentAgain() throws {
+    /// A restored database expects a lower number: later mutations are resent in order.
+    @Test func lostMutationsAreResent() throws {
         var queue = filled(4)
         let first = sent(&queue)
-        let problem = MutationOutcome.rejected(code: "closed", detail: "")
-        _ = answer(&queue, [1: .accepted(position: 8), 2: .accepted(position: 9), 3: problem])
+        let rejection = MutationOutcome.rejected(code: "closed", detail: "")
+        _ = complete(&queue, [1: .accepted(position: 8), 2: .accepted(position: 9), 3: rejection])
         #expect(gap(&queue, 2)?.lostCount == 0)
         #expect(sent(&queue).map(\.mutation) == first.dropFirst().map(\.mutation))
-        #expect(sent(&queue).map(\.outcome) == [nil, problem, nil], "what was rejected is not shown meanwhile")
+        #expect(sent(&queue).map(\.outcome) == [nil, rejection, nil], "rejected mutations are not shown meanwhile")
         #expect(queue.clientID == id(0))
-        let answered = answer(&queue, [2: .accepted(position: 90), 3: .accepted(position: 91)])
-        #expect(answered?.map(\.mutation) == [mutation(2), mutation(3)])
+        let completed = complete(&queue, [2: .accepted(position: 90), 3: .accepted(position: 91)])
+        #expect(completed?.map(\.mutation) == [mutation(2), mutation(3)])
         #expect(sent(&queue).map(\.sequence) == [4])
     }
 
-    /// What is not kept any more cannot be sent again; what follows is not held up by it.
-    @Test func whatIsKeptNoMoreHoldsNothingUp() throws {
-        var queue = filled(25, keptCount: 10)
-        for sequence in 1...Int64(22) { _ = answer(&queue, [sequence: .accepted(position: sequence)]) }
+    /// Expired mutations cannot be resent; later ones are not blocked.
+    @Test func expiredMutationsDoNotBlockLaterOnes() throws {
+        var queue = filled(25, historyCountMin: 10)
+        for sequence in 1...Int64(22) { _ = complete(&queue, [sequence: .accepted(position: sequence)]) }
         #expect(gap(&queue, 3)?.lostCount == 9)
         #expect(queue.clientID == id(9))
-        #expect(sent(&queue).map(\.mutation) == (12...25).map { mutation($0) }, "the newest are kept")
+        #expect(sent(&queue).map(\.mutation) == (12...25).map { mutation($0) }, "the newest are stored")
         _ = queue.enqueue(mutation(26), in: realm)
         #expect(sent(&queue).map(\.sequence) == Array(1...15))
     }
 
-    /// A device that was cloned: the answers to its numbers are the other's.
-    @Test func aNumberThatWasNeverGivenIsSomebodyElses() throws {
+    /// A cloned device: the results for its numbers belong to the other device.
+    @Test func unallocatedNumberBelongsToAnotherDevice() throws {
         var queue = filled(2)
         let sent = try request(&queue, 2)
-        let answer = QueueAnswer.results(
+        let response = QueueResponse.results(
             [1: .accepted(position: 1), 2: .accepted(position: 2)], expectedSequence: 4)
-        let taken = queue.take(answer, to: sent, newClientID: id(9))
-        #expect(taken?.answered == [])
+        let effect = queue.apply(response, to: sent, newClientID: id(9))
+        #expect(effect?.completed == [])
         #expect(queue.clientID == id(9))
         #expect(self.sent(&queue).map(\.sequence) == [1, 2])
     }
 
-    @Test func aRealmGivenAnewHasTheServerAskedForItsLastAnswer() throws {
+    @Test func resetRealmQueriesTheLastResult() throws {
         var queue = filled(2)
         queue.realmWasReset()
-        #expect(!queue.isInDoubt, "nothing was answered that could be lost")
-        _ = answer(&queue, [1: .accepted(position: 1), 2: .accepted(position: 2)])
+        #expect(!queue.isInDoubt, "there is no result that could be lost")
+        _ = complete(&queue, [1: .accepted(position: 1), 2: .accepted(position: 2)])
         queue.realmWasReset()
         #expect(queue.count == 0 && queue.hasToSend)
         #expect(sent(&queue).map(\.sequence) == [2])
-        #expect(answer(&queue, [2: .accepted(position: 2)], expected: 3) == [])
+        #expect(complete(&queue, [2: .accepted(position: 2)], expected: 3) == [])
         #expect(!queue.hasToSend)
     }
 
-    /// Only the last answer was lost: asked for, the mutation is decided anew, and nothing is missing.
-    @Test func theLastAnswerMayBeAnotherAfterARestore() throws {
+    /// Only the last result was lost: the mutation is reprocessed when it is queried, and nothing is missing.
+    @Test func lastResultMayDifferAfterRestore() throws {
         var queue = filled(1)
-        _ = answer(&queue, [1: .accepted(position: 7)])
+        _ = complete(&queue, [1: .accepted(position: 7)])
         queue.realmWasReset()
-        let problem = MutationOutcome.rejected(code: "closed", detail: "")
-        #expect(answer(&queue, [1: problem], expected: 2)?.map(\.outcome) == [problem])
-        #expect(queue.remembered.map(\.outcome) == [problem])
+        let rejection = MutationOutcome.rejected(code: "closed", detail: "")
+        #expect(complete(&queue, [1: rejection], expected: 2)?.map(\.outcome) == [rejection])
+        #expect(queue.storedMutations.map(\.outcome) == [rejection])
     }
 
-    /// The question was answered and the answer lost, and the person went on meanwhile: what was decided anew is told.
-    @Test func theLastAnswerIsAskedForBeforeWhatWaits() throws {
+    /// The response to the query was lost and the person continued: the new result is reported.
+    @Test func lastResultIsQueriedBeforeWaitingMutations() throws {
         var queue = filled(1)
-        _ = answer(&queue, [1: .accepted(position: 7)])
+        _ = complete(&queue, [1: .accepted(position: 7)])
         queue.realmWasReset()
         _ = try request(&queue, 1)
         _ = queue.enqueue(Mutation(operation: .delete, kind: .fieldTask, id: id(2)), in: .manager)
-        let asked = try request(&queue, 500)
-        #expect(asked.mutations.map(\.sequence) == [1, 2])
+        let query = try request(&queue, 500)
+        #expect(query.mutations.map(\.sequence) == [1, 2])
         let outcomes: [Int64: MutationOutcome] = [
             1: .rejected(code: "closed", detail: ""), 2: .accepted(position: 9),
         ]
-        let taken = queue.take(.results(outcomes, expectedSequence: 3), to: asked, newClientID: id(9))
-        #expect(taken?.answered.map(\.outcome) == [outcomes[1], outcomes[2]])
-        #expect(queue.remembered.map(\.outcome) == [outcomes[1], outcomes[2]] && !queue.hasToSend)
+        let effect = queue.apply(.results(outcomes, expectedSequence: 3), to: query, newClientID: id(9))
+        #expect(effect?.completed.map(\.outcome) == [outcomes[1], outcomes[2]])
+        #expect(queue.storedMutations.map(\.outcome) == [outcomes[1], outcomes[2]] && !queue.hasToSend)
     }
 
-    @Test func theBodyIsWhatTheGatewayReads() throws {
+    @Test func bodyHasTheGatewaysFormat() throws {
         var queue = filled(1)
         _ = queue.enqueue(Mutation(operation: .delete, kind: .fieldTask, id: id(2), position: 7), in: .manager)
         let expected = """
@@ -148,28 +149,31 @@ import Testing
         #expect(String(decoding: try request(&queue, 2).body, as: UTF8.self) == expected)
     }
 
-    @Test func answersAreReadFromTheGatewaysJSON() throws {
+    @Test func responsesAreDecodedFromJSON() throws {
         let text = """
             {"results":[{"sequence":1,"accepted":{"position":12}},\
             {"sequence":2,"rejected":{"type":"urn:fieldpost:problem:deleted","title":"x","detail":"gone"}},\
-            {"sequence":3,"rejected":{"type":"urn:fieldpost:problem:answer-forgotten"}}],"expectedSequence":4}
+            {"sequence":3,"rejected":{"type":"urn:fieldpost:problem:result-expired"}},\
+            {"sequence":4,"rejected":{"type":"urn:fieldpost:problem:answer-forgotten"}}],"expectedSequence":5}
             """
         #expect(
-            try QueueAnswer.read(status: 200, body: Array(text.utf8))
+            try QueueResponse.read(status: 200, body: Array(text.utf8))
                 == .results(
-                    [1: .accepted(position: 12), 2: .rejected(code: "deleted", detail: "gone"), 3: .forgotten],
-                    expectedSequence: 4))
+                    [
+                        1: .accepted(position: 12), 2: .rejected(code: "deleted", detail: "gone"), 3: .forgotten,
+                        4: .forgotten,
+                    ], expectedSequence: 5))
         let gap = Array(#"{"type":"urn:fieldpost:problem:sequence-gap","expectedSequence":3}"#.utf8)
-        #expect(try QueueAnswer.read(status: 409, body: gap) == .gap(expectedSequence: 3))
-        #expect(try QueueAnswer.read(status: 503, body: []) == nil)
+        #expect(try QueueResponse.read(status: 409, body: gap) == .gap(expectedSequence: 3))
+        #expect(try QueueResponse.read(status: 503, body: []) == nil)
     }
 
     private func id(_ number: Int) -> UUID {
         UUID(uuid: (0, 0, 0, 0, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, UInt8(number >> 8), UInt8(number & 255)))
     }
 
-    private func filled(_ count: Int, keptCount: Int = 100) -> DeviceQueue {
-        var queue = DeviceQueue(clientID: id(0), keptCount: keptCount)
+    private func filled(_ count: Int, historyCountMin: Int = 100) -> DeviceQueue {
+        var queue = DeviceQueue(clientID: id(0), historyCountMin: historyCountMin)
         for number in 1...count { _ = queue.enqueue(mutation(number), in: realm) }
         return queue
     }
@@ -188,17 +192,17 @@ import Testing
         queue.nextRequest(countMax: .max)?.mutations ?? []
     }
 
-    private func answer(
+    private func complete(
         _ queue: inout DeviceQueue, _ outcomes: [Int64: MutationOutcome], expected: Int64 = 1
     ) -> [QueuedMutation]? {
         queue.nextRequest(countMax: .max).flatMap { request in
-            queue.take(.results(outcomes, expectedSequence: expected), to: request, newClientID: id(9))?.answered
+            queue.apply(.results(outcomes, expectedSequence: expected), to: request, newClientID: id(9))?.completed
         }
     }
 
-    private func gap(_ queue: inout DeviceQueue, _ expected: Int64) -> DeviceQueue.Taken? {
+    private func gap(_ queue: inout DeviceQueue, _ expected: Int64) -> DeviceQueue.ResponseEffect? {
         queue.nextRequest(countMax: .max).flatMap { request in
-            queue.take(.gap(expectedSequence: expected), to: request, newClientID: id(9))
+            queue.apply(.gap(expectedSequence: expected), to: request, newClientID: id(9))
         }
     }
 }

@@ -2,48 +2,51 @@ import Essentials
 import TestSupport
 import Testing
 
-/// One device against a naive server in random steps: lines are cut anywhere, requests and answers are lost, late and
-/// repeated, the device is killed and goes on from what it stored, the database is compacted and restored, a realm is
-/// lost and gained.
+/// One device and a naive server in random steps: streams are interrupted anywhere; requests and responses are lost,
+/// delayed and repeated; the device is killed and resumes from its stored state; the database is compacted and
+/// restored; access to a realm is revoked and granted.
 ///
 /// After every line:
-/// 1. at a checkpoint, the copy is exactly what the server held at its position;
-/// 2. between checkpoints nothing else is shown than before, but for a realm that was closed.
+/// - 1. at a checkpoint, the copy equals the server's content at its position;
+/// - 2. between checkpoints the shown content does not change, except for a realm that was closed.
 ///
 /// After every step:
-/// 3. what the person did to their own objects is shown (until a restore, of which the device may not know yet).
+/// - 3. the person's changes of their own objects are shown (until a restore, which the device may not have detected
+///   yet).
 ///
-/// At rest:
-/// 4. every mutation was decided once and in order, those that a restore had lost too;
-/// 5. the device was told of each what the server decided;
-/// 6. the device holds the realms that the person may open, and shows them as the server holds them;
-/// 7. it comes to rest at all: when nothing goes wrong any more, there is soon nothing left to do.
+/// When idle:
+/// - 4. every mutation was processed once and in order, including those that a restore had lost;
+/// - 5. the device received the server's result of each;
+/// - 6. the device has the realms that the person can open, and shows them as the server has them;
+/// - 7. the device becomes idle: without further faults, there is soon nothing left to do.
 ///
-/// And 8: what was stored is read as it was.
+/// And 8: a stored state is decoded unchanged.
 ///
-/// It must also fail: ``Mistake`` is the list of mistakes that it finds. Three more it found in the library itself:
-/// - a restore lost the last answer only: asked for, it was decided anew, and nobody was told (5);
-/// - as before, but that answer was lost too, and something else was sent next (5);
-/// - what was rejected before a restore and accepted after it was not shown until its checkpoint, but once the device
-///   was read again.
+/// The simulation must also fail: it detects every ``Mistake``. It detected three more in the library itself:
+/// - a restore lost only the last result: the mutation was reprocessed when it was queried, and the new result was not
+///   reported (5);
+/// - the same, if that response was lost too and another request followed (5);
+/// - a mutation rejected before a restore and accepted after it was not shown until its checkpoint, except after the
+///   state was reloaded.
 @Suite struct DeviceSimulationTests {
-    /// Steps of one phone, and between two rests.
+    /// The steps of one phone, and between two idle phases.
     private static let stepCount = 1_000
     private static let activeCount = 125
     private static let phoneCount = 25
 
-    @Test(arguments: Seeds.random(8, for: "device")) func thePhoneShowsWhatIsTrue(seed: UInt64) throws {
+    @Test(arguments: Seeds.random(8, for: "device")) func simulatedDeviceConverges(seed: UInt64) throws {
         let counts = try run(seed)
         for (what, least) in [
-            ("rests", 200), ("checkpoints", 2_000), ("gaps", 10), ("restores", 20), ("compactions", 50),
-            ("kills", 200), ("states written and read", 10), ("late answers", 20), ("permissions", 200), ("cuts", 300),
-            ("own mutations refused", 100), ("last answers lost", 50),
+            ("idle phases", 200), ("checkpoints", 2_000), ("gaps", 10), ("restores", 20), ("compactions", 50),
+            ("kills", 200), ("states stored and reloaded", 10), ("late responses", 20), ("permissions", 200),
+            ("cuts", 300),
+            ("own mutations rejected", 100), ("last results lost", 50),
         ] {
             #expect(counts[what, default: 0] >= least, "seed \(seed): \(what)")
         }
     }
 
-    @Test(arguments: Mistake.allCases) func aMistakeIsFound(mistake: Mistake) throws {
+    @Test(arguments: Mistake.allCases) func mistakeIsDetected(mistake: Mistake) throws {
         let seed = try #require(Self.mistakeSeeds.first)
         let violation = #expect(throws: Violation.self, "seed \(seed)") { try run(seed, mistake: mistake) }
         guard let violation else { return }
@@ -52,7 +55,7 @@ import Testing
 
     private static let mistakeSeeds = Seeds.random(1, for: "device with a mistake")
 
-    /// - Returns: How often what happened.
+    /// - Returns: The number of occurrences by event.
     @discardableResult
     private func run(_ seed: UInt64, mistake: Mistake? = nil) throws -> [String: Int] {
         var random = SplitMix64(seed: seed)
@@ -64,7 +67,7 @@ import Testing
                     try phone.step()
                     if step % Self.activeCount == 0 {
                         try phone.rest()
-                        try phone.restoreAtRest()
+                        try phone.restoreWhenIdle()
                     }
                 } catch {
                     throw Violation(

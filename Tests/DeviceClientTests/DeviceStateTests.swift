@@ -4,56 +4,59 @@ import FoundationEssentials
 import Model
 import Testing
 
-/// What a device shows of what is on its way.
+/// The objects that a device shows while mutations are pending.
 @Suite struct DeviceStateTests {
     private let realm: RealmPath
     private let entry = ObjectID(kind: .timeEntry, id: UUID())
 
     init() throws { realm = try RealmPath.user("ana@example.com") }
 
-    @Test func aMutationIsShownUntilACheckpointHasIt() throws {
+    @Test func mutationIsShownUntilItsCheckpoint() throws {
         var device = device(holding: #"{"status":"draft","text":"a","durationSeconds":60}"#)
         _ = try device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
         #expect(shown(device) == #"{"status":"draft","text":"b","durationSeconds":60}"#)
-        answer(&device, .accepted(position: 9))
-        #expect(shown(device) == #"{"status":"draft","text":"b","durationSeconds":60}"#, "it is not in the copy yet")
+        complete(&device, .accepted(position: 9))
+        #expect(
+            shown(device) == #"{"status":"draft","text":"b","durationSeconds":60}"#, "the copy does not contain it yet")
         _ = device.take(.checkpoint(position: 8, cursor: "8", cursors: [:]))
-        #expect(device.isUnsettled(ObjectAddress(realm, entry)))
+        #expect(device.hasUnconfirmedChanges(ObjectAddress(realm, entry)))
         _ = device.take(.checkpoint(position: 9, cursor: "9", cursors: [:]))
-        #expect(shown(device) == #"{"status":"draft","text":"a","durationSeconds":60}"#, "the copy has it, or newer")
-        #expect(!device.isUnsettled(ObjectAddress(realm, entry)))
+        #expect(
+            shown(device) == #"{"status":"draft","text":"a","durationSeconds":60}"#,
+            "the copy contains it or a newer version")
+        #expect(!device.hasUnconfirmedChanges(ObjectAddress(realm, entry)))
     }
 
-    /// The stream was quicker than the answer, and somebody else was later.
-    @Test func anAnswerAfterItsCheckpointIsToldAsAChange() throws {
+    /// The checkpoint came before the result, and another user's change was later.
+    @Test func resultAfterItsCheckpointIsReportedAsChange() throws {
         var device = device(holding: #"{"text":"a"}"#)
         _ = try device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
         _ = device.take(.checkpoint(position: 20, cursor: "20", cursors: [:]))
         #expect(shown(device) == #"{"text":"b"}"#)
-        let news = answer(&device, .accepted(position: 12))
+        let update = complete(&device, .accepted(position: 12))
         #expect(shown(device) == #"{"text":"a"}"#)
-        #expect(news.changed == [ObjectAddress(realm, entry)])
+        #expect(update.changed == [ObjectAddress(realm, entry)])
     }
 
-    @Test func anObjectThatGoesWithItsMutationIsToldAsAChange() throws {
+    @Test func removalWithMutationIsReportedAsChange() throws {
         var device = device(holding: #"{"text":"a"}"#)
         let other = ObjectAddress(realm, ObjectID(kind: .timeEntry, id: UUID()))
         _ = try device.enqueue(
             Mutation(operation: .put, kind: .timeEntry, id: other.object.id, fields: Array(#"{"text":"c"}"#.utf8)),
             in: realm)
-        _ = answer(&device, .accepted(position: 12))
+        _ = complete(&device, .accepted(position: 12))
         #expect(device[realm, other.object] != nil)
-        let news = device.take(.checkpoint(position: 20, cursor: "20", cursors: [:]))
-        #expect(device[realm, other.object] == nil && news.changed.contains(other))
+        let update = device.take(.checkpoint(position: 20, cursor: "20", cursors: [:]))
+        #expect(device[realm, other.object] == nil && update.changed.contains(other))
     }
 
-    @Test func aRejectedMutationFallsOut() throws {
+    @Test func rejectedMutationIsNotShown() throws {
         var device = device(holding: #"{"text":"a"}"#)
         _ = try device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
         _ = try device.enqueue(mutation(.patch, #"{"durationSeconds":60}"#), in: realm)
-        let news = answer(&device, .rejected(code: "closed", detail: "it is closed"))
-        #expect(news.answers.map(\.outcome) == [.rejected(code: "closed", detail: "it is closed")])
-        #expect(news.changed == [ObjectAddress(realm, entry)])
+        let update = complete(&device, .rejected(code: "closed", detail: "it is closed"))
+        #expect(update.answers.map(\.outcome) == [.rejected(code: "closed", detail: "it is closed")])
+        #expect(update.changed == [ObjectAddress(realm, entry)])
         #expect(shown(device) == #"{"text":"a","durationSeconds":60}"#)
     }
 
@@ -64,7 +67,7 @@ import Testing
         ),
         (#"{"backendId":"7","statusAt":"x"}"#, #"{"text":"b"}"#, #"{"backendId":"7","statusAt":"x","text":"b"}"#),
     ])
-    func aPutReplacesWhatIsTheDevices(before: String, put: String, after: String) throws {
+    func putReplacesDeviceOwnedFields(before: String, put: String, after: String) throws {
         var device = device(holding: before)
         _ = try device.enqueue(mutation(.put, put), in: realm)
         #expect(shown(device) == after)
@@ -75,20 +78,20 @@ import Testing
         (#"{"status":"invalid","backendId":"7"}"#, #"{"status":"invalid","backendId":"7","deleteRequested":true}"#),
         (#"{"status":"released"}"#, #"{"status":"released","deleteRequested":true}"#),
     ])
-    func anEntryThatABackEndMayKnowIsNotGoneAtOnce(before: String, after: String?) throws {
+    func entryInBackEndIsNotDeletedImmediately(before: String, after: String?) throws {
         var device = device(holding: before)
         _ = try device.enqueue(mutation(.delete, nil), in: realm)
         #expect(shown(device) == after)
     }
 
-    @Test func aPatchOfNothingShowsNothing() throws {
+    @Test func patchOfMissingObjectShowsNothing() throws {
         var device = DeviceState(clientID: UUID())
         _ = try device.enqueue(mutation(.patch, #"{"text":"b"}"#), in: realm)
         #expect(shown(device) == nil)
         #expect(device.content(of: realm).isEmpty)
     }
 
-    @Test func theRequestOfAStreamNamesAllThatIsHeld() {
+    @Test func streamRequestNamesAllRealms() {
         var device = DeviceState(clientID: UUID())
         #expect(String(decoding: device.syncRequest(isLive: true), as: UTF8.self) == #"{"live":true}"#)
         _ = device.take(.open(realm, isReset: true))
@@ -99,13 +102,13 @@ import Testing
                 == #"{"live":false,"realms":{"/common":null,"/users/ana@example.com":"1:9:0:a"}}"#)
     }
 
-    /// The server could not read the request, nor what waits behind.
+    /// The server could not read the request, which would block later mutations.
     @Test(arguments: [
-        (#"{"text":"b""#, JSONProblem.Reason.endsEarly), ("[1]", .notAnObject), ("", .notAnObject),
+        (#"{"text":"b""#, JSONError.Reason.endsEarly), ("[1]", .notAnObject), ("", .notAnObject),
         (#"{"text":"a","text":"b"}"#, .duplicateKey), (#"{"text":"b"},{"#, .trailing),
         (##"{"text":"\u0000"}"##, .nullCharacter),
     ])
-    func fieldsThatAreNotAJSONObjectAreNotQueued(fields: String, reason: JSONProblem.Reason) throws {
+    func invalidFieldsAreNotQueued(fields: String, reason: JSONError.Reason) throws {
         var device = device(holding: #"{"text":"a"}"#)
         let wrong = mutation(.patch, fields)
         let error = #expect(throws: InvalidMutation.self) { try device.enqueue(wrong, in: realm) }
@@ -118,7 +121,7 @@ import Testing
         #expect(shown(device) == #"{"text":"a"}"# && device.nextRequest() == nil)
     }
 
-    @Test func fieldsThatAreTooLargeAreNotQueued() throws {
+    @Test func oversizedFieldsAreNotQueued() throws {
         var device = device(holding: #"{"text":"a"}"#)
         let room = Kind.timeEntry.fieldsBytesMax - #"{"text":""}"#.utf8.count
         let largest = mutation(.patch, "{\"text\":\"\(String(repeating: "b", count: room))\"}")
@@ -126,11 +129,11 @@ import Testing
         _ = try device.enqueue(largest, in: realm)
         let error = #expect(throws: InvalidMutation.self) { try device.enqueue(larger, in: realm) }
         #expect(error?.reason == .fieldsTooLarge(bytes: 65_537, bytesMax: 65_536))
-        #expect(error?.description.hasSuffix("they have 65537 bytes, and may have 65536") == true)
+        #expect(error?.description.hasSuffix("they have 65537 bytes; at most 65536 are allowed") == true)
         #expect(device.queue.count == 1)
     }
 
-    @Test func aStreamIsAskedForWithAsManyRealmsAsTheServerTakes() throws {
+    @Test func streamRequestIsLimitedToServersMaximum() throws {
         var device = DeviceState(clientID: UUID())
         for _ in 0..<1_001 { _ = device.take(.open(.team(UUID()), isReset: true)) }
         _ = device.take(.checkpoint(position: 5, cursor: "5", cursors: [:]))
@@ -144,7 +147,7 @@ import Testing
     private func device(holding fields: String) -> DeviceState {
         var device = DeviceState(clientID: UUID())
         _ = device.take(.open(realm, isReset: true))
-        let object = HeldObject(position: 3, fields: Array(fields.utf8))
+        let object = DeviceObject(position: 3, fields: Array(fields.utf8))
         _ = device.take(.objects(realm, cursor: "c", [SyncLine.Change(id: entry, object: object)]))
         _ = device.take(.checkpoint(position: 5, cursor: "5", cursors: [:]))
         return device
@@ -158,14 +161,14 @@ import Testing
         device[realm, entry].map { String(decoding: $0.fields, as: UTF8.self) }
     }
 
-    /// Answers the oldest mutation that waits.
+    /// Completes the oldest waiting mutation with a result.
     @discardableResult
-    private func answer(_ device: inout DeviceState, _ outcome: MutationOutcome) -> DeviceState.News {
+    private func complete(_ device: inout DeviceState, _ outcome: MutationOutcome) -> DeviceState.Update {
         guard let request = device.nextRequest(countMax: 1), let item = request.mutations.first else {
             Issue.record("nothing to send")
-            return DeviceState.News()
+            return DeviceState.Update()
         }
-        let answer = QueueAnswer.results([item.sequence: outcome], expectedSequence: item.sequence + 1)
-        return device.take(answer, to: request, newClientID: UUID())
+        let response = QueueResponse.results([item.sequence: outcome], expectedSequence: item.sequence + 1)
+        return device.take(response, to: request, newClientID: UUID())
     }
 }

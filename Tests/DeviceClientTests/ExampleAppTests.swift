@@ -38,10 +38,10 @@ actor App {
         while let request = state.nextRequest() {
             try store()  // store before sending
             let (status, body) = try await server.mutate(request.body)
-            guard let answer = try QueueAnswer.read(status: status, body: body) else { return }  // retry unchanged
-            let changes = state.take(answer, to: request, newClientID: UUID())
+            guard let response = try QueueResponse.read(status: status, body: body) else { return }  // retry unchanged
+            let changes = state.take(response, to: request, newClientID: UUID())
             for queued in changes.answers where queued.isRejected { print("rejected: \(queued.mutation)") }
-            guard changes.hasMovedOn else { return }
+            guard changes.madeProgress else { return }
         }
     }
 
@@ -72,7 +72,7 @@ protocol AppServer: Sendable {
         }
     }
 
-    @Test func theDocumentQuotesTheExample() throws {
+    @Test func documentQuotesTheExample() throws {
         let file = URL(fileURLWithPath: #filePath)
         let source = String(decoding: try Data(contentsOf: file), as: UTF8.self)
         let start = try #require(source.firstRange(of: "/// An app that stores a `DeviceState`")?.lowerBound)
@@ -82,7 +82,7 @@ protocol AppServer: Sendable {
         #expect(String(decoding: document, as: UTF8.self).contains(source[start..<end]))
     }
 
-    @Test func theExampleShowsAndStoresWhatItsPersonDoes() async throws {
+    @Test func exampleShowsAndStoresChanges() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("device-\(UUID().text).json")
         defer { try? FileManager.default.removeItem(at: file) }
         let realm = try RealmPath.user("ana@example.com")

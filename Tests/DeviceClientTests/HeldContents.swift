@@ -3,14 +3,14 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// Makes ids, moments and what a device shows, for the tests of lists.
+/// Creates ids, times and contents for the tests of lists.
 enum HeldContents {
-    /// The same id for the same number, which is in both halves of it: pairs have ids of their own.
+    /// Returns the same id for the same number, which is in both halves: paired ids are unique.
     static func id(_ number: UInt8) -> UUID {
         UUID(uuid: (number, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number))
     }
 
-    /// So many minutes after the moment that the tests take for now.
+    /// Returns a time relative to the tests' current time.
     static func minute(_ count: Int64) -> Timestamp {
         Timestamp(millisecondsSinceEpoch: 1_700_000_000_000 + count * 60_000)
     }
@@ -26,6 +26,6 @@ extension [RealmPath: RealmContent] {
     }
 
     mutating func hold(_ kind: Kind, _ id: UUID, _ fields: [UInt8], in realm: RealmPath) {
-        self[realm, default: [:]][ObjectID(kind: kind, id: id)] = HeldObject(position: 1, fields: fields)
+        self[realm, default: [:]][ObjectID(kind: kind, id: id)] = DeviceObject(position: 1, fields: fields)
     }
 }

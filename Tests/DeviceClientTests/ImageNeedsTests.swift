@@ -4,7 +4,7 @@ import FoundationEssentials
 import Model
 import Testing
 
-/// Which images a device fetches, sends, and keeps.
+/// The images that a device fetches, sends and stores.
 @Suite struct ImageNeedsTests {
     private typealias Held = HeldContents
 
@@ -14,7 +14,7 @@ import Testing
     private func device(_ kind: Kind, _ fields: String) -> DeviceState {
         var device = DeviceState(clientID: UUID())
         _ = device.take(.open(.common, isReset: true))
-        let object = HeldObject(position: 3, fields: Array(fields.utf8))
+        let object = DeviceObject(position: 3, fields: Array(fields.utf8))
         _ = device.take(.objects(.common, cursor: nil, [.init(id: ObjectID(kind: kind, id: Held.ana), object: object)]))
         _ = device.take(.checkpoint(position: 3, cursor: "3", cursors: [:]))
         return device
@@ -24,8 +24,8 @@ import Testing
         Mutation(operation: .patch, kind: .person, id: Held.ana, fields: Array(fields.utf8))
     }
 
-    /// A kind's image is in the field that the kind has for it.
-    @Test(arguments: Kind.allCases) func whatIsNamedAndNotHeldIsMissing(kind: Kind) {
+    /// Each kind has its own image field.
+    @Test(arguments: Kind.allCases) func referencedUnstoredImageIsMissing(kind: Kind) {
         let device = device(kind, #"{"avatar":"\#(avatar.text)","image":"\#(image.uuidString)"}"#)
         let named = ["avatar": avatar, "image": image].filter { kind.fieldNames.contains($0.key) }
         let needs = ImageNeeds(of: device, held: [])
@@ -35,13 +35,13 @@ import Testing
     }
 
     @Test(arguments: ["{}", #"{"avatar":null}"#, #"{"avatar":"picture"}"#, #"{"avatar":[7]}"#, "", "[]"])
-    func whatNamesNoImageNeedsNone(fields: String) {
+    func objectWithoutImageNeedsNone(fields: String) {
         let needs = ImageNeeds(of: device(.person, fields), held: [avatar])
         #expect(needs.missing.isEmpty && needs.unsent.isEmpty && needs.unneeded == [avatar])
     }
 
-    /// The person chooses a picture without a network, and then another one.
-    @Test func anImageIsSentBeforeTheMutationThatNamesIt() throws {
+    /// The person chooses a picture offline, and then another one.
+    @Test func imageIsSentBeforeItsMutation() throws {
         let (first, second) = (Held.id(5), Held.id(6))
         var device = device(.person, #"{"avatar":"\#(avatar.text)"}"#)
         _ = try device.enqueue(patch(#"{"name":"Ana"}"#), in: .common)
@@ -49,8 +49,8 @@ import Testing
         _ = try device.enqueue(patch(#"{"avatar":"\#(second.text)"}"#), in: .common)
         let waiting = ImageNeeds(of: device, held: [avatar, first, second])
         #expect(waiting.unsent == [first, second] && waiting.missing.isEmpty)
-        #expect(waiting.unneeded == [avatar], "the first one's mutation waits still")
-        // Another device of the same state holds none of them, and sends none.
+        #expect(waiting.unneeded == [avatar], "the first image's mutation is still waiting")
+        // Another device with the same state stores none of them, and sends none.
         let other = ImageNeeds(of: device, held: [])
         #expect(other.missing == [second] && other.unsent.isEmpty)
 

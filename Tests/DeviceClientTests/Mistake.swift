@@ -1,18 +1,18 @@
 import Testing
 
-/// What the simulation looks at, in the order in which `DeviceSimulationTests` lists it.
+/// The properties that the simulation verifies, in the order of the list in `DeviceSimulationTests`.
 enum Law: Int {
-    case wholeCheckpoints = 1
+    case consistentCheckpoints = 1
     case nothingInBetween
-    case ownIsShown
-    case decidedOnce
-    case told
-    case shownAtRest
-    case comesToRest
-    case readAsStored
+    case ownChangesAreShown
+    case processedOnce
+    case resultsReported
+    case shownWhenIdle
+    case becomesIdle
+    case storedStateRoundTrips
 }
 
-/// What does not hold, and where.
+/// A violated property, with details.
 struct Violation: Error, CustomStringConvertible {
     /// `nil`: the simulation itself failed.
     let law: Law?
@@ -24,56 +24,56 @@ struct Violation: Error, CustomStringConvertible {
     }
 }
 
-/// The mistakes that a device may make on purpose: the simulation must find each of them.
+/// Faults that the simulation injects into a device; it must detect each of them.
 ///
-/// Most are made by ``SimulatedDevice`` between the simulation and the library: of what the library is told and says,
-/// it makes what a library with that mistake would.
+/// ``SimulatedDevice`` injects most of them between the simulation and the library: it alters the library's inputs and
+/// outputs to those of a library with that fault.
 enum Mistake: String, CaseIterable {
     // The copy.
-    case showsAtOnce = "Objects are shown as they arrive"
-    case showsHalf = "A checkpoint is shown without the objects that came last before it"
-    case losesALine = "A list of objects is lost, and the stream read on"
-    case keepsTombstones = "Tombstones are passed over"
-    case keepsOlder = "An object that comes twice before a checkpoint stays as it came first"
-    case keepsContentOnReset = "A reset leaves what was held"
-    case keepsStagedOnReset = "A reset leaves what has arrived since the checkpoint before it"
-    case keepsClosed = "A closed realm stays"
-    case keepsCursorOfClosed = "A closed realm's cursor is named when it may be opened again"
-    case keepsCursorOnKill = "Cursors are stored as they come, and the copy is not"
-    case keepsUnnamed = "What a request does not name, and nobody opens, stays"
+    case showsAtOnce = "Objects are shown before their checkpoint"
+    case showsHalf = "A checkpoint is applied without the last objects before it"
+    case losesALine = "A line with objects is lost and the stream continues"
+    case keepsTombstones = "Tombstones are ignored"
+    case keepsOlder = "Of two versions of an object before a checkpoint, the first is stored"
+    case keepsContentOnReset = "A reset does not remove the stored objects"
+    case keepsStagedOnReset = "A reset does not remove the objects received since the last checkpoint"
+    case keepsClosed = "A closed realm is not removed"
+    case keepsCursorOfClosed = "A closed realm's cursor is sent when the realm is reopened"
+    case keepsCursorOnKill = "Cursors are stored immediately, but the copy is not"
+    case keepsUnnamed = "Realms that are absent from the request and not opened by the server are not removed"
     // The queue.
-    case numbersAgain = "What is sent again gets a new number"
+    case numbersAgain = "A resent mutation gets a new number"
     case losesOrder = "The first two mutations of a request are exchanged"
-    case losesLastAnswer = "A request's last answer is not heard"
-    case losesRejections = "A rejection is taken for an acceptance"
-    case miscountsGap = "The number of a gap is taken for the last one that was decided"
-    case takesGapForClone = "The number of a gap is taken for somebody else's"
-    case asksNothing = "The last answer is not asked for when a realm is given anew"
-    case doesNotHearAgain = "The last answer is asked for, and stays what it was"
-    case storesLate = "A request is sent before the state it was made of is stored"
-    // What is shown.
-    case showsCopy = "The copy is shown without what is on its way"
-    case dropsAnswered = "A mutation is shown until its answer, and not until its checkpoint"
-    case dropsAllOnRejection = "After a rejection its object is shown without what else is on its way"
+    case losesLastResult = "The last result of a request is lost"
+    case losesRejections = "A rejection is treated as an acceptance"
+    case miscountsGap = "The expected number of a gap is treated as the last processed one"
+    case takesGapForClone = "The expected number of a gap is treated as another device's"
+    case omitsQuery = "The last result is not queried after a realm was reset"
+    case ignoresQueryResult = "The queried last result is ignored"
+    case storesLate = "A request is sent before the state is stored"
+    // The shown content.
+    case showsCopy = "The copy is shown without the mutations in flight"
+    case dropsCompleted = "A mutation is shown only until its result, not until its checkpoint"
+    case dropsAllOnRejection = "After a rejection, the other mutations in flight of the same object are not shown"
     case showsRejected = "A rejected mutation is still shown"
     case showsForever = "An accepted mutation is still shown after its checkpoint"
 
-    /// What finds it first.
+    /// The properties whose check may detect the fault first.
     var laws: Set<Law> {
         switch self {
         case .showsAtOnce: [.nothingInBetween]
-        case .keepsClosed, .keepsUnnamed: [.wholeCheckpoints, .nothingInBetween, .shownAtRest]
+        case .keepsClosed, .keepsUnnamed: [.consistentCheckpoints, .nothingInBetween, .shownWhenIdle]
         case .showsHalf, .losesALine, .keepsTombstones, .keepsOlder, .keepsContentOnReset, .keepsStagedOnReset,
             .keepsCursorOfClosed, .keepsCursorOnKill:
-            [.wholeCheckpoints]
-        case .numbersAgain, .losesOrder, .storesLate: [.ownIsShown, .decidedOnce, .told]
-        case .takesGapForClone: [.decidedOnce]
-        case .asksNothing: [.decidedOnce, .shownAtRest]
-        case .losesRejections: [.ownIsShown, .told]
-        case .doesNotHearAgain: [.told]
-        case .losesLastAnswer, .miscountsGap: [.comesToRest]
-        case .showsCopy, .dropsAnswered, .dropsAllOnRejection: [.ownIsShown]
-        case .showsRejected, .showsForever: [.ownIsShown, .shownAtRest]
+            [.consistentCheckpoints]
+        case .numbersAgain, .losesOrder, .storesLate: [.ownChangesAreShown, .processedOnce, .resultsReported]
+        case .takesGapForClone: [.processedOnce]
+        case .omitsQuery: [.processedOnce, .shownWhenIdle]
+        case .losesRejections: [.ownChangesAreShown, .resultsReported]
+        case .ignoresQueryResult: [.resultsReported]
+        case .losesLastResult, .miscountsGap: [.becomesIdle]
+        case .showsCopy, .dropsCompleted, .dropsAllOnRejection: [.ownChangesAreShown]
+        case .showsRejected, .showsForever: [.ownChangesAreShown, .shownWhenIdle]
         }
     }
 }

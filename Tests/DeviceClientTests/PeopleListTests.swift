@@ -32,7 +32,7 @@ import Testing
 
     private var list: PeopleList { PeopleList(in: contents, at: Held.now) }
 
-    @Test mutating func aPersonIsListedWithTeamsLoadAndPosition() throws {
+    @Test mutating func personIsListedWithTeamsLoadAndLocation() throws {
         try join(Held.ana, south)
         try join(Held.ana, north)
         try join(Held.bo, south)
@@ -41,11 +41,11 @@ import Testing
         try add(22, due: nil, Held.ana)
         try add(23, due: -1, Held.ana, isCompleted: true)
         try add(24, due: 0, Held.bo)
-        let place = Location(latitude: 48.2, longitude: -16.37, accuracy: 12.5, timestamp: Held.minute(-5))
-        try contents.put(.location, Held.ana, place, in: .manager)
-        // A copy of a task, and a position elsewhere, are not looked at.
+        let location = Location(latitude: 48.2, longitude: -16.37, accuracy: 12.5, timestamp: Held.minute(-5))
+        try contents.put(.location, Held.ana, location, in: .manager)
+        // Copies of tasks and locations in other realms are ignored.
         try contents.put(.fieldTask, Held.id(25), FieldTask(title: "t", assignee: Held.bo), in: .team(south))
-        try contents.put(.location, Held.bo, place, in: .team(south))
+        try contents.put(.location, Held.bo, location, in: .team(south))
 
         let list = list
         #expect(list.people.map(\.id) == [Held.ana, Held.bo])
@@ -54,14 +54,14 @@ import Testing
         #expect(ana.teams.map(\.id) == [north, south])
         #expect(ana.teams.map(\.fields) == [Team(name: "North", backgroundColor: "ff0000"), Team(name: "south")])
         #expect(ana.workload == Workload(openCount: 3, overdueCount: 1) && ana.workload.upcomingCount == 2)
-        #expect(ana.position == place)
+        #expect(ana.position == location)
         #expect(bo.person == Person(name: "Bo") && bo.teams.map(\.id) == [south])
         #expect(bo.workload == Workload(openCount: 1, overdueCount: 0) && bo.position == nil)
         #expect(list.unassigned == Workload())
     }
 
-    /// Every open master is counted once.
-    @Test mutating func whatNobodyOfTheListIsToDoIsCountedApart() throws {
+    /// Every open master task is counted once.
+    @Test mutating func unassignedTasksAreCountedSeparately() throws {
         try add(20, due: -1, nil)
         try add(21, due: 1, Held.id(66))
         try add(22, due: nil, Held.bo)
@@ -77,7 +77,7 @@ import Testing
         #expect(loads.map(\.overdueCount).reduce(0, +) == masters.overdue.count)
     }
 
-    @Test mutating func namesAreInOrderWhateverTheirCase() throws {
+    @Test mutating func namesAreOrderedCaseInsensitively() throws {
         for (number, name) in [(10, "bo"), (11, "Carla"), (12, "BO"), (13, "Årne"), (14, "")] as [(UInt8, String)] {
             try contents.put(.person, Held.id(number), Person(name: name), in: .common)
         }
@@ -85,19 +85,19 @@ import Testing
         #expect(list.people.map(\.id) == expected.map(Held.id))
     }
 
-    /// What this version does not understand costs nobody their place on the list.
-    @Test mutating func halfAnObjectIsPassedOver() throws {
-        let (carla, strange) = (Held.id(10), Held.id(11))
+    /// Unsupported fields do not remove a person from the list.
+    @Test mutating func invalidObjectFieldsAreIgnored() throws {
+        let (carla, invalid) = (Held.id(10), Held.id(11))
         contents.hold(.person, carla, Array(#"{"name":"Carla","role":"owner","avatar":7}"#.utf8), in: .common)
-        contents.hold(.person, strange, Array("nothing".utf8), in: .common)
+        contents.hold(.person, invalid, Array("nothing".utf8), in: .common)
         contents.hold(.team, north, Array(#"{"name":null}"#.utf8), in: .common)
         contents.hold(.membership, Held.id(12), Array(#"{"person":"\#(Held.bo.text)"}"#.utf8), in: .common)
         try join(carla, north)
         try join(carla, Held.id(77))
         let people = list.people
-        #expect(people.map(\.id) == [strange, Held.ana, Held.bo, carla])
+        #expect(people.map(\.id) == [invalid, Held.ana, Held.bo, carla])
         #expect(people[3].person == Person(name: "Carla") && people[0].person == Person())
-        // A team that is not there has no name to be shown.
+        // A team without an object is not shown.
         #expect(people[3].teams == [Identified(id: north, fields: Team(name: ""))] && people[2].teams.isEmpty)
     }
 
@@ -110,13 +110,13 @@ import Testing
         (#"{"latitude":91,"longitude":2}"#, nil), (#"{"latitude":"1","longitude":2}"#, nil),
         (#"{"latitude":1,"longitude":null}"#, nil), (#"{"longitude":2}"#, nil), ("", nil),
     ])
-    mutating func aPositionIsOnEarth(fields: String, position: Location?) {
+    mutating func locationMustBeOnEarth(fields: String, position: Location?) {
         contents.hold(.location, Held.bo, Array(fields.utf8), in: .manager)
         #expect(list.people.map(\.position) == [nil, position])
     }
 
-    /// A worker's device has no masters and no positions.
-    @Test mutating func withoutTheManagersRealmThereArePeopleAndTeams() throws {
+    /// A worker's device has no master tasks and no locations.
+    @Test mutating func workersDeviceListsPeopleAndTeams() throws {
         try join(Held.bo, north)
         #expect(list.people.map(\.teams.count) == [0, 1])
         #expect(list.people.allSatisfy { $0.workload == Workload() && $0.position == nil })

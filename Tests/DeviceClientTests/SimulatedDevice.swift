@@ -4,26 +4,26 @@ import Model
 
 @testable import DeviceClient
 
-/// A phone's library, or one that makes a mistake: what it is told and says is changed on the way.
+/// A phone's library, optionally with a mistake: its input and output are modified.
 struct SimulatedDevice {
     private(set) var state: DeviceState
     let mistake: Mistake?
     private var lineCount = 0
-    /// The objects that arrived since the last checkpoint.
+    /// The objects received since the last checkpoint.
     private var arrived: [(realm: RealmPath, list: [SyncLine.Change])] = []
-    /// A line that is taken in later than it came.
+    /// A line that is processed later than it arrived.
     private var held: SyncLine?
-    /// Named instead of the library's own.
+    /// Cursors sent instead of the library's own.
     private var cursors: [RealmPath: String] = [:]
     private var isUnanswered = false
-    private var refused: Set<ObjectAddress> = []
+    private var rejected: Set<ObjectAddress> = []
 
     init(_ state: DeviceState, mistake: Mistake?) {
         self.state = state
         self.mistake = mistake
     }
 
-    /// Begins again from what was stored; some mistakes outlive that.
+    /// Restarts from a stored state; some mistakes persist.
     mutating func wake(from stored: SimulatedDevice) {
         let cursors = cursors
         self = stored
@@ -32,7 +32,7 @@ struct SimulatedDevice {
 
     // MARK: The stream
 
-    /// What a request for a stream names.
+    /// Returns the realms named in a request for a stream.
     mutating func named(countMax: Int) throws -> [RealmPath: String?] {
         held = nil
         let isCut = mistake == .keepsUnnamed
@@ -51,11 +51,11 @@ struct SimulatedDevice {
 
     mutating func take(_ line: SyncLine) {
         lineCount += 1
-        for line in heard(line) { _ = state.take(line) }
-        remember(line)
+        for line in received(line) { _ = state.take(line) }
+        record(line)
     }
 
-    private mutating func heard(_ line: SyncLine) -> [SyncLine] {
+    private mutating func received(_ line: SyncLine) -> [SyncLine] {
         switch (mistake, line) {
         case (.showsAtOnce, .objects):
             return [line, .checkpoint(position: state.copy.position, cursor: nil, cursors: [:])]
@@ -84,7 +84,7 @@ struct SimulatedDevice {
         }
     }
 
-    private mutating func remember(_ line: SyncLine) {
+    private mutating func record(_ line: SyncLine) {
         switch line {
         case .objects(let realm, _, let list): arrived.append((realm, list))
         case .checkpoint: arrived = []
@@ -101,7 +101,7 @@ struct SimulatedDevice {
     }
 
     mutating func nextRequest(countMax: Int = DeviceQueue.batchCountMax) throws -> QueueRequest? {
-        let waiting = state.queue.remembered.first { $0.outcome == nil }
+        let waiting = state.queue.storedMutations.first { $0.outcome == nil }
         if mistake == .numbersAgain, isUnanswered, let waiting { try enqueue(waiting.mutation, in: waiting.realm) }
         guard let request = state.nextRequest(countMax: countMax) else { return nil }
         isUnanswered = true
@@ -111,34 +111,34 @@ struct SimulatedDevice {
             let (first, second) = (mutations[0], mutations[1])
             mutations[0] = QueuedMutation(sequence: first.sequence, realm: second.realm, mutation: second.mutation)
             mutations[1] = QueuedMutation(sequence: second.sequence, realm: first.realm, mutation: first.mutation)
-        case .asksNothing where request.isQuestion:
+        case .omitsQuery where request.isQuery:
             mutations.removeFirst()
             if mutations.isEmpty { return nil }
         default: break
         }
         return QueueRequest(
-            number: request.number, resetCount: request.resetCount, isQuestion: request.isQuestion,
+            number: request.number, resetCount: request.resetCount, isQuery: request.isQuery,
             mutations: mutations, body: request.body)
     }
 
-    mutating func take(_ answer: QueueAnswer, to request: QueueRequest, newClientID: UUID) -> DeviceState.News {
+    mutating func take(_ answer: QueueResponse, to request: QueueRequest, newClientID: UUID) -> DeviceState.Update {
         isUnanswered = false
-        let news = state.take(heard(answer, to: request), to: request, newClientID: newClientID)
-        for item in news.answers where item.isRejected { refused.insert(item.address) }
-        return news
+        let update = state.take(received(answer, to: request), to: request, newClientID: newClientID)
+        for item in update.answers where item.isRejected { rejected.insert(item.address) }
+        return update
     }
 
-    private func heard(_ answer: QueueAnswer, to request: QueueRequest) -> QueueAnswer {
+    private func received(_ answer: QueueResponse, to request: QueueRequest) -> QueueResponse {
         switch (mistake, answer) {
         case (.miscountsGap, .gap(let expected)): return .gap(expectedSequence: expected + 1)
         case (.takesGapForClone, .gap): return .gap(expectedSequence: .max)
         case (_, .gap): return answer
         case (_, .results(var outcomes, let expected)):
             switch mistake {
-            case .losesLastAnswer: outcomes[request.mutations.last?.sequence ?? 0] = nil
+            case .losesLastResult: outcomes[request.mutations.last?.sequence ?? 0] = nil
             case .losesRejections:
                 outcomes = outcomes.mapValues { if case .rejected = $0 { .accepted(position: 0) } else { $0 } }
-            case .doesNotHearAgain where request.isQuestion:
+            case .ignoresQueryResult where request.isQuery:
                 let last = request.mutations.first
                 outcomes[last?.sequence ?? 0] = last?.outcome
             default: break
@@ -147,23 +147,23 @@ struct SimulatedDevice {
         }
     }
 
-    // MARK: What is shown
+    // MARK: Shown objects
 
-    subscript(realm: RealmPath, object: ObjectID) -> HeldObject? { content(of: realm)[object] }
+    subscript(realm: RealmPath, object: ObjectID) -> DeviceObject? { content(of: realm)[object] }
 
     func content(of realm: RealmPath) -> RealmContent {
         guard let mistake, mistake.isOfTheView else { return state.content(of: realm) }
         var content = state.copy.contents[realm] ?? [:]
-        for item in state.queue.remembered where item.realm == realm && isOnTop(item, mistake) {
+        for item in state.queue.storedMutations where item.realm == realm && isOnTop(item, mistake) {
             let old = content[item.address.object]
             let fields = OptimisticRules.fields(after: item.mutation, of: old?.fields)
-            content[item.address.object] = fields.map { HeldObject(position: old?.position ?? 0, fields: $0) }
+            content[item.address.object] = fields.map { DeviceObject(position: old?.position ?? 0, fields: $0) }
         }
         return content
     }
 
     private func isOnTop(_ item: QueuedMutation, _ mistake: Mistake) -> Bool {
-        let isUnseen =
+        let isPending =
             switch item.outcome {
             case nil: true
             case .accepted(let position): position > state.copy.position
@@ -171,11 +171,11 @@ struct SimulatedDevice {
             }
         return switch mistake {
         case .showsCopy: false
-        case .dropsAnswered: item.outcome == nil
-        case .dropsAllOnRejection: isUnseen && !refused.contains(item.address)
-        case .showsRejected: isUnseen || item.isRejected
+        case .dropsCompleted: item.outcome == nil
+        case .dropsAllOnRejection: isPending && !rejected.contains(item.address)
+        case .showsRejected: isPending || item.isRejected
         case .showsForever: !item.isRejected
-        default: isUnseen
+        default: isPending
         }
     }
 }
@@ -183,7 +183,7 @@ struct SimulatedDevice {
 extension Mistake {
     fileprivate var isOfTheView: Bool {
         switch self {
-        case .showsCopy, .dropsAnswered, .dropsAllOnRejection, .showsRejected, .showsForever: true
+        case .showsCopy, .dropsCompleted, .dropsAllOnRejection, .showsRejected, .showsForever: true
         default: false
         }
     }

@@ -3,12 +3,12 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// One phone, one server, and everything that can go wrong between them.
+/// One phone and one server with all faults between them.
 struct SimulatedPhone {
     private struct Act {
         let realm: RealmPath
         let mutation: Mutation
-        var isRefused = false
+        var isRejected = false
     }
 
     private var random: SplitMix64
@@ -19,17 +19,17 @@ struct SimulatedPhone {
     private var server: SimulatedServer
     private var backup: SimulatedServer?
     private var device: SimulatedDevice
-    /// What the person did, in order, and whether they were told that it was refused.
+    /// The person's mutations in order, and whether the person saw that they were rejected.
     private var made: [Act] = []
-    /// The device as it was stored last, and what its person had done by then.
+    /// The last stored state of the device, and the person's mutations up to then.
     private var stored: (device: SimulatedDevice, made: [Act])
     private var stream: SimulatedStream?
-    /// A request whose answer is still on its way, and requests that may arrive once more.
-    private var late: (request: QueueRequest, answer: QueueAnswer)?
+    /// A request whose response is in flight, and requests that may arrive again.
+    private var late: (request: QueueRequest, answer: QueueResponse)?
     private var sent: [QueueRequest] = []
-    /// Since a restore the device may not know yet what was lost.
+    /// After a restore the device may not have detected the loss yet.
     private var isDisturbed = false
-    /// The person's own objects, as only this device makes them.
+    /// The person's own objects, which only this device changes.
     private var objects: [ObjectID: SimulatedFields] = [:]
     private(set) var counts: [String: Int] = [:]
 
@@ -57,7 +57,7 @@ struct SimulatedPhone {
         case 18..<60: try read()
         case 60..<63: cut()
         case 63..<78: try send()
-        case 78..<80: try hearLate()
+        case 78..<80: try receiveLate()
         case 80..<82: repeatOld()
         case 82..<86: stored = (device, made)
         case 86..<88: try kill()
@@ -70,7 +70,7 @@ struct SimulatedPhone {
         try checkOwnObjects()
     }
 
-    private mutating func count(_ what: String) { counts[what, default: 0] += 1 }
+    private mutating func count(_ event: String) { counts[event, default: 0] += 1 }
 
     private func object(_ number: Int) -> ObjectID { ObjectID(kind: .fieldTask, id: Self.id(number)) }
 
@@ -79,7 +79,7 @@ struct SimulatedPhone {
         case 0..<6: try actOnOwn()
         case 6:
             let id = object(100 + Int.random(in: 0..<6, using: &random))
-            try enqueue(.patch, id, SimulatedServer.refused, in: shared)
+            try enqueue(.patch, id, SimulatedServer.rejectedFields, in: shared)
         default:
             let realm = Bool.random(using: &random) ? shared : gained
             let operation = Mutation.Operation.allCases.randomElement(using: &random) ?? .put
@@ -94,7 +94,7 @@ struct SimulatedPhone {
             return try enqueue(.put, new, fields(), in: own)
         }
         if Int.random(in: 0..<8, using: &random) == 0 {
-            return try enqueue(.patch, id, fields().merging(SimulatedServer.refused) { $1 }, in: own)
+            return try enqueue(.patch, id, fields().merging(SimulatedServer.rejectedFields) { $1 }, in: own)
         }
         let operation: Mutation.Operation = objects.count > 5 ? .delete : Bool.random(using: &random) ? .put : .patch
         try enqueue(operation, id, fields(), in: own)
@@ -120,10 +120,10 @@ struct SimulatedPhone {
         count("mutations")
     }
 
-    /// What the own objects are, but for what was refused.
-    private mutating func redo() {
+    /// Recomputes the own objects without rejected mutations.
+    private mutating func recomputeObjects() {
         objects = [:]
-        for act in made where act.realm == own && !act.isRefused { Self.apply(act.mutation, to: &objects) }
+        for act in made where act.realm == own && !act.isRejected { Self.apply(act.mutation, to: &objects) }
     }
 
     private static func apply(_ mutation: Mutation, to objects: inout [ObjectID: SimulatedFields]) {
@@ -146,7 +146,7 @@ struct SimulatedPhone {
         }
     }
 
-    /// A request may name two of three realms at most, every fourth time.
+    /// Every fourth request can name at most two of three realms.
     private mutating func opened() throws -> SimulatedStream {
         let countMax = [1, 2, 3, 3, 3, 3, 3, 3].randomElement(using: &random) ?? 3
         return SimulatedStream(server, named: try device.named(countMax: countMax))
@@ -161,7 +161,7 @@ struct SimulatedPhone {
             count("checkpoints")
             let expected = content.filter { !$0.value.isEmpty }
             guard after == expected else {
-                throw Violation(.wholeCheckpoints, "a checkpoint shows \(after) instead of \(expected)")
+                throw Violation(.consistentCheckpoints, "a checkpoint shows \(after) instead of \(expected)")
             }
         } else {
             var expected = before.filter { !$0.value.isEmpty }
@@ -180,69 +180,70 @@ struct SimulatedPhone {
 
     private mutating func send() throws {
         guard let request = try device.nextRequest(countMax: Int.random(in: 1...5, using: &random)) else { return }
-        // What is sent was stored before.
+        // The request was stored before sending.
         if device.mistake != .storesLate { stored = (device, made) }
         sent = sent.suffix(20) + [request]
         switch Int.random(in: 0..<6, using: &random) {
         case 0: count("requests lost")
         case 1:
             _ = server.apply(request, of: clientID)
-            count("answers lost")
+            count("responses lost")
         case 2: late = (request, server.apply(request, of: clientID))
         case 3:
             _ = server.apply(request, of: clientID)
-            try hear(server.apply(request, of: clientID), to: request)
-        default: try hear(server.apply(request, of: clientID), to: request)
+            try receive(server.apply(request, of: clientID), to: request)
+        default: try receive(server.apply(request, of: clientID), to: request)
         }
     }
 
-    private mutating func hear(_ answer: QueueAnswer, to request: QueueRequest) throws {
-        let news = device.take(answer, to: request, newClientID: Self.id(2))
+    private mutating func receive(_ answer: QueueResponse, to request: QueueRequest) throws {
+        let update = device.take(answer, to: request, newClientID: Self.id(2))
         if case .gap = answer { count("gaps") }
-        for item in news.answers where item.isRejected && item.realm == own {
+        for item in update.answers where item.isRejected && item.realm == own {
             let index = Int(item.sequence) - 1
             guard made.indices.contains(index) else {
-                throw Violation(.decidedOnce, "the device was told of mutation \(item.sequence), and nobody made it")
+                throw Violation(
+                    .processedOnce, "the device got a result of mutation \(item.sequence), which was never made")
             }
-            made[index].isRefused = true
-            redo()
-            count("own mutations refused")
+            made[index].isRejected = true
+            recomputeObjects()
+            count("own mutations rejected")
         }
-        guard device.state.queue.clientID == clientID, news.lostCount == 0 else {
-            throw Violation(.decidedOnce, "the queue gives up its client id although nothing is missing")
+        guard device.state.queue.clientID == clientID, update.lostCount == 0 else {
+            throw Violation(.processedOnce, "the queue replaces its client id although nothing is missing")
         }
     }
 
-    /// The answer comes late, perhaps after the next request.
-    private mutating func hearLate() throws {
+    /// The response comes late, possibly after the next request.
+    private mutating func receiveLate() throws {
         guard let late else { return }
         self.late = nil
-        try hear(late.answer, to: late.request)
-        count("late answers")
+        try receive(late.answer, to: late.request)
+        count("late responses")
     }
 
-    /// A request arrives once more; nobody hears its answer.
+    /// A request arrives again; its response is lost.
     private mutating func repeatOld() {
         guard let request = sent.randomElement(using: &random) else { return }
         _ = server.apply(request, of: clientID)
         count("repeats")
     }
 
-    // MARK: Ends
+    // MARK: Restarts and faults
 
     private mutating func kill() throws {
         stream = nil
         late = nil
         made = stored.made
-        redo()
+        recomputeObjects()
         device.wake(from: stored.device)
         count("kills")
         guard Int.random(in: 0..<8, using: &random) == 0 else { return }
         let bytes = try JSONEncoder().encode(device.state)
         guard try JSONDecoder().decode(DeviceState.self, from: bytes) == device.state else {
-            throw Violation(.readAsStored, "what was stored is not what is read")
+            throw Violation(.storedStateRoundTrips, "the decoded state differs from the stored one")
         }
-        count("states written and read")
+        count("states stored and reloaded")
     }
 
     private mutating func writeElsewhere(isDelete: Bool = false) {
@@ -257,7 +258,7 @@ struct SimulatedPhone {
         count("permissions")
     }
 
-    /// What was deleted just before is not told as a tombstone any more: only a reset tells of it.
+    /// Recently deleted objects have no tombstone any more: only a reset removes them.
     private mutating func compact() {
         for _ in 0..<Int.random(in: 0..<4, using: &random) { writeElsewhere(isDelete: true) }
         server.compact()
@@ -268,23 +269,23 @@ struct SimulatedPhone {
         guard let backup, Int.random(in: 0..<3, using: &random) == 0 else { return }
         server.restore(backup)
         isDisturbed = true
-        // A restored database has no connection from before, over which an old request could still come.
+        // A restored database has no earlier connection over which an old request could arrive.
         sent = []
         count("restores")
     }
 
     // MARK: Checks
 
-    /// What the person did to their own objects is always shown, whatever is on its way.
+    /// The person's changes of their own objects are always shown, in any state of the requests.
     private mutating func checkOwnObjects() throws {
         guard !isDisturbed, let id = objects.keys.min() else { return }
         let shown = device[own, id].map { SimulatedServer.fields($0.fields) }
         guard shown == objects[id] else {
-            throw Violation(.ownIsShown, "\(id) is shown as \(shown ?? [:]) instead of \(objects[id] ?? [:])")
+            throw Violation(.ownChangesAreShown, "\(id) is shown as \(shown ?? [:]) instead of \(objects[id] ?? [:])")
         }
     }
 
-    /// Nothing goes wrong any more until nothing is left to do; then all is compared.
+    /// Runs without faults until nothing is left to do; then compares everything.
     mutating func rest() throws {
         late = nil
         for _ in 0..<10_000 {
@@ -292,58 +293,57 @@ struct SimulatedPhone {
             if let line = stream?.next(server) {
                 try take(line)
             } else if let request = try device.nextRequest() {
-                try hear(server.apply(request, of: clientID), to: request)
+                try receive(server.apply(request, of: clientID), to: request)
             } else if let stream, !stream.isEnded {
                 if let line = stream.keepalive(server) { try take(line) }
                 stored = (device, made)
-                return try checkAtRest()
+                return try checkWhenIdle()
             }
         }
-        throw Violation(.comesToRest, "it does not come to rest")
+        throw Violation(.becomesIdle, "the device does not become idle")
     }
 
-    /// A backup is restored while the device has nothing to send: only the realms that are given anew tell of it. Every
-    /// other time it lacks the last answer only, and what that was about is decided anew after somebody else's change.
-    mutating func restoreAtRest() throws {
+    /// Restores a backup while the device has nothing to send, so that only reset realms indicate it. Every second time
+    /// only the last result is lost, and its mutation is reprocessed after another user's change.
+    mutating func restoreWhenIdle() throws {
         if Bool.random(using: &random) {
             let recent = server
             try act()
             try rest()
             server.restore(recent)
             writeElsewhere()
-            count("last answers lost")
-        } else if let backup {
-            server.restore(backup)
+            count("last results lost")
         } else {
-            return
+            guard let backup else { return }
+            server.restore(backup)
         }
         (isDisturbed, sent) = (true, [])
-        count("restores at rest")
+        count("restores when idle")
         try rest()
     }
 
-    private mutating func checkAtRest() throws {
+    private mutating func checkWhenIdle() throws {
         isDisturbed = false
-        count("rests")
+        count("idle phases")
         let client = server.clients[clientID] ?? SimulatedServer.Client()
-        guard client.decided == made.map(\.mutation) else {
-            throw Violation(.decidedOnce, "\(made.count) mutations were made, \(client.decided.count) decided")
+        guard client.processed == made.map(\.mutation) else {
+            throw Violation(.processedOnce, "\(made.count) mutations were made, \(client.processed.count) processed")
         }
-        guard device.state.queue.remembered.map(\.outcome) == client.answers.map(Optional.some) else {
-            throw Violation(.told, "the device was told something else than was decided")
+        guard device.state.queue.storedMutations.map(\.outcome) == client.results.map(Optional.some) else {
+            throw Violation(.resultsReported, "the device's results differ from the server's")
         }
         guard Set(device.state.copy.contents.keys) == server.permitted else {
-            throw Violation(.shownAtRest, "the device holds \(device.state.copy.contents.keys)")
+            throw Violation(.shownWhenIdle, "the device holds \(device.state.copy.contents.keys)")
         }
         let content = server.content
         for path in [own, shared, gained] {
             guard device.content(of: path) == content[path] ?? [:] else {
-                throw Violation(.shownAtRest, "\(path) is shown as \(device.content(of: path))")
+                throw Violation(.shownWhenIdle, "\(path) is shown as \(device.content(of: path))")
             }
         }
         for (id, _) in device.content(of: own) {
-            guard !device.state.isUnsettled(ObjectAddress(own, id)) else {
-                throw Violation(.shownAtRest, "\(id) is unsettled")
+            guard !device.state.hasUnconfirmedChanges(ObjectAddress(own, id)) else {
+                throw Violation(.shownWhenIdle, "\(id) is still pending")
             }
         }
     }

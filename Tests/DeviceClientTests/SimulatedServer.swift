@@ -3,33 +3,33 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// The fields of a simulated object; null and absent are the same.
+/// The fields of a simulated object; null and absent are equivalent.
 typealias SimulatedFields = [String: Int]
 
-/// What a server holds, as simply as can be: objects in realms, a counter, and the answers to each client.
+/// A minimal server: objects in realms, a counter, and the results of each client.
 struct SimulatedServer {
     struct Object: Equatable {
         var position: Int64
-        /// `nil`: a tombstone.
+        /// The fields; `nil` for a tombstone.
         var fields: SimulatedFields?
-        /// As devices hold it.
-        var held: HeldObject?
+        /// The object as devices store it.
+        var held: DeviceObject?
 
         init(position: Int64, fields: SimulatedFields?) {
             self.position = position
             self.fields = fields
-            held = fields.map { HeldObject(position: position, fields: SimulatedServer.bytes($0)) }
+            held = fields.map { DeviceObject(position: position, fields: SimulatedServer.bytes($0)) }
         }
     }
 
     struct Client {
-        var answers: [MutationOutcome] = []
-        var decided: [Mutation] = []
-        var expected: Int64 { Int64(answers.count) + 1 }
+        var results: [MutationOutcome] = []
+        var processed: [Mutation] = []
+        var expected: Int64 { Int64(results.count) + 1 }
     }
 
     /// Fields that are always rejected.
-    static let refused: SimulatedFields = ["title": -1]
+    static let rejectedFields: SimulatedFields = ["title": -1]
 
     var generation: Int64 = 1
     private(set) var position: Int64 = 0
@@ -43,20 +43,20 @@ struct SimulatedServer {
         permitted = Set(realms)
     }
 
-    /// What the person may see now.
+    /// The content that the person can access now.
     var content: [RealmPath: RealmContent] {
         var content: [RealmPath: RealmContent] = [:]
         for path in permitted { content[path] = realms[path]?.compactMapValues(\.held) }
         return content
     }
 
-    /// Forgets tombstones, so that a device that was away for long cannot go on.
+    /// Removes tombstones, so that a device that was offline for long cannot continue.
     mutating func compact() {
         compactedPosition = position
         for path in realms.keys { realms[path] = realms[path]?.filter { $0.value.fields != nil } }
     }
 
-    /// Becomes what it was, and remembers that it was restored.
+    /// Restores a backup and records the restore.
     mutating func restore(_ backup: SimulatedServer) {
         let (generation, permitted) = (generation, permitted)
         self = backup
@@ -64,7 +64,7 @@ struct SimulatedServer {
         self.permitted = permitted
     }
 
-    /// Writes as somebody else does.
+    /// Writes as another user.
     mutating func write(_ fields: SimulatedFields?, to object: ObjectID, in realm: RealmPath) {
         position += 1
         realms[realm]?[object] = Object(position: position, fields: fields)
@@ -73,7 +73,7 @@ struct SimulatedServer {
     // MARK: Mutations
 
     /// Applies each number once and in order.
-    mutating func apply(_ request: QueueRequest, of id: UUID) -> QueueAnswer {
+    mutating func apply(_ request: QueueRequest, of id: UUID) -> QueueResponse {
         var client = clients[id] ?? Client()
         var next = client.expected
         for item in request.mutations {
@@ -83,20 +83,20 @@ struct SimulatedServer {
         var outcomes: [Int64: MutationOutcome] = [:]
         for item in request.mutations {
             if item.sequence == client.expected {
-                client.decided.append(item.mutation)
-                client.answers.append(decide(item.mutation, in: item.realm))
+                client.processed.append(item.mutation)
+                client.results.append(process(item.mutation, in: item.realm))
             }
-            outcomes[item.sequence] = client.answers[Int(item.sequence) - 1]
+            outcomes[item.sequence] = client.results[Int(item.sequence) - 1]
         }
         clients[id] = client
         return .results(outcomes, expectedSequence: client.expected)
     }
 
-    private mutating func decide(_ mutation: Mutation, in realm: RealmPath) -> MutationOutcome {
+    private mutating func process(_ mutation: Mutation, in realm: RealmPath) -> MutationOutcome {
         let id = ObjectID(kind: mutation.kind, id: mutation.id)
         guard permitted.contains(realm) else { return .rejected(code: "not-permitted", detail: "") }
         let given = mutation.fields.map(Self.fields)
-        if given?["title"] == Self.refused["title"] { return .rejected(code: "invalid-field", detail: "") }
+        if given?["title"] == Self.rejectedFields["title"] { return .rejected(code: "invalid-field", detail: "") }
         let stored = realms[realm]?[id]
         switch (mutation.operation, stored) {
         case (.put, nil): return change(id, given, in: realm)

@@ -3,9 +3,9 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// One answer to `POST /v1/sync`, which goes on as long as it is read.
+/// One response to `POST /v1/sync`, which continues while it is read.
 struct SimulatedStream {
-    /// A line, and with a checkpoint what the server held then.
+    /// A line and, for a checkpoint, the server's content at that time.
     struct Line {
         let line: SyncLine
         var content: [RealmPath: RealmContent]?
@@ -13,12 +13,12 @@ struct SimulatedStream {
 
     private enum Progress {
         case whole(Int64)
-        /// In the order of the objects' names; `base` is what was held before.
+        /// In the order of the objects' identities; `base` is the position before the download.
         case download(start: Int64, base: Int64, after: ObjectID?)
     }
 
     private static let pageCount = 2
-    /// A device that lags further reads its realm again.
+    /// A device that lags further downloads its realm again.
     private static let catchUpMax: Int64 = 40
 
     private let generation: Int64
@@ -26,7 +26,7 @@ struct SimulatedStream {
     private var open: [RealmPath: Progress] = [:]
     private var pending: [Line] = []
     private var checkpoint: Int64 = -1
-    /// The server has hung up.
+    /// Whether the server has closed the stream.
     private(set) var isEnded = false
 
     init(_ server: SimulatedServer, named: [RealmPath: String?]) {
@@ -34,7 +34,7 @@ struct SimulatedStream {
         self.named = named
     }
 
-    /// The next line; `nil` when there is nothing to say.
+    /// Returns the next line; `nil` if there is none.
     mutating func next(_ server: SimulatedServer) -> Line? {
         if !pending.isEmpty { return pending.removeFirst() }
         guard server.generation == generation else {
@@ -51,7 +51,7 @@ struct SimulatedStream {
         return pending.removeFirst()
     }
 
-    /// Nothing has happened.
+    /// Returns a keepalive.
     func keepalive(_ server: SimulatedServer) -> Line? {
         guard pending.isEmpty, server.generation == generation, server.position == checkpoint,
             Set(open.keys) == server.permitted
@@ -115,7 +115,7 @@ struct SimulatedStream {
         let page = missing.sorted { $0.key < $1.key }.prefix(Self.pageCount)
         guard let last = page.last?.key else {
             open[path] = .whole(start)
-            // A line that says nothing: a realm may be empty.
+            // An empty line of objects, because a realm can be empty.
             return .objects(path, cursor: nil, [])
         }
         open[path] = .download(start: start, base: base, after: last)
@@ -144,7 +144,7 @@ struct SimulatedStream {
                 line: .checkpoint(position: checkpoint, cursor: cursor, cursors: cursors), content: server.content))
     }
 
-    /// Few realms are named beside the cursor that is all of them's.
+    /// Few realms are listed in addition to the common cursor.
     private var cursors: (String, [RealmPath: String]) {
         let cursor = "\(generation):\(checkpoint):\(checkpoint)"
         return (cursor, checkpoint % 2 == 0 ? [:] : open.mapValues { _ in cursor })

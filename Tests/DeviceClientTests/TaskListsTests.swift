@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// A task by what a list looks at, in minutes from now, and where it belongs.
+    /// A task with the fields that determine its list, in minutes relative to now.
     struct Case: Sendable, CustomTestStringConvertible {
         var due: Int64?
         var done: Int64?
@@ -42,12 +42,12 @@ import Testing
         Case(due: 0, list: .upcoming, testDescription: "due now"),
         Case(due: -1, list: .overdue, testDescription: "due before now"),
         Case(due: -1, done: -2, isCompleted: true, list: .completed, testDescription: "due before now, and done"),
-        Case(isCompleted: true, list: .completed, testDescription: "done, nobody knows when"),
-        Case(due: 1, done: -2, list: .upcoming, testDescription: "done once, and begun again"),
-        Case(due: -1, done: -2, list: .overdue, testDescription: "done once, begun again, due before now"),
+        Case(isCompleted: true, list: .completed, testDescription: "done without a date"),
+        Case(due: 1, done: -2, list: .upcoming, testDescription: "done once, and reopened"),
+        Case(due: -1, done: -2, list: .overdue, testDescription: "done once, reopened, due before now"),
     ]
 
-    @Test(arguments: cases) func aTaskIsInExactlyOneList(item: Case) throws {
+    @Test(arguments: cases) func taskIsInExactlyOneList(item: Case) throws {
         var contents: [RealmPath: RealmContent] = [:]
         let task = FieldTask(
             title: "t", dueDate: item.due.map(Held.minute), isCompleted: item.isCompleted,
@@ -65,8 +65,8 @@ import Testing
         #expect(listed.address == ObjectAddress(.team(team), ObjectID(kind: .fieldTask, id: Held.id(20))))
     }
 
-    /// Each list has its order, and tasks of one date have theirs: their titles', then their ids'.
-    @Test func listsAreInTheOrderInWhichPeopleLookAtThem() throws {
+    /// Each list has its order; tasks with the same date are ordered by title, then by id.
+    @Test func listsAreOrdered() throws {
         var contents: [RealmPath: RealmContent] = [:]
         var number: UInt8 = 100
         func add(_ title: String, due: Int64? = nil, done: Int64? = nil, isCompleted: Bool = false) throws {
@@ -81,7 +81,7 @@ import Testing
         for due: Int64 in [7, 0, 3] { try add("in \(due)", due: due) }
         for due: Int64 in [-1, -60, -3] { try add("since \(-due)", due: due) }
         try add("since 3, too", due: -3)
-        try add("done, nobody knows when", isCompleted: true)
+        try add("done without a date", isCompleted: true)
         for done: Int64 in [-9, -2, -5] { try add("done \(-done) ago", done: done, isCompleted: true) }
         try add("done 5 ago, too", done: -5, isCompleted: true)
         try add("same", due: 9)
@@ -94,12 +94,12 @@ import Testing
         #expect(lists.upcoming[3...4].map(\.id) == [Held.id(number), Held.id(second)])
         #expect(
             lists.completed.map(\.title)
-                == ["done 2 ago", "done 5 ago", "done 5 ago, too", "done 9 ago", "done, nobody knows when"])
+                == ["done 2 ago", "done 5 ago", "done 5 ago, too", "done 9 ago", "done without a date"])
         #expect(lists.open == lists.overdue + lists.upcoming)
     }
 
-    /// Which tasks are whose: a person has what is in their own realm, and of their teams' what is assigned to them.
-    @Test func everybodyHasTheirOwn() throws {
+    /// A person has the tasks of their own realm, and the assigned ones of their teams.
+    @Test func personAndTeamListsAreSeparate() throws {
         var contents: [RealmPath: RealmContent] = [:]
         func add(_ title: String, assignee: UUID?, _ team: UUID?, in realm: RealmPath) throws {
             let task = FieldTask(title: title, assignee: assignee, team: team)
@@ -113,7 +113,7 @@ import Testing
         try add("master of ana's", assignee: Held.ana, nil, in: .manager)
         try add("master of bo's", assignee: Held.bo, team, in: .manager)
         try add("archived", assignee: Held.ana, nil, in: .archive)
-        // Other objects of these realms are no tasks.
+        // Other objects of these realms are not tasks.
         try contents.put(.location, Held.ana, Location(latitude: 1, longitude: 2), in: own)
         try contents.put(.location, Held.ana, Location(latitude: 1, longitude: 2), in: .team(team))
 
@@ -129,14 +129,14 @@ import Testing
         #expect(TaskLists(ofPerson: Held.ana, realm: own, in: [:], at: Held.now).open.isEmpty)
     }
 
-    /// A newer server, or another writer, writes what this version does not understand: nobody loses a task for it.
+    /// Unsupported fields of a newer server or another writer do not remove a task from the list.
     @Test(arguments: [
         ("{}", Name.upcoming), (#"{"title":7,"dueDate":"soon","isCompleted":null}"#, .upcoming),
         (#"{"title":null,"dueDate":{"day":1},"isCompleted":"yes"}"#, .upcoming), ("[]", .upcoming), ("", .upcoming),
         (#"{"dueDate":"2001-01-01T00:00:00Z","place":7}"#, .overdue),
         (#"{"isCompleted":true,"completionDate":false}"#, .completed),
     ])
-    func halfATaskIsListed(fields: String, list: Name) {
+    func invalidTaskFieldsAreIgnored(fields: String, list: Name) {
         for realm in [own, .team(team), .manager] {
             var contents: [RealmPath: RealmContent] = [:]
             contents.hold(.fieldTask, Held.id(20), Array(fields.utf8), in: realm)
@@ -151,14 +151,14 @@ import Testing
         }
     }
 
-    /// What the person did just now is in the lists, before the server has said so.
-    @Test func whatIsOnItsWayIsListed() throws {
+    /// The person's latest change is in the lists before the server has responded.
+    @Test func pendingMutationIsListed() throws {
         var device = DeviceState(clientID: UUID())
         let task = ObjectID(kind: .fieldTask, id: Held.id(20))
         let fields = Array(try JSONEncoder().encode(FieldTask(title: "t", assignee: Held.ana, team: team)))
         for realm in [own, .team(team)] { _ = device.take(.open(realm, isReset: true)) }
         _ = device.take(
-            .objects(.team(team), cursor: nil, [.init(id: task, object: HeldObject(position: 3, fields: fields))]))
+            .objects(.team(team), cursor: nil, [.init(id: task, object: DeviceObject(position: 3, fields: fields))]))
         _ = device.take(.checkpoint(position: 3, cursor: "3", cursors: [:]))
         let patch = Mutation(
             operation: .patch, kind: .fieldTask, id: task.id, fields: Array(#"{"isCompleted":true}"#.utf8))
@@ -168,7 +168,7 @@ import Testing
         }
         #expect(lists(device.contents).completed.map(\.id) == [task.id])
         #expect(lists(device.copy.contents).upcoming.map(\.id) == [task.id])
-        // A realm that the device does not hold: a patch makes nothing there, a put makes its object.
+        // In a realm that the device does not have, a patch has no effect, and a put creates its object.
         _ = try device.enqueue(patch, in: .team(other))
         #expect(device.contents[.team(other)] == nil)
         let put = Mutation(operation: .put, kind: .fieldTask, id: Held.id(21), fields: fields)

@@ -11,25 +11,25 @@ import Testing
 @testable import EntrySubmitter
 @testable import KeyedWorker
 
-/// Back ends that keep something else than they were sent.
+/// Back ends that store other values than they were sent.
 @Suite(.ownThreads) struct AlterationTests {
     private typealias World = BackendWorld
     private let id = UUID()
 
     struct Alteration: Sendable {
         let switches: String
-        let sent, kept, message: String
+        let sent, stored, message: String
     }
 
     static let alterations = [
         Alteration(
-            switches: #"{"convertsLineEnds": true}"#, sent: "one\r\ntwo", kept: "one\ntwo",
+            switches: #"{"convertsLineEnds": true}"#, sent: "one\r\ntwo", stored: "one\ntwo",
             message: #"The back end keeps the text "one\ntwo" instead of "one\r\ntwo""#),
         Alteration(
-            switches: #"{"trimsTexts": true}"#, sent: " one  two ", kept: "one two",
+            switches: #"{"trimsTexts": true}"#, sent: " one  two ", stored: "one two",
             message: #"The back end keeps the text "one two" instead of " one  two ""#),
         Alteration(
-            switches: #"{"replacesAstral": true}"#, sent: "roof 🛠", kept: "roof ?",
+            switches: #"{"replacesAstral": true}"#, sent: "roof 🛠", stored: "roof ?",
             message: #"The back end keeps the text "roof ?" instead of "roof 🛠""#),
     ]
 
@@ -40,11 +40,11 @@ import Testing
             var draft = world.draft()
             draft.text = alteration.sent
             let record = try await world.release(id, draft)
-            #expect(try world.entry(id)?.text == alteration.kept)
+            #expect(try world.entry(id)?.text == alteration.stored)
             let line = try world.lines(id).last
             #expect(line?.message == alteration.message && line?.code == .altered && line?.status == .released)
             #expect(try await writes(world) == 1)
-            // The next poll sees what is known.
+            // The next poll reports nothing new.
             try await world.poll()
             #expect(try world.lines(id).count == 2)
             #expect(try world.entry(id)?.backendId == record)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: BackendWorld.Vendor.allCases)
-    func alteredTextWhoseAnswerWasLostIsWrittenOnceAndAdopted(vendor: BackendWorld.Vendor) async throws {
+    func alteredTextWithLostResponseIsWrittenOnceAndAdopted(vendor: BackendWorld.Vendor) async throws {
         try await World.run(vendor) { world in
             try await world.switches(#"{"replacesAstral": true, "nextLostAfterWrite": 1}"#)
             var draft = world.draft()
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func alteredTextKeepsTheIntervalThatWasEntered() async throws {
+    @Test func alteredTextKeepsEnteredInterval() async throws {
         try await World.run(.sap) { world in
             try await world.switches(#"{"replacesAstral": true}"#)
             var draft = world.draft()
@@ -76,8 +76,8 @@ import Testing
         }
     }
 
-    /// A successor is made once. The same edit again makes none: SAP would make the same of it.
-    @Test func approvedRecordIsReplacedOnceForAnAlteredText() async throws {
+    /// A successor is created once. The same edit again creates none: SAP would alter it in the same way.
+    @Test func approvedRecordIsReplacedOnceForAlteredText() async throws {
         try await World.run(.sap) { world in
             let old = try await world.release(id)
             try await world.move(old, to: "30")
@@ -100,8 +100,9 @@ import Testing
         }
     }
 
-    /// SAP named the successor, which could not be read: it is adopted once it can, and not written again.
-    @Test func successorThatCannotBeReadAtFirstIsWrittenOnce() async throws {
+    /// SAP returned the id of the successor, which is not readable yet: it is adopted when it is, and not written
+    /// again.
+    @Test func unreadableSuccessorIsWrittenOnce() async throws {
         try await World.run(.sap) { world in
             let old = try await world.release(id)
             try await world.move(old, to: "30")
@@ -120,8 +121,9 @@ import Testing
         }
     }
 
-    /// The answer to the update is lost, and the record is approved before it is read: a second write would replace it.
-    @Test func approvedRecordThatShowsTheUpdateIsNotReplaced() async throws {
+    /// The response to the update is lost, and the record is approved before it is read: a second write would replace
+    /// it.
+    @Test func approvedRecordWithUpdateIsNotReplaced() async throws {
         try await World.run(.sap) { world in
             let record = try await world.release(id)
             try await world.switches(#"{"replacesAstral": true, "nextLostAfterWrite": 1}"#)
@@ -140,7 +142,7 @@ import Testing
     }
 
     /// The update was lost before it had an effect, and the record is approved with its old values: it is replaced.
-    @Test func approvedRecordThatDoesNotShowTheUpdateIsReplaced() async throws {
+    @Test func approvedRecordWithoutUpdateIsReplaced() async throws {
         try await World.run(.sap) { world in
             let record = try await world.release(id)
             try world.edit(id) { $0.text = "roof" }
@@ -157,8 +159,8 @@ import Testing
         }
     }
 
-    /// The edit that was made meanwhile is submitted, and not overwritten by what became of the one before.
-    @Test func alteredTextLeavesANewerEditAsItIs() async throws {
+    /// The edit that was made meanwhile is submitted, and not overwritten by the result of the earlier one.
+    @Test func alteredTextKeepsNewerEdit() async throws {
         try await World.run(.sap) { world in
             try await world.switches(#"{"replacesAstral": true}"#)
             var draft = world.draft()
@@ -185,7 +187,7 @@ import Testing
     /// The environment's limit is higher than the back end's: there is one record, whose id is known, and a shorter
     /// text fixes it.
     @Test(arguments: BackendWorld.Vendor.allCases)
-    func cutMarkerMakesTheEntryInvalid(vendor: BackendWorld.Vendor) async throws {
+    func truncatedMarkerInvalidatesEntry(vendor: BackendWorld.Vendor) async throws {
         try await World.run(vendor) { world in
             try await world.switches(#"{"textLengthMax": 50}"#)
             var draft = world.draft()
@@ -206,9 +208,9 @@ import Testing
         }
     }
 
-    /// The poller finds the record without its marker: no second entry is made of it. Deleting the entry deletes it.
+    /// The poller reports the record without its marker: no second entry is created. Deleting the entry deletes it.
     @Test(arguments: BackendWorld.Vendor.allCases)
-    func recordWithACutMarkerMakesNoSecondEntry(vendor: BackendWorld.Vendor) async throws {
+    func recordWithTruncatedMarkerCreatesNoSecondEntry(vendor: BackendWorld.Vendor) async throws {
         try await World.run(vendor) { world in
             let record = try await cut(&world) { _ in }
             try await world.poll()
@@ -220,8 +222,8 @@ import Testing
         }
     }
 
-    /// The poller was quicker than the answer to the write, so there are two entries of one record: deleting one leaves
-    /// the other with the record, and deleting both deletes it.
+    /// The poller was faster than the response to the write, so one record has two entries: deleting one keeps the
+    /// record for the other, and deleting both deletes it.
     @Test(arguments: BackendWorld.Vendor.allCases, ["delete", "withdraw", "tombstone"])
     func recordOfAnotherEntryIsNotDeleted(vendor: BackendWorld.Vendor, request: String) async throws {
         try await World.run(vendor) { world in
@@ -247,7 +249,7 @@ import Testing
 
     /// Submits an entry whose record loses its marker.
     ///
-    /// - Parameter meanwhile: Happens between the write and its answer.
+    /// - Parameter meanwhile: Runs between the write and its result.
     /// - Returns: The record's id.
     private func cut(
         _ world: inout BackendWorld, meanwhile: (inout BackendWorld) async throws -> Void
@@ -266,7 +268,7 @@ import Testing
         return try #require(try world.entry(id)?.backendId)
     }
 
-    /// The id of the entry that the poller makes of a record without a marker.
+    /// Returns the id of the entry that is created for a record without a marker.
     private func foreign(_ record: String) -> UUID {
         RealmContents.entryID(
             of: BackendEntry(
@@ -280,7 +282,7 @@ import Testing
 
     /// On a screen they are 21 characters. The back end counts 42, and has room for 40 and the marker.
     @Test(arguments: BackendWorld.Vendor.allCases, ["🛠", "e\u{301}"])
-    func textOfTwentyOnePairsIsRefusedBeforeItIsSent(vendor: BackendWorld.Vendor, character: String) async throws {
+    func textAboveLimitInCodeUnitsIsRefusedBeforeSending(vendor: BackendWorld.Vendor, character: String) async throws {
         try await World.run(vendor) { world in
             try await world.switches(#"{"textLengthMax": 65}"#)
             var draft = world.draft()
@@ -299,10 +301,10 @@ import Testing
         }
     }
 
-    /// A third of an hour is 0.33 hours in the back end: a day of 24 such entries is 7.92 hours there, and each line
-    /// says what is missing.
+    /// A third of an hour is 0.33 hours in the back end: a day of 24 such entries is 7.92 hours there, and each log
+    /// line states the difference.
     @Test(arguments: BackendWorld.Vendor.allCases)
-    func roundedLengthIsToldInTheStatusLog(vendor: BackendWorld.Vendor) async throws {
+    func roundedLengthIsReportedInStatusLog(vendor: BackendWorld.Vendor) async throws {
         try await World.run(vendor) { world in
             for _ in 0..<24 {
                 let id = UUID()
@@ -323,7 +325,7 @@ import Testing
         }
     }
 
-    /// Creations and changes that the back end did.
+    /// Returns the number of creates and updates in the back end.
     private func writes(_ world: borrowing BackendWorld) async throws -> Int {
         let response = try await world.client.send(Request(world.url + "/sandbox/stats"))
         let stats = try JSONDecoder().decode([String: Int].self, from: Data(response.body))

@@ -8,13 +8,13 @@ import Testing
 @testable import EntrySubmitter
 @testable import KeyedWorker
 
-/// Entries that an approver has seen, or that their device changes while they are on their way.
+/// Entries that an approver has processed, or that their device changes while a call is in flight.
 @Suite(.ownThreads) struct ApprovalTests {
     private typealias World = BackendWorld
     private let id = UUID()
 
-    /// 20 → 30 → 20 → 40 → 20: each move is a line of the log, and a rejection tells its reason.
-    @Test func anApproversMovesAreFollowedForthAndBack() async throws {
+    /// 20 → 30 → 20 → 40 → 20: each status is a line of the log, and a rejection has its reason.
+    @Test func approverStatusChangesAreFollowedInBothDirections() async throws {
         try await World.run(.sap) { world in
             let record = try await world.release(id)
             for code in ["30", "20", "40", "20"] {
@@ -30,8 +30,8 @@ import Testing
         }
     }
 
-    /// The successor waits for approval in its turn; the old record is 50 until then, and 60 after it.
-    @Test func anApprovedEntryThatIsEditedBecomesItsSuccessor() async throws {
+    /// The successor needs its own approval; the old record is 50 until then, and 60 afterwards.
+    @Test func editOfApprovedEntryAdoptsSuccessor() async throws {
         try await World.run(.sap) { world in
             let old = try await approved(&world)
             try world.edit(id) { $0.durationSeconds = 7_200 }
@@ -48,8 +48,8 @@ import Testing
         }
     }
 
-    /// It stays 50 then, until a corrected one is approved.
-    @Test func aSuccessorThatIsRejectedLeavesTheOldRecordAsItIs() async throws {
+    /// It stays 50 until a corrected successor is approved.
+    @Test func rejectedSuccessorKeepsOldRecord() async throws {
         try await World.run(.sap) { world in
             let old = try await approved(&world)
             try world.edit(id) { $0.durationSeconds = 7_200 }
@@ -71,14 +71,14 @@ import Testing
         }
     }
 
-    /// The answer to the change was lost: the successor is found, and no second one made.
-    @Test func aSuccessorWhoseAnswerWasLostIsFound() async throws {
+    /// The response to the update was lost: the successor is found, and no second one created.
+    @Test func successorWithLostResponseIsFound() async throws {
         try await World.run(.sap) { world in
             let old = try await approved(&world)
             try await world.switches(#"{"rateLostAfterWrite": 1}"#)
             try world.edit(id) { $0.text = "corrected" }
             let next = try await world.step(id)
-            guard case .park(_, _, .backendAway) = next else {
+            guard case .park(_, _, .backendUnavailable) = next else {
                 Issue.record("\(next)")
                 return
             }
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func anApprovedEntryThatIsDeletedIsCancelled() async throws {
+    @Test func deletionOfApprovedEntryCancelsRecord() async throws {
         try await World.run(.sap) { world in
             let old = try await approved(&world)
             try world.edit(id) { $0.deleteRequested = true }
@@ -101,10 +101,8 @@ import Testing
         }
     }
 
-    /// Nothing can be done about it any more: the back end's values come back, with its words; whether the poller has
-    /// told of the approval or not.
-    @Test(arguments: [true, false]) func whereApprovalIsFinalAnEditAndADeletionAreTakenBack(isKnown: Bool) async throws
-    {
+    /// The entry gets the back end's values and message again, whether or not the poller has reported the approval.
+    @Test(arguments: [true, false]) func editAndDeletionAreRevertedIfApprovalIsFinal(isKnown: Bool) async throws {
         try await World.run(.economic) { world in
             let record = try await world.release(id)
             try await world.post("/sandbox/entries", #"{"number": \#(record), "isApproved": true}"#)
@@ -129,8 +127,8 @@ import Testing
         }
     }
 
-    /// The device changes it while the call for the earlier version is under way, and once more before its answer.
-    @Test(arguments: BackendWorld.Vendor.allCases) func anEditWhileAnEarlierVersionIsInFlightFollowsIt(
+    /// The device edits it while the call for the earlier version is in flight, and again before its result.
+    @Test(arguments: BackendWorld.Vendor.allCases) func editDuringCallIsSubmittedAfterIt(
         vendor: BackendWorld.Vendor
     ) async throws {
         try await World.run(vendor) { world in
@@ -140,7 +138,7 @@ import Testing
                 return
             }
             try world.edit(id) { $0.durationSeconds = 7_200 }
-            // Whoever looks now waits for the call's end.
+            // Other workers wait for the end of the call.
             guard case .park(_, _, .planned) = try world.decide(id, .event) else {
                 Issue.record("two calls at a time")
                 return
@@ -148,10 +146,10 @@ import Testing
             let answer = try await world.make(call)
             try world.edit(id) { $0.durationSeconds = 9_000 }
             guard case .again = try world.decide(id, .answer(answer)) else {
-                Issue.record("the answer is not recorded, or taken for the last word")
+                Issue.record("the result is not recorded, or treated as final")
                 return
             }
-            // What was released is not what the device shows.
+            // The released version is not the one that the device displays.
             #expect(try world.entry(id)?.durationSeconds == 9_000)
             #expect(try world.entry(id)?.status == .submitted)
             try await world.work(id)
@@ -162,8 +160,8 @@ import Testing
         }
     }
 
-    /// A deletion while the creation is under way removes what the creation made.
-    @Test(arguments: BackendWorld.Vendor.allCases) func aDeletionWhileTheCreationIsInFlightFollowsIt(
+    /// A deletion while the create is in flight deletes the created record.
+    @Test(arguments: BackendWorld.Vendor.allCases) func deletionDuringCreateDeletesCreatedRecord(
         vendor: BackendWorld.Vendor
     ) async throws {
         try await World.run(vendor) { world in

@@ -17,8 +17,8 @@ import Testing
 @testable import RealmGateway
 @testable import Sandbox
 
-/// One person with a realm in PostgreSQL and a back end's stand-in that really runs. The handler decides and calls as
-/// in a worker, one key at a time, and a look into the back end tells what a poll would.
+/// A person with a realm in PostgreSQL, and a running emulator of a back end. The handler decides and calls as in a
+/// worker, one key at a time, and reads of the back end act as a poll.
 struct BackendWorld: ~Copyable {
     enum Vendor: CaseIterable { case sap, economic }
 
@@ -36,9 +36,9 @@ struct BackendWorld: ~Copyable {
     private var data = ReportingData(nodes: [], contexts: [], templates: [])
     var acme: TestEnvironment
 
-    /// Lends one.
+    /// Runs `body` with a new world.
     ///
-    /// - Parameter templates: What the environment declares.
+    /// - Parameter templates: The environment's template declarations.
     static func run(
         _ vendor: Vendor, templates: String? = nil, _ body: (inout BackendWorld) async throws -> Void
     ) async throws {
@@ -89,12 +89,12 @@ struct BackendWorld: ~Copyable {
                     "businessPartnerUuid": Self.guid(1),
                 ] : ["employeeNumber": "7"])
         var acme = try TestEnvironment()
-        let place = SecretContext.backendPassword(acme.id)
+        let context = SecretContext.backendPassword(acme.id)
         let password = vendor == .sap ? "sandbox" : "sandbox-app:sandbox-grant"
         try acme.setBackend(
             .init(
                 kind: vendor == .sap ? "sap" : "economic", url: url,
-                password: Bytea(try secrets.seal(password, at: place)), templates: templates))
+                password: Bytea(try secrets.seal(password, at: context)), templates: templates))
         try acme.addPerson(Self.email, reference: person.reference)
         let backend = try handler.adapters.adapter(of: acme.id, on: &acme.connection)
         return try BackendWorld(vendor, url, person, handler, backend, client, acme)
@@ -102,7 +102,7 @@ struct BackendWorld: ~Copyable {
 
     private static func guid(_ number: Int) -> String { "00000000-0000-4000-8000-00000000000\(number)" }
 
-    /// Fills the back end, and the realm as the initializer does.
+    /// Fills the back end, and the realm as `realm-initializer` does.
     private mutating func prepare() async throws {
         try await post(
             "/sandbox/organisation",
@@ -143,7 +143,7 @@ struct BackendWorld: ~Copyable {
 
     func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
 
-    /// What an approver of SAP does.
+    /// Acts as an approver of SAP.
     func move(_ record: String, to status: String, reason: String? = nil) async throws {
         let reason = reason.map { #", "reason": "\#($0)""# } ?? ""
         try await post("/sandbox/approvals", #"{"record": "\#(record)", "status": "\#(status)"\#(reason)}"#)
@@ -174,11 +174,11 @@ struct BackendWorld: ~Copyable {
         try put(id, entry)
     }
 
-    /// What a device asks for, as the gateway does it: the rules decide.
+    /// Writes as a device through the gateway's rules.
     mutating func write(_ operation: Mutation.Operation, _ id: UUID, _ fields: String) throws {
         let key = ObjectKey(realm: try acme.realm(realm), kind: .timeEntry, id: id)
-        let found = try RealmObject.byKey(try acme.connection.run(RealmObject.load([key], in: acme.id)))[key]
-        let object = try #require(found)
+        let current = try RealmObject.byKey(try acme.connection.run(RealmObject.load([key], in: acme.id)))[key]
+        let object = try #require(current)
         let stored = try #require(object.fields)
         let decision = MutationRules.decide(
             Mutation(operation: operation, kind: .timeEntry, id: id, fields: Array(fields.utf8)),
@@ -192,7 +192,7 @@ struct BackendWorld: ~Copyable {
         _ = try batch.commit(on: &acme.connection)
     }
 
-    /// What an integration may do.
+    /// Deletes an entry as an integration may.
     mutating func tombstone(_ id: UUID) throws {
         var batch = WriteBatch(environment: acme.id)
         let key = ObjectKey(realm: try acme.realm(realm), kind: .timeEntry, id: id)
@@ -202,18 +202,18 @@ struct BackendWorld: ~Copyable {
 
     // MARK: The submitter
 
-    /// Puts an entry, and has it submitted.
+    /// Puts an entry and submits it.
     ///
     /// - Returns: The id of its record.
     mutating func release(_ id: UUID, _ entry: TimeEntry? = nil) async throws -> String {
         try put(id, entry ?? draft())
         try await work(id)
-        let found = try #require(try self.entry(id))
-        try #require(found.status == .released)
-        return try #require(found.backendId)
+        let current = try #require(try self.entry(id))
+        try #require(current.status == .released)
+        return try #require(current.backendId)
     }
 
-    /// Decides and calls until nothing is left to do. What it writes is an event in its turn.
+    /// Decides and calls until nothing is left to do. Its own writes are events again.
     mutating func work(_ id: UUID, _ kind: Kind = .timeEntry) async throws {
         for _ in 0..<2_000 {
             let before = try position()
@@ -223,23 +223,23 @@ struct BackendWorld: ~Copyable {
                 if try position() == before { return }
             }
         }
-        Issue.record("\(id) waits for ever")
+        Issue.record("\(id) does not finish")
     }
 
-    /// Decides and calls until the key is done with; no event comes.
+    /// Decides and calls until the key is finished, without further events.
     mutating func settle(_ id: UUID) async throws {
         for _ in 0..<2_000 {
             guard case .park = try await step(id) else { return }
             try await Task.sleep(for: .milliseconds(5))
         }
-        Issue.record("\(id) waits for ever")
+        Issue.record("\(id) does not finish")
     }
 
     private mutating func position() throws -> Int64 {
         try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
     }
 
-    /// Decides, calls, and records the answers; until it has ended or waits.
+    /// Decides, calls, and records results until the key is finished or deferred.
     mutating func step(_ id: UUID, _ kind: Kind = .timeEntry) async throws -> Disposition<EntryHandler.Call> {
         var next = try decide(id, .event, kind)
         while true {
@@ -266,9 +266,9 @@ struct BackendWorld: ~Copyable {
         await (try handler.caller(on: &acme.connection, for: acme.id))(call)
     }
 
-    mutating func rates() throws -> CallRates { try handler.rates(on: &acme.connection, for: acme.id) }
+    mutating func rates() throws -> CallRateLimits { try handler.rates(on: &acme.connection, for: acme.id) }
 
-    /// Looks into the back end as a poll does, and has what it saw judged.
+    /// Reads the back end as a poll does, and handles the observations.
     mutating func poll() async throws {
         for record in try await backend.entries(of: person, from: Self.day, through: Self.day.adding(days: 1)) {
             let id = RealmContents.entryID(of: record, of: Self.email)
@@ -278,7 +278,7 @@ struct BackendWorld: ~Copyable {
         }
     }
 
-    // MARK: What is there
+    // MARK: Stored state
 
     mutating func entry(_ id: UUID) throws -> TimeEntry? {
         let key = ObjectKey(realm: try acme.realm(realm), kind: .timeEntry, id: id)

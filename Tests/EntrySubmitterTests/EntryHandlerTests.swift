@@ -13,20 +13,20 @@ import Testing
 @testable import EntrySubmitter
 @testable import KeyedWorker
 
-/// What the handler makes of objects in PostgreSQL.
+/// Decisions of the handler about objects in PostgreSQL.
 @Suite(.ownThreads) struct EntryHandlerTests {
-    /// Each of them waits for a person with a reason that names what does not decode; the good one goes on.
-    @Test func whatDoesNotDecodeIsDeadAloneAndTheOthersGoOn() throws {
+    /// Each of them is dead-lettered with a reason that names the undecodable object; the valid one is processed.
+    @Test func undecodableObjectIsDeadLetteredAndOthersAreProcessed() throws {
         var acme = try TestEnvironment()
         let (ana, ben) = (try RealmPath.user("ana@example.com"), try RealmPath.user("ben@example.com"))
         let (good, strange, tried, misled) = (UUID(), UUID(), UUID(), UUID())
         let template = UUID()
         let draft = #"{"status": "draft", "reporting": [], "timeType": "duration"}"#
-        let wanted = #"{"status": "draft", "reporting": [], "timeType": "duration", "submitRequested": true}"#
+        let desired = #"{"status": "draft", "reporting": [], "timeType": "duration", "submitRequested": true}"#
         try acme.put(
             [(good, draft), (strange, #"{"status": "dreamt", "reporting": []}"#), (tried, draft)], .timeEntry, into: ana
         )
-        try acme.put([(misled, wanted)], .timeEntry, into: ben)
+        try acme.put([(misled, desired)], .timeEntry, into: ben)
         try acme.put([(template, #"{"name": 7}"#)], .reportingTemplate, into: ben)
         try acme.addPerson("ben@example.com")
         let realm = try acme.realm(ana)
@@ -51,14 +51,14 @@ import Testing
         #expect(outcome.missed.isEmpty)
         let reasons: [String] = nexts.map { if case .dead(let reason) = $0 { reason } else { "" } }
         try #require(reasons.count == 4)
-        if case .finished = nexts[0] {} else { Issue.record("the good one: \(nexts[0])") }
+        if case .finished = nexts[0] {} else { Issue.record("the valid one: \(nexts[0])") }
         #expect(reasons[1].contains("TimeEntry \(strange.text)") && reasons[1].contains("status"))
         #expect(reasons[2].contains("ledger of TimeEntry \(tried.text)") && reasons[2].contains("day"))
         #expect(reasons[3].contains("ReportingTemplate \(template.text)"))
     }
 
-    /// As somebody's SQL may leave it: `fieldpost repair` has the entry be looked at again.
-    @Test func aLogThatDoesNotTellTheStatusGetsALineWhenTheEntryIsLookedAtAgain() throws {
+    /// The state after manual SQL; `fieldpost repair` has the entry reprocessed.
+    @Test func retryAppendsMissingStatusToLog() throws {
         var acme = try TestEnvironment()
         let ana = try RealmPath.user("ana@example.com")
         let (silent, wrong, right, torn) = (UUID(), UUID(), UUID(), UUID())
@@ -75,7 +75,7 @@ import Testing
         var handler = EntryHandler(
             rule: Self.rule,
             adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
-        func look(_ origin: WorkItem<EntryHandler.Answer>.Origin) throws {
+        func process(_ origin: WorkItem<EntryHandler.Answer>.Origin) throws {
             let inputs = [silent, wrong, right, torn].map { id in
                 WorkItem<EntryHandler.Answer>(
                     environment: acme.id, subject: EventSubject(realm: ana, kind: .timeEntry, id: id), origin: origin,
@@ -93,24 +93,24 @@ import Testing
                 """
             ).decode(String.self)
         }
-        // What happens all the time does not read logs.
-        try look(.event)
+        // Events, which are frequent, do not read logs.
+        try process(.event)
         #expect(try lines().count == 2)
-        try look(.retry)
-        let told = try lines()
-        #expect(told.count == 5)
-        #expect(told.contains { $0.hasPrefix("\(torn.text) draft ") })
-        #expect(told.contains("\(wrong.text) draft 2126-01-01T00:00:00.001Z"))
-        #expect(told.contains { $0.hasPrefix("\(silent.text) draft ") })
+        try process(.retry)
+        let statuses = try lines()
+        #expect(statuses.count == 5)
+        #expect(statuses.contains { $0.hasPrefix("\(torn.text) draft ") })
+        #expect(statuses.contains("\(wrong.text) draft 2126-01-01T00:00:00.001Z"))
+        #expect(statuses.contains { $0.hasPrefix("\(silent.text) draft ") })
         let agree = try acme.connection.run(
             "SELECT count(*) FROM realm.object WHERE kind = 'TimeEntry' AND fields->>'statusAt' IS NOT NULL")
         #expect(try agree[0].decode(Int64.self) == 3)
-        try look(.retry)
-        #expect(try lines() == told)
+        try process(.retry)
+        #expect(try lines() == statuses)
     }
 
-    /// The worker lets only this environment wait for it.
-    @Test func aMissingPasswordIsTheEnvironmentsOwnTrouble() throws {
+    /// The worker defers only calls of this environment.
+    @Test func missingPasswordAffectsOnlyItsEnvironment() throws {
         var connection = try Connection(try makeFoundationDatabase())
         let environment = try EnvironmentRows().insert(on: &connection)
         let client = Client()

@@ -45,33 +45,33 @@ import Testing
         return EntryRules.problems(of: entry, in: objects)
     }
 
-    @Test func aWholeEntryHasNoProblem() throws {
+    @Test func completeEntryHasNoProblem() throws {
         #expect(try problems { _, _ in } == [])
         #expect(try problems { entry, _ in entry.reporting.reverse() } == [])
     }
 
-    @Test func theSeedsDanglingContextRefusesItsNodes() throws {
+    @Test func danglingContextRejectsItsNodes() throws {
         let objects = try FirstModel.load().objects
-        let found = EntryRules.problems(of: try Self.valid(objects), in: objects)
-        #expect(found == ["Kind: 'Fakturérbare' is not one of its choices"])
+        let messages = EntryRules.problems(of: try Self.valid(objects), in: objects)
+        #expect(messages == ["Kind: 'Fakturérbare' is not one of its choices"])
     }
 
-    @Test func oneMessagePerProblem() throws {
-        let found = try problems { entry, _ in
+    @Test func eachProblemHasOneMessage() throws {
+        let messages = try problems { entry, _ in
             entry.reporting.removeAll()
             entry.durationSeconds = nil
             entry.entryDate = nil
             entry.text = String(repeating: "é", count: 41)
         }
         #expect(
-            found == [
+            messages == [
                 "Customer is missing", "Project is missing", "Phase is missing", "Activity is missing",
                 "Kind is missing", "Date is missing", "Duration is missing",
                 "Text has 41 characters; at most 40 are allowed",
             ])
     }
 
-    @Test func templates() throws {
+    @Test func templateIsRequiredAndMustExist() throws {
         #expect(try problems { entry, _ in entry.reportingTemplate = nil } == ["Template is missing"])
         let unknown = try problems { entry, _ in entry.reportingTemplate = UUID() }
         #expect(unknown == ["Template is not available any more"])
@@ -81,7 +81,7 @@ import Testing
         #expect(broken == ["Template 'Project time registration' refers to a choice that does not exist"])
     }
 
-    @Test func nodes() throws {
+    @Test func nodesMustExistAndBeOffered() throws {
         let gone = try problems { _, objects in
             objects.nodes[try FirstModel.node("K1", in: objects)] = nil
         }
@@ -96,7 +96,7 @@ import Testing
         #expect(root.first == "Customer: 'customer-root' is not one of its choices")
     }
 
-    @Test func aDependencyMustBeSelectedBefore() throws {
+    @Test func dependencyMustBeSelectedBefore() throws {
         let other = try problems { entry, objects in
             entry.reporting[0].node = try FirstModel.node("12345", in: objects)
         }
@@ -111,14 +111,14 @@ import Testing
         #expect(next == ["Phase: 'Div. grafisk arbejde' does not go with the selections before it"])
     }
 
-    @Test func anyOfSeveralDependenciesIsEnough() throws {
-        let found = try problems { entry, objects in
+    @Test func anyOfSeveralDependenciesSuffices() throws {
+        let messages = try problems { entry, objects in
             objects.nodes[entry.reporting[1].node]?.dependencies.insert(UUID(), at: 0)
         }
-        #expect(found == [])
+        #expect(messages == [])
     }
 
-    @Test func severalSelectionsAndStrayOnes() throws {
+    @Test func selectionsOutsideTemplateAreRejected() throws {
         let several = try problems { entry, objects in
             entry.reporting.append(
                 ReportingSelection(
@@ -131,12 +131,12 @@ import Testing
         #expect(stray == ["Kind is not part of template 'Project time registration'"])
     }
 
-    @Test func whatIsPreselectedCountsWhenNothingIsSelected() throws {
-        let found = try problems { entry, objects in
+    @Test func preselectedNodesApplyWithoutSelection() throws {
+        let messages = try problems { entry, objects in
             let last = entry.reporting.removeLast()
             objects.contexts[last.context]?.preselected = [last.node]
         }
-        #expect(found == [])
+        #expect(messages == [])
         var objects = try FirstModel.repaired()
         let kind = try FirstModel.id("Kind", in: objects)
         let preselected = try FirstModel.node("K2", in: objects)
@@ -147,14 +147,14 @@ import Testing
         #expect(selection?.nodes == [try FirstModel.node("K1", in: objects)])
     }
 
-    @Test func aTreeWithACycleHoldsUpNothing() throws {
-        let found = try problems { entry, objects in
+    @Test func cyclicTreeTerminates() throws {
+        let messages = try problems { entry, objects in
             let node = entry.reporting[0].node
             objects.nodes[node]?.parent = node
             let customer = entry.reporting[0].context
             objects.contexts[customer]?.sections.removeFirst()  // the suggestions, which name the node itself
         }
-        #expect(found == ["Customer: 'Arkyn Studios Aps' is not one of its choices"])
+        #expect(messages == ["Customer: 'Arkyn Studios Aps' is not one of its choices"])
     }
 
     @Test(arguments: durations)
@@ -164,14 +164,14 @@ import Testing
 
     @Test(arguments: intervals)
     func lengthOfIntervals(start: String?, end: String?, problem: String?, seconds: Int?) throws {
-        let found = try problems { entry, _ in
+        let messages = try problems { entry, _ in
             entry.timeType = .interval
             entry.durationSeconds = nil
             entry.startTime = start.flatMap { ZonedTime($0) }
             entry.endTime = end.flatMap { ZonedTime($0) }
             #expect(EntryRules.seconds(of: entry) == seconds)
         }
-        #expect(found == [problem].compactMap { $0 })
+        #expect(messages == [problem].compactMap { $0 })
     }
 }
 
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test(arguments: TextLimit.Unit.allCases) func lengthIsCountedInTheBackEndsUnit(unit: TextLimit.Unit) throws {
+    @Test(arguments: TextLimit.Unit.allCases) func lengthIsCountedInBackendUnit(unit: TextLimit.Unit) throws {
         let lengths: [(text: String, utf16: Int, scalars: Int, utf8: Int)] = [
             ("abc", 3, 3, 3), ("\u{E9}", 1, 1, 2), ("e\u{301}", 2, 2, 3), ("🛠", 2, 1, 4), ("👩🏽‍🚒", 7, 4, 15),
             ("\r\n", 2, 2, 2),
@@ -205,7 +205,7 @@ import Testing
             try problem("abcd", TextLimit(3, .utf8)) == ["Text has 4 characters; at most 3 are allowed"])
         #expect(
             try problem("ééé", TextLimit(3, .utf8)) == [
-                "Text has 6 bytes (a letter that is not in a to z is two or more, an emoji four or more); "
+                "Text has 6 bytes (a letter other than a to z has two or more, an emoji four or more); "
                     + "at most 3 are allowed"
             ])
     }
@@ -221,7 +221,7 @@ import Testing
         #expect(Hours(seconds: seconds).description == text)
     }
 
-    @Test func hundredthsComeBackExactly() {
+    @Test func hundredthsRoundTripExactly() {
         for hundredths in -2500...2500 {
             let hours = Hours(hundredths: hundredths)
             #expect(Hours(seconds: hours.seconds) == hours)
@@ -232,5 +232,5 @@ import Testing
     }
 
     @Test(arguments: ["", ".", "1.", ".5", "1.500", "1,5", "+1", "1e1", "--1", "- 1", "1.-5", "1234567890"])
-    func whatIsNotHoursIsRefused(text: String) { #expect(Hours(text) == nil) }
+    func invalidHoursAreRejected(text: String) { #expect(Hours(text) == nil) }
 }

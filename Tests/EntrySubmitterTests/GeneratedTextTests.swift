@@ -10,16 +10,16 @@ import Testing
 @testable import EntrySubmitter
 @testable import RealmGateway
 
-/// Any text of a person becomes one record, or one refusal with a reason.
+/// Any text of a person results in one record, or in one refusal with a reason.
 @Suite(.ownThreads) struct GeneratedTextTests {
     /// `TEXT_COUNT=10000` sets the number of texts.
     private static let countMax =
         ProcessInfo.processInfo.environment["TEXT_COUNT"].flatMap { Int($0) } ?? 3_000
 
-    /// From the JSON of a device through the gateway's rules, the entry's rules and the adapter into a back end that
-    /// has room for not one unit more, and back.
+    /// From the JSON of a device through the gateway's rules, the entry's rules and the adapter into a back end with
+    /// exactly the required space, and back.
     @Test(arguments: BackendWorld.Vendor.allCases)
-    func everyTextIsOneRecordOrRefused(vendor: BackendWorld.Vendor) async throws {
+    func everyTextIsRecordedOnceOrRefused(vendor: BackendWorld.Vendor) async throws {
         try await BackendWorld.run(vendor) { world in
             try await world.switches(#"{"textLengthMax": 65}"#)
             var random = SplitMix64(seed: Seeds.random(1, for: "generated texts")[0])
@@ -59,8 +59,8 @@ import Testing
             #expect(records.count == texts.count)
             for record in records {
                 let marker = try #require(record.marker)
-                let found = texts.removeValue(forKey: marker)
-                let text = try #require(found, "two records, or one that was not sent")
+                let matches = texts.removeValue(forKey: marker)
+                let text = try #require(matches, "two records, or one that was not sent")
                 #expect(
                     (record.text ?? "").unicodeScalars.elementsEqual(text.unicodeScalars),
                     "\(String(reflecting: record.text)) of \(String(reflecting: text))")
@@ -70,7 +70,7 @@ import Testing
 
     /// Through the gateway's rules, PostgreSQL and the submitter into a back end that alters texts.
     @Test(arguments: BackendWorld.Vendor.allCases)
-    func everyTextIsWrittenOnceWhateverTheBackEndMakesOfIt(vendor: BackendWorld.Vendor) async throws {
+    func everyAlteredTextIsWrittenOnce(vendor: BackendWorld.Vendor) async throws {
         try await BackendWorld.run(vendor) { world in
             try await world.switches(
                 #"{"textLengthMax": 65, "convertsLineEnds": true, "trimsTexts": true, "replacesAstral": true}"#)
@@ -85,12 +85,13 @@ import Testing
                 try await world.work(id)
                 let entry = try #require(try world.entry(id))
                 let marker = EntryMarker.marker(of: id)
-                let found = try await world.backend.lookUp(marker: marker, of: world.person, on: BackendWorld.day)
+                let matches = try await world.backend.lookUp(marker: marker, of: world.person, on: BackendWorld.day)
                 if entry.status == .invalid {
-                    #expect(try world.lines(id).last?.message?.isEmpty == false && found.isEmpty)
+                    #expect(try world.lines(id).last?.message?.isEmpty == false && matches.isEmpty)
                 } else {
                     releasedCount += 1
-                    #expect(entry.status == .released && found.count == 1 && found[0].text ?? "" == entry.text ?? "")
+                    #expect(
+                        entry.status == .released && matches.count == 1 && matches[0].text ?? "" == entry.text ?? "")
                 }
             }
             let response = try await world.client.send(Request(world.url + "/sandbox/stats"))
@@ -99,7 +100,7 @@ import Testing
         }
     }
 
-    /// The text that the gateway takes from a device; `nil`: it refuses it.
+    /// Returns the text that the gateway accepts from a device; `nil` if it rejects it.
     private static func accepted(_ json: String) -> String? {
         let mutation = Mutation(
             operation: .put, kind: .timeEntry, id: UUID(), fields: Array("{\"text\":\(json)}".utf8))

@@ -8,11 +8,11 @@ import Testing
 @testable import EntrySubmitter
 
 /// Edits, deletions and submissions on the device, approvals, refusals, changes and deletions in the back end, lost
-/// answers, late commits and crashed workers, in any order. Observations are read at one time and judged at another.
+/// responses, late commits and crashed workers, in any order. Observations are read at one time and processed later.
 @Suite(.ownThreads) struct ObservationSimulationTests {
-    /// When all is quiet, the entry says what the back end has, and every record has its entry.
+    /// When the system is idle, the entry equals its record, and every record has an entry.
     @Test(arguments: [1, 2, 3] + Seeds.random(1, for: "observation simulation"))
-    func deviceAndBackEndAgreeInTheEnd(seed: UInt64) {
+    func deviceAndBackendConverge(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var statuses: Set<EntryStatus> = []
         for _ in 0..<400 {
@@ -34,7 +34,7 @@ import Testing
         case 0: world.edit { $0.durationSeconds = Int(1 + detail % 4) * 1_800 }
         case 1: world.edit { $0.submitRequested = true }
         case 2: if detail % 8 == 0 { world.delete() } else { world.edit { $0.submitRequested = true } }
-        case 3, 4: world.decide(.look)
+        case 3, 4: world.decide(.change)
         case 5, 6:
             guard !world.flights.isEmpty else { return }
             let faults = SubmissionWorld.Fault.allCases
@@ -44,19 +44,19 @@ import Testing
         case 7:
             guard !world.answers.isEmpty else { return }
             let answer = world.answers.removeFirst()
-            world.decide(.answer(answer.0, version: answer.version))
+            world.decide(.result(answer.0, version: answer.version))
         case 8, 9: world.changeInBackEnd(detail)
         case 10: world.read()
         case 11: world.write()
-        case 12: if world.isObservationDue { world.observe(.look) }
+        case 12: if world.isObservationDue { world.observe(.change) }
         case 13:
             guard !world.observationAnswers.isEmpty else { return }
             let answer = world.observationAnswers.removeFirst()
-            world.observe(.answer(answer.0, version: answer.version))
+            world.observe(.result(answer.0, version: answer.version))
         case 14:
             guard detail % 4 == 0 else { return }
-            for index in world.flights.indices { world.flights[index].isHeard = false }
-            // The observation's message comes again, to another worker.
+            for index in world.flights.indices { world.flights[index].isReceived = false }
+            // The observation's message is delivered again, to another worker.
             let isObserving = world.flights.contains(where: \.isObservation) || !world.observationAnswers.isEmpty
             world.isObservationDue = world.isObservationDue || isObserving
             world.answers.removeAll()
@@ -71,30 +71,30 @@ import Testing
                 while !world.flights.isEmpty { world.fly(0, .none) }
                 while !world.answers.isEmpty {
                     let answer = world.answers.removeFirst()
-                    world.decide(.answer(answer.0, version: answer.version))
+                    world.decide(.result(answer.0, version: answer.version))
                 }
                 while !world.observationAnswers.isEmpty {
                     let answer = world.observationAnswers.removeFirst()
-                    world.observe(.answer(answer.0, version: answer.version))
+                    world.observe(.result(answer.0, version: answer.version))
                 }
             }
             world.now += 60
-            world.decide(.look)
-            // A poll that differs from what was seen is an event; one that waits comes again.
+            world.decide(.change)
+            // A poll that differs from the observation is an event; a deferred one is retried.
             world.write()
             world.read()
             world.write()
-            if world.isObservationDue { world.observe(.look) }
+            if world.isObservationDue { world.observe(.change) }
         }
     }
 
-    /// What was seen before a write of ours never comes after it.
+    /// An observation from before a write never overwrites that write.
     private func checkOrder(_ world: SubmissionWorld, _ seed: UInt64) {
         guard world.isRecordOurs, let ledger = world.ledger, ledger.phase == .settled, ledger.backendID != nil,
             ledger.editPosition == world.editPosition, let entry = world.entry, entry.deleteRequested != true,
             let record = world.liveRecords.first
         else { return }
-        #expect(entry.durationSeconds == record.wanted.durationSeconds, "an older observation won, seed \(seed)")
+        #expect(entry.durationSeconds == record.desired.durationSeconds, "an older observation won, seed \(seed)")
     }
 
     private func check(_ world: SubmissionWorld, _ seed: UInt64) {
@@ -109,7 +109,7 @@ import Testing
             return
         }
         #expect(entry.status == EntryStatus(observed: record.status), "seed \(seed)")
-        #expect(entry.durationSeconds == record.wanted.durationSeconds && entry.backendId != nil, "seed \(seed)")
+        #expect(entry.durationSeconds == record.desired.durationSeconds && entry.backendId != nil, "seed \(seed)")
         #expect(world.ledger?.confirmed?.status == entry.status, "seed \(seed)")
     }
 }
@@ -117,7 +117,7 @@ import Testing
 extension SubmissionWorld {
     static let observationRule = ObservationRule(waitMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
 
-    /// Somebody approves, refuses, takes it back, changes the hours, or deletes the record.
+    /// A colleague approves, rejects, reopens, changes or deletes the record.
     mutating func changeInBackEnd(_ choice: UInt64) {
         guard let id = records.keys.sorted().first(where: { records[$0]?.isLive == true && read($0) != nil }),
             let status = records[id]?.status
@@ -125,14 +125,14 @@ extension SubmissionWorld {
         isRecordOurs = false
         switch (choice % 8, status) {
         case (0, _): records[id]?.isLive = false
-        case (1, _): records[id]?.wanted.durationSeconds = Int(5 + choice / 8 % 4) * 1_800
+        case (1, _): records[id]?.desired.durationSeconds = Int(5 + choice / 8 % 4) * 1_800
         case (2...4, .released): records[id]?.status = .approved
         case (5...7, .released): records[id]?.status = .rejected
         default: records[id]?.status = .released
         }
     }
 
-    /// The poller reads; what it found is written later.
+    /// The poller reads; the result is written later.
     mutating func read() {
         guard !isReading else { return }
         isReading = true
@@ -144,7 +144,7 @@ extension SubmissionWorld {
         guard isReading else { return }
         isReading = false
         if seenRecord != inRead { isObservationDue = true }
-        // An entry that says something else is told again, unless it changed since before it was read.
+        // A contradicting entry is reported again, unless it changed since before the read.
         if let entry, position == readPosition, entry.backendId != nil || inRead != nil,
             inRead.flatMap({ EntryStatus(observed: $0.status) }) != entry.status || entry.backendId != inRead?.id
         {
@@ -155,12 +155,12 @@ extension SubmissionWorld {
 
     mutating func observe(_ origin: ObservationRule.Origin) {
         var record = seenRecord
-        if case .answer(.record(let found), _) = origin { record = found }
+        if case .result(.record(let current), _) = origin { record = current }
         let state = state()
         let seen = record.map {
-            Observation($0, over: entry, confirmed: ledger?.confirmed?.wanted, in: ReportingObjects())
+            Observation($0, over: entry, confirmed: ledger?.confirmed?.desired, in: ReportingObjects())
         }
-        let decision = Self.observationRule.decide(state, seen: seen, origin)
+        let decision = Self.observationRule.decide(state, observed: seen, origin)
         if case .park = decision.step { isObservationDue = true } else { isObservationDue = false }
         commit(decision, isObservation: true)
     }

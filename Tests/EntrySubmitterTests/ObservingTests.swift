@@ -14,7 +14,7 @@ import Testing
 @testable import EntrySubmitter
 @testable import KeyedWorker
 
-/// What the handler makes of records that were seen, in PostgreSQL.
+/// Decisions of the handler about observed records in PostgreSQL.
 @Suite(.ownThreads) struct ObservingTests {
     private let id = UUID()
     private let ana: RealmPath
@@ -22,9 +22,9 @@ import Testing
 
     init() throws { (ana, seen) = (try .user("ana@example.com"), try .seen("ana@example.com")) }
 
-    /// A record made elsewhere becomes an entry, its status moves as the record read again says, and the newest line of
-    /// the log tells it. Delivered again, nothing is written.
-    @Test func aRecordMadeElsewhereIsFollowed() throws {
+    /// A record created elsewhere becomes an entry, its status follows the record that is read again, and the newest
+    /// line of the log has it. A repeated delivery writes nothing.
+    @Test func recordCreatedElsewhereIsFollowed() throws {
         var acme = try TestEnvironment()
         try acme.addPerson("ana@example.com")
         _ = try acme.realm(ana)
@@ -50,8 +50,8 @@ import Testing
         }
     }
 
-    /// Both are of one entry and come in one batch: the entry is decided, the record comes again.
-    @Test func anEntryIsDecidedOnceInABatch() throws {
+    /// Both concern one entry and are in one batch: the entry is decided, the observation is retried.
+    @Test func entryIsDecidedOncePerBatch() throws {
         var acme = try TestEnvironment()
         try acme.addPerson("ana@example.com")
         try acme.put([(id, #"{"status": "draft", "reporting": [], "timeType": "duration"}"#)], .timeEntry, into: ana)
@@ -62,9 +62,9 @@ import Testing
         if case .finished = nexts[1] {} else { Issue.record("\(nexts[1])") }
     }
 
-    /// The record is of a project that reaches the catalogue a while later: the entry says so then, without a new line
-    /// in its log. What its person changed meanwhile stays theirs.
-    @Test(arguments: [false, true]) func anEntryLearnsWhatItIsAbout(isEdited: Bool) throws {
+    /// The record's project reaches the catalogue later: the entry then gets its selections, without a new line in its
+    /// log. Edits by its person are kept.
+    @Test(arguments: [false, true]) func entryGetsSelectionsWhenResolvable(isEdited: Bool) throws {
         var acme = try TestEnvironment()
         try acme.addPerson("ana@example.com")
         let (context, root, node, catalogue) = (UUID(), UUID(), UUID(), UUID())
@@ -109,8 +109,8 @@ import Testing
         #expect(try self.position(&acme) == position)
     }
 
-    /// The initializer made it, and no poll has seen it yet: its record is changed, and no second one written.
-    @Test func anEntryMadeOfARecordIsDeletedInTheBackEnd() throws {
+    /// The initializer created it before any poll: its record is updated, and no second one created.
+    @Test func deletionOfEntryFromRecordDeletesRecord() throws {
         var acme = try TestEnvironment()
         try acme.addPerson("ana@example.com")
         try acme.put(
@@ -123,7 +123,7 @@ import Testing
         #expect(call.submission.action == .delete(id: "1"))
     }
 
-    // MARK: Acting and reading
+    // MARK: Helpers
 
     private func record(_ status: BackendStatus, of project: String? = nil) -> BackendEntry {
         BackendEntry(
@@ -141,9 +141,10 @@ import Testing
         try acme.put([(id, json)], .seenRecord, into: seen)
     }
 
-    private typealias Asked = (realm: RealmPath, kind: Kind, origin: WorkItem<EntryHandler.Answer>.Origin)
+    private typealias Requested = (realm: RealmPath, kind: Kind, origin: WorkItem<EntryHandler.Answer>.Origin)
 
-    private func decide(_ asked: [Asked], _ acme: inout TestEnvironment) throws -> [Disposition<EntryHandler.Call>] {
+    private func decide(_ asked: [Requested], _ acme: inout TestEnvironment) throws -> [Disposition<EntryHandler.Call>]
+    {
         let client = Client()
         defer { client.shutDown() }
         let rule = SubmissionRule(

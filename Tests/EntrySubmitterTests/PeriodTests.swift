@@ -15,9 +15,9 @@ import Testing
     private typealias World = BackendWorld
     private let id = UUID()
 
-    /// A new entry is invalid in the back end's words; a known one gets its values back; what is done after the period
-    /// was opened again goes through.
-    @Test(arguments: BackendWorld.Vendor.allCases) func aClosedPeriodRefusesInItsOwnWords(
+    /// A new entry is invalid with the back end's message; an entry with a record is reverted; changes after the period
+    /// was reopened succeed.
+    @Test(arguments: BackendWorld.Vendor.allCases) func closedPeriodRefusesWithBackendMessage(
         vendor: BackendWorld.Vendor
     ) async throws {
         try await World.run(vendor) { world in
@@ -46,15 +46,15 @@ import Testing
             #expect(try await world.record(record).durationSeconds == 5_400)
 
             try await world.switches(#"{"lockedThrough": null}"#)
-            // What was refused is not wanted any more, until the device says so again.
+            // A refused edit is not requested any more, until the device requests it again.
             try await world.work(id)
             #expect(try await world.record(record).durationSeconds == 5_400)
             for entry in [id, late] {
                 try world.edit(entry) { $0.durationSeconds = 7_200 }
                 try await world.work(entry)
-                let found = try #require(try world.entry(entry))
-                #expect(found.status == .released && found.durationSeconds == 7_200)
-                #expect(try await world.record(try #require(found.backendId)).durationSeconds == 7_200)
+                let current = try #require(try world.entry(entry))
+                #expect(current.status == .released && current.durationSeconds == 7_200)
+                #expect(try await world.record(try #require(current.backendId)).durationSeconds == 7_200)
             }
             try world.edit(id) { $0.deleteRequested = true }
             try await world.work(id)
@@ -62,9 +62,9 @@ import Testing
         }
     }
 
-    /// 8:00 to 9:30:10 is 1.50 hours in the back end. As long as its hours are the same, start and end stay, whatever
-    /// else happens to the record; other hours are a duration.
-    @Test(arguments: BackendWorld.Vendor.allCases) func startAndEndStayWhileTheBackEndsHoursAgree(
+    /// 8:00 to 9:30:10 is 1.50 hours in the back end. While its hours are equal, start and end are kept, regardless of
+    /// other changes of the record; other hours are a duration.
+    @Test(arguments: BackendWorld.Vendor.allCases) func startAndEndAreKeptWhileHoursAreEqual(
         vendor: BackendWorld.Vendor
     ) async throws {
         try await World.run(vendor) { world in
@@ -78,13 +78,13 @@ import Testing
             try await world.poll()
             #expect(try isInterval(&world))
 
-            // Another text is somebody else's change, and no other time.
+            // Another text was changed by a colleague, and is not another time.
             try await change(record, "harbour", 5_400, world)
             try await world.poll()
             #expect(try world.entry(id)?.text == "harbour")
             #expect(try isInterval(&world))
 
-            // An edit that is refused gives them back.
+            // A refused edit restores them.
             try await world.switches(#"{"lockedThrough": "2015-03-31"}"#)
             try world.edit(id) { $0.endTime = ZonedTime("2015-03-30T12:00:00+02:00") }
             try await world.work(id)
@@ -99,12 +99,12 @@ import Testing
         }
     }
 
-    @Test func ratesAreTheEnvironmentsOwn() async throws {
+    @Test func rateLimitsArePerEnvironment() async throws {
         try await World.run(.economic) { world in
-            #expect(try world.rates() == CallRates())
+            #expect(try world.rates() == CallRateLimits())
             try world.acme.connection.run(
                 "UPDATE backend.connection SET calls_per_second = 20, person_calls_per_second = 5")
-            #expect(try world.rates() == CallRates(perSecond: 20, perPersonAndSecond: 5))
+            #expect(try world.rates() == CallRateLimits(perSecond: 20, perPersonAndSecond: 5))
         }
     }
 
@@ -114,7 +114,7 @@ import Testing
             && entry.endTime == ZonedTime("2015-03-30T09:30:10+02:00")
     }
 
-    /// What a colleague does to the record in the back end itself.
+    /// Changes the record in the back end as a colleague does.
     private func change(
         _ record: String, _ text: String, _ seconds: Int, _ world: borrowing BackendWorld
     ) async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import EntrySubmitter
 
-/// What is shown while somebody chooses, on the first model's five contexts, each of which depends on the one before.
+/// The display of choices, with the first model's five contexts, each of which depends on the previous one.
 @Suite struct ReportingRulesTests {
     private static func template(_ objects: ReportingObjects) throws -> ReportingTemplate {
         try #require(objects.templates[FirstModel.templateID])
@@ -30,20 +30,20 @@ import Testing
         choice.sections.flatMap(\.nodes).compactMap { objects.nodes[$0]?.referenceId }
     }
 
-    @Test func eachChoiceOpensTheNext() throws {
+    @Test func eachSelectionEnablesNextContext() throws {
         let steps = [("Customer", "12346"), ("Project", "ABC124"), ("Phase", "P1"), ("Activity", "A1"), ("Kind", "K1")]
         for count in 0...steps.count {
             let (choices, objects) = try choices(Array(steps.prefix(count)))
             #expect(choices.map(\.name) == steps.map(\.0))
             #expect(choices.map { !$0.selected.isEmpty } == steps.indices.map { $0 < count })
-            // What comes after the next has nothing to choose from yet.
+            // Contexts after the next one have no selectable nodes yet.
             #expect(choices.map { $0.sections.isEmpty } == steps.indices.map { $0 > count })
             #expect(choices.map(\.isMissing) == steps.indices.map { $0 >= count })
             if count < steps.count { #expect(shown(choices[count], objects).contains(steps[count].1)) }
         }
     }
 
-    @Test func onlyWhatGoesWithTheSelectionsBeforeIsShown() throws {
+    @Test func onlyNodesWithSelectedDependenciesAreDisplayed() throws {
         let (mine, objects) = try choices([("Customer", "12346")])
         #expect(shown(mine[1], objects) == ["ABC124"])
         let (other, _) = try choices([("Customer", "12345")])
@@ -57,14 +57,14 @@ import Testing
         #expect(Set(shown(both[1], objects)) == ["ABC123", "ABC124"])
     }
 
-    @Test func aChangedSelectionTakesBackWhatDependsOnIt() throws {
+    @Test func changedSelectionClearsDependentSelections() throws {
         let (choices, _) = try choices([
             ("Customer", "12345"), ("Project", "ABC124"), ("Phase", "P1"), ("Activity", "A1"), ("Kind", "K1"),
         ])
         #expect(choices.map { $0.selected.count } == [1, 0, 0, 0, 0])
     }
 
-    @Test func whatIsPreselectedCountsAndMayBeFixed() throws {
+    @Test func preselectedNodesApplyAndMayBeFixed() throws {
         func fix(_ objects: inout ReportingObjects, _ change: (inout ReportingContext) -> Void) throws {
             let id = try FirstModel.id("Customer", in: objects)
             let customer = try FirstModel.node("12346", in: objects)
@@ -82,11 +82,11 @@ import Testing
         #expect(!readOnly[0].isChangeable && readOnly[0].isVisible && readOnly[0].selected == mine)
         let (hidden, _) = try choices([("Customer", "12345")]) { try fix(&$0) { $0.visible = false } }
         #expect(!hidden[0].isChangeable && !hidden[0].isVisible && hidden[0].selected == mine)
-        // The choice after it follows from what counts.
+        // The next choice depends on the effective selection.
         #expect(shown(hidden[1], objects) == ["ABC124"])
     }
 
-    @Test func sectionsShowSoManyInTheirOrder() throws {
+    @Test func sectionsLimitDisplayedNodesInOrder() throws {
         let (choices, objects) = try choices([]) { objects in
             let id = try FirstModel.id("Customer", in: objects)
             let items = [try FirstModel.node("12346", in: objects), UUID(), try FirstModel.node("12345", in: objects)]
@@ -102,7 +102,7 @@ import Testing
         #expect(all.shownCount == all.nodes.count)
     }
 
-    @Test func aTreeWithACycleIsShownOnce() throws {
+    @Test func cyclicTreeIsDisplayedOnce() throws {
         var objects = ReportingObjects()
         let (root, a, b, context) = (UUID(), UUID(), UUID(), UUID())
         objects.nodes = [
@@ -116,8 +116,8 @@ import Testing
         #expect(choices.map { $0.sections[0].nodes } == [[a, b]])
     }
 
-    /// Whatever is shown can be submitted, and nothing else: the rule for devices and the one for entries agree.
-    @Test func whatIsShownIsWhatAnEntryMayHold() throws {
+    /// All displayed choices can be submitted, and no others: the rules for devices and entries agree.
+    @Test func displayedChoicesAreExactlyValidSelections() throws {
         let steps = [("Customer", "12346"), ("Project", "ABC124"), ("Phase", "P1"), ("Activity", "A1")]
         let (choices, objects) = try choices(steps)
         let kinds = try #require(choices.last)
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func aFixedChoiceIsNotAnEntrysToMake() throws {
+    @Test func fixedChoiceCannotBeChangedByEntry() throws {
         var objects = try FirstModel.repaired()
         let context = try FirstModel.id("Customer", in: objects)
         let customer = try FirstModel.node("12346", in: objects)
@@ -148,7 +148,7 @@ import Testing
         #expect(EntryRules.problems(of: entry, in: objects).first == "Customer cannot be changed")
     }
 
-    @Test func suggestionsAreTheLastChoicesFirst() throws {
+    @Test func suggestionsAreOrderedByMostRecentUse() throws {
         let objects = try FirstModel.repaired()
         let context = try FirstModel.id("Customer", in: objects)
         let (a, b) = (try FirstModel.node("12345", in: objects), try FirstModel.node("12346", in: objects))

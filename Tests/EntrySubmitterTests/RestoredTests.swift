@@ -10,18 +10,18 @@ import Testing
 
 @testable import EntrySubmitter
 
-/// A database that has lost its last transactions does not know what it had sent to the back end.
+/// A restored database has lost which entries were sent to the back end.
 @Suite(.ownThreads) struct RestoredTests {
-    /// The ledger is gone, or is as it was before: the record is found by its marker and taken on.
+    /// The ledger is missing or outdated: the record is found by its marker and adopted.
     @Test(arguments: BackendWorld.Vendor.allCases, [Lost.row, .outcome, .editToo])
-    func whatWasSentBeforeIsNotSentAgain(_ vendor: BackendWorld.Vendor, _ lost: Lost) async throws {
+    func entrySentBeforeRestoreIsNotSentAgain(_ vendor: BackendWorld.Vendor, _ lost: Lost) async throws {
         try await BackendWorld.run(vendor) { world in
             let id = UUID()
             let record = try await world.release(id)
             switch lost {
             case .row: try world.acme.connection.run("DELETE FROM submission.ledger")
             case .outcome, .editToo:
-                // As after a refusal that came before.
+                // The state after an earlier refusal.
                 try world.acme.connection.run(
                     "UPDATE submission.ledger SET backend_id = NULL, confirmed = NULL, edit_position = 1")
             }
@@ -31,21 +31,21 @@ import Testing
             try world.put(id, entry)
             try await world.work(id)
 
-            let found = try #require(try world.entry(id))
-            #expect(found.status == .released && found.text == entry.text)
+            let current = try #require(try world.entry(id))
+            #expect(current.status == .released && current.text == entry.text)
             let marker = EntryMarker.marker(of: id)
             let records = try await world.backend.lookUp(marker: marker, of: world.person, on: BackendWorld.day)
             let live = records.filter { $0.status == .released }
             #expect(live.count == 1, "\(records)")
-            #expect(live.first?.text == entry.text && live.first?.id == found.backendId)
+            #expect(live.first?.text == entry.text && live.first?.id == current.backendId)
             if lost != .editToo { #expect(live.first?.id == record) }
         }
     }
 
-    /// The ledger is lost, and what the entry was made of cannot be chosen now: it stays as the back end has it, and
-    /// waits. What a person edits then is refused.
+    /// The ledger is lost, and the entry's choices are no longer available: the entry keeps the back end's status and
+    /// is deferred. Later edits are refused.
     @Test(arguments: BackendWorld.Vendor.allCases)
-    func whatCannotBeChosenAnyMoreStaysReleased(_ vendor: BackendWorld.Vendor) async throws {
+    func entryWithUnavailableChoiceStaysReleased(_ vendor: BackendWorld.Vendor) async throws {
         try await BackendWorld.run(vendor) { world in
             let (id, edited) = (UUID(), UUID())
             let record = try await world.release(id)
@@ -73,32 +73,32 @@ import Testing
 
             try world.acme.connection.run(replace(gone, by: node))
             try await world.work(id)
-            let found = try #require(try world.entry(id))
-            #expect(found.status == .released && found.backendId == record)
+            let current = try #require(try world.entry(id))
+            #expect(current.status == .released && current.backendId == record)
             let phases = try world.acme.connection.run(
                 "SELECT phase FROM submission.ledger WHERE entry_id = \(id)")
             #expect(try phases.map { try $0.decode(String.self) } == ["settled"])
         }
     }
 
-    /// One that was never sent is sent; one of a day that was far away then is not looked up.
-    @Test func whatIsNewIsSent() async throws {
+    /// An entry that was never sent is sent; one of a later day is not looked up.
+    @Test func newEntryIsSent() async throws {
         try await BackendWorld.run(.sap) { world in
             try world.acme.connection.run("UPDATE realm.lineage SET restored_at = now() - interval '1 hour'")
             let record = try await world.release(UUID())
             #expect(try await world.record(record).status == .released)
-            // The day of the entries lies more than a year after this restore.
+            // The day of the entries is more than a year after this restore.
             try world.acme.connection.run("UPDATE realm.lineage SET restored_at = '2014-03-28'")
             let late = try Self.decide(&world)
             #expect(late == "create")
             try world.acme.connection.run("UPDATE realm.lineage SET restored_at = '2014-03-31'")
-            let known = try Self.decide(&world)
-            #expect(known == "find nil [\(BackendWorld.day)]")
+            let first = try Self.decide(&world)
+            #expect(first == "find nil [\(BackendWorld.day)]")
         }
     }
 
-    /// A call that the lost ledger knew of is over before the back end is asked.
-    @Test func whatMayBeUnderWayIsWaitedFor() async throws {
+    /// A call of the lost ledger must have ended before the lookup.
+    @Test func callFromBeforeRestoreDelaysLookup() async throws {
         try await BackendWorld.run(.sap) { world in
             try world.acme.connection.run("UPDATE realm.lineage SET restored_at = now()")
             let step = try Self.decide(&world)
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    /// What is done about a new entry first.
+    /// Returns the first decision about a new entry.
     private static func decide(_ world: inout BackendWorld) throws -> String {
         let id = UUID()
         try world.put(id, world.draft())
@@ -124,11 +124,11 @@ import Testing
     }
 
     enum Lost: Sendable {
-        /// The ledger's row.
+        /// The ledger row.
         case row
-        /// What became of it.
+        /// The outcome in the ledger row.
         case outcome
-        /// The same, and the entry was edited since.
+        /// The outcome, and the entry was edited since.
         case editToo
     }
 }

@@ -13,8 +13,8 @@ import Testing
 @testable import EntrySubmitter
 @testable import KeyedWorker
 
-/// Ids are chosen by devices, and an entry's id stands in the back end's record: another person may use it for an entry
-/// of their own.
+/// Devices choose ids, and an entry's id is in the back end's record: another person may use it for an entry of their
+/// own.
 @Suite(.ownThreads) struct SameIDTests {
     private let id = UUID()
     private let template = UUID()
@@ -23,9 +23,9 @@ import Testing
 
     init() throws { (ana, ben) = (try RealmPath.user("ana@example.com"), try RealmPath.user("ben@example.com")) }
 
-    /// Whatever Ben does with the id of Ana's released entry, her record and what is known of it stay as they are.
+    /// Requests for Ben's entry with the id of Ana's released entry leave her record and her ledger unchanged.
     @Test(arguments: [#""submitRequested": true"#, #""submitRequested": true, "deleteRequested": true"#, "deleted"])
-    func anotherPersonsEntryIsNeitherChangedNorDeleted(fields: String) throws {
+    func entryOfAnotherPersonIsUnchanged(fields: String) throws {
         var acme = try TestEnvironment()
         try addPeople(&acme)
         try addLedger(of: ana, &acme)
@@ -42,7 +42,7 @@ import Testing
         let isDeleted = fields.contains("delete")
         #expect(try status(ben, &acme) == (isDeleted ? "deleted" : "invalid"))
         #expect(try messages(ben, &acme) == (isDeleted ? [] : ["This id is another person's entry; make a new entry"]))
-        // Looked at again, nothing more is written.
+        // A retry writes nothing more.
         let position = try position(&acme)
         let again = try #require(try decide([ben], &acme).first)
         guard case .finished = again else {
@@ -52,9 +52,9 @@ import Testing
         #expect(try self.position(&acme) == position)
     }
 
-    /// Both are new and come in one batch: the first one begins, the other one waits until that is written, and is
-    /// refused then.
-    @Test func ofTwoNewEntriesOneGetsTheID() throws {
+    /// Both are new and in one batch: the first one is started, the other one waits for the commit, and is then
+    /// refused.
+    @Test func sameIDInOneBatchIsAssignedOnce() throws {
         var acme = try TestEnvironment()
         try addPeople(&acme)
         for realm in [ana, ben] {
@@ -76,8 +76,8 @@ import Testing
         #expect(try status(ana, &acme) == "submitted")
     }
 
-    /// What was written before ledgers knew their realm and was not found again is nobody's.
-    @Test func aLedgerOfNobodyIsLeftAlone() throws {
+    /// A ledger from before ledgers had a realm, whose entry was not found, has no owner.
+    @Test func ledgerWithoutRealmIsUnchanged() throws {
         var acme = try TestEnvironment()
         try addPeople(&acme)
         try addLedger(of: nil, &acme)

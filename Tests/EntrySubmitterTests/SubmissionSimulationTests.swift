@@ -7,19 +7,19 @@ import Testing
 @testable import EntrySubmitter
 
 @Suite(.ownThreads) struct SubmissionSimulationTests {
-    /// At every step, whatever crashed, was repeated, reordered or delayed:
+    /// At every step, regardless of crashes, repetitions, reordering and delays:
     ///
     /// 1. The back end has at most one live record of the entry.
-    /// 2. At most one call that writes can be under way that nobody has heard of the end of.
-    /// 3. An entry that says `released` has a live record with the values that were confirmed.
+    /// 2. At most one write can be in flight whose result is not recorded.
+    /// 3. A `released` entry has a live record with the confirmed values.
     /// 4. Only a refusal or the entry's own problem makes it `invalid`.
-    /// 5. What an answer has told is kept, also when the call that follows from it cannot be made.
+    /// 5. The content of a result is kept, also if the call that follows from it cannot be made.
     ///
-    /// And once the faults stop and time passes: what the device wants is what the back end has, or the entry is
-    /// invalid with a message, and no key waits for a person. The newest edit has reached the back end, or was refused
-    /// itself: no other edit's refusal undid it. The newest line tells the status.
+    /// After the faults stop and time passes, the back end has the device's version, or the entry is invalid with a
+    /// message, and no key is dead-lettered. The newest edit has reached the back end, or was refused itself: no other
+    /// edit's refusal reverted it. The newest log line has the status.
     @Test(arguments: [1, 2, 713_318_241_000_326_089] + Seeds.random(1, for: "submission simulation"))
-    func oneRecordWhateverHappens(seed: UInt64) {
+    func entryHasOneRecordAfterAnyFaults(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var stepCount = 0
         while stepCount < 30_000 {
@@ -29,7 +29,7 @@ import Testing
             let steps = 20 + Int(random.next() % 100)
             for _ in 0..<steps {
                 let action = random.next()
-                // Odd seeds are those of runs without such calls.
+                // Odd seeds run without such calls.
                 step(&world, action, unmakes: seed.isMultiple(of: 2))
                 stepCount += 1
                 check(world, seed)
@@ -44,7 +44,7 @@ import Testing
         switch choice % 16 {
         case 0:
             switch detail % 8 {
-            // Also with the flag left out, taken away, and put back, as phones do that were offline.
+            // Also with the flag omitted, removed and restored, as by phones that were offline.
             case 0: world.write(.patch, #"{"submitRequested": false}"#)
             case 1: world.write(.patch, #"{"submitRequested": false, "text": "old draft"}"#)
             case 2: world.write(.put, #"{"text": "put", "entryDate": "2013-10-22", "durationSeconds": 900}"#)
@@ -55,12 +55,12 @@ import Testing
         case 2, 3: world.write(.patch, #"{"submitRequested": true}"#)
         case 4: if detail % 6 == 0 { world.delete() } else if detail % 6 < 3 { world.isAssigned.toggle() }
         case 5, 6, 7:
-            // A worker looks; now and then the phone's patch comes between its load and its commit, or another
-            // worker decides in between.
+            // A worker evaluates; sometimes the phone's patch is committed between its load and its commit, or another
+            // worker decides meanwhile.
             switch detail % 4 {
-            case 0: world.decide(.look) { $0.edit { $0.text = "between" } }
-            case 1: world.decide(.look) { $0.decide(.look) }
-            default: world.decide(.look)
+            case 0: world.decide(.change) { $0.edit { $0.text = "between" } }
+            case 1: world.decide(.change) { $0.decide(.change) }
+            default: world.decide(.change)
             }
         case 8, 9, 10:
             guard !world.flights.isEmpty else { return }
@@ -72,16 +72,16 @@ import Testing
         case 11, 12:
             guard !world.answers.isEmpty else { return }
             let answer = world.answers.remove(at: Int(detail % UInt64(world.answers.count)))
-            // What it tells is kept, also when nobody may be called because of it.
+            // Its content is kept, also if no call can be made because of it.
             world.canCall = (detail >> 24) % 4 != 0
-            world.decide(.answer(answer.0, version: answer.version))
+            world.decide(.result(answer.0, version: answer.version))
             world.canCall = true
             #expect(world.ledger?.version != answer.version, "an answer was lost")
-            // An answer may be recorded and then come once more: a crash between the two.
+            // A result may be recorded and then be delivered again: a crash in between.
             if detail % 5 == 0 { world.answers.append(answer) }
         case 13:
-            // The worker is killed: nobody hears what comes of its calls.
-            for index in world.flights.indices { world.flights[index].isHeard = false }
+            // The worker is killed: no worker receives the results of its calls.
+            for index in world.flights.indices { world.flights[index].isReceived = false }
             world.answers.removeAll()
         default: world.now += Int(detail % 40)
         }
@@ -94,7 +94,7 @@ import Testing
             world.ledger?.phase == .settled
         {
             let isConfirmed = world.liveRecords.first.map { record in
-                world.ledger?.confirmed?.wanted.isSameRecord(as: record.wanted) == true
+                world.ledger?.confirmed?.desired.isSameRecord(as: record.desired) == true
             }
             #expect(isConfirmed == true, "seed \(seed)")
         }
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    /// No more faults: calls end, answers arrive, time passes, keys that are due are looked at.
+    /// No more faults: calls end, results arrive, time passes, due keys are evaluated.
     private func settle(_ world: inout SubmissionWorld, _ random: inout SplitMix64) {
         world.isAssigned = true
         for _ in 0..<60 {
@@ -116,16 +116,16 @@ import Testing
                 while !world.flights.isEmpty { world.fly(0, .none) }
                 while !world.answers.isEmpty {
                     let answer = world.answers.removeFirst()
-                    world.decide(.answer(answer.0, version: answer.version))
+                    world.decide(.result(answer.0, version: answer.version))
                 }
             }
             world.now += 60
-            world.decide(.look)
+            world.decide(.change)
         }
     }
 
     private func checkSettled(_ world: SubmissionWorld, _ seed: UInt64) {
-        #expect(!world.isDead, "a key waits for a person, seed \(seed)")
+        #expect(!world.isDead, "a key is dead-lettered, seed \(seed)")
         #expect(world.ledger.map { $0.phase == .settled } ?? true, "an attempt stays open, seed \(seed)")
         guard let entry = world.entry else {
             #expect(world.liveRecords.isEmpty, "a deleted entry is still in the back end, seed \(seed)")
@@ -141,8 +141,8 @@ import Testing
         switch entry.status {
         case .released:
             #expect(world.liveRecords.count == 1, "seed \(seed)")
-            #expect(world.liveRecords.first?.wanted.durationSeconds == entry.durationSeconds, "seed \(seed)")
-            #expect(world.liveRecords.first?.wanted.text == entry.text, "seed \(seed)")
+            #expect(world.liveRecords.first?.desired.durationSeconds == entry.durationSeconds, "seed \(seed)")
+            #expect(world.liveRecords.first?.desired.text == entry.text, "seed \(seed)")
         case .invalid:
             #expect(!world.invalidMessages.isEmpty, "invalid without a reason, seed \(seed)")
         case .suggestion, .draft, .submitted, .rejected, .approved, .recorded:
@@ -150,11 +150,11 @@ import Testing
         }
     }
 
-    /// It reached the back end, or it is the one that was refused.
+    /// Checks that the edit reached the back end, or was refused.
     private func checkLastEdit(_ world: SubmissionWorld, _ entry: TimeEntry, _ seed: UInt64) {
         guard let edit = world.lastEdit, edit.deleteRequested != true, edit.submitRequested == true else { return }
         let has = world.liveRecords.first.map {
-            $0.wanted.text == world.kept(edit.text) && $0.wanted.durationSeconds == edit.durationSeconds
+            $0.desired.text == world.stored(edit.text) && $0.desired.durationSeconds == edit.durationSeconds
         }
         let wasRefused = world.refused.contains {
             $0.text == edit.text && $0.durationSeconds == edit.durationSeconds

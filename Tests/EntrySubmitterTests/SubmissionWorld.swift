@@ -8,33 +8,33 @@ import Testing
 @testable import EntrySubmitter
 @testable import RealmGateway
 
-/// One entry, its device, its ledger, and a back end that may do anything a real one does: refuse, be away, lose its
-/// answer after writing, commit late. The people file changes. Workers crash, look twice, and answer late. Time is a
-/// number.
+/// One entry, its device, its ledger, and a back end with the faults of real ones: it refuses, is unavailable, loses
+/// responses after writing, and commits late. The people file changes. Workers crash, evaluate twice, and deliver
+/// results late. Time is a number.
 struct SubmissionWorld {
     struct Record: Equatable {
-        var wanted: Wanted
+        var desired: DesiredRecord
         var isLive = true
         var visibleAt: Int
-        /// What an approver has made of it.
+        /// The status set by an approver.
         var status = BackendStatus.released
     }
 
     struct Flight {
         let call: SubmissionCall
-        /// The latest moment it can still be sent.
+        /// The latest time at which it can be sent.
         let sendBefore: Int
-        /// Whether the worker that waits for the answer is still there.
-        var isHeard = true
-        /// It reads a record again that the poller saw.
+        /// Whether the worker that waits for the result is still running.
+        var isReceived = true
+        /// Whether it reads a record for an observation.
         var isObservation = false
     }
 
     static let rule = SubmissionRule(
         lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
-    /// A late commit comes within `settleMin`; that is what the setting promises.
+    /// A late commit happens within `settleMin`, as the setting requires.
     static let lateCommitMax = 25
-    /// A call ends this long after it was sent at the latest.
+    /// Maximum duration of a call after it was sent.
     static let callMax = 40
 
     var random: SplitMix64
@@ -47,34 +47,35 @@ struct SubmissionWorld {
     var leaseUntil = 0
     var records: [String: Record] = [:]
     var flights: [Flight] = []
-    var answers: [(SubmissionAnswer, version: Int64)] = []
-    /// What the poller is reading, and what it wrote last.
+    var answers: [(SubmissionResult, version: Int64)] = []
+    /// The record that the poller is reading, and its last write.
     var inRead: BackendEntry?
     var isReading = false
     var readPosition: Int64 = 0
     var seenRecord: BackendEntry?
-    /// The observation's event, or its parked key, is still to be handled.
+    /// Whether the observation's event, or its deferred key, is due.
     var isObservationDue = false
-    /// Nobody but us has changed the record since we wrote it last.
+    /// Whether only the submitter has changed the record since its last write.
     var isRecordOurs = false
-    var observationAnswers: [(SubmissionAnswer, version: Int64)] = []
+    var observationAnswers: [(SubmissionResult, version: Int64)] = []
     var parkedUntil = 0
     var isDead = false
-    /// A decision was the last one though a request of the device was left: its own write's event is not decided.
+    /// Whether a decision was the last one although a request of the device was pending: the event of its own write is
+    /// not decided.
     var hasLeftRequest = false
     var invalidMessages: [String] = []
     /// The status log.
     var lines: [SubmissionDecision.LogLine] = []
     var statusChanges: [EntryStatus] = []
-    /// The newest edit of the device that asks for something of the back end, and what the back end refused to write.
+    /// The newest edit of the device with a request to the back end, and the records that the back end refused.
     var lastEdit: TimeEntry?
-    var refused: [Wanted] = []
+    var refused: [DesiredRecord] = []
     var areDeletionsRefused = false
-    /// Whether calls can be made; a decision to make one is taken back else.
+    /// Whether calls can be made; otherwise a decision to call is rolled back.
     var canCall = true
-    /// Whether the back end keeps another text than it is sent.
+    /// Whether the back end alters texts.
     var alters = false
-    /// Whether the people file tells the person's assignment; without it every call is refused before it is sent.
+    /// Whether the people file has the person's assignment; without it, every call is refused before it is sent.
     var isAssigned = true
 
     init(seed: UInt64) {
@@ -113,7 +114,7 @@ struct SubmissionWorld {
         edit { $0 = after }
     }
 
-    /// As `MutationRules` has it: at once while no back end can know the entry, else a request.
+    /// Deletes as by `MutationRules`: immediately while the back end cannot have the entry, otherwise as a request.
     mutating func delete() {
         guard let current = entry, !isTombstone else { return }
         switch current.status {
@@ -138,17 +139,17 @@ struct SubmissionWorld {
         let decision = Self.decision(about: state(), origin)
         interleaved?(&self)
         if !canCall, case .call = decision.step { return }
-        guard loaded == (position, ledger?.version ?? 0) else { return decide(origin) }  // missed: decided again
+        guard loaded == (position, ledger?.version ?? 0) else { return decide(origin) }  // conflict: reprocessed
         commit(decision)
     }
 
-    /// What is to be submitted is made only where the rule asks for it: without it, it says the same, or nothing.
+    /// The desired record is determined only if the rule requests it: without it, the decision is equal, or `validate`.
     private static func decision(about state: SubmissionState, _ origin: SubmissionRule.Origin) -> SubmissionDecision {
         let decision = rule.decide(state, origin)
         var unchecked = state
-        (unchecked.isChecked, unchecked.wanted, unchecked.problems) = (false, nil, [])
+        (unchecked.isValidated, unchecked.desired, unchecked.problems) = (false, nil, [])
         let first = rule.decide(unchecked, origin)
-        #expect(first == decision || first == SubmissionDecision(step: .check))
+        #expect(first == decision || first == SubmissionDecision(step: .validate))
         return decision
     }
 
@@ -164,7 +165,8 @@ struct SubmissionWorld {
         state.canCall = canCall
         state.problems = EntryRules.seconds(of: entry).map { $0 <= 0 ? ["Duration must be more than 0"] : [] } ?? []
         if state.problems.isEmpty, let day = entry.entryDate, let seconds = entry.durationSeconds {
-            state.wanted = Wanted(day: day, durationSeconds: seconds, text: entry.text, references: [:], fields: entry)
+            state.desired = DesiredRecord(
+                day: day, durationSeconds: seconds, text: entry.text, references: [:], fields: entry)
         }
         return state
     }
@@ -174,7 +176,7 @@ struct SubmissionWorld {
             ledger = changed
             leaseUntil = now + Int(decision.lease.components.seconds)
         }
-        if decision.forgets { ledger = nil }
+        if decision.removesLedger { ledger = nil }
         switch decision.entry {
         case .tombstone?: if entry != nil { tombstone() }
         case .patch(let patch)?: apply(patch)
@@ -188,12 +190,12 @@ struct SubmissionWorld {
         lines += decision.log
         switch decision.step {
         case .finished:
-            let isWritten = decision.entry != nil || decision.ledger != nil || decision.forgets
+            let isWritten = decision.entry != nil || decision.ledger != nil || decision.removesLedger
             if isWritten, !isObservation, EntryRequest(state().entry, handled: ledger ?? Ledger()) != .none {
                 hasLeftRequest = true
             }
-        case .again: decide(.look)
-        case .check: Issue.record("it is not decided")
+        case .again: decide(.change)
+        case .validate: Issue.record("the entry is not decided")
         case .call(let call) where isObservation:
             flights.append(Flight(call: call, sendBefore: .max, isObservation: true))
         case .call(let call): flights.append(Flight(call: call, sendBefore: leaseUntil - Self.callMax))
@@ -213,12 +215,12 @@ struct SubmissionWorld {
 
     enum Fault: CaseIterable { case none, refuse, away, lostAfter, lostBefore, late, unmade, unread, unreadLate }
 
-    /// A call reaches the back end, or its time to be sent has passed.
+    /// A call reaches the back end, or its deadline has passed.
     mutating func fly(_ index: Int, _ fault: Fault) {
         let flight = flights.remove(at: index)
-        guard now <= flight.sendBefore else { return }  // never sent; decided again by whoever looks
+        guard now <= flight.sendBefore else { return }  // never sent; reprocessed by the next evaluation
         let answer = perform(flight.call.action, fault)
-        guard flight.isHeard else { return }
+        guard flight.isReceived else { return }
         if flight.isObservation {
             observationAnswers.append((answer, version: flight.call.version))
         } else {
@@ -226,7 +228,7 @@ struct SubmissionWorld {
         }
     }
 
-    private mutating func perform(_ action: SubmissionCall.Action, _ fault: Fault) -> SubmissionAnswer {
+    private mutating func perform(_ action: SubmissionCall.Action, _ fault: Fault) -> SubmissionResult {
         if !isAssigned {
             refuse(action)
             return .refused(["no assignment"])
@@ -245,39 +247,39 @@ struct SubmissionWorld {
         let visibleAt = isLate ? now + Int(random.next() % UInt64(Self.lateCommitMax)) : now
         let id: String
         switch action {
-        case .create(let wanted):
+        case .create(let desired):
             id = "r\(records.count + 1)"
-            records[id] = Record(wanted: kept(wanted), visibleAt: visibleAt)
-        case .update(let known, let wanted):
-            id = known
+            records[id] = Record(desired: stored(desired), visibleAt: visibleAt)
+        case .update(let existing, let desired):
+            id = existing
             if records[id]?.isLive == true {
-                let record = kept(wanted)
-                records[id]?.wanted = record
+                let record = stored(desired)
+                records[id]?.desired = record
                 records[id]?.status = .released
             }
-        case .delete(let known):
-            id = known
+        case .delete(let existing):
+            id = existing
             records[id]?.isLive = false
         case .find: return .absent
         }
         isRecordOurs = true
         if fault == .lostAfter || fault == .late { return .unknown(reason: "lost", recordID: nil) }
         if fault == .unread || fault == .unreadLate { return .unknown(reason: "unread", recordID: id) }
-        return read(id).map(SubmissionAnswer.record) ?? .absent
+        return read(id).map(SubmissionResult.record) ?? .absent
     }
 
-    /// What the back end makes of what it is sent.
-    private func kept(_ wanted: Wanted) -> Wanted {
-        var record = wanted
-        record.text = kept(wanted.text)
+    /// Returns the record as the back end stores it.
+    private func stored(_ desired: DesiredRecord) -> DesiredRecord {
+        var record = desired
+        record.text = stored(desired.text)
         return record
     }
 
-    func kept(_ text: String?) -> String? { alters ? text?.replacing("e", with: "?") : text }
+    func stored(_ text: String?) -> String? { alters ? text?.replacing("e", with: "?") : text }
 
     private mutating func refuse(_ action: SubmissionCall.Action) {
         switch action {
-        case .create(let wanted), .update(_, let wanted): refused.append(wanted)
+        case .create(let desired), .update(_, let desired): refused.append(desired)
         case .delete: areDeletionsRefused = true
         case .find: break
         }
@@ -286,11 +288,11 @@ struct SubmissionWorld {
     func read(_ id: String) -> BackendEntry? {
         guard let record = records[id], record.visibleAt <= now else { return nil }
         return BackendEntry(
-            id: id, marker: "m", day: record.wanted.day, durationSeconds: record.wanted.durationSeconds,
-            text: record.wanted.text, status: record.isLive ? record.status : .cancelled, references: [:])
+            id: id, marker: "m", day: record.desired.day, durationSeconds: record.desired.durationSeconds,
+            text: record.desired.text, status: record.isLive ? record.status : .cancelled, references: [:])
     }
 
-    private func find(_ id: String?) -> SubmissionAnswer {
+    private func find(_ id: String?) -> SubmissionResult {
         if let id, let record = read(id), record.status != .cancelled { return .record(record) }
         let live = records.keys.compactMap(read).filter { $0.status != .cancelled }
         guard let first = live.first else { return .absent }

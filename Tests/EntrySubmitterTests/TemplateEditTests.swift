@@ -24,8 +24,8 @@ import Testing
             """
     }
 
-    /// Somebody in the back office gave it a cost centre that no phone can choose: an edit of the text leaves it.
-    @Test func whatNobodyCanChooseHereStays() async throws {
+    /// The back office set a cost centre that no phone can select: an edit of the text keeps it.
+    @Test func unselectableValueIsKept() async throws {
         try await World.run(.sap, templates: Self.templates(costCentres: ["1010"])) { world in
             let record = try await world.release(id)
             let office = SAPBackend(
@@ -44,9 +44,9 @@ import Testing
             try world.edit(id) { $0.text = "survey, corrected" }
             try await world.work(id)
             #expect(try world.entry(id)?.status == .released)
-            let found = try await world.record(record)
-            #expect(found.text == "survey, corrected")
-            #expect(found.references == ["Accounting code": "P1.1", "Cost centre": "9999"])
+            let current = try await world.record(record)
+            #expect(current.text == "survey, corrected")
+            #expect(current.references == ["Accounting code": "P1.1", "Cost centre": "9999"])
         }
     }
 }

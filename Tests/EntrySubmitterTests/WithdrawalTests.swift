@@ -10,12 +10,12 @@ import Testing
 @testable import EntrySubmitter
 @testable import KeyedWorker
 
-/// Entries whose device changes its mind about submitting them, and what an edit of a submitted entry means.
+/// Withdrawals of submitted entries, and edits of submitted entries.
 @Suite(.ownThreads) struct WithdrawalTests {
     private typealias World = BackendWorld
     private let id = UUID()
 
-    /// A phone that was offline sends its old draft, without the wish or with its opposite.
+    /// A phone that was offline sends an old draft, without the submit request or with its opposite.
     @Test(
         arguments: BackendWorld.Vendor.allCases, [Mutation.Operation.put, .patch]
     ) func anEditOfAReleasedEntryChangesItsRecord(
@@ -27,14 +27,15 @@ import Testing
             try world.write(operation, id, isPut ? try oldDraft(world.draft()) : #"{"text": "old"}"#)
             try await world.work(id)
             let entry = try #require(try world.entry(id))
-            let found = try await world.record(try #require(entry.backendId))
+            let current = try await world.record(try #require(entry.backendId))
             #expect(entry.status == .released && entry.submitRequested == true && entry.backendId == record)
-            #expect(entry.text == "old" && found.text == "old")
-            #expect(found.durationSeconds == (isPut ? 900 : 5_400) && entry.durationSeconds == found.durationSeconds)
+            #expect(entry.text == "old" && current.text == "old")
+            #expect(
+                current.durationSeconds == (isPut ? 900 : 5_400) && entry.durationSeconds == current.durationSeconds)
         }
     }
 
-    /// All that a device may write of an entry, without the wish to submit it.
+    /// Returns all fields that a device may write, without the submit request.
     private func oldDraft(_ entry: TimeEntry) throws -> String {
         let reporting = String(decoding: try JSONEncoder().encode(entry.reporting), as: UTF8.self)
         let template = try #require(entry.reportingTemplate).text
@@ -43,8 +44,9 @@ import Testing
             + #""reporting": \#(reporting)}"#
     }
 
-    /// Its record goes, and it is a draft with what the device wrote; asked for again, it has a record again.
-    @Test(arguments: BackendWorld.Vendor.allCases) func aWithdrawnEntryIsADraftAgain(
+    /// The record is deleted, and the entry is a draft with the device's values; submitted again, it has a record
+    /// again.
+    @Test(arguments: BackendWorld.Vendor.allCases) func withdrawnEntryBecomesDraft(
         vendor: BackendWorld.Vendor
     ) async throws {
         try await World.run(vendor) { world in
@@ -65,8 +67,8 @@ import Testing
         }
     }
 
-    /// A withdrawal that the back end refuses: the entry is what its record is, and says why.
-    @Test(arguments: BackendWorld.Vendor.allCases) func aRefusedWithdrawalLeavesWhatTheRecordHolds(
+    /// A withdrawal that the back end refuses: the entry equals its record, and the log has the reason.
+    @Test(arguments: BackendWorld.Vendor.allCases) func refusedWithdrawalRestoresRecordValues(
         vendor: BackendWorld.Vendor
     ) async throws {
         try await World.run(vendor) { world in
@@ -82,8 +84,9 @@ import Testing
         }
     }
 
-    /// It comes while the call for the first version is under way, whose outcome stays unknown for a while.
-    @Test(arguments: BackendWorld.Vendor.allCases) func aWithdrawalOfWhatIsOnItsWayIsKept(
+    /// The withdrawal arrives while the call for the first version is in flight, whose outcome stays unknown for some
+    /// time.
+    @Test(arguments: BackendWorld.Vendor.allCases) func withdrawalDuringCallIsApplied(
         vendor: BackendWorld.Vendor
     ) async throws {
         try await World.run(vendor) { world in
@@ -99,15 +102,15 @@ import Testing
         }
     }
 
-    /// An integration deletes the entry meanwhile: its record goes too, and nothing that was seen of it waits for ever.
-    @Test(arguments: BackendWorld.Vendor.allCases) func whatWasDeletedWhileItsOutcomeWasOpenIsDeletedInTheBackEnd(
+    /// An integration deletes the entry meanwhile: its record is deleted too, and no observation is deferred for ever.
+    @Test(arguments: BackendWorld.Vendor.allCases) func deletionDuringUnknownOutcomeDeletesRecord(
         vendor: BackendWorld.Vendor
     ) async throws {
         try await World.run(vendor) { world in
             try world.put(id, world.draft())
             let answer = try await unknown(&world)
             try world.tombstone(id)
-            // The event of the tombstone finds the call under way; nothing else tells of it later.
+            // The event of the tombstone arrives during the call; there is no later one.
             _ = try world.decide(id, .event)
             _ = try world.decide(id, .answer(answer))
             try await world.settle(id)
@@ -118,10 +121,10 @@ import Testing
         }
     }
 
-    /// The device edits the entry while its record is being deleted, and no call can be made after that: the entry
-    /// shows no status of the deleted record meanwhile.
+    /// The device edits the entry while its record is being deleted, and no call can be made afterwards: meanwhile the
+    /// entry shows no status of the deleted record.
     @Test(arguments: [(true, EntryStatus.submitted), (false, .draft)])
-    func editDuringWithdrawalLeavesNoStatusOfTheDeletedRecord(submitRequested: Bool, status: EntryStatus) throws {
+    func editDuringWithdrawalClearsStatusOfDeletedRecord(submitRequested: Bool, status: EntryStatus) throws {
         var world = SubmissionWorld(seed: 1)
         world.write(.patch, #"{"submitRequested": true}"#)
         let created = try answer(in: &world)
@@ -141,20 +144,20 @@ import Testing
         world.canCall = true
         let createdAgain = try answer(in: &world)
         world.decide(createdAgain)
-        #expect(world.entry?.status == .released && world.liveRecords.map(\.wanted.text) == ["newer"])
+        #expect(world.entry?.status == .released && world.liveRecords.map(\.desired.text) == ["newer"])
         #expect(world.lines.map(\.status) == [.submitted, .released, .submitted, .released])
     }
 
-    /// The answer to the call that the entry asks for.
+    /// Returns the result of the requested call.
     private func answer(in world: inout SubmissionWorld) throws -> SubmissionRule.Origin {
-        world.decide(.look)
+        world.decide(.change)
         world.fly(0, .none)
         let last = world.answers.popLast()
         let answer = try #require(last)
-        return .answer(answer.0, version: answer.version)
+        return .result(answer.0, version: answer.version)
     }
 
-    /// A call that did its work, and whose answer was lost.
+    /// A call that was processed and whose response was lost.
     private func unknown(_ world: inout World) async throws -> EntryHandler.Answer {
         guard case .call(let call, _) = try world.decide(id, .event) else { throw Missing() }
         _ = try await world.make(call)

@@ -18,7 +18,7 @@ import Testing
         try fieldpost(["audit"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 
-    /// So many records, one a minute, the last one now: every hundredth is of acme, the others of the other one.
+    /// Adds records, one per minute up to now: every hundredth is of acme, the others of another environment.
     private func addRecords(_ count: Int64) throws {
         var connection = try Connection(conninfo)
         try connection.run(
@@ -31,25 +31,25 @@ import Testing
     }
 
     private func subjects(_ arguments: String...) throws -> [String?] {
-        let answer = try fieldpost(
+        let result = try fieldpost(
             ["audit", "list", "--json"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
-        #expect(answer.status == 0, "\(answer.errors)")
-        return try answer.rows().map { $0["subject"] as? String }
+        #expect(result.status == 0, "\(result.errors)")
+        return try result.rows().map { $0["subject"] as? String }
     }
 
-    /// Pages are read backwards until there are enough: also when what is asked for is far back, or rare.
-    @Test func aListIsReadByPages() throws {
+    /// Pages are read backwards until there are enough records, including distant or rare ones.
+    @Test func auditListReadsPagesBackwards() throws {
         try addRecords(12_000)
         #expect(try subjects("--limit", "2") == ["11999", "12000"])
         #expect(try subjects("--limit", "2", "--environment", "acme") == ["11900", "12000"])
         #expect(try subjects("--limit", "100000", "--environment", "acme").count == 120)
         #expect(try subjects("--limit", "100000", "--actor", "a3").count == 1_714)
         #expect(try subjects("--action", "role").isEmpty)
-        #expect(try audit("list", "--environment", "none").errors.contains("there is no environment none"))
+        #expect(try audit("list", "--environment", "none").errors.contains("environment none does not exist"))
     }
 
-    /// The records of one environment are found without those of the others.
-    @Test func aListReadsNoMoreThanItShows() throws {
+    /// The records of one environment are read without those of the others.
+    @Test func auditListReadsOnlyMatchingRecords() throws {
         try addRecords(20_000)
         var connection = try Connection(conninfo)
         let before = try statistics(on: &connection)
@@ -58,8 +58,8 @@ import Testing
         #expect(try statistics(on: &connection).read - before.read < 1_000)
     }
 
-    /// The log may be larger than what one statement may read.
-    @Test func aPruneUsesTheIndex() throws {
+    /// The log may be too large for a sequential scan by one statement.
+    @Test func auditPruneUsesIndex() throws {
         try addRecords(20_000)
         var connection = try Connection(conninfo)
         let before = try statistics(on: &connection)
@@ -68,7 +68,7 @@ import Testing
         #expect(try statistics(on: &connection).scans == before.scans)
     }
 
-    /// What PostgreSQL has counted of the log: scans of the whole table, entries read of its indexes, rows deleted.
+    /// PostgreSQL's statistics of the log: sequential scans, index entries read, rows deleted.
     private func statistics(
         on connection: inout Connection
     ) throws -> (scans: Int64, read: Int64, deleted: Int64) {
@@ -81,13 +81,13 @@ import Testing
         return (try rows[0].value(0), try rows[0].value(2), try rows[0].value(1))
     }
 
-    @Test func oldRecordsGoByPagesAndThatIsRecorded() throws {
+    @Test func auditPruneDeletesByPagesAndRecordsItself() throws {
         // 12,000 minutes are 8 days and 8 hours.
         try addRecords(12_000)
-        let answer = try audit("prune", "--keep", "1d")
-        #expect(answer.status == 0, "\(answer.errors)")
-        #expect(answer.output == "10560 records removed\n")
-        #expect(answer.errors == "5000 records removed so far\n10000 records removed so far\n")
+        let result = try audit("prune", "--keep", "1d")
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(result.output == "10560 records removed\n")
+        #expect(result.errors == "5000 records removed so far\n10000 records removed so far\n")
         var connection = try Connection(conninfo)
         let rows = try connection.run("SELECT count(*), min(happened_at) > now() - interval '1 day' FROM access.audit")
         #expect(try rows[0].value(0, as: Int64.self) == 1_441)

@@ -5,14 +5,14 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Faults in what is kept beside copies: each is planted, and told once.
+/// Injected faults in derived records: each is reported once.
 @Suite(.ownThreads) struct CheckRecordsTests {
     private let ana = UUID()
     private let own: RealmPath
 
     init() throws { own = try .user("ana@example.com") }
 
-    @Test func membershipsHaveTheirPersonAndTheirTeam() throws {
+    @Test func checkFindsOrphanedMemberships() throws {
         var environment = try TestEnvironment()
         let (bo, eva, lost, stray) = (UUID(), UUID(), UUID(), UUID())
         for (name, id) in [("ana", ana), ("bo", bo), ("eva", eva), ("lost", lost)] { try environment.letIn(name, id) }
@@ -29,31 +29,33 @@ import Testing
         func key(_ person: UUID, _ team: UUID) -> String {
             "/common/Membership/\(Membership.id(of: person, in: team).text)"
         }
-        let isLost = "\(key(lost, team)): its person \(lost.text) is not there, nor a tombstone"
+        let isLost = "\(key(lost, team)): its person \(lost.text) does not exist, not even as a tombstone"
         #expect(
             try checked("memberships", environment)
                 == [
                     "\(key(bo, team)): its person \(bo.text) was removed",
                     "\(key(ana, old)): its team \(old.text) was removed",
-                    "/common/Membership/\(stray.text): its id is not \(right), made of its person and team", isLost,
+                    "/common/Membership/\(stray.text): its id is not \(right), derived from its person and team",
+                    isLost,
                 ].sorted())
 
         let dry = try fieldpost(
-            "repair", "--what", "memberships", "--settle", "0", "--dry-run", "--database", environment.conninfo)
-        #expect(dry.status == 1 && dry.output.contains("it is removed, where what it belongs to was"), "\(dry)")
+            "repair", "--only", "memberships", "--settle", "0", "--dry-run", "--database", environment.conninfo)
+        #expect(dry.status == 1 && dry.output.contains("delete it if its person or team was deleted"), "\(dry)")
         #expect(try checked("memberships", environment).count == 4)
-        // What was removed takes its memberships along; of what is only missing nobody knows.
-        let said = try fieldpost(
-            "repair", "--what", "memberships", "--settle", "0", "--yes", "--database", environment.conninfo)
-        #expect(said.status == 1 && said.output.contains("3 mended"), "\(said)")
-        #expect(said.output.contains("put back what it belongs to, or have a manager remove it"), "\(said)")
+        // Only memberships of deleted people and teams are deleted; missing ones may be restored.
+        let result = try fieldpost(
+            "repair", "--only", "memberships", "--settle", "0", "--yes", "--database", environment.conninfo)
+        #expect(result.status == 1 && result.output.contains("3 repaired"), "\(result)")
+        #expect(
+            result.output.contains("restore the missing object, or have a manager delete the membership"), "\(result)")
         #expect(try checked("memberships", environment) == [isLost])
         let audited = try environment.connection.run(
             "SELECT count(*) FROM access.audit WHERE action = 'objects.repaired'")
         #expect(try audited[0].decode(Int64.self) == 3)
     }
 
-    @Test func cataloguesHoldTheirTrees() throws {
+    @Test func checkFindsCatalogueInconsistencies() throws {
         var environment = try TestEnvironment()
         let id = environment.id.rawValue
         let (tree, other, catalogue, node) = (UUID(), UUID(), UUID(), UUID())
@@ -76,32 +78,32 @@ import Testing
         try environment.put([(UUID(), #"{"title":"B"}"#)], .reportingTreeNode, into: .catalogue(catalogue))
         #expect(
             try checked("catalogues", environment)
-                == ["/catalogues/\(catalogue.text): it has 2 nodes, and its tree 1"])
-        // Without who compares it is still told, since nothing is mended.
-        let said = try fieldpost(
-            "repair", "--what", "catalogues", "--settle", "0", "--wait", "0", "--yes", "--database",
+                == ["/catalogues/\(catalogue.text): it has 2 nodes, but its tree has 1"])
+        // Without the poller the inconsistency remains and is reported.
+        let result = try fieldpost(
+            "repair", "--only", "catalogues", "--settle", "0", "--wait", "0", "--yes", "--database",
             environment.conninfo)
-        #expect(said.status == 1 && said.output.contains("backend-poller has not compared it"), "\(said)")
+        #expect(result.status == 1 && result.output.contains("backend-poller has not compared it"), "\(result)")
         let counted = try checked("catalogues", environment)
-        #expect(counted == ["/catalogues/\(catalogue.text): what it has was counted, and is still to be compared"])
+        #expect(counted == ["/catalogues/\(catalogue.text): its recount is not yet compared with the back end"])
         try environment.connection.run("UPDATE audience.catalogue SET tree = \(tree)")
         try environment.connection.run("UPDATE audience.person SET catalogue = \(other), tree = \(other)")
         let person = "/users/ana@example.com: "
         let all = try checked("catalogues", environment)
         #expect(
             all == [
-                "/catalogues/\(catalogue.text): it has 2 nodes, and its tree 1",
-                person + "its catalogue \(other.text) is not known",
-                person + "its tree \(other.text) is not known",
+                "/catalogues/\(catalogue.text): it has 2 nodes, but its tree has 1",
+                person + "its catalogue \(other.text) does not exist",
+                person + "its tree \(other.text) does not exist",
                 person + "no User object there refers to the catalogue \(other.text)",
             ])
         try environment.connection.run("UPDATE audience.catalogue SET tree = \(other)")
         #expect(
             try checked("catalogues", environment).first
-                == "/catalogues/\(catalogue.text): its tree \(other.text) is not known")
+                == "/catalogues/\(catalogue.text): its tree \(other.text) does not exist")
     }
 
-    @Test func theLedgerKnowsWhatCameOfEntries() throws {
+    @Test func checkFindsLedgerInconsistencies() throws {
         var environment = try TestEnvironment()
         let (good, open, unknown, stuck) = (UUID(), UUID(), UUID(), UUID())
         let released = #"{"status":"released","submitRequested":true}"#
@@ -133,16 +135,16 @@ import Testing
         #expect(
             try checked("submissions", environment)
                 == [
-                    "\(prefix)\(open.text): it is released, and its attempt is open",
-                    "\(prefix)\(unknown.text): it is released, and the ledger knows nothing of it",
-                    "\(prefix)\(stuck.text): an attempt (open) has outlived its lease",
+                    "\(prefix)\(open.text): its status is released, but its attempt is open",
+                    "\(prefix)\(unknown.text): its status is released, but the ledger has no row",
+                    "\(prefix)\(stuck.text): an attempt (open) has exceeded its lease",
                 ].sorted())
-        // Without a back end an integration answers entries, and keeps no ledger.
+        // Without a back end an integration processes entries, and there is no ledger.
         try environment.connection.run("DELETE FROM backend.connection")
-        #expect(try checked("submissions", environment).allSatisfy { !$0.contains("knows nothing") })
+        #expect(try checked("submissions", environment).allSatisfy { !$0.contains("ledger has no row") })
     }
 
-    @Test func whoHasAMirrorOfADefectIsKnown() throws {
+    @Test func checkFindsUnregisteredMirrors() throws {
         var environment = try TestEnvironment()
         let (good, unknown, missing) = (UUID(), UUID(), UUID())
         for defect in [good, unknown, missing] { try environment.put([(defect, "{}")], .defect, into: own) }
@@ -158,16 +160,16 @@ import Testing
         #expect(
             try checked("defects", environment)
                 == [
-                    "/users/ana@example.com/Defect/\(unknown.text): nobody knows that it is mirrored there",
-                    "/users/ana@example.com/Defect/\(missing.text): its mirror is not there",
+                    "/users/ana@example.com/Defect/\(unknown.text): defect.mirror has no row of it",
+                    "/users/ana@example.com/Defect/\(missing.text): its mirror does not exist",
                 ].sorted())
-        // Without a tracker nobody compares, and it is said so.
-        let said = try fieldpost(
-            "repair", "--what", "defects", "--settle", "0", "--wait", "0", "--yes", "--database", environment.conninfo)
-        #expect(said.status == 1 && said.output.contains("defect-notifier has"), "\(said)")
+        // Without a tracker there is no comparison, which is the reported reason.
+        let result = try fieldpost(
+            "repair", "--only", "defects", "--settle", "0", "--wait", "0", "--yes", "--database", environment.conninfo)
+        #expect(result.status == 1 && result.output.contains("defect-notifier has"), "\(result)")
     }
 
-    @Test func answersAreOfMutationsThatCame() throws {
+    @Test func checkFindsResponsesAheadOfSequence() throws {
         var environment = try TestEnvironment()
         try environment.put([(UUID(), #"{"text":"Hello"}"#)], .note, into: own)
         let (good, unknown, ahead, later) = (UUID(), UUID(), UUID(), UUID())
@@ -190,23 +192,23 @@ import Testing
             "UPDATE device.client SET next_sequence = 1 WHERE client_id = \(ahead)",
             "UPDATE device.mutation SET position = 1000 WHERE client_id = \(later)",
         ])
-        let isLater = "client \(later.text): its mutation 1 was accepted at 1000, which is to come"
+        let isLater = "client \(later.text): its mutation 1 was accepted at 1000, which is not allocated"
         #expect(
             try checked("devices", environment)
                 == [
-                    "client \(unknown.text): answers of a client that is not known",
-                    "client \(ahead.text): its mutation 1 is answered, and 1 is expected", isLater,
+                    "client \(unknown.text): has stored responses but no client row",
+                    "client \(ahead.text): its mutation 1 has a response, but 1 is expected", isLater,
                 ].sorted())
-        // It says what a person does, and that mends it.
-        let said = try fieldpost(
-            "repair", "--what", "devices", "--settle", "0", "--yes", "--database", environment.conninfo)
-        #expect(said.status == 1 && said.output.contains("fieldpost restore --force"), "\(said)")
+        // The reported manual action repairs it.
+        let result = try fieldpost(
+            "repair", "--only", "devices", "--settle", "0", "--yes", "--database", environment.conninfo)
+        #expect(result.status == 1 && result.output.contains("fieldpost restore --force"), "\(result)")
         let restored = try fieldpost("restore", "--force", "--database", environment.conninfo)
         #expect(restored.status == 0, "\(restored)")
         #expect(try !checked("devices", environment).contains(isLater))
     }
 
-    @Test func parkedKeysAreOfObjectsThatWere() throws {
+    @Test func checkFindsDeferredKeysWithoutObject() throws {
         var environment = try TestEnvironment()
         let (task, gone, missing, dead) = (UUID(), UUID(), UUID(), UUID())
         try environment.put([(task, #"{"title":"A"}"#), (gone, #"{"title":"B"}"#)], .fieldTask, into: .manager)
@@ -218,12 +220,12 @@ import Testing
         #expect(
             try checked("parked", environment)
                 == [
-                    "/manager/FieldTask/\(missing.text): task-fan-out has it parked and there is no such object",
-                    "/manager/FieldTask/\(dead.text): task-fan-out has it parked, dead, and there is no such object",
+                    "/manager/FieldTask/\(missing.text): deferred by task-fan-out, but the object does not exist",
+                    "/manager/FieldTask/\(dead.text): dead-lettered by task-fan-out, but the object does not exist",
                 ].sorted())
     }
 
-    @Test func theRelayIsNotAheadOfTheCounter() throws {
+    @Test func checkFindsRelayAheadOfCounter() throws {
         var environment = try TestEnvironment()
         try environment.put([(UUID(), #"{"text":"Hello"}"#)], .note, into: own)
         try environment.connection.run(
@@ -233,13 +235,13 @@ import Testing
             """)
         #expect(try checked("relay", environment).isEmpty)
         try environment.connection.run("UPDATE realm.relay SET position = position + 1")
-        #expect(try checked("relay", environment) == ["relay: it is at 2, and the counter at 1"])
+        #expect(try checked("relay", environment) == ["relay: is at position 2, but the counter is at 1"])
         try environment.connection.run("UPDATE realm.relay SET generation = generation + 1")
         #expect(try checked("relay", environment).count == 1)
-        #expect(try checked("relay", environment)[0].contains("it is of the generation"))
-        let said = try fieldpost(
-            "repair", "--what", "relay", "--settle", "0", "--yes", "--database", environment.conninfo)
-        #expect(said.status == 1 && said.output.contains("fieldpost restore --force"), "\(said)")
+        #expect(try checked("relay", environment)[0].contains("has generation"))
+        let result = try fieldpost(
+            "repair", "--only", "relay", "--settle", "0", "--yes", "--database", environment.conninfo)
+        #expect(result.status == 1 && result.output.contains("fieldpost restore --force"), "\(result)")
         let restored = try fieldpost("restore", "--force", "--database", environment.conninfo)
         #expect(restored.status == 0, "\(restored)")
         #expect(try checked("relay", environment).isEmpty)
@@ -250,7 +252,8 @@ import Testing
             """
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
                 is_dead, is_circuit, attempts, next_at)
-            VALUES ('task-fan-out', \(environment.id.rawValue), \(key), 'task.events', 0, \(key), 0, 'why', \(isDead),
+            VALUES ('task-fan-out', \(environment.id.rawValue), \(key), 'task.events', 0, \(key), 0,
+                'closed', \(isDead),
                 false, 0, now() + interval '1 hour')
             """)
     }

@@ -5,25 +5,25 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Each fault is planted, and told by `fieldpost check`.
+/// Each injected fault is reported by `fieldpost check`.
 @Suite(.ownThreads) struct CheckTests {
     private let ana = UUID()
     private let bo = UUID()
 
-    @Test func nothingDiffersWhereNothingIs() throws {
+    @Test func emptyEnvironmentHasNoInconsistencies() throws {
         let environment = try TestEnvironment()
-        let answer = try fieldpost("check", "--database", environment.conninfo)
-        #expect(answer.status == 0 && answer.output.contains("nothing differs"), "\(answer)")
+        let result = try fieldpost("check", "--database", environment.conninfo)
+        #expect(result.status == 0 && result.output.contains("no inconsistencies"), "\(result)")
         let other = try fieldpost("check", "--environment", "other", "--database", environment.conninfo)
-        #expect(other.status == 1 && other.errors.contains("there is no environment other"))
+        #expect(other.status == 1 && other.errors.contains("environment other does not exist"))
     }
 
-    @Test func tasksHaveTheirCopyWhereTheyAreSeen() throws {
+    @Test func checkFindsTaskCopyInconsistencies() throws {
         var environment = try TestEnvironment()
         try environment.letIn("ana", ana)
         let team = try environment.makeTeam(members: [ana])
         let (task, stray, lost) = (UUID(), UUID(), UUID())
-        let fields = "{\"title\":\"Mend\",\"team\":\"\(team.text)\"}"
+        let fields = "{\"title\":\"Repair\",\"team\":\"\(team.text)\"}"
         try environment.put([(task, fields)], .fieldTask, into: .manager)
         try environment.put([(task, fields)], .fieldTask, into: .team(team))
         let realm = try environment.realm(.team(team))
@@ -41,18 +41,18 @@ import Testing
         #expect(
             try checked("tasks", environment)
                 == [
-                    "/manager/FieldTask/\(task.text): its copy in /teams/\(team.text) says something else",
-                    "/manager/FieldTask/\(stray.text): a copy is in /users/ana@example.com, where none is to be",
-                    "/manager/FieldTask/\(lost.text): it names a team that is gone",
-                    "/manager/FieldTask/\(lost.text): task.copy does not tell of it",
+                    "/manager/FieldTask/\(task.text): its copy in /teams/\(team.text) has different fields",
+                    "/manager/FieldTask/\(stray.text): a copy is in /users/ana@example.com, where none is expected",
+                    "/manager/FieldTask/\(lost.text): its team does not exist",
+                    "/manager/FieldTask/\(lost.text): task.copy has no row of it",
                 ].sorted())
     }
 
-    @Test func tasksAreKnownWithTheirPlaces() throws {
+    @Test func checkFindsTaskRegistrationInconsistencies() throws {
         var environment = try TestEnvironment()
         let (red, blue) = (try environment.makeTeam(), try environment.makeTeam())
         let (unable, missing, gone, elsewhere) = (UUID(), UUID(), UUID(), UUID())
-        let fields = "{\"title\":\"Mend\",\"team\":\"\(red.text)\"}"
+        let fields = "{\"title\":\"Repair\",\"team\":\"\(red.text)\"}"
         try environment.put([(missing, fields), (elsewhere, fields)], .fieldTask, into: .manager)
         try environment.put([(missing, fields), (elsewhere, fields)], .fieldTask, into: .team(red))
         let (id, realms) = (
@@ -66,7 +66,7 @@ import Testing
         #expect(try checked("tasks", environment).isEmpty)
 
         try environment.put(
-            [(unable, "{\"title\":\"Mend\",\"assignee\":\"\(UUID().text)\"}")], .fieldTask, into: .manager)
+            [(unable, "{\"title\":\"Repair\",\"assignee\":\"\(UUID().text)\"}")], .fieldTask, into: .manager)
         try environment.delete(.fieldTask, missing, in: .team(red))
         try environment.connection.run([
             """
@@ -78,16 +78,16 @@ import Testing
         #expect(
             try checked("tasks", environment)
                 == [
-                    "/manager/FieldTask/\(unable.text): its assignee cannot do it",
+                    "/manager/FieldTask/\(unable.text): its assignee does not exist or is not in its team",
                     "/manager/FieldTask/\(missing.text): its copy is not in /teams/\(red.text)",
-                    "/manager/FieldTask/\(gone.text): task.copy tells of a task that is gone",
-                    "/manager/FieldTask/\(elsewhere.text): task.copy tells another place",
+                    "/manager/FieldTask/\(gone.text): task.copy has a row of a task that does not exist",
+                    "/manager/FieldTask/\(elsewhere.text): task.copy has a different realm",
                 ].sorted())
     }
 
-    /// A part without a test that plants a fault of it may find nothing any more.
-    @Test func everyPartHasAPlantedFault() throws {
-        let refused = try fieldpost("check", "--what", "nothing")
+    /// Without a test that injects a fault, a check may have stopped finding any.
+    @Test func everyCheckTargetHasInjectedFault() throws {
+        let refused = try fieldpost("check", "--only", "nothing")
         let parts = Set(refused.errors.matches(of: try Regex("- ([a-z]+)")).compactMap { $0.output[1].substring })
             .subtracting(["nothing"])
         #expect(parts.count == 13, "\(refused)")
@@ -98,27 +98,28 @@ import Testing
         for part in parts { #expect(sources.contains("checked(\"\(part)\", environment)"), "\(part)") }
     }
 
-    @Test func positionsAreShownToManagersAndTeams() throws {
+    @Test func checkFindsPositionCopyInconsistencies() throws {
         var environment = try TestEnvironment()
         for (name, id) in [("ana", ana), ("bo", bo)] { try environment.letIn(name, id) }
         let team = try environment.makeTeam(members: [ana])
-        let place = #"{"latitude":55.6,"longitude":12.5}"#
-        try environment.put([(ana, place)], .location, into: .user("ana@example.com"))
-        for path in [RealmPath.manager, .team(team)] { try environment.put([(ana, place)], .location, into: path) }
+        let location = #"{"latitude":55.6,"longitude":12.5}"#
+        try environment.put([(ana, location)], .location, into: .user("ana@example.com"))
+        for path in [RealmPath.manager, .team(team)] { try environment.put([(ana, location)], .location, into: path) }
         #expect(try checked("positions", environment).isEmpty)
         try environment.put([(ana, #"{"latitude":1}"#)], .location, into: .team(team))
         try environment.delete(.location, ana, in: .manager)
-        try environment.put([(bo, place)], .location, into: .team(team))
+        try environment.put([(bo, location)], .location, into: .team(team))
         #expect(
             try checked("positions", environment)
                 == [
-                    "/users/ana@example.com/Location/\(ana.text): its copy in /teams/\(team.text) says something else",
+                    "/users/ana@example.com/Location/\(ana.text): its copy in /teams/\(team.text) has different fields",
                     "/users/ana@example.com/Location/\(ana.text): its copy is not in /manager",
-                    "/users/bo@example.com/Location/\(bo.text): a copy is in /teams/\(team.text), where none is to be",
+                    "/users/bo@example.com/Location/\(bo.text): a copy is in /teams/\(team.text), where none is "
+                        + "expected",
                 ].sorted())
     }
 
-    @Test func sharedItemsHaveTheirCopiesAndTheirShare() throws {
+    @Test func checkFindsSharedItemInconsistencies() throws {
         var environment = try TestEnvironment()
         for (name, id) in [("ana", ana), ("bo", bo)] { try environment.letIn(name, id) }
         let note = UUID()
@@ -140,15 +141,16 @@ import Testing
         #expect(
             try checked("shares", environment)
                 == [
-                    "\(key): its copy in /shares/\(share.text) says something else",
+                    "\(key): its copy in /shares/\(share.text) has different fields",
                     "\(key): there is no Share in /users/bo@example.com",
                 ])
         try environment.delete(.sharedItem, link, in: own)
         #expect(
-            try checked("shares", environment) == ["\(key): a copy is in /shares/\(share.text), where none is to be"])
+            try checked("shares", environment) == ["\(key): a copy is in /shares/\(share.text), where none is expected"]
+        )
     }
 
-    @Test func anEntrysLogTellsItsStatus() throws {
+    @Test func checkFindsStatusLogInconsistencies() throws {
         var environment = try TestEnvironment()
         let entry = UUID()
         let own = try RealmPath.user("ana@example.com")
@@ -163,15 +165,15 @@ import Testing
         try environment.put([line("rejected", "2026-05-02T11:00:00.000Z")], .timeEntryStatus, into: own)
         #expect(
             try checked("statuses", environment)
-                == ["/users/ana@example.com/TimeEntry/\(entry.text): it is released, and its log says rejected"])
+                == ["/users/ana@example.com/TimeEntry/\(entry.text): its status is released, but its log has rejected"])
     }
 
-    @Test func whatTheDatabaseOwnsIsMendedAtNewPositions() throws {
+    @Test func repairRewritesDatabaseRowsAtNewPositions() throws {
         var environment = try TestEnvironment()
         let (note, task, image) = (UUID(), UUID(), UUID())
         let own = try RealmPath.user("ana@example.com")
         try environment.put([(note, #"{"text":"Hello"}"#)], .note, into: own)
-        try environment.put([(task, "{\"title\":\"Mend\",\"image\":\"\(image.text)\"}")], .fieldTask, into: .manager)
+        try environment.put([(task, "{\"title\":\"Repair\",\"image\":\"\(image.text)\"}")], .fieldTask, into: .manager)
         for part in ["changes", "images"] { #expect(try checked(part, environment).isEmpty) }
         let id = environment.id.rawValue
         let before = try environment.connection.run("SELECT position FROM realm.environment WHERE id = \(id)")[0]
@@ -190,10 +192,10 @@ import Testing
 
         let refused = try fieldpost("repair", "--settle", "0", "--database", environment.conninfo)
         #expect(refused.status != 0 && refused.errors.contains("--yes"), "\(refused)")
-        let said = try fieldpost(
-            "repair", "--what", "changes", "--what", "images", "--settle", "0", "--yes", "--database",
+        let result = try fieldpost(
+            "repair", "--only", "changes", "--only", "images", "--settle", "0", "--yes", "--database",
             environment.conninfo)
-        #expect(said.status == 0 && said.output.contains("4 mended"), "\(said)")
+        #expect(result.status == 0 && result.output.contains("4 repaired"), "\(result)")
         for part in ["changes", "images"] { #expect(try checked(part, environment).isEmpty) }
         let position = try environment.connection.run("SELECT position FROM store.object WHERE id = \(note)")[0]
             .decode(Int64.self)
@@ -202,14 +204,14 @@ import Testing
         #expect(audit.output.contains("objects.repaired"), "\(audit)")
     }
 
-    @Test func whatAServiceOwnsIsParkedForIt() throws {
+    @Test func repairDefersKeysForOwningService() throws {
         var environment = try TestEnvironment()
         try environment.letIn("ana", ana)
         try environment.put([(ana, #"{"latitude":1,"longitude":2}"#)], .location, into: .user("ana@example.com"))
-        let said = try fieldpost(
-            "repair", "--settle", "0", "--wait", "0", "--what", "positions", "--yes", "--database",
+        let result = try fieldpost(
+            "repair", "--settle", "0", "--wait", "0", "--only", "positions", "--yes", "--database",
             environment.conninfo)
-        #expect(said.status == 1 && said.output.contains("location-fan-out has not come to it"), "\(said)")
+        #expect(result.status == 1 && result.output.contains("location-fan-out has not processed it"), "\(result)")
         let keys = try environment.connection.run("SELECT key FROM pipeline.parked WHERE next_at <= now()")
         #expect(try keys.decode(String.self) == ["/users/ana@example.com/Location/\(ana.text)"])
     }

@@ -24,35 +24,35 @@ import Testing
         }
     }
 
-    @Test func whatIsGivenTakesThePlaceOfWhatIsStored() throws {
+    @Test func loginsFileReplacesStoredMapping() throws {
         #expect(try run().status == 0)
         let first = try run(#"{"Ana@example.com": "ana", "bo@example.com": "Bo"}"#)
         #expect(first.status == 0, "\(first.errors)")
         var connection = try Connection(conninfo)
-        // As after a comparison.
+        // The state after a comparison.
         try connection.run(
             "INSERT INTO defect.run (environment_id, scope, run, started_at) VALUES (1, 'comparison', 3, now())")
         let second = try run(#"{"bo@example.com": "ana"}"#)
         #expect(second.status == 0, "\(second.errors)")
         let rows = try connection.run("SELECT email, login FROM backend.defect_login").decode(String.self, String.self)
         #expect(rows.count == 1 && rows[0] == ("bo@example.com", "ana"))
-        let isAskedFor = try connection.run("SELECT asked_for FROM defect.run")[0].decode(Bool.self)
-        #expect(isAskedFor, "all defects are compared again")
+        let isRequested = try connection.run("SELECT asked_for FROM defect.run")[0].decode(Bool.self)
+        #expect(isRequested, "all defects are compared again")
         #expect(try run().output.contains("bo@example.com"))
     }
 
     @Test(
         arguments: [
-            (#"{"ana": "ana"}"#, "'ana' is no e-mail address"),
-            (#"{"ana@example.com": ""}"#, "is no login name"),
-            (#"{"ana@example.com": "a b"}"#, "is no login name"),
-            (#"{"ana@example.com": "x", "bo@example.com": "x"}"#, "is of ana@example.com and of bo@example.com"),
-            (#"{"ana@example.com": "x", "Ana@example.com": "y"}"#, "is there twice"),
-            (#"["ana@example.com"]"#, "no JSON object"),
-        ]) func whatCannotBeIsRefused(json: String, reason: String) throws
+            (#"{"ana": "ana"}"#, "'ana' is not an e-mail address"),
+            (#"{"ana@example.com": ""}"#, "is not a login name"),
+            (#"{"ana@example.com": "a b"}"#, "is not a login name"),
+            (#"{"ana@example.com": "x", "bo@example.com": "x"}"#, "belongs to both ana@example.com and bo@example.com"),
+            (#"{"ana@example.com": "x", "Ana@example.com": "y"}"#, "occurs twice"),
+            (#"["ana@example.com"]"#, "not a JSON object"),
+        ]) func invalidInputIsRejected(json: String, reason: String) throws
     {
-        let answer = try run(json)
-        #expect(answer.status != 0 && answer.errors.contains(reason), "\(answer.errors)")
+        let result = try run(json)
+        #expect(result.status != 0 && result.errors.contains(reason), "\(result.errors)")
         var connection = try Connection(conninfo)
         #expect(try connection.run("SELECT FROM backend.defect_login").count == 0)
     }

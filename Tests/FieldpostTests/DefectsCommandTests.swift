@@ -9,7 +9,7 @@ import Testing
 
 @testable import Sandbox
 
-/// `fieldpost environment defects`, against Compass's stand-in.
+/// `fieldpost environment defects` with the emulator of Compass.
 @Suite(.ownThreads) struct DefectsCommandTests {
     private let conninfo: String
     private static let key = Data(repeating: 3, count: 32).base64EncodedString()
@@ -41,11 +41,11 @@ import Testing
 
     private func secret() throws -> String {
         let sealed = try #require(try stored()?.account?.sealed)
-        let place = SecretContext.defectAccount(EnvironmentID(rawValue: 1))
-        return try SecretBox([Self.key]).openText(sealed.bytes, at: place)
+        let context = SecretContext.defectAccount(EnvironmentID(rawValue: 1))
+        return try SecretBox([Self.key]).openText(sealed.bytes, at: context)
     }
 
-    /// Runs `body` with the stand-in.
+    /// Runs `body` with the emulator.
     private func withCompass(_ body: @Sendable (CompassSystem, Int) throws -> Void) async throws {
         let service = try CompassService(CompassService.Configuration())
         service.system.load(
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func whatIsNotGivenStays() throws {
+    @Test func omittedOptionsKeepStoredValues() throws {
         let first = try add(port: 8190)
         #expect(first.status == 0, "\(first.errors)")
         let row = try #require(try first.rows().first)
@@ -78,7 +78,7 @@ import Testing
             ["environment", "show", "acme"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
         #expect(shown.output.contains("http://127.0.0.1:8190 CCMRepo/SAMPL Bug"), "\(shown.output) \(shown.errors)")
         let removed = try run("remove", "acme")
-        #expect(removed.status == 0 && removed.output == "acme has no defects any more\n")
+        #expect(removed.status == 0 && removed.output == "acme has no defects anymore\n")
         #expect(try stored() == nil)
         #expect(try run("remove", "acme").errors.contains("acme has no defects"))
         var connection = try Connection(conninfo)
@@ -89,11 +89,11 @@ import Testing
                 == Array(repeating: "defects", count: 5) + ["defects removed"])
     }
 
-    /// Passwords of people go nowhere but to the database that they were given for.
-    @Test func anotherTrackerHasNoneOfPeoplesLogins() throws {
+    /// People's passwords are used for the database for which they were given only.
+    @Test func newTrackerRemovesPeoplesLogins() throws {
         var connection = try Connection(conninfo)
-        func logins(after answer: Answer) throws -> Int {
-            #expect(answer.status == 0, "\(answer.errors)")
+        func logins(after result: Answer) throws -> Int {
+            #expect(result.status == 0, "\(result.errors)")
             return try connection.run("SELECT FROM backend.defect_account").count
         }
         #expect(try add(port: 8190).status == 0)
@@ -117,12 +117,12 @@ import Testing
         #expect(try logins(after: run("remove", "acme")) == 0)
         let objects = try connection.run(RealmObject.load([account], in: EnvironmentID(rawValue: 1)))
         let stored = try RealmObject.byKey(objects)[account]?.decoded(as: DefectAccount.self, by: JSONDecoder())
-        #expect(stored?.status == .unchecked, "what is missing is said when it is checked")
+        #expect(stored?.status == .unchecked, "the missing login is reported by the next check")
     }
 
-    @Test func noSecretIsPrintedOrStoredOpenly() throws {
-        let answer = try add(port: 8190, secret: "very-secret")
-        #expect(answer.status == 0 && !answer.output.contains("very-secret"))
+    @Test func secretIsNeitherPrintedNorStoredUnsealed() throws {
+        let result = try add(port: 8190, secret: "very-secret")
+        #expect(result.status == 0 && !result.output.contains("very-secret"))
         let sealed = try #require(try stored()?.account?.sealed.bytes)
         #expect(!String(decoding: sealed, as: UTF8.self).contains("very-secret"))
     }
@@ -131,7 +131,7 @@ import Testing
         (["--server", "ftp://x"], 2, "not an https URL"),
         (["--server", "http://compass.example"], 2, "not an https URL"),
         (["--server", "https://compass.example/ccmweb"], 2, "without a path"),
-        (["--poll-interval", "4"], 2, "--poll-interval is 5…86400"),
+        (["--poll-interval", "4"], 2, "--poll-interval must be from 5 to 86400"),
         (["--repository", ""], 2, "--repository is empty"),
         (["--user", "a", "--token-from", "SECRET"], 2, "give --user with --password-from"),
         (["--no-account", "--token-from", "SECRET"], 2, "give --user with --password-from"),
@@ -139,35 +139,35 @@ import Testing
         (["--password-from", "SECRET"], 1, "--password-from needs --user"),
         (["--server", "https://c.example"], 1, "missing: --repository, --user-database"),
         (["--token-from", "NOTHING"], 1, "NOTHING is not set"),
-    ]) func whatCannotBeRightIsRefused(arguments: [String], status: Int32, problem: String) throws {
-        let answer = try fieldpost(
+    ]) func invalidOptionsAreRejected(arguments: [String], status: Int32, problem: String) throws {
+        let result = try fieldpost(
             ["environment", "defects", "add", "acme"] + arguments,
             environment: [
                 "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": Self.key, "SECRET": "x",
             ])
-        #expect(answer.status == status && answer.errors.contains(problem), "\(answer.errors)")
+        #expect(result.status == status && result.errors.contains(problem), "\(result.errors)")
         #expect(try stored() == nil)
     }
 
-    @Test func checkSaysWhatItSees() async throws {
+    @Test func checkReportsWorkingServer() async throws {
         try await withCompass { compass, port in
             #expect(try run("check", "acme").errors.contains("acme has no defects"))
-            #expect(try run("check", "other").errors.contains("there is no environment other"))
+            #expect(try run("check", "other").errors.contains("environment other does not exist"))
             _ = try add(port: port)
             let empty = try run("check", "acme", "--json")
             #expect(empty.status == 0, "\(empty.output) \(empty.errors)")
             #expect(try empty.rows().map { $0["what"] as? String } == ["server", "account", "record type", "queries"])
             try compass.perform(
                 (1...5).map { CompassChange(user: "x", fields: ["Headline": "\($0)", "Severity": "3-Average"]) })
-            let answer = try run("check", "acme")
-            #expect(answer.status == 0 && answer.output.contains("4 rows in pages of 2"), "\(answer.output)")
+            let result = try run("check", "acme")
+            #expect(result.status == 0 && result.output.contains("4 rows in pages of 2"), "\(result.output)")
             #expect(compass.withState { $0.workspace.queries.isEmpty }, "its query is removed")
             #expect(try run("add", "acme", "--token-from", "SECRET", secret: "pat").status == 0)
             #expect(try run("check", "acme").output.contains("a personal access token"))
         }
     }
 
-    /// Without an account each person's own login is used: who is told, and who is not, can be seen.
+    /// Without an account each person's own login is used, and the check counts the people with and without one.
     @Test func checkCountsPeoplesOwnLogins() async throws {
         try await withCompass { compass, port in
             _ = try add(port: port)
@@ -194,7 +194,7 @@ import Testing
             #expect(added.status == 0 && added.output.contains("people's own logins"), "\(added.errors)")
             let check = try run("check", "acme")
             #expect(check.status == 0, "\(check.output) \(check.errors)")
-            #expect(check.output.contains("0 unchecked, 2 good, 1 refused; not told without one: 1"), "\(check.output)")
+            #expect(check.output.contains("0 unchecked, 2 good, 1 refused; 1 without a login"), "\(check.output)")
             #expect(check.output.contains("CCMRepo/SAMPL"))
             #expect(try run("add", "acme", "--user-database", "OTHER").status == 0)
             let wrong = try run("check", "acme")
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func checkSaysWhatDoesNotWork() async throws {
+    @Test func checkReportsFailures() async throws {
         try await withCompass { compass, port in
             func check(_ change: [String], secret: String = "secret-of-all") throws -> Answer {
                 _ = try add(port: port)
@@ -214,27 +214,27 @@ import Testing
                 return try run("check", "acme")
             }
             for (change, problem) in [
-                (["--repository", "Other"], "there is no repository Other; there are CCMRepo"),
-                (["--user-database", "OTHER"], "CCMRepo has no database OTHER; it has SAMPL"),
-                (["--record-type", "Bug"], "there are no records of the type Bug; there are Defect"),
-                (["--server", "http://127.0.0.1:1"], "it does nothing at the moment: "),
+                (["--repository", "Other"], "repository Other does not exist; available: CCMRepo"),
+                (["--user-database", "OTHER"], "CCMRepo has no database OTHER; available: SAMPL"),
+                (["--record-type", "Bug"], "record type Bug does not exist; available: Defect"),
+                (["--server", "http://127.0.0.1:1"], "request not processed: "),
             ] {
-                let answer = try check(change)
-                #expect(answer.status == 1 && answer.output.contains(problem), "\(answer.output)")
+                let result = try check(change)
+                #expect(result.status == 1 && result.output.contains(problem), "\(result.output)")
                 _ = try run("add", "acme", "--record-type", "Defect")
             }
             let refused = try check(["--user", "fieldpost", "--password-from", "SECRET"], secret: "wrong-one")
-            #expect(refused.status == 1 && refused.output.contains("it refuses the credentials"), "\(refused.output)")
+            #expect(refused.status == 1 && refused.output.contains("credentials rejected"), "\(refused.output)")
             #expect(!(refused.output + refused.errors).contains("wrong-one"))
             try compass.perform(
                 (1...5).map { CompassChange(user: "x", fields: ["Headline": "\($0)", "Severity": "3-Average"]) })
             compass.withDials { $0.switches.pageRowsMax = 3 }
             let small = try check([])
-            #expect(small.status == 1 && small.output.contains("a page of 500 rows has 3, and another follows"))
+            #expect(small.status == 1 && small.output.contains("a page of 500 rows has 3, and another page follows"))
             compass.withDials { ($0.switches.pageRowsMax, $0.switches.ignoresPageNumber) = (10_000, true) }
             let repeating = try check([])
-            #expect(repeating.status == 1 && repeating.output.contains("is the page before it again"))
-            #expect(compass.withState { $0.workspace.queries.isEmpty }, "its query is removed all the same")
+            #expect(repeating.status == 1 && repeating.output.contains("repeats the previous page"))
+            #expect(compass.withState { $0.workspace.queries.isEmpty }, "its query is removed nevertheless")
         }
     }
 }

@@ -36,7 +36,7 @@ import Testing
         try SecretBox([key]).open(try #require(sealed).bytes, at: which.context(Self.id))
     }
 
-    @Test func whatIsNotGivenStays() throws {
+    @Test func omittedOptionsKeepStoredValues() throws {
         #expect(try run("show", "acme").output.contains("no host"))
         #expect(try run("secret", "acme").errors.contains("acme has no webhooks"))
         let first = try run("set", "acme", "--webhook-host", "Hooks.example.com", "--webhook-host", "b.example.com")
@@ -51,7 +51,7 @@ import Testing
         #expect(row["mailFrom"] as? String == "post@example.com" && row["privateAddresses"] as? Bool == true)
         let settings = try #require(try stored())
         #expect(try opened(settings.mailPassword, .mail) == Array("of the post".utf8))
-        // The key that browsers are told is that of the sealed one, and stays.
+        // The public key for browsers belongs to the sealed private key, and is kept.
         let key = try P256.Signing.PrivateKey(rawRepresentation: opened(settings.pushKey, .push))
         #expect(Data(key.publicKey.x963Representation).base64EncodedString().hasPrefix("B"))
         #expect(row["pushKey"] as? String == settings.pushPublicKey && settings.pushPublicKey?.utf8.count == 87)
@@ -67,21 +67,21 @@ import Testing
         #expect(try run("remove", "acme").status != 0)
     }
 
-    @Test func theSecretIsPrintedAndRenewed() throws {
+    @Test func webhookSecretIsPrintedAndRenewed() throws {
         #expect(try run("set", "acme", "--webhook-host", "hooks.example.com").status == 0)
         let secret = try run("secret", "acme").output
         #expect(try secret.hasPrefix("whsec_") && run("secret", "acme").output == secret)
         let renewed = try run("secret", "acme", "--renew").output
         #expect(renewed.hasPrefix("whsec_") && renewed != secret)
         #expect(try run("secret", "acme").output == renewed)
-        // Nobody reads it in the database, or in what is shown.
+        // It is neither readable in the database nor in the output.
         var connection = try Connection(conninfo)
         let dump = try connection.run("SELECT delivery::text FROM backend.delivery")[0].decode(String.self)
         #expect(!dump.contains("whsec_"))
         #expect(try !run("show", "acme", "--json").output.contains("whsec_"))
     }
 
-    @Test func secretsAreSealedAnew() throws {
+    @Test func deliverySecretsAreResealed() throws {
         #expect(
             try run(
                 "set", "acme", "--webhook-host", "a.b", "--push-contact", "mailto:it@example.com", "--smtp",
@@ -89,10 +89,10 @@ import Testing
                 "--smtp-password-from", "PASSWORD"
             ).status == 0)
         let other = Data(repeating: 4, count: 32).base64EncodedString()
-        let answer = try fieldpost(
+        let result = try fieldpost(
             ["secrets", "seal"],
             environment: ["FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": "\(other),\(Self.key)"])
-        #expect(answer.status == 0, "\(answer.errors)")
+        #expect(result.status == 0, "\(result.errors)")
         let settings = try #require(try stored())
         #expect(try opened(settings.mailPassword, .mail, key: other) == Array("of the post".utf8))
         #expect(try opened(settings.pushKey, .push, key: other).count == 32)
@@ -106,20 +106,21 @@ import Testing
         (["--smtp", "smtp://a.b"], "--smtp needs --mail-from"), (["--mail-from", "x"], "--mail-from"),
         (["--mail-from", "a@b.c\r\nBcc: x@y.z"], "--mail-from"),
         (["--push-contact", "it@example.com"], "--push-contact"),
-        (["--push-contact", "http://a.b"], "--push-contact"), (["--no-email", "--smtp", "smtp://a.b"], "give a way's"),
+        (["--push-contact", "http://a.b"], "--push-contact"),
+        (["--no-email", "--smtp", "smtp://a.b"], "give the options of a channel"),
         (["--smtp-user", "me"], "needs --smtp-password-from"),
     ])
-    func whatCannotBeIsRefused(options: [String], reason: String) throws {
-        let answer = try fieldpost(
+    func invalidInputIsRejected(options: [String], reason: String) throws {
+        let result = try fieldpost(
             ["environment", "deliveries", "set", "acme"] + options,
             environment: ["FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": Self.key])
-        #expect(answer.status != 0 && answer.errors.contains(reason), "\(answer.errors)")
+        #expect(result.status != 0 && result.errors.contains(reason), "\(result.errors)")
         #expect(try stored() == nil)
     }
 
-    @Test func withoutAKeyNothingIsStored() throws {
-        let answer = try run("set", "acme", "--webhook-host", "a.b", keys: "")
-        #expect(answer.status != 0 && answer.errors.contains("FIELDPOST_SECRET_KEYS"), "\(answer.errors)")
+    @Test func missingSecretKeyPreventsStoring() throws {
+        let result = try run("set", "acme", "--webhook-host", "a.b", keys: "")
+        #expect(result.status != 0 && result.errors.contains("FIELDPOST_SECRET_KEYS"), "\(result.errors)")
         #expect(try stored() == nil)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import Fieldpost
 @testable import Kafka
 
-/// What cannot be planted into a server of the tests' own: the rules are told it.
+/// Rules for faults that cannot be injected into the test servers.
 @Suite struct DoctorRuleTests {
     private static let healthy = DatabaseFacts(
         versionNumber: 150_018, version: "15.18", encoding: "UTF8", isSynchronous: true, isDurable: true,
@@ -19,7 +19,7 @@ import Testing
         return DatabaseRules.findings(facts, connectionsNeeded: needed).filter { $0.state != .good }
     }
 
-    @Test func aDatabaseIsJudgedByWhatItSays() {
+    @Test func databaseFactsDetermineFindings() {
         #expect(database { _ in }.isEmpty)
         #expect(database { $0.versionNumber = 140_011 }.map(\.check) == ["PostgreSQL: version"])
         #expect(database { $0.isDurable = false }.map(\.check) == ["PostgreSQL: durability"])
@@ -27,7 +27,7 @@ import Testing
         #expect(database { $0.connectionsUsed = 170 }.first?.state == .warning)
         #expect(database { $0.unwritable = ["store.object"] }.first?.state == .warning)
         #expect(database { $0.clockAhead = .seconds(-3) }.first?.state == .warning)
-        #expect(database { $0.deadKeys = 2 }.map(\.seen) == ["2 wait for a person"])
+        #expect(database { $0.deadKeys = 2 }.map(\.seen) == ["2 need manual action"])
         #expect(database { $0.clockAhead = .seconds(40) }.first?.state == .failure)
     }
 
@@ -63,29 +63,29 @@ import Testing
         ("min.insync.replicas", "3", .warning), ("min.insync.replicas", "4", .failure),
         ("cleanup.policy", "compact,delete", .failure), ("cleanup.policy", "delete", .good),
         ("retention.ms", "3600000", .warning), ("retention.ms", "-1", .good), ("max.message.bytes", "100000", .failure),
-    ]) func aTopicIsJudgedByItsSettings(name: String, value: String, state: DoctorFinding.State) {
+    ]) func topicSettingsDetermineFinding(name: String, value: String, state: DoctorFinding.State) {
         let finding = entryTopic(broker(topic: [name: value]))
         #expect(finding.state == state)
         #expect(finding.state == .good || finding.remedy?.isEmpty == false)
     }
 
-    @Test func ofTwoCopiesOneIsEnough() {
+    @Test func singleInSyncReplicaOfTwoIsAccepted() {
         #expect(entryTopic(broker(copies: 2, topic: ["min.insync.replicas": "1"])).state == .good)
         #expect(entryTopic(broker(copies: 2, topic: ["min.insync.replicas": "2"])).state == .warning)
     }
 
-    @Test func oneCopyIsToldOfWhereThereCouldBeMore() {
+    @Test func singleReplicaIsReportedOnMultipleBrokers() {
         #expect(entryTopic(broker(copies: 1)).state == .warning)
         #expect(entryTopic(broker(brokers: 1, copies: 1)).state == .good)
     }
 
-    @Test func topicsThatMakeThemselvesAndGroupsWithoutWorkersAreToldOf() {
+    @Test func automaticTopicsAndIdleGroupsAreReported() {
         let names = Self.groupNames
         var groups = names.map { Self.group($0, members: 2) }
         let well = BrokerFindings.findings(broker(settings: ["auto.create.topics.enable": "false"], groups: groups))
         #expect(well.allSatisfy { $0.state == .good })
         groups[0] = Self.group(names[0], members: 0, state: "Empty")
-        // One that was never started is not listed, and has committed nothing.
+        // A group that never ran is not listed, and has committed nothing.
         groups.removeLast()
         let findings = BrokerFindings.findings(broker(settings: ["auto.create.topics.enable": "true"], groups: groups))
         let seen = findings.filter { $0.state == .warning }.map(\.check)
@@ -95,8 +95,8 @@ import Testing
 
     private static let groupNames = Services.all.filter { !$0.topics.isEmpty }.map(\.name)
 
-    /// Brokers list to a client what it may describe. A group that is not listed, or not described, may have workers.
-    @Test func groupsThatMayNotBeSeenAreNotReportedAsIdle() {
+    /// Brokers list only groups that the client may describe. A group that is not listed or described may have members.
+    @Test func unauthorizedGroupsAreNotReportedAsIdle() {
         let names = Self.groupNames
         let denied = KafkaError(
             code: 30, name: "GROUP_AUTHORIZATION_FAILED", message: "not authorized", isFatal: false,
@@ -105,7 +105,7 @@ import Testing
 
         let all = Dictionary(uniqueKeysWithValues: names.map { ($0, denied) })
         let refused = findings(broker(groups: [], refused: all))
-        #expect(!refused.contains { $0.seen.contains("no workers") })
+        #expect(!refused.contains { $0.seen.contains("no members") })
         #expect(refused.count { $0.remedy == "grant this client access to the consumer group" } == names.count)
 
         var hidden = Self.group(names[0], members: 0, state: "")
@@ -114,14 +114,14 @@ import Testing
         let some = findings(
             broker(
                 groups: [hidden, Self.group(names[1], members: 0, state: "Dead")] + others, committed: Set(names)))
-        #expect(!some.contains { $0.seen.contains("no workers") }, "\(some)")
+        #expect(!some.contains { $0.seen.contains("no members") }, "\(some)")
         func seen(_ name: String) -> DoctorFinding? { some.first { $0.check == "Kafka: group \(name)" } }
         #expect(seen(names[0])?.state == .failure)
         #expect(seen(names[1])?.seen == "members unknown (new consumer protocol)")
         #expect(seen(names[2])?.seen == "members unknown (brokers do not list the group)")
     }
 
-    @Test func addressesAreAskedOncePerServer() {
+    @Test func addressesAreCheckedOncePerServer() {
         let origins = AddressCheck.origins([
             "https://a.example/x", "https://a.example/y", "http://a.example", "", "ftp://a.example", "https:///x",
         ])

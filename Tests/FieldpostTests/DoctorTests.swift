@@ -12,27 +12,27 @@ import Testing
 @testable import Fieldpost
 @testable import Sandbox
 
-/// Faults that are planted into an installation, and what `fieldpost doctor` says of each.
-/// docs/operators/troubleshooting.md lists them.
+/// Faults injected into an installation, and the findings of `fieldpost doctor`. docs/operators/troubleshooting.md
+/// lists them.
 @Suite(.ownThreads) struct DoctorTests {
     private static let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
     private static let otherKey = Data((0..<32).map { UInt8(255 - $0) }).base64EncodedString()
-    private static let nobody = "host=127.0.0.1 port=1"
+    private static let unusedAddress = "host=127.0.0.1 port=1"
     private static let topics = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
 
-    /// What it said, and with which status it ended.
-    private struct Said {
+    /// The findings and the exit status.
+    private struct DoctorReport {
         let status: Int32
         private let rows: [[String: Any]]
 
-        init(_ answer: Answer) throws {
-            status = answer.status
-            rows = try answer.rows()
+        init(_ result: Answer) throws {
+            status = result.status
+            rows = try result.rows()
         }
 
         var notGood: [String] { rows.filter { $0["state"] as? String != "OK" }.map { "\($0)" } }
 
-        /// Whether a check has this state, and says these words of what was seen and of what to do.
+        /// Whether a check has this state, and its finding and action contain these texts.
         func has(_ state: String, _ check: String, _ seen: String = "", do remedy: String = "") -> Bool {
             rows.contains { row in
                 func contains(_ field: String, _ part: String) -> Bool {
@@ -45,18 +45,18 @@ import Testing
     }
 
     private func doctor(
-        _ arguments: String..., database: String = nobody, brokers: String = "127.0.0.1:1",
+        _ arguments: String..., database: String = unusedAddress, brokers: String = "127.0.0.1:1",
         with variables: [String: String] = [:]
-    ) throws -> Said {
+    ) throws -> DoctorReport {
         let all = [
             "FIELDPOST_DATABASE_URL": database, "FIELDPOST_KAFKA_BROKERS": brokers,
             "FIELDPOST_ONBOARDING_URL": "http://127.0.0.1:1",
         ].merging(variables) { $1 }
-        return try Said(try fieldpost(["doctor", "--json"] + arguments, environment: all))
+        return try DoctorReport(try fieldpost(["doctor", "--json"] + arguments, environment: all))
     }
 
-    /// A server whose data would survive a machine that loses power, migrated by the program.
-    @Test func aHealthyInstallationIsWell() async throws {
+    /// A durable server, migrated by the program.
+    @Test func healthyInstallationHasNoFindings() async throws {
         try await withProvider { provider in
             try await withMockCluster(topics: Self.topics) { cluster in
                 let server = try ClusterServer(in: try ClusterFolder("doctor"), options: ["fsync": "on"])
@@ -77,14 +77,14 @@ import Testing
                         "--client-secret-from", "SECRET",
                     ], environment: variables)
                 #expect(added.status == 0, "\(added.errors)")
-                let answer = try fieldpost(["doctor", "--json"], environment: variables)
-                let said = try Said(answer)
-                #expect(said.notGood.isEmpty)
-                #expect(said.status == 0)
+                let result = try fieldpost(["doctor", "--json"], environment: variables)
+                let report = try DoctorReport(result)
+                #expect(report.notGood.isEmpty)
+                #expect(report.status == 0)
                 for check in [
                     "PostgreSQL: schema", "PostgreSQL: durability", "Kafka: brokers", "topic entry.events", "secrets",
                     "acme: client", "acme: keys", "settings", "time",
-                ] { #expect(said.has("OK", check), "\(check): \(answer.output)") }
+                ] { #expect(report.has("OK", check), "\(check): \(result.output)") }
                 let text = try fieldpost(["doctor"], environment: variables)
                 #expect(text.output.contains("OK    PostgreSQL: schema: \(Schema.version)"))
                 #expect(text.output.hasSuffix(" OK, 0 WARN, 0 FAIL\n"))
@@ -93,29 +93,31 @@ import Testing
         }
     }
 
-    @Test func faultsOfSettingsAreFound() throws {
-        let said = try doctor(with: [
+    @Test func settingsFaultsAreReported() throws {
+        let report = try doctor(with: [
             "FIELDPOST_WORKER_COUNTS": "4", "FIELDPOST_SUBMITTER_INFLIGHT_MAX": "9000",
             "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "telepathy", "FIELDPOST_SECRET_KEYS": "short",
         ])
-        #expect(said.status == 1)
-        #expect(said.has("FAIL", "FIELDPOST_WORKER_COUNTS", "no service", do: "did you mean FIELDPOST_WORKER_COUNT?"))
-        #expect(said.has("FAIL", "FIELDPOST_SUBMITTER_INFLIGHT_MAX", "from 1 to 1024", do: "entry-submitter"))
-        #expect(said.has("FAIL", "settings: librdkafka", "telepathy", do: "CONFIGURATION.md"))
-        #expect(said.has("FAIL", "secrets", "32 bytes", do: "FIELDPOST_SECRET_KEYS"))
-        #expect(!said.has("WARN", "FIELDPOST_ONBOARDING_URL"))
-        let answer = try fieldpost(["doctor", "--json"], environment: ["FIELDPOST_DATABASE_URL": Self.nobody])
-        #expect(try Said(answer).has("WARN", "FIELDPOST_ONBOARDING_URL", "not set", do: "onboarding"))
+        #expect(report.status == 1)
+        #expect(
+            report.has("FAIL", "FIELDPOST_WORKER_COUNTS", "unknown setting", do: "did you mean FIELDPOST_WORKER_COUNT?")
+        )
+        #expect(report.has("FAIL", "FIELDPOST_SUBMITTER_INFLIGHT_MAX", "from 1 to 1024", do: "entry-submitter"))
+        #expect(report.has("FAIL", "settings: librdkafka", "telepathy", do: "CONFIGURATION.md"))
+        #expect(report.has("FAIL", "secrets", "32 bytes", do: "FIELDPOST_SECRET_KEYS"))
+        #expect(!report.has("WARN", "FIELDPOST_ONBOARDING_URL"))
+        let result = try fieldpost(["doctor", "--json"], environment: ["FIELDPOST_DATABASE_URL": Self.unusedAddress])
+        #expect(try DoctorReport(result).has("WARN", "FIELDPOST_ONBOARDING_URL", "not set", do: "onboarding"))
     }
 
-    @Test func aDatabaseOrABrokerThatIsAwayIsFound() throws {
-        let said = try doctor()
-        #expect(said.status == 1)
-        #expect(said.has("FAIL", "PostgreSQL: reachable", do: "FIELDPOST_DATABASE_URL"))
-        #expect(said.has("FAIL", "Kafka: brokers", do: "FIELDPOST_KAFKA_BROKERS"))
+    @Test func unavailableDatabaseAndBrokerAreReported() throws {
+        let report = try doctor()
+        #expect(report.status == 1)
+        #expect(report.has("FAIL", "PostgreSQL: reachable", do: "FIELDPOST_DATABASE_URL"))
+        #expect(report.has("FAIL", "Kafka: brokers", do: "FIELDPOST_KAFKA_BROKERS"))
     }
 
-    @Test func faultsOfTheDatabaseAreFound() throws {
+    @Test func databaseFaultsAreReported() throws {
         let conninfo = try makeFoundationDatabase()
         var connection = try Connection(conninfo)
         let name = try connection.run("SELECT current_database()::text")[0].decode(String.self)
@@ -126,13 +128,13 @@ import Testing
             UPDATE realm.lineage SET timeline = timeline + 1;
             CREATE ROLE reader_of_\(name) LOGIN;
             """)
-        let said = try doctor(database: conninfo)
-        #expect(said.has("FAIL", "PostgreSQL: durability", "synchronous_commit", do: "synchronous_commit = on"))
-        #expect(said.has("FAIL", "PostgreSQL: writing", "read only", do: "primary"))
-        #expect(said.has("FAIL", "PostgreSQL: history", "restored", do: "fieldpost restore"))
-        #expect(said.has("OK", "PostgreSQL: schema"))
+        let report = try doctor(database: conninfo)
+        #expect(report.has("FAIL", "PostgreSQL: durability", "synchronous_commit", do: "synchronous_commit = on"))
+        #expect(report.has("FAIL", "PostgreSQL: writing", "read-only", do: "primary"))
+        #expect(report.has("FAIL", "PostgreSQL: timeline", "restored", do: "fieldpost restore"))
+        #expect(report.has("OK", "PostgreSQL: schema"))
         let reader = try doctor(database: "\(conninfo) user=reader_of_\(name)")
-        #expect(reader.has("WARN", "PostgreSQL: rights", "reader_of_\(name) may not read", do: "GRANT"))
+        #expect(reader.has("WARN", "PostgreSQL: privileges", "reader_of_\(name) may not read", do: "GRANT"))
 
         let old = try makeFoundationDatabase()
         var other = try Connection(old)
@@ -142,20 +144,20 @@ import Testing
         #expect(try doctor(database: old).has("FAIL", "PostgreSQL: schema", "newer", do: "newer release"))
 
         let empty = try TestServer.shared.makeDatabase()
-        #expect(try doctor(database: empty).has("FAIL", "PostgreSQL: schema", "there is none", do: "fieldpost migrate"))
+        #expect(try doctor(database: empty).has("FAIL", "PostgreSQL: schema", "no schema", do: "fieldpost migrate"))
     }
 
-    @Test func aDatabaseOfAnotherEncodingIsFound() throws {
+    @Test func wrongDatabaseEncodingIsReported() throws {
         try withTestDatabase { connection, conninfo in
             let name = try connection.run("SELECT current_database()::text")[0].decode(String.self)
             try connection.runScript(
                 "CREATE DATABASE \(name)_ascii ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
-            let said = try doctor(database: "\(conninfo) dbname=\(name)_ascii")
-            #expect(said.has("FAIL", "PostgreSQL: encoding", "SQL_ASCII", do: "UTF8"))
+            let report = try doctor(database: "\(conninfo) dbname=\(name)_ascii")
+            #expect(report.has("FAIL", "PostgreSQL: encoding", "SQL_ASCII", do: "UTF8"))
         }
     }
 
-    @Test func faultsOfTheBrokerAreFound() async throws {
+    @Test func brokerFaultsAreReported() async throws {
         var topics = Self.topics
         topics[Topics.realm.name] = nil
         topics[Topics.task.name] = Topics.task.partitions - 1
@@ -163,38 +165,38 @@ import Testing
             cluster.lead(Topics.poll.name, 3, false)
             cluster.spoil(topic: Topics.share.name, with: 29)
             cluster.spoil(.offsetFetch, with: [Int32](repeating: 30, count: topics.count * 4))
-            let said = try doctor(brokers: cluster.address)
-            #expect(said.status == 1)
-            #expect(said.has("FAIL", "topic realm.events", "may not describe it", do: "fieldpost topics apply"))
-            #expect(said.has("FAIL", "topic task.events", "fewer than", do: "fieldpost topics scale task.events"))
-            #expect(said.has("FAIL", "topic poll.events", "without a leader, such as 3", do: "brokers"))
-            #expect(said.has("FAIL", "topic share.events", do: "grant this client access to the topic"))
-            #expect(said.has("FAIL", "Kafka: group entry-submitter", do: "access to the consumer group"))
-            #expect(said.has("OK", "topic entry.events"))
+            let report = try doctor(brokers: cluster.address)
+            #expect(report.status == 1)
+            #expect(report.has("FAIL", "topic realm.events", "may not describe it", do: "fieldpost topics apply"))
+            #expect(report.has("FAIL", "topic task.events", "fewer than", do: "fieldpost topics scale task.events"))
+            #expect(report.has("FAIL", "topic poll.events", "without a leader, such as 3", do: "brokers"))
+            #expect(report.has("FAIL", "topic share.events", do: "grant this client access to the topic"))
+            #expect(report.has("FAIL", "Kafka: group entry-submitter", do: "access to the consumer group"))
+            #expect(report.has("OK", "topic entry.events"))
         }
     }
 
-    @Test func aRefusedPasswordIsFound() async throws {
+    @Test func rejectedBrokerPasswordIsReported() async throws {
         try await withOwnThread {
             let broker = try RefusingBroker()
-            let said = try doctor(
+            let report = try doctor(
                 brokers: broker.address,
                 with: [
                     "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext", "FIELDPOST_KAFKA_SASL_MECHANISM": "PLAIN",
                     "FIELDPOST_KAFKA_SASL_USERNAME": "fieldpost", "FIELDPOST_KAFKA_SASL_PASSWORD": "wrong",
                 ])
-            #expect(said.has("FAIL", "Kafka: brokers", "_AUTHENTICATION", do: "kafka.sasl.password"))
+            #expect(report.has("FAIL", "Kafka: brokers", "_AUTHENTICATION", do: "kafka.sasl.password"))
         }
     }
 
-    @Test func faultsOfEnvironmentsAndSecretsAreFound() async throws {
+    @Test func environmentAndSecretFaultsAreReported() async throws {
         try await withProvider { provider in
             try await withOwnThread {
                 let conninfo = try makeFoundationDatabase()
                 var connection = try Connection(conninfo)
                 let box = try SecretBox([Self.key])
-                for (id, name, secret) in [(1, "wrong", "another-secret"), (2, "away", "any")] {
-                    let issuer = name == "away" ? "http://127.0.0.1:1" : provider.issuer(name)
+                for (id, name, secret) in [(1, "wrong", "another-secret"), (2, "offline", "any")] {
+                    let issuer = name == "offline" ? "http://127.0.0.1:1" : provider.issuer(name)
                     let environment = EnvironmentID(rawValue: Int32(id))
                     try EnvironmentRows(
                         id: Int32(id), name: name,
@@ -205,14 +207,14 @@ import Testing
                     ).insert(on: &connection)
                 }
                 let keyed = ["FIELDPOST_SECRET_KEYS": Self.key]
-                let said = try doctor(database: conninfo, with: keyed)
-                #expect(said.has("FAIL", "wrong: client", do: "--client-secret-from"))
-                #expect(said.has("FAIL", "away: discovery", do: "--discovery-url"))
-                #expect(said.has("FAIL", "away: keys", do: "--jwks-url"))
-                #expect(said.has("FAIL", "away: back end", do: "--backend-url"))
-                #expect(said.has("OK", "secrets", "2 open"))
+                let report = try doctor(database: conninfo, with: keyed)
+                #expect(report.has("FAIL", "wrong: client", do: "--client-secret-from"))
+                #expect(report.has("FAIL", "offline: discovery", do: "--discovery-url"))
+                #expect(report.has("FAIL", "offline: keys", do: "--jwks-url"))
+                #expect(report.has("FAIL", "offline: back end", do: "--backend-url"))
+                #expect(report.has("OK", "secrets", "2 open"))
                 let only = try doctor("--environment", "wrong", database: conninfo, with: keyed)
-                #expect(!only.has("FAIL", "away:"))
+                #expect(!only.has("FAIL", "offline:"))
                 #expect(try doctor("--environment", "none", database: conninfo).has("FAIL", "environment none"))
                 let locked = try doctor(database: conninfo, with: ["FIELDPOST_SECRET_KEYS": Self.otherKey])
                 #expect(locked.has("FAIL", "secrets: client secrets", "2 of 2", do: "FIELDPOST_SECRET_KEYS"))
@@ -220,22 +222,22 @@ import Testing
         }
     }
 
-    @Test func faultsOfAddressesAreFound() async throws {
+    @Test func addressFaultsAreReported() async throws {
         try await withOwnThread {
             let late = Timestamp(millisecondsSinceEpoch: Timestamp.now().millisecondsSinceEpoch - 7_200_000).httpText
             let server = try LocalListener.answering(headers: ["Date: \(late)"])
-            let stranger = try TLSServer()
-            let said = try doctor(
-                "--url", "http://\(server.address)/v1", "--url", "https://127.0.0.1:\(stranger.port)", "--url",
+            let tlsServer = try TLSServer()
+            let report = try doctor(
+                "--url", "http://\(server.address)/v1", "--url", "https://127.0.0.1:\(tlsServer.port)", "--url",
                 "http://127.0.0.1:2")
-            #expect(said.has("FAIL", "\(server.address): time", "2h 00m behind", do: "NTP"))
-            #expect(said.has("FAIL", "\(stranger.port): certificate", "self", do: "whole chain"))
-            #expect(said.has("FAIL", "127.0.0.1:2: reachable", do: "firewall"))
+            #expect(report.has("FAIL", "\(server.address): time", "2h ", do: "NTP"))
+            #expect(report.has("FAIL", "\(tlsServer.port): certificate", "self", do: "complete chain"))
+            #expect(report.has("FAIL", "127.0.0.1:2: reachable", do: "firewall"))
         }
     }
 
-    /// `openssl s_server`'s certificate ends after a day.
-    @Test func aCertificateThatEndsSoonIsFound() async throws {
+    /// The certificate of `openssl s_server` expires after a day.
+    @Test func expiringCertificateIsReported() async throws {
         let server = try await Task.detached { try TLSServer() }.value
         var check = AddressCheck(addresses: ["https://127.0.0.1:\(server.port)/any"])
         check.configuration.caFile = server.certificateFile

@@ -9,29 +9,29 @@ import TenantMigration
 import TestSupport
 import Testing
 
-/// An environment goes from one installation to another.
+/// Moves of an environment between two installations.
 @Suite(.ownThreads) struct EnvironmentMoveTests {
-    private let place: MovedEnvironment
+    private let fixture: EnvironmentMoveFixture
     private static let objectCount: Int64 = 2_500
 
-    /// In seconds since 1970, which generations are beyond.
+    /// The time of the test, in seconds since 1970; generations are greater.
     private let began = Int64(Date().timeIntervalSince1970)
 
-    init() throws { place = try MovedEnvironment(objectCount: Self.objectCount) }
+    init() throws { fixture = try EnvironmentMoveFixture(objectCount: Self.objectCount) }
 
-    private func state(at place: String) throws -> (id: Int32, generation: Int64, position: Int64) {
-        var connection = try Connection(place)
+    private func state(at installation: String) throws -> (id: Int32, generation: Int64, position: Int64) {
+        var connection = try Connection(installation)
         return try connection.run("SELECT id, generation, position FROM realm.environment WHERE name = 'acme'")[0]
             .decode(Int32.self, Int64.self, Int64.self)
     }
 
-    @Test func everyRowIsAtTheNewPlaceWithItsSecretsSealedAnew() throws {
-        try place.finish(place.transfer())
-        let (id, generation, position) = try state(at: place.new)
+    @Test func moveCopiesAllRowsAndResealsSecrets() throws {
+        try fixture.finish(fixture.transfer())
+        let (id, generation, position) = try state(at: fixture.destination)
         #expect(id == 41 && generation >= began && position > began * Lineage.positionsPerSecondMax)
-        #expect(try place.rows(of: .objects, in: id, at: place.new).count == Int(Self.objectCount))
-        var connection = try Connection(place.new)
-        let box = try place.box(at: place.new)
+        #expect(try fixture.rows(of: .objects, in: id, at: fixture.destination).count == Int(Self.objectCount))
+        var connection = try Connection(fixture.destination)
+        let box = try fixture.box(at: fixture.destination)
         let here = EnvironmentID(rawValue: id)
         let (client, password, token) = try connection.run(
             """
@@ -43,26 +43,26 @@ import Testing
         #expect(try box.openText(client.bytes, at: SecretContext.clientSecret(here)) == "client")
         #expect(try box.openText(password.bytes, at: SecretContext.backendPassword(here)) == "password")
         #expect(try box.openText(token.bytes, at: SecretContext.refreshToken(here, person: 70)) == "token")
-        // What is made here does not get a number that came along.
+        // A new row does not get an imported number.
         let made = try connection.run(
             "INSERT INTO realm.realm (environment_id, path) VALUES (\(id), '/common') RETURNING id"
         )[0].decode(Int32.self)
         #expect(made > 90)
     }
 
-    @Test func aCutStreamGoesOnWhereItStopped() throws {
-        let first = try place.bring(place.firstPage(of: place.stream()))
+    @Test func cutStreamResumesWhereItStopped() throws {
+        let first = try fixture.bring(fixture.firstPage(of: fixture.stream()))
         #expect(first.status == 1)
-        let second = try place.bring(place.stream(resume: MovedEnvironment.resume(first)))
-        // What had come did not come again.
+        let second = try fixture.bring(fixture.stream(resume: EnvironmentMoveFixture.resume(first)))
+        // Imported rows are not sent again.
         let count = try #require(second.errors.split(separator: " ").dropFirst().first.flatMap { Int64($0) })
         #expect(count < Self.objectCount, "\(second.errors)")
-        try place.finish(place.line(second))
+        try fixture.finish(fixture.line(second))
     }
 
-    @Test func aHeldEnvironmentIsWrittenByNobodyAndOthersAre() throws {
-        _ = try place.transfer()
-        var connection = try Connection(place.old)
+    @Test func writeBlockCoversOneEnvironmentOnly() throws {
+        _ = try fixture.transfer()
+        var connection = try Connection(fixture.source)
         try EnvironmentRows(id: 8, name: "other", backend: .init()).insert(on: &connection)
         for table in ["realm.environment", "submission.ledger", "device.client", "access.person"] {
             let key = Statement(stringLiteral: table == "realm.environment" ? "id" : "environment_id")
@@ -72,10 +72,10 @@ import Testing
             }
             #expect(error?.isLocked == true, "\(table)")
         }
-        // One statement takes what is due of all environments.
+        // One statement takes the due keys of all environments.
         try connection.run("UPDATE pipeline.parked SET attempts = attempts + 1")
         #expect(try connection.run("SELECT attempts FROM pipeline.parked")[0].decode(Int32.self) == 3)
-        // So does what removes what is old, and it goes on elsewhere.
+        // Retention deletes rows of the other environments.
         try connection.run("DELETE FROM submission.ledger")
         try connection.run("UPDATE realm.environment SET compacted_position = 1 WHERE id = 7")
         #expect(try connection.run("SELECT count(*) FROM submission.ledger")[0].decode(Int64.self) == 1)
@@ -85,111 +85,116 @@ import Testing
         try connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = 8")
     }
 
-    /// What one environment's move leaves behind keeps nobody else from being restored.
-    @Test func anInstallationIsRestoredThatAnEnvironmentHasLeft() throws {
-        try place.move()
-        var connection = try Connection(place.old)
+    /// An environment that was cut over does not prevent a restore of the others.
+    @Test func restoreIgnoresCutOverEnvironment() throws {
+        try fixture.move()
+        var connection = try Connection(fixture.source)
         try EnvironmentRows(id: 8, name: "other", backend: .init()).insert(on: &connection)
         try connection.run(Lineage.restore)
         let rows = try connection.run("SELECT id, position > 1000000000 FROM realm.environment ORDER BY id")
         #expect(try rows.decode(Int32.self, Bool.self).map(\.1) == [false, true])
     }
 
-    @Test func aStreamThatGoesOnElsewhereIsRefused() throws {
-        let cut = try place.bring(place.firstPage(of: place.stream()))
-        _ = try place.line(place.run(at: place.new, "discard", "acme"))
-        let said = try place.bring(place.stream(resume: MovedEnvironment.resume(cut)))
-        #expect(said.status == 1 && said.errors.contains("export without --resume"), "\(said)")
-        // What is begun anew is whole.
-        _ = try place.transfer()
+    @Test func streamResumedElsewhereIsRejected() throws {
+        let cut = try fixture.bring(fixture.firstPage(of: fixture.stream()))
+        _ = try fixture.line(fixture.run(at: fixture.destination, "discard", "acme"))
+        let result = try fixture.bring(fixture.stream(resume: EnvironmentMoveFixture.resume(cut)))
+        #expect(result.status == 1 && result.errors.contains("export without --resume"), "\(result)")
+        // A restarted copy is complete.
+        _ = try fixture.transfer()
         #expect(
-            try place.rows(of: .objects, in: state(at: place.new).id, at: place.new).count == Int(Self.objectCount))
+            try fixture.rows(of: .objects, in: state(at: fixture.destination).id, at: fixture.destination).count
+                == Int(Self.objectCount))
     }
 
-    /// The old place was restored to a state from while it was copied: what it has lost is not to live on elsewhere.
-    @Test func whatTheOldPlaceHasLostDoesNotLiveOn() throws {
-        let cut = try place.bring(place.firstPage(of: place.stream()))
-        var connection = try Connection(place.old)
-        for table in MovedTable.held {
+    /// The source is restored to a state during the copy: lost data must not be activated elsewhere.
+    @Test func dataLostAtSourceIsNotActivated() throws {
+        let cut = try fixture.bring(fixture.firstPage(of: fixture.stream()))
+        var connection = try Connection(fixture.source)
+        for table in MovedTable.writeBlocked {
             try connection.run("SELECT realm.let_go(7, \(table)::regclass)")
         }
         try connection.run([
             "DELETE FROM store.object WHERE environment_id = 7 AND position > 100",
             "UPDATE realm.environment SET position = 100 WHERE id = 7",
         ])
-        let said = try place.bring(place.stream(resume: MovedEnvironment.resume(cut)))
-        #expect(said.status == 1 && said.errors.contains("it was restored while it was copied"), "\(said)")
-        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
-        _ = try place.line(place.run(at: place.new, "discard", "acme"))
-        try place.finish(place.transfer())
+        let result = try fixture.bring(fixture.stream(resume: EnvironmentMoveFixture.resume(cut)))
+        #expect(result.status == 1 && result.errors.contains("was restored during the copy"), "\(result)")
+        _ = try fixture.line(fixture.run(at: fixture.source, "roll-back", "acme"))
+        _ = try fixture.line(fixture.run(at: fixture.destination, "discard", "acme"))
+        try fixture.finish(fixture.transfer())
     }
 
-    /// The new place is restored, and what was handed out there of the environment before counts for nothing.
-    @Test func aNewPlaceThatIsRestoredBeforeItBeginsIsBeyondAllThatWas() throws {
-        let receipt = try place.transfer()
-        var connection = try Connection(place.new)
+    /// The destination is restored before the activation: its earlier positions are never reused.
+    @Test func restoredDestinationActivatesBeyondEarlierPositions() throws {
+        let receipt = try fixture.transfer()
+        var connection = try Connection(fixture.destination)
         try connection.run(Lineage.restore)
-        #expect(try state(at: place.new).generation == 0 && state(at: place.new).position == 0)
-        // Nobody compares, or mends, what is not whole.
-        let check = try fieldpost(["check", "--settle", "0", "--json"], environment: place.variables(at: place.new))
+        #expect(try state(at: fixture.destination).generation == 0 && state(at: fixture.destination).position == 0)
+        // Incomplete copies are neither checked nor repaired.
+        let check = try fieldpost(
+            ["check", "--settle", "0", "--json"], environment: fixture.variables(at: fixture.destination))
         #expect(check.status == 0, "\(check)")
-        let repair = try fieldpost(["repair", "--environment", "acme"], environment: place.variables(at: place.new))
-        #expect(repair.status == 1 && repair.errors.contains("acme is arriving here"), "\(repair)")
-        // Somebody had tried what was there of it.
+        let repair = try fieldpost(
+            ["repair", "--environment", "acme"], environment: fixture.variables(at: fixture.destination))
+        #expect(repair.status == 1 && repair.errors.contains("incomplete or inactive copy"), "\(repair)")
+        // A key was deferred here before the activation.
         try connection.run(
             """
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
                 is_dead, is_circuit, attempts, next_at)
             VALUES ('g', 41, 'k', 't', 0, 'k', 0, 'other', true, false, 1, '-infinity')
             """)
-        // The clock there is behind, and so is the move's generation.
+        // The destination's clock is behind, and so is the move's generation.
         let later = began * 2
         try connection.run("UPDATE realm.environment SET generation = \(later), position = \(later << 20)")
-        try place.finish(receipt)
-        #expect(try state(at: place.new).generation == later + 1 && state(at: place.new).position == later << 20 + 1)
+        try fixture.finish(receipt)
+        #expect(
+            try state(at: fixture.destination).generation == later + 1
+                && state(at: fixture.destination).position == later << 20 + 1)
     }
 
-    /// The new place has begun, and is restored to before that: it begins again, with other numbers than those that
-    /// were handed out then.
-    @Test func whatBeginsAgainIsBeyondWhatItHadBegunWith() throws {
-        let receipt = try place.transfer()
-        let permission = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
-        var connection = try Connection(place.new)
-        // As if all of this was long ago.
+    /// The destination is restored to a time before its activation: it is activated again with other positions than
+    /// those allocated then.
+    @Test func repeatedActivationUsesNewPositions() throws {
+        let receipt = try fixture.transfer()
+        let token = try fixture.line(fixture.run(at: fixture.source, "cut-over", "acme", receipt, "--key-from", "KEY"))
+        var connection = try Connection(fixture.destination)
+        // Simulates an activation long ago.
         try connection.run("UPDATE realm.move SET generation = 5")
-        _ = try place.line(place.run(at: place.new, "begin", "acme", permission, "--key-from", "KEY"))
-        let state = try state(at: place.new)
+        _ = try fixture.line(fixture.run(at: fixture.destination, "activate", "acme", token, "--key-from", "KEY"))
+        let state = try state(at: fixture.destination)
         #expect(state.generation >= began && state.position > began * Lineage.positionsPerSecondMax)
     }
 
-    /// Who takes it back, and who lets it go, at the same time: one of them does.
-    @Test func aMoveThatWasTakenBackIsNotLeft() throws {
-        _ = try place.transfer()
-        var connection = try Connection(place.old)
+    /// A rollback excludes a concurrent cut-over.
+    @Test func rolledBackMoveIsNotCutOver() throws {
+        _ = try fixture.transfer()
+        var connection = try Connection(fixture.source)
         let move = try #require(try MoveStore.find("acme", on: &connection))
-        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
+        _ = try fixture.line(fixture.run(at: fixture.source, "roll-back", "acme"))
         #expect(throws: MoveFailure.self) {
-            try MoveStore.markLeft(move, to: nil, also: "SELECT 1", on: &connection)
+            try MoveStore.markCutOver(move, to: nil, also: "SELECT 1", on: &connection)
         }
-        #expect(throws: MoveFailure.self) { try MoveStore.takeBack(move, also: "SELECT 1", on: &connection) }
+        #expect(throws: MoveFailure.self) { try MoveStore.rollBack(move, also: "SELECT 1", on: &connection) }
     }
 
-    @Test func onlyOneOfBothPlacesEverWorks() throws {
-        let receipt = try place.transfer()
-        // Nobody has let it go.
-        #expect(try place.run(at: place.new, "begin", "acme", receipt, "--key-from", "KEY").status != 0)
-        #expect(try place.line(place.run(at: place.old, "take-back", "acme")) == "acme goes on here")
-        // Beyond every generation that a lost history may have had.
-        #expect(try state(at: place.old).generation >= began)
-        var connection = try Connection(place.old)
+    @Test func environmentIsActiveAtOneInstallationOnly() throws {
+        let receipt = try fixture.transfer()
+        // There was no cut-over.
+        #expect(try fixture.run(at: fixture.destination, "activate", "acme", receipt, "--key-from", "KEY").status != 0)
+        #expect(try fixture.line(fixture.run(at: fixture.source, "roll-back", "acme")) == "acme is active here")
+        // Beyond every generation of a lost timeline.
+        #expect(try state(at: fixture.source).generation >= began)
+        var connection = try Connection(fixture.source)
         try connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = 7")
-        // What arrived is of a move that is no more.
-        #expect(try place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY").status != 0)
-        #expect(try place.bring(place.stream()).errors.contains("another move of acme"))
-        #expect(try place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY").status != 0)
-        _ = try place.line(place.run(at: place.new, "discard", "acme"))
-        try place.move()
-        #expect(try place.run(at: place.old, "take-back", "acme").status != 0)
+        // The copy belongs to a move that was rolled back.
+        #expect(try fixture.run(at: fixture.source, "cut-over", "acme", receipt, "--key-from", "KEY").status != 0)
+        #expect(try fixture.bring(fixture.stream()).errors.contains("another move of acme"))
+        #expect(try fixture.run(at: fixture.source, "cut-over", "acme", receipt, "--key-from", "KEY").status != 0)
+        _ = try fixture.line(fixture.run(at: fixture.destination, "discard", "acme"))
+        try fixture.move()
+        #expect(try fixture.run(at: fixture.source, "roll-back", "acme").status != 0)
         let error = #expect(throws: PostgresError.self) {
             try connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = 7")
         }

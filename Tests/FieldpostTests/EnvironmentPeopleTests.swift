@@ -5,7 +5,7 @@ import Testing
 
 @testable import Sandbox
 
-/// `fieldpost environment people`, against e-conomic's stand-in.
+/// `fieldpost environment people` with the emulator of e-conomic.
 @Suite(.ownThreads) struct EnvironmentPeopleTests {
     private let conninfo: String
 
@@ -16,9 +16,9 @@ import Testing
           {"number": 7, "name": "Ana", "email": "Ana@acme.example"},
           {"number": 8, "name": "Bo", "email": "bo@acme.example"},
           {"number": 9, "name": "Gone", "email": "gone@acme.example", "isBarred": true},
-          {"number": 10, "name": "Nobody"},
+          {"number": 10, "name": "Unnamed"},
           {"number": 11, "name": "Guest", "email": "guest@other.example"},
-          {"number": 12, "name": "Cy", "email": "cy@else.example"},
+          {"number": 12, "name": "Cy", "email": "cy@elsewhere.example"},
           {"number": 13, "name": "Twin", "email": "twin@acme.example"},
           {"number": 14, "name": "Twin", "email": "TWIN@acme.example"}, {"number": 15, "name": "Bad", "email": "x@y"}],
          "projects": [], "activities": []}
@@ -31,7 +31,7 @@ import Testing
 
     private func add(_ name: String, _ kind: String, port: Int, people: String? = nil) throws {
         var arguments = [
-            "add", name, "--domain", name + ".example", "--address", "cy@else.example",
+            "add", name, "--domain", name + ".example", "--address", "cy@elsewhere.example",
             "--issuer", "http://127.0.0.1:8081/" + name, "--audience", "fieldpost",
             "--jwks-url", "http://127.0.0.1:8081/jwks", "--backend", kind,
             "--backend-url", "http://127.0.0.1:\(port)", "--backend-user", "FIELDPOST",
@@ -43,8 +43,8 @@ import Testing
                 try people.write(to: file, atomically: true, encoding: .utf8)
                 arguments += ["--people", file.path]
             }
-            let answer = try run(arguments)
-            try #require(answer.status == 0, "\(answer.errors)")
+            let result = try run(arguments)
+            try #require(result.status == 0, "\(result.errors)")
         }
     }
 
@@ -62,7 +62,7 @@ import Testing
         ).map { try $0.value(0, as: String.self) }
     }
 
-    /// Runs `body` with the stand-in and an environment that has Bo, by another number than the back end.
+    /// Runs `body` with the emulator and an environment that has Bo with another number than the back end.
     private func withEconomic(_ body: @Sendable (EconomicService) throws -> Void) async throws {
         let service = try EconomicService(EconomicService.Configuration())
         service.system.load(try JSONDecoder().decode(EconomicOrganisation.self, from: Data(Self.employees.utf8)))
@@ -76,21 +76,21 @@ import Testing
         }
     }
 
-    @Test func whoIsProposedIsShownAndNothingChanges() async throws {
+    @Test func proposalsAreListedWithoutChanges() async throws {
         try await withEconomic { _ in
-            let answer = try run(["people", "acme", "--from-backend", "--json"])
-            #expect(answer.status == 0, "\(answer.errors)")
-            let states = try answer.rows().map { row in
+            let result = try run(["people", "acme", "--from-backend", "--json"])
+            #expect(result.status == 0, "\(result.errors)")
+            let states = try result.rows().map { row in
                 "\(row["email"] as? String ?? "-") \(row["state"] as? String ?? "") \(row["detail"] as? String ?? "")"
             }
             #expect(
                 states == [
-                    "ana@acme.example new ", "bo@acme.example differs stored is employeeNumber=80",
+                    "ana@acme.example new ", "bo@acme.example differs stored reference: employeeNumber=80",
                     "gone@acme.example unusable barred in the back end", "- unusable no e-mail address",
-                    "guest@other.example unusable of none of the environment's domains and addresses",
-                    "cy@else.example new ", "twin@acme.example unusable the address is there twice",
-                    "twin@acme.example unusable the address is there twice",
-                    "x@y unusable 'x@y' is not an e-mail address that can be used",
+                    "guest@other.example unusable not in the environment's domains and addresses",
+                    "cy@elsewhere.example new ", "twin@acme.example unusable the address occurs twice",
+                    "twin@acme.example unusable the address occurs twice",
+                    "x@y unusable 'x@y' is not a usable e-mail address",
                 ])
             #expect(try stored() == ["bo@acme.example 80"])
             #expect(try audited().isEmpty)
@@ -99,40 +99,40 @@ import Testing
         }
     }
 
-    @Test func allWhoAreNewAreTakenAndNobodyIsOverwritten() async throws {
+    @Test func acceptAllAddsNewPeopleOnly() async throws {
         try await withEconomic { _ in
-            let answer = try run(["people", "acme", "--from-backend", "--accept-all", "--json"])
-            #expect(answer.status == 0, "\(answer.errors)")
+            let result = try run(["people", "acme", "--from-backend", "--accept-all", "--json"])
+            #expect(result.status == 0, "\(result.errors)")
             #expect(
-                try answer.rows().filter { $0["state"] as? String == "accepted" }.map { $0["email"] as? String }
-                    == ["ana@acme.example", "cy@else.example"])
-            #expect(try stored() == ["ana@acme.example 7", "bo@acme.example 80", "cy@else.example 12"])
-            #expect(try audited() == ["ana@acme.example", "cy@else.example"])
-            // Again there is nobody new, and nothing to tell of.
+                try result.rows().filter { $0["state"] as? String == "accepted" }.map { $0["email"] as? String }
+                    == ["ana@acme.example", "cy@elsewhere.example"])
+            #expect(try stored() == ["ana@acme.example 7", "bo@acme.example 80", "cy@elsewhere.example 12"])
+            #expect(try audited() == ["ana@acme.example", "cy@elsewhere.example"])
+            // Repeated, there are no new people, and no audit records.
             let again = try run(["people", "acme", "--from-backend", "--accept-all", "--json"])
-            #expect(try again.rows().filter { $0["state"] as? String == "known" }.count == 2)
+            #expect(try again.rows().filter { $0["state"] as? String == "unchanged" }.count == 2)
             #expect(try audited().count == 2)
         }
     }
 
-    @Test func anotherReferenceIsTakenByNameAlone() async throws {
+    @Test func changedReferenceIsAcceptedByNameOnly() async throws {
         try await withEconomic { _ in
-            let answer = try run(["people", "acme", "--from-backend", "--accept", "BO@acme.example"])
-            #expect(answer.status == 0 && answer.output.contains("accepted"), "\(answer.errors)")
+            let result = try run(["people", "acme", "--from-backend", "--accept", "BO@acme.example"])
+            #expect(result.status == 0 && result.output.contains("accepted"), "\(result.errors)")
             #expect(try stored() == ["bo@acme.example 8"])
             #expect(try audited() == ["bo@acme.example"])
             for (email, problem) in [
-                ("gone@acme.example", "cannot be taken: barred"), ("twin@acme.example", "the address is there twice"),
-                ("me@acme.example", "knows nobody with the address me@acme.example"),
+                ("gone@acme.example", "cannot be accepted: barred"), ("twin@acme.example", "the address occurs twice"),
+                ("me@acme.example", "has no person with the address me@acme.example"),
             ] {
-                let answer = try run(["people", "acme", "--from-backend", "--accept", "ana@acme.example", email])
-                #expect(answer.status == 1 && answer.errors.contains(problem), "\(answer.errors)")
+                let result = try run(["people", "acme", "--from-backend", "--accept", "ana@acme.example", email])
+                #expect(result.status == 1 && result.errors.contains(problem), "\(result.errors)")
             }
-            #expect(try stored() == ["bo@acme.example 8"], "with one who cannot be taken nobody is")
+            #expect(try stored() == ["bo@acme.example 8"], "an unusable proposal prevents all changes")
         }
     }
 
-    @Test func thePeopleAreListed() async throws {
+    @Test func peopleAreListed() async throws {
         try await withEconomic { _ in
             let before = try run(["people", "acme"]).output
             #expect(before.contains("bo@acme.example") && before.contains("employeeNumber=80"))
@@ -142,21 +142,21 @@ import Testing
         }
     }
 
-    @Test func aBackEndThatDoesNotAnswerIsToldInOneLine() async throws {
+    @Test func backEndFailureIsReportedInOneLine() async throws {
         try await withEconomic { _ in
-            let answer = try run(["people", "acme", "--from-backend"], password: "sandbox-app:wrong")
-            #expect(answer.status == 1 && answer.errors.contains("credentials"), "\(answer.errors)")
-            #expect(!answer.errors.contains("wrong") && answer.errors.split(separator: "\n").count == 1)
+            let result = try run(["people", "acme", "--from-backend"], password: "sandbox-app:wrong")
+            #expect(result.status == 1 && result.errors.contains("credentials"), "\(result.errors)")
+            #expect(!result.errors.contains("wrong") && result.errors.split(separator: "\n").count == 1)
         }
     }
 
-    @Test func aBackEndThatCannotTellSaysSo() throws {
+    @Test func backEndWithoutPeopleListIsReported() throws {
         try add("acme", "sap", port: 1)
-        let answer = try run(["people", "acme", "--from-backend"])
-        #expect(answer.status == 1 && answer.errors.contains("sap cannot tell its people"), "\(answer.errors)")
-        #expect(answer.errors.split(separator: "\n").count == 1)
-        #expect(try run(["people", "acme"]).output.contains("there is nobody"))
-        #expect(try run(["people", "nobody"]).status == 1)
+        let result = try run(["people", "acme", "--from-backend"])
+        #expect(result.status == 1 && result.errors.contains("sap cannot list people"), "\(result.errors)")
+        #expect(result.errors.split(separator: "\n").count == 1)
+        #expect(try run(["people", "acme"]).output.contains("no people"))
+        #expect(try run(["people", "unknown"]).status == 1)
         for arguments in [
             ["--accept-all"], ["--accept", "a@acme.example"],
             ["--from-backend", "--accept-all", "--accept", "a@b.example"],

@@ -5,7 +5,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// `fieldpost environment templates`, and the adapter's further settings.
+/// `fieldpost environment templates`, and the adapter's settings.
 @Suite(.ownThreads) struct EnvironmentTemplatesTests {
     private let conninfo: String
 
@@ -14,13 +14,13 @@ import Testing
         for (name, arguments) in [
             ("acme", ["--backend", "sap", "--backend-user", "FIELDPOST"]), ("other", ["--backend", "economic"]),
         ] {
-            let answer = try run(
+            let result = try run(
                 [
                     "add", name, "--domain", name + ".example", "--issuer", "http://127.0.0.1:8081/" + name,
                     "--audience", "fieldpost", "--jwks-url", "http://127.0.0.1:8081/jwks", "--backend-url",
                     "http://127.0.0.1:8200", "--backend-password-variable", "PASSWORD",
                 ] + arguments)
-            try #require(answer.status == 0, "\(answer.errors)")
+            try #require(result.status == 0, "\(result.errors)")
         }
     }
 
@@ -29,13 +29,13 @@ import Testing
     }
 
     private func declare(_ json: String, in environment: String = "acme") throws -> Answer {
-        var answer: Answer?
+        var result: Answer?
         try withFolder { folder in
             let file = folder.appendingPathComponent("templates.json")
             try json.write(to: file, atomically: true, encoding: .utf8)
-            answer = try run(["templates", environment, "--file", file.path])
+            result = try run(["templates", environment, "--file", file.path])
         }
-        return try #require(answer)
+        return try #require(result)
     }
 
     private let leave = """
@@ -44,7 +44,7 @@ import Testing
            {"name": "Absence", "list": "absences", "field": "TimeSheetTaskType"}]}]}
         """
 
-    @Test func whatIsDeclaredIsShownAndEverybodyIsComparedSoon() throws {
+    @Test func declaredTemplatesAreShownAndRequestFullComparison() throws {
         var connection = try Connection(conninfo)
         try connection.run(
             """
@@ -53,8 +53,8 @@ import Testing
             """)
         let before = try run(["templates", "acme"])
         #expect(before.output.contains("wbsElements"))
-        let answer = try declare(leave)
-        #expect(answer.status == 0 && answer.output == "acme has Leave\n", "\(answer.errors)")
+        let result = try declare(leave)
+        #expect(result.status == 0 && result.output == "acme has Leave\n", "\(result.errors)")
         let shown = try run(["templates", "acme"])
         #expect(shown.output.contains("TimeSheetTaskType") && !shown.output.contains("wbsElements"))
         let due = try connection.run(
@@ -63,7 +63,7 @@ import Testing
         let audit = try connection.run(
             "SELECT detail->>'changed' FROM access.audit WHERE subject = 'acme' ORDER BY id DESC LIMIT 1")
         #expect(try audit[0].value(0) == "templates")
-        // What is shown can be given again, and an edit leaves it.
+        // The output is valid input, and an edit keeps the templates.
         #expect(try declare(shown.output).status == 0)
         #expect(try run(["edit", "acme", "--poll-interval", "60"]).status == 0)
         #expect(try run(["templates", "acme"]).output == shown.output)
@@ -71,22 +71,22 @@ import Testing
         #expect(try run(["templates", "acme"]).output == before.output)
     }
 
-    @Test func whatCannotWorkIsSaidAndChangesNothing() throws {
+    @Test func invalidTemplatesAreRejectedWithoutChanges() throws {
         for (json, problem) in [
             ("{", "templates.json"), (#"{"templates": [{"key": "a"}]}"#, "templates[0]: 'name' is missing"),
-            (#"{"lists": [], "tempaltes": []}"#, "there is no 'tempaltes' here; there are lists, templates"),
-            (#"{"templates": []}"#, "there are 0, and can be 1 to 50"),
+            (#"{"lists": [], "tempaltes": []}"#, "unknown key 'tempaltes'; allowed: lists, templates"),
+            (#"{"templates": []}"#, "there are 0; allowed: 1 to 50"),
         ] {
-            let answer = try declare(json)
-            #expect(answer.status == 1 && answer.errors.contains(problem), "\(answer.errors)")
-            #expect(answer.errors.split(separator: "\n").count == 1)
+            let result = try declare(json)
+            #expect(result.status == 1 && result.errors.contains(problem), "\(result.errors)")
+            #expect(result.errors.split(separator: "\n").count == 1)
         }
         #expect(try declare(leave, in: "other").errors.contains("economic has no field 'TimeSheetTaskType'"))
-        #expect(try run(["templates", "nobody"]).errors.contains("there is no environment nobody"))
+        #expect(try run(["templates", "unknown"]).errors.contains("environment unknown does not exist"))
         #expect(try run(["show", "acme"]).output.contains("the adapter's"))
     }
 
-    @Test func aFieldKeepsItsNameOnceThereAreEntries() throws {
+    @Test func fieldIsNotRenamedOnceEntriesExist() throws {
         let renamed = leave.replacingOccurrences(of: "\"Absence\"", with: "\"Fravær\"")
         #expect(try declare(leave).status == 0)
         #expect(try declare(renamed).status == 0)
@@ -100,13 +100,13 @@ import Testing
         var batch = WriteBatch(environment: id)
         batch.put(ObjectKey(realm: realm, kind: .timeEntry, id: UUID()), try CanonicalJSON("{}"), decision: 0)
         _ = try batch.commit(on: &connection)
-        let answer = try declare(renamed)
-        #expect(answer.status == 1 && answer.errors.contains("TimeSheetTaskType is called 'Absence'"))
+        let result = try declare(renamed)
+        #expect(result.status == 1 && result.errors.contains("TimeSheetTaskType is called 'Absence'"))
         #expect(try declare(leave).status == 0)
         #expect(try run(["templates", "acme", "--built-in"]).status == 0)
     }
 
-    @Test func anotherKindOfBackEndHasNothingOfTheOneBefore() throws {
+    @Test func newBackEndKindRemovesFormerSettings() throws {
         #expect(try declare(leave).status == 0)
         #expect(try run(["edit", "acme", "--backend-setting", "activityType=T1"]).status == 0)
         #expect(try run(["edit", "acme", "--backend", "economic"]).status == 0)
@@ -114,11 +114,11 @@ import Testing
         #expect(!(try run(["show", "acme"]).output.contains("activityType")))
     }
 
-    @Test func settingsAreTheAdaptersAndChecked() throws {
-        let answer = try run([
+    @Test func adapterSettingsAreValidated() throws {
+        let result = try run([
             "edit", "acme", "--backend-setting", "activityType=T1", "--backend-setting", "textLengthMax=200",
         ])
-        #expect(answer.status == 0, "\(answer.errors)")
+        #expect(result.status == 0, "\(result.errors)")
         #expect(try run(["edit", "acme", "--backend-setting", "closedProjectStatuses=42, 45"]).status == 0)
         let shown = try run(["show", "acme"]).output
         #expect(shown.contains("setting activityType") && shown.contains("T1") && shown.contains("42, 45"))
@@ -126,12 +126,12 @@ import Testing
         #expect(!(try run(["show", "acme"]).output.contains("activityType")))
         for (setting, problem) in [
             ("activityType", "--backend-setting is name=value, not activityType"),
-            ("colour=red", "sap has no setting 'colour'; there are activityType, closedProjectStatuses"),
-            ("pageRowsMax=0", "pageRowsMax is a number from 2 to 5000, not '0'"),
-            ("activityType=TOOLONG", "activityType has at most 6 characters, not 7"),
+            ("colour=red", "sap has no setting 'colour'; available: activityType, closedProjectStatuses"),
+            ("pageRowsMax=0", "pageRowsMax must be a number from 2 to 5000, not '0'"),
+            ("activityType=TOOLONG", "activityType must have at most 6 characters, not 7"),
         ] {
-            let answer = try run(["edit", "acme", "--backend-setting", setting])
-            #expect(answer.status == 1 && answer.errors.contains(problem), "\(answer.errors)")
+            let result = try run(["edit", "acme", "--backend-setting", setting])
+            #expect(result.status == 1 && result.errors.contains(problem), "\(result.errors)")
         }
         #expect(try run(["edit", "other", "--backend-setting", "activityType=T1"]).status == 1)
     }

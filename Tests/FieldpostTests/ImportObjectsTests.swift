@@ -10,9 +10,9 @@ import Testing
 
 /// `fieldpost import objects`.
 @Suite(.ownThreads) struct ImportObjectsTests {
-    private typealias World = ImportWorld
+    private typealias World = ImportFixture
 
-    @Test func whatIsSoAlreadyUsesNoPosition() throws {
+    @Test func unchangedObjectUsesNoPosition() throws {
         let world = try World()
         let (note, task) = (UUID(), UUID())
         func lines(_ title: String) -> [String] {
@@ -37,7 +37,9 @@ import Testing
         #expect(try World.figures(again)["unchanged"] == 2)
         #expect(try world.objects() == objects && world.position() == position)
         let records = "SELECT detail->>'state' FROM access.audit WHERE action = 'objects.imported' ORDER BY id"
-        #expect(try world.query(Statement(stringLiteral: records)) == ["begun", "ended"], "nothing, nothing told")
+        #expect(
+            try world.query(Statement(stringLiteral: records)) == ["begun", "ended"],
+            "unchanged objects have no audit record")
 
         let other = try world.bring("objects", lines("B"), ["--json"])
         let figures = try World.figures(other)
@@ -45,41 +47,48 @@ import Testing
         #expect(try world.position() == ["3"])
     }
 
-    /// As an integration's put does.
-    @Test func aTombstoneIsRevived() throws {
+    /// An import replaces a tombstone, as an integration's put does.
+    @Test func importReplacesTombstone() throws {
         let world = try World()
         #expect(try world.bring("objects", [World.task(1)]).status == 0)
         let id = try #require(UUID(uuidString: try world.query("SELECT id::text FROM store.object")[0]))
         try world.delete(.fieldTask, id)
-        let answer = try world.bring("objects", [World.task(1)], ["--json"])
-        #expect(try World.figures(answer)["replaced"] == 1)
+        let result = try world.bring("objects", [World.task(1)], ["--json"])
+        #expect(try World.figures(result)["replaced"] == 1)
         #expect(try world.query("SELECT position::text FROM store.object WHERE NOT deleted") == ["3"])
     }
 
-    @Test func badLinesAreNumberedAndTheOthersAreIn() throws {
+    @Test func invalidLinesAreReportedAndOthersImported() throws {
         let world = try World()
         let (id, other) = (UUID(), UUID())
         let cases: [(line: String, reason: String)] = [
-            ("nonsense", "a JSON object is needed"), (#"{"realm": "/manager""#, "the text ends"), ("[]", "is needed"),
-            (World.task(1) + "}", "there is more after the value"),
-            (#"{"kind": "FieldTask"}"#, "'realm' is missing"), (#"{"realm": 7}"#, "'realm' is missing, or no text"),
+            ("nonsense", "a JSON object is required"), (#"{"realm": "/manager""#, "the text ends"),
+            ("[]", "is required"),
+            (World.task(1) + "}", "unexpected bytes after the value"),
+            (#"{"kind": "FieldTask"}"#, "'realm' is missing"), (#"{"realm": 7}"#, "'realm' is missing or not a string"),
             (World.line("manager", .fieldTask, id, "{}"), "it does not begin with '/'"),
-            (World.line("/polls", .fieldTask, id, "{}"), "no realms such as '/polls'"),
-            (World.line("/teams/x", .fieldTask, id, "{}"), "no realms such as '/teams/x'"),
+            (World.line("/polls", .fieldTask, id, "{}"), "'/polls' does not exist"),
+            (World.line("/teams/x", .fieldTask, id, "{}"), "'/teams/x'"),
             (#"{"realm": "/manager"}"#, "'kind' is missing"),
-            (#"{"realm": "/manager", "kind": "Task"}"#, "there is no kind 'Task'"),
+            (#"{"realm": "/manager", "kind": "Task"}"#, "unknown kind 'Task'"),
             (#"{"realm": "/manager", "kind": "FieldTask", "fields": {}}"#, "'id' is missing"),
             (#"{"realm": "/manager", "kind": "FieldTask", "id": "7", "fields": {}}"#, "'id' is not a UUID"),
             (#"{"realm": "/manager", "kind": "FieldTask", "id": "\#(id)"}"#, "'fields' is missing"),
-            (World.line("/manager", .fieldTask, id, "7"), "fields: a JSON object is needed"),
-            (World.line("/manager", .fieldTask, id, "{}"), "this is not a FieldTask: 'title' is missing"),
+            (World.line("/manager", .fieldTask, id, "7"), "fields: a JSON object is required"),
+            (World.line("/manager", .fieldTask, id, "{}"), "not a valid FieldTask: 'title' is missing"),
             (World.line("/manager", .fieldTask, id, #"{"title": 7}"#), "'title' must be a text"),
             (World.line("/manager", .fieldTask, id, #"{"title": "A", "titel": "B"}"#), "no field 'titel'"),
             (World.line("/manager", .fieldTask, id, #"{"title": "\u0000"}"#), "cannot be stored"),
             (World.line("/manager", .note, id, #"{"title": "A"}"#), "Note objects are imported into /users/{e-mail}"),
-            (World.line("/manager", .fieldTask, id, #"{"title": "A"}"#, more: #""extra": 1, "#), "no 'extra' here"),
-            (World.line("/manager", .fieldTask, id, #"{"title": "A"}"#, more: #""email": "a@b.c", "#), "for Person"),
-            (World.line("/common", .person, id, "{}", more: #""email": "nobody", "#), "'email' is not an address"),
+            (World.line("/manager", .fieldTask, id, #"{"title": "A"}"#, more: #""extra": 1, "#), "unknown key 'extra'"),
+            (
+                World.line("/manager", .fieldTask, id, #"{"title": "A"}"#, more: #""email": "a@b.c", "#),
+                "allowed for Person"
+            ),
+            (
+                World.line("/common", .person, id, "{}", more: #""email": "unknown", "#),
+                "'email' is not a valid address"
+            ),
             (World.line("/common", .membership, id, #"{"person": "\#(id)", "team": "\#(other)"}"#), "must be"),
             (
                 World.line(
@@ -89,11 +98,11 @@ import Testing
             ),
         ]
         let lines = cases.map(\.line) + [World.task(1)]
-        let answer = try world.bring("objects", lines, ["--problems", "100"])
-        #expect(answer.status == 1)
-        let told = answer.errors.split(separator: "\n")
-        #expect(told.count == cases.count + 1 && told.last == "fieldpost: 25 of 26 lines are not in")
-        for (number, (one, text)) in zip(cases, told).enumerated() {
+        let result = try world.bring("objects", lines, ["--problems", "100"])
+        #expect(result.status == 1)
+        let messages = result.errors.split(separator: "\n")
+        #expect(messages.count == cases.count + 1 && messages.last == "fieldpost: 25 of 26 lines were rejected")
+        for (number, (one, text)) in zip(cases, messages).enumerated() {
             #expect(text.hasPrefix("line \(number + 1): ") && text.contains(one.reason), "\(one): \(text)")
         }
         #expect(try world.objects().count == 1)
@@ -105,12 +114,12 @@ import Testing
         #expect(try World.figures(json)["refused"] == 25)
     }
 
-    @Test func tooMuchIsRefusedAndWhatIsBehindItIsRead() throws {
+    @Test func oversizedLinesAreRejectedAndLaterLinesImported() throws {
         let world = try World()
         let realm = "/users/a@acme.example"
         func text(_ count: Int) -> String { String(repeating: "x", count: count) }
         let overhead = #"{"title": ""}"#.utf8.count
-        let answer = try world.bring(
+        let result = try world.bring(
             "objects",
             [
                 World.line(realm, .note, UUID(), #"{"title": "\#(text(65_536 - overhead))"}"#),
@@ -119,17 +128,19 @@ import Testing
                 World.line(realm, .note, UUID(), #"{"title": "\#(text(LineReader.bytesMax))"}"#),
                 World.line(realm, .note, UUID(), #"{"title": "\#(text(3 << 20))"}"#), World.task(1),
             ])
-        let told = answer.errors.split(separator: "\n")
-        // And the warning that no person has the address.
-        try #require(told.count == 6, "\(answer.errors.prefix(400))")
-        #expect(told[0] == "line 2: the fields have 65537 bytes; at most 65536 are allowed")
-        #expect(told[1].hasPrefix("line 3: the fields have") && told[1].hasSuffix("at most 4096 are allowed"))
-        #expect(told[2] == "line 4: the line has more than 262144 bytes" && told[3].hasPrefix("line 5: the line has"))
+        let messages = result.errors.split(separator: "\n")
+        // Includes the warning that no person has the address.
+        try #require(messages.count == 6, "\(result.errors.prefix(400))")
+        #expect(messages[0] == "line 2: the fields have 65537 bytes; at most 65536 are allowed")
+        #expect(messages[1].hasPrefix("line 3: the fields have") && messages[1].hasSuffix("at most 4096 are allowed"))
+        #expect(
+            messages[2] == "line 4: the line has more than 262144 bytes"
+                && messages[3].hasPrefix("line 5: the line has"))
         #expect(try world.objects().count == 2)
     }
 
-    /// In a file that can be read twice, teams may stand behind the tasks that name them.
-    @Test func whatIsInCommonIsThereFirst() throws {
+    /// In a regular file, teams may be after the tasks that name them.
+    @Test func commonObjectsAreImportedFirst() throws {
         let (world, team) = (try World(), UUID())
         let lines = [World.task(1, team: team), World.line("/common", .team, team, #"{"name": "T"}"#)]
         #expect(try world.bring("objects", lines).status == 0)
@@ -141,45 +152,45 @@ import Testing
             let pipe = folder.appendingPathComponent("pipe")
             try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
             World.feed(pipe, lines)
-            let answer = try once.run("objects", pipe.path)
-            #expect(answer.status == 0, "\(answer.errors)")
+            let result = try once.run("objects", pipe.path)
+            #expect(result.status == 0, "\(result.errors)")
         }
         #expect(try once.query(order) == ["\(Kind.fieldTask.number)", "\(Kind.team.number)"])
     }
 
-    @Test func aPersonKeepsTheirId() throws {
+    @Test func importedPersonKeepsID() throws {
         let (world, ana, bo) = (try World(), UUID(), UUID())
         func person(_ id: UUID, _ email: String?) -> String {
             World.line(
                 "/common", .person, id, #"{"name": "N"}"#, more: email.map { #""email": "\#($0)", "# } ?? "")
         }
         let first = try world.bring("objects", [person(ana, "ANA@acme.example"), person(bo, nil)])
-        #expect(first.errors.hasPrefix("line 2: nobody has this id; give 'email'"), "\(first.errors)")
+        #expect(first.errors.hasPrefix("line 2: no person has this id; give 'email'"), "\(first.errors)")
         let people: Statement = "SELECT email || ' ' || object_id FROM access.person ORDER BY 1"
         #expect(try world.query(people) == ["ana@acme.example \(ana.text)"])
         let second = try world.bring(
             "objects",
             [person(ana, nil), person(bo, "ana@acme.example"), person(ana, "bo@acme.example"), person(ana, nil)])
-        #expect(second.errors.contains("line 2: ana@acme.example is known already, with the id \(ana.text)\n"))
-        #expect(second.errors.contains("line 3: the id is that of ana@acme.example\n"))
+        #expect(second.errors.contains("line 2: ana@acme.example exists already, with the id \(ana.text)\n"))
+        #expect(second.errors.contains("line 3: the id belongs to ana@acme.example\n"))
         #expect(try world.query(people) == ["ana@acme.example \(ana.text)"])
         #expect(try world.objects().count == 1)
     }
 
-    @Test func whatTheBackEndSaysIsNotImported() throws {
+    @Test func backEndKindsAreRejected() throws {
         let world = try World()
         var connection = try Connection(world.conninfo)
         try EnvironmentRows(backend: .init()).insert(on: &connection)
-        let answer = try world.bring(
+        let result = try world.bring(
             "objects",
             [World.line("/users/a@acme.example", .user, UUID(), #"{"email": "a@acme.example", "name": "A"}"#)])
-        #expect(answer.errors.hasPrefix("line 1: User objects come from the environment's back end"))
+        #expect(result.errors.hasPrefix("line 1: User objects come from the environment's back end"))
     }
 
     // MARK: Interrupted
 
-    /// Killed while it reads, with one batch written: the same file again ends as if nothing had happened.
-    @Test func afterAKillItGoesOn() throws {
+    /// An import is killed after one batch: repeated with the same file, it has the result of one run.
+    @Test func killedImportResumes() throws {
         let lines = (0..<5_000).map { World.task($0) }
         let (world, whole) = (try World(), try World())
         try killFieldpost(
@@ -198,11 +209,11 @@ import Testing
         #expect(try world.position() == whole.position())
     }
 
-    /// The server ends the session in the middle: one line, status 1, and whole batches are in.
-    @Test func aLostConnectionIsToldAndTheBatchesBeforeStay() throws {
+    /// The server ends the session: one error line, status 1, and complete batches.
+    @Test func lostConnectionKeepsEarlierBatches() throws {
         let world = try World()
         var work = ObjectImport(
-            "test", in: world.environment, hasBackend: false, on: try Connection(world.conninfo), problemsKept: 1)
+            "test", in: world.environment, hasBackend: false, on: try Connection(world.conninfo), problemCountMax: 1)
         var lines = ObjectLines(hasBackend: false)
         var admin = try Connection(world.conninfo)
         #expect(throws: PostgresError.self) {
@@ -224,24 +235,24 @@ import Testing
         #expect(try world.objects().count == 5_000)
     }
 
-    @Test func anObjectThatIsGivenTwiceIsAsItWasGivenLast() throws {
+    @Test func lastDuplicateOfObjectWins() throws {
         let (world, id) = (try World(), UUID())
         let lines = ["A", "B"].map { World.line("/manager", .fieldTask, id, #"{"title": "\#($0)"}"#) }
-        let answer = try world.bring("objects", lines, ["--json"])
-        #expect(try World.figures(answer)["unchanged"] == 1)
+        let result = try world.bring("objects", lines, ["--json"])
+        #expect(try World.figures(result)["unchanged"] == 1)
         #expect(try world.query("SELECT fields FROM store.object") == [#"{"title": "B"}"#])
-        // And where a batch is between them.
+        // Also across batches.
         let far = [lines[0]] + (0..<2_000).map { World.task($0) } + [lines[1]]
         #expect(try world.bring("objects", far).status == 0)
         #expect(try world.query("SELECT fields FROM store.object WHERE id = \(id)") == [#"{"title": "B"}"#])
     }
 
-    @Test func theDocumentsLinesAreImported() throws {
+    @Test func documentedLinesAreImported() throws {
         let url = projectFolder.appendingPathComponent("docs/apps/from-realm.md")
         let text = try String(contentsOf: url, encoding: .utf8)
         let lines = text.split(separator: "\n").filter { $0.hasPrefix(#"{"realm""#) }.map(String.init)
-        let answer = try World().bring("objects", lines, ["--json"])
-        #expect(answer.status == 0, "\(answer.output)")
-        #expect(try World.figures(answer)["created"] == 5)
+        let result = try World().bring("objects", lines, ["--json"])
+        #expect(result.status == 0, "\(result.output)")
+        #expect(try World.figures(result)["created"] == 5)
     }
 }

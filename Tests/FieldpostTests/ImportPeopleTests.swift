@@ -7,9 +7,9 @@ import Testing
 
 @testable import Fieldpost
 
-/// The rules that hold for devices hold for `fieldpost import objects`; what an import may do beyond them is reported.
+/// The rules for devices apply to `fieldpost import objects`; permitted exceptions are reported.
 @Suite(.ownThreads) struct ImportPeopleTests {
-    private typealias World = ImportWorld
+    private typealias World = ImportFixture
 
     private static func person(_ id: UUID, _ email: String) -> String {
         World.line("/common", .person, id, #"{"name": "N"}"#, more: #""email": "\#(email)", "#)
@@ -25,30 +25,30 @@ import Testing
         World.line("/common", .personLookup, id, #"{"name": "N", "email": "\#(email)"}"#)
     }
 
-    @Test func linesThatNoDeviceMayWriteAreRefused() throws {
-        let (world, ana, bo, note, stranger) = (try World(), UUID(), UUID(), UUID(), UUID())
+    @Test func linesThatNoDeviceMayWriteAreRejected() throws {
+        let (world, ana, bo, note, unknown) = (try World(), UUID(), UUID(), UUID(), UUID())
         let realm = "/users/ana@acme.example"
         let location = #"{"latitude": 1, "longitude": 2}"#
-        let answer = try world.bring(
+        let result = try world.bring(
             "objects",
             [
                 Self.person(ana, "ana@acme.example"), Self.person(bo, "bo@acme.example"),
                 World.line(realm, .note, note, #"{"title": "T"}"#),
                 Self.share(note, with: ana, in: realm), Self.share(note, with: bo, in: realm),
-                Self.share(note, with: stranger, in: realm), Self.lookup(ana, "bo@acme.example"),
-                Self.lookup(bo, "bo@acme.example"), Self.lookup(stranger, "ana@acme.example"),
+                Self.share(note, with: unknown, in: realm), Self.lookup(ana, "bo@acme.example"),
+                Self.lookup(bo, "bo@acme.example"), Self.lookup(unknown, "ana@acme.example"),
                 World.line(realm, .location, bo, location), World.line(realm, .location, ana, location),
             ])
         #expect(
-            answer.errors.split(separator: "\n").map(String.init) == [
+            result.errors.split(separator: "\n").map(String.init) == [
                 "line 4: 'recipient' must be another person than the owner",
-                "line 6: 'recipient' must be the id of a Person; /common has no Person \(stranger.text)",
+                "line 6: 'recipient' must be the id of a Person; /common has no Person \(unknown.text)",
                 "line 7: 'email' must be the person's own: ana@acme.example",
-                "line 9: 'id' must be the id of a Person; /common has no Person \(stranger.text)",
-                "line 10: a Location has the id of its person, \(ana.text)",
-                "fieldpost: 5 of 11 lines are not in",
+                "line 9: 'id' must be the id of a Person; /common has no Person \(unknown.text)",
+                "line 10: the id of a Location must be that of its person, \(ana.text)",
+                "fieldpost: 5 of 11 lines were rejected",
             ])
-        #expect(answer.status == 1)
+        #expect(result.status == 1)
         #expect(try world.objects().count == 6)
     }
 
@@ -58,22 +58,22 @@ import Testing
             #"{"person": "\#(person)", "team": "\#(team)"}"#)
     }
 
-    /// A file may have them in any order; a stream has the team and the person first.
-    @Test func membershipNeedsItsTeamAndItsPerson() throws {
-        let (world, ana, team, stranger) = (try World(), UUID(), UUID(), UUID())
+    /// The order in a file is irrelevant; a stream has the team and the person first.
+    @Test func membershipRequiresTeamAndPerson() throws {
+        let (world, ana, team, unknown) = (try World(), UUID(), UUID(), UUID())
         let lines = [
-            Self.membership(ana, team), Self.membership(ana, stranger), Self.membership(stranger, team),
+            Self.membership(ana, team), Self.membership(ana, unknown), Self.membership(unknown, team),
             Self.person(ana, "ana@acme.example"), World.line("/common", .team, team, #"{"name": "T"}"#),
         ]
         let file = try world.bring("objects", lines)
         #expect(
             file.errors.split(separator: "\n").map(String.init) == [
-                "line 2: 'team' must be the id of a Team; /common has no Team \(stranger.text)",
-                "line 3: 'person' must be the id of a Person; /common has no Person \(stranger.text)",
-                "fieldpost: 2 of 5 lines are not in",
+                "line 2: 'team' must be the id of a Team; /common has no Team \(unknown.text)",
+                "line 3: 'person' must be the id of a Person; /common has no Person \(unknown.text)",
+                "fieldpost: 2 of 5 lines were rejected",
             ])
         #expect(try world.objects().count == 3)
-        // The first batch of a run has the objects that an earlier run stored, and no deleted one.
+        // A new run accepts references to objects of an earlier run, but not to deleted ones.
         #expect(try world.bring("objects", [lines[0]]).status == 0)
         try world.delete(.team, team)
         #expect(try world.bring("objects", [lines[0]]).errors.hasPrefix("line 1: 'team' must be"))
@@ -82,28 +82,28 @@ import Testing
             let pipe = folder.appendingPathComponent("pipe")
             try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
             World.feed(pipe, [lines[0], lines[4], lines[3], lines[0]])
-            let answer = try stream.run("objects", pipe.path)
-            #expect(answer.errors.split(separator: "\n").count == 2, "\(answer.errors)")
-            #expect(answer.errors.hasPrefix("line 1: 'person' must be"), "\(answer.errors)")
+            let result = try stream.run("objects", pipe.path)
+            #expect(result.errors.split(separator: "\n").count == 2, "\(result.errors)")
+            #expect(result.errors.hasPrefix("line 1: 'person' must be"), "\(result.errors)")
         }
         #expect(try stream.objects().count == 3)
     }
 
-    /// An import may come before its people, and may name people who never log in. Each address is reported once.
-    @Test func linesThatOnlyAnImportMayWriteAreReported() throws {
+    /// An import may precede its people, and may name people who never log in. Each address is reported once.
+    @Test func linesThatOnlyImportMayWriteAreReported() throws {
         let (world, eve) = (try World(), UUID())
         let note = #"{"title": "T"}"#
         let lines =
             [Self.person(eve, "eve@elsewhere.example")]
             + (0..<3).map { _ in World.line("/users/nobody@acme.example", .note, UUID(), note) }
             + [World.line("/users/eve@elsewhere.example", .note, UUID(), note)]
-        let answer = try world.bring("objects", lines)
-        #expect(answer.status == 0)
+        let result = try world.bring("objects", lines)
+        #expect(result.status == 0)
         #expect(
-            answer.errors.split(separator: "\n").map(String.init) == [
-                "warning: line 1: eve@elsewhere.example is let in, and cannot log in: its domain is none of the "
+            result.errors.split(separator: "\n").map(String.init) == [
+                "warning: line 1: eve@elsewhere.example is added, but cannot log in: its domain is not the "
                     + "environment's",
-                "warning: line 2: no person has the address nobody@acme.example: the realm stays closed until "
+                "warning: line 2: no person has the address nobody@acme.example: the realm is inaccessible until "
                     + "one is added",
             ])
         #expect(try world.objects().count == 5)
@@ -111,7 +111,7 @@ import Testing
         let figures = try World.figures(again)
         #expect(figures["unchanged"] == 5 && figures["warned"] == 2 && figures["refused"] == 0)
         #expect(again.output.contains("nobody@acme.example"))
-        // A person who is let in later has the realm.
+        // A person who is added later owns the realm.
         let later = try world.bring("objects", [Self.person(UUID(), "nobody@acme.example")] + lines)
         #expect(later.errors.split(separator: "\n").count == 1)
     }

@@ -6,11 +6,11 @@ import Testing
 
 @testable import Fieldpost
 
-/// What an import decides without a database.
+/// Import rules that need no database.
 @Suite struct ImportRuleTests {
-    /// The whole table: every kind, and the realms into which it is imported.
-    @Test func whatIsImportedWhere() {
-        let places: [Kind: [RealmClass.Name]] = [
+    /// All kinds, and the realms into which they are imported.
+    @Test func importableKindsByRealm() {
+        let realms: [Kind: [RealmClass.Name]] = [
             .user: [.user], .reportingTreeNode: [.user, .catalogue], .timeEntryStatus: [.user],
             .reportingContext: Kind.reportingContext.row.realms, .reportingTemplate: Kind.reportingTemplate.row.realms,
             .timeEntry: [.user], .person: [.common], .personLookup: [.common], .team: [.common],
@@ -21,11 +21,11 @@ import Testing
         let fromBackend: Set<Kind> = [
             .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
         ]
-        #expect(places.count == Kind.allCases.count)
+        #expect(realms.count == Kind.allCases.count)
         for kind in Kind.allCases {
             for realm in RealmClass.Name.allCases {
                 let objection = ImportRule.objection(to: kind, in: realm, hasBackend: false)
-                #expect((objection == nil) == (places[kind]?.contains(realm) == true), "\(kind) in \(realm.pattern)")
+                #expect((objection == nil) == (realms[kind]?.contains(realm) == true), "\(kind) in \(realm.pattern)")
                 if fromBackend.contains(kind) {
                     #expect(ImportRule.objection(to: kind, in: realm, hasBackend: true) != nil)
                 }
@@ -39,36 +39,37 @@ import Testing
             (.fieldTask, .archive, "task-fan-out"), (.location, .manager, "location-fan-out"),
             (.location, .team, "location-fan-out"), (.appointment, .share, "share-fan-out"),
             (.note, .share, "share-fan-out"), (.share, .user, "share-fan-out"), (.share, .share, "share-fan-out"),
-            (.realms, .users, "fieldpost environment invite"), (.poll, .user, "services' own"),
-            (.defect, .user, "defect-notifier"), (.defectPoll, .user, "services' own"),
-            (.defectCommand, .user, "handed in"), (.defectAccount, .user, "PUT /v1/credentials/compass"),
-        ]) func aRefusalSaysWhoMakesIt(kind: Kind, realm: RealmClass.Name, who: String) throws
+            (.realms, .users, "fieldpost environment invite"), (.poll, .user, "belong to services"),
+            (.defect, .user, "defect-notifier"), (.defectPoll, .user, "belong to services"),
+            (.defectCommand, .user, "submitted by people's devices"),
+            (.defectAccount, .user, "PUT /v1/credentials/compass"),
+        ]) func rejectionNamesCreator(kind: Kind, realm: RealmClass.Name, creator: String) throws
     {
         let reason = try #require(ImportRule.objection(to: kind, in: realm, hasBackend: false))
-        #expect(reason.contains(who))
+        #expect(reason.contains(creator))
     }
 
-    @Test func theBarSaysHowFarItIs() {
+    @Test func progressShowsBarAndRate() {
         #expect(
             ImportProgress.text(bytes: 50, of: 100, lines: 3_000, problems: 0, nanoseconds: 2_000_000_000)
-                == "[###############...............] 50 %, 3000 lines, 1500 a second")
+                == "[###############...............] 50 %, 3000 lines, 1500 per second")
         #expect(
             ImportProgress.text(bytes: 50, of: nil, lines: 3_000, problems: 2, nanoseconds: 0)
-                == "3000 lines, 0 a second, 2 bad")
+                == "3000 lines, 0 per second, 2 invalid")
     }
 
-    @Test func problemsAreInTheOrderOfTheirLines() {
-        var problems = ImportProblems(keptCountMax: 3)
+    @Test func problemsAreSortedByLine() {
+        var problems = ImportProblems(retainedCountMax: 3)
         for line in [4, 6, 2, 9, 5] { problems.add("r\(line)", at: line) }
         #expect(problems.text == "line 2: r2\nline 4: r4\nline 5: r5\nand 2 more\n")
-        var none = ImportProblems(keptCountMax: 0)
+        var none = ImportProblems(retainedCountMax: 0)
         none.add("a\u{1B}b", at: 1)
         #expect(none.text == "and 1 more\n")
     }
 
     // MARK: Lines
 
-    @Test func linesOfEveryLengthAreReadWhole() throws {
+    @Test func linesOfAllLengthsAreRead() throws {
         let lengths = [0, 1, 65_535, 262_144, 262_145, 0, 3_000_000, 1, 1_048_575, 200_000, 200_000, 200_000, 7]
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("lines-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -5,14 +5,14 @@ import Testing
 @testable import Fieldpost
 @testable import ImportSources
 
-/// How rows and times of others are read.
+/// Parsers of rows and times of external formats.
 @Suite struct ImportTimesTests {
     @Test(
         arguments: [
             ("a,b,c", ["a", "b", "c"]), ("", [""]), (",", ["", ""]), (#""a,b",c"#, ["a,b", "c"]),
             (#""say ""hi""",x"#, [#"say "hi""#, "x"]), (#"a "b" c,d"#, [#"a "b" c"#, "d"]), ("\"\",\"\"", ["", ""]),
             ("\"a\nb\",c", ["a\nb", "c"]), (#""a"b,c"#, nil), (#""a"#, nil),
-        ] as [(String, [String]?)]) func valuesAreSplit(row: String, values: [String]?)
+        ] as [(String, [String]?)]) func csvRowIsSplitIntoValues(row: String, values: [String]?)
     {
         #expect(CSVReader.values(Array(row.utf8)) == values)
     }
@@ -30,7 +30,7 @@ import Testing
             ("11/04/2018 02:00:00 AM", "2018-11-04T10:00:00.000Z"), ("02/30/2018 01:00:00 AM", nil),
             ("01/03/2018 13:00:00 PM", nil), ("01/03/2018 00:00:00 AM", nil), ("01/03/2018", nil), ("", nil),
             ("01/03/2018 10:00:00 Uhr", nil), ("1/-3/2018 10:00:00 AM", nil),
-        ] as [(String, String?)]) func theClocksOfLosAngeles(text: String, moment: String?)
+        ] as [(String, String?)]) func pacificTimeIsParsed(text: String, moment: String?)
     {
         #expect(PacificTime.timestamp(text)?.description == moment)
     }
@@ -49,15 +49,17 @@ import Testing
             ("9", "Friday", "weekly", "2019-04-16", nil), ("2460", "Friday", "weekly", "2019-04-16", nil),
             ("0900", "Someday", "weekly", "2019-04-16", nil), ("0900", "Friday", "yearly", "2019-04-16", nil),
         ] as [(String, String, String?, String, String?)])
-    func theFirstOccurrence(time: String, day: String, frequency: String?, from: String, moment: String?) throws {
+    func meetingSlotHasFirstOccurrence(time: String, day: String, frequency: String?, from: String, moment: String?)
+        throws
+    {
         let slot = MeetingSlot(
             time: time, day: day, irc: nil, frequency: frequency, period: nil, startDate: nil, duration: nil)
         let first = try #require(Day(from))
         #expect((try? slot.occurrence(from: first))?.description == moment.map { $0 + ":00.000Z" })
     }
 
-    /// Each problem quotes a value of the file, whose one character may be of any number of bytes.
-    @Test func problemsQuoteLongValuesInPart() {
+    /// Each problem quotes an excerpt of the value, even if one character has many bytes.
+    @Test func problemsTruncateLongValues() {
         let long = "x" + String(repeating: "\u{301}", count: 20_000)
         func slot(_ time: String = "0900", _ day: String = "Friday", _ frequency: String? = nil) -> MeetingSlot {
             MeetingSlot(

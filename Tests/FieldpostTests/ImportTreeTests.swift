@@ -22,7 +22,7 @@ import Testing
         _ = try directory.id(of: path, in: environment, create: true, on: &connection)
     }
 
-    /// The first model's example, as a customer writes it: five trees, each depending on the one before.
+    /// The first model's example: five trees, each depending on the one before.
     private static func example(kindRoot: String = "de808bee-75f2-4ad1-b656-ac9b3bfec741") -> String {
         func node(_ id: String, _ reference: String, _ name: String, after: [String] = []) -> String {
             let dependencies = after.map { #"{"id": "\#($0)"}"# }.joined(separator: ", ")
@@ -56,7 +56,7 @@ import Testing
                 roots[1], "project-root",
                 [
                     node("19aef05b-027b-4836-9eb3-7683294a5d2a", "ABC123", "Some DSB Project", after: [dsb]),
-                    // An id in capital letters is the same id.
+                    // Ids are case-insensitive.
                     node(design.uppercased(), "ABC124", "Design", after: [arkyn]),
                 ]),
             tree(roots[2], "phases-root", [node(phase, "P1", "Div. grafisk arbejde", after: [design])]),
@@ -87,15 +87,15 @@ import Testing
     }
 
     private func bring(_ json: String, to realm: String = own, _ options: [String] = []) throws -> Answer {
-        var answer: Answer?
+        var result: Answer?
         try withFolder { folder in
             let file = folder.appendingPathComponent("trees.json")
             try json.write(to: file, atomically: true, encoding: .utf8)
-            answer = try fieldpost(
+            result = try fieldpost(
                 ["import", "tree", file.path, "--realm", realm] + options,
                 environment: ["FIELDPOST_DATABASE_URL": conninfo])
         }
-        return try #require(answer)
+        return try #require(result)
     }
 
     private func query(_ statement: Statement) throws -> [String] {
@@ -105,20 +105,20 @@ import Testing
 
     private func objectCount() throws -> [String] { try query("SELECT count(*)::text FROM realm.object") }
 
-    /// People choose from what their back end has, and nobody would find what is imported.
-    @Test func whereFieldpostHasTheBackEndListsAreDeclared() throws {
+    /// With a back end in Fieldpost, people choose from its lists, and imported trees would not be used.
+    @Test func treeImportIsRejectedWithBackEnd() throws {
         var connection = try Connection(conninfo)
         try EnvironmentRows(backend: .init()).insert(on: &connection)
-        let answer = try bring(Self.example())
-        #expect(answer.status == 1 && answer.errors.contains("fieldpost environment templates"), "\(answer.errors)")
+        let result = try bring(Self.example())
+        #expect(result.status == 1 && result.errors.contains("fieldpost environment templates"), "\(result.errors)")
         #expect(try objectCount() == ["0"])
     }
 
-    @Test func theFirstModelsExampleLandsFlat() throws {
-        let answer = try bring(Self.example())
-        #expect(answer.status == 0, "\(answer.errors)")
+    @Test func firstModelExampleIsImportedFlat() throws {
+        let result = try bring(Self.example())
+        #expect(result.status == 0, "\(result.errors)")
         #expect(
-            answer.output == Self.own + ": 20 written (14 nodes, 5 contexts, 1 template), 0 unchanged\n")
+            result.output == Self.own + ": 20 written (14 nodes, 5 contexts, 1 template), 0 unchanged\n")
         let design = try query(
             """
             SELECT concat_ws(' ', id, fields->>'parent', fields->'dependencies'->>0, fields->>'hasDependencies')
@@ -129,7 +129,7 @@ import Testing
                 "a65aa78a-fd83-4f46-b74e-c6f05b1f1989 2a33c1ef-ed92-4b1c-8ed3-e611d8b2fe4d "
                     + "3b31963f-c160-4972-84af-6258202d3060 true"
             ])
-        // As edits: what only Fieldpost made, the poller takes back.
+        // Written as edits: the poller deletes only objects that Fieldpost itself created.
         #expect(try query("SELECT count(*)::text FROM realm.object WHERE edit_position = position") == ["20"])
         #expect(
             try query(
@@ -152,16 +152,16 @@ import Testing
         #expect(figures["realm"] as? String == Self.own)
     }
 
-    @Test func aTreeAloneAndSeveralAreTakenAndTheRestStays() throws {
+    @Test func singleTreeAndArrayAreImported() throws {
         let (first, second) = (UUID().text, UUID().text)
         #expect(try bring(#"{"id": "\#(first)", "name": "A"}"#).status == 0)
-        let answer = try bring(
+        let result = try bring(
             #"[{"id": "\#(second)", "name": "B", "dependencies": [{"id": "\#(first)"}]}]"#)
-        #expect(answer.status == 0, "what is stored before is there: \(answer.errors)")
+        #expect(result.status == 0, "stored trees may be referenced: \(result.errors)")
         #expect(try objectCount() == ["2"])
     }
 
-    @Test func manyNodesAreWrittenInSeveralBatches() throws {
+    @Test func manyNodesAreImportedInBatches() throws {
         let children = (0..<1_200).map { #"{"id": "\#(UUID().text)", "name": "N\#($0)"}"# }.joined(separator: ",")
         let json = #"{"id": "\#(UUID().text)", "name": "root", "children": [\#(children)]}"#
         #expect(try bring(json).output.contains("1201 written (1201 nodes), 0 unchanged"))
@@ -169,8 +169,8 @@ import Testing
         #expect(try objectCount() == ["1201"])
     }
 
-    /// A person's contexts point at nodes of the catalogue that they choose from.
-    @Test func aPersonsCatalogueIsThere() throws {
+    /// A person's contexts refer to nodes of their catalogue.
+    @Test func contextMayReferToPersonsCatalogue() throws {
         let (catalogue, node) = (UUID(), UUID())
         var connection = try Connection(conninfo)
         var directory = RealmDirectory()
@@ -189,11 +189,11 @@ import Testing
         let fields = #"{"email": "ana@acme.example", "name": "Ana", "catalogue": "\#(catalogue.text)"}"#
         batch.put(ObjectKey(realm: own, kind: .user, id: UUID()), try CanonicalJSON(fields), decision: 0)
         _ = try batch.commit(on: &connection)
-        let answer = try bring(context)
-        #expect(answer.status == 0, "\(answer.errors)")
+        let result = try bring(context)
+        #expect(result.status == 0, "\(result.errors)")
     }
 
-    @Test func whatCannotBeIsRefusedWithItsPlaceAndNothingIsWritten() throws {
+    @Test func invalidTreeFileIsRejectedWithLocation() throws {
         let (a, b) = (UUID().text, UUID().text)
         func nested(_ depth: Int) -> String {
             let children = depth > 1 ? #", "children": [\#(nested(depth - 1))]"# : ""
@@ -206,51 +206,54 @@ import Testing
         let dozen = (0..<12).map { _ in #"{"id": "\#(a)"}"# }.joined(separator: ",")
         for (json, problem) in [
             (Self.example(kindRoot: "6f45167b-ae9f-467a-b2b6-5dcf674a900b"), "context 'Kind' (2a15f5a0-"),
-            (#"[{"id": "\#(a)", "name": "A"}, {"id": "\#(a.uppercased())", "name": "B"}]"#, "node 'B': the id \(a)"),
+            (
+                #"[{"id": "\#(a)", "name": "A"}, {"id": "\#(a.uppercased())", "name": "B"}]"#,
+                "node 'B': 'A' has the same id \(a)"
+            ),
             (#"{"id": "\#(a)", "name": "A", "dependencies": [{"id": "\#(b)"}]}"#, "dependency \(b) does not exist"),
             (both, "the section 'S' has 'items' and 'rootNode'; give one of them"),
-            (#"{"trees": [{"id": "\#(a)", "nmae": "A"}]}"#, "trees[0]: there is no 'nmae' here; there are children,"),
+            (#"{"trees": [{"id": "\#(a)", "nmae": "A"}]}"#, "trees[0]: unknown key 'nmae'; allowed: children,"),
             (#"{"trees": [{"id": "\#(a)", "nmae": "A"}]}"#, "trees[0]: 'name' is missing"),
             (#"{"id": "\#(a)", "name": "A", "children": [{"name": "B"}]}"#, "children[0]: 'id' is missing"),
             (#"{"templates": [{"name": "T", "type": "t"}]}"#, "templates[0]: 'id' is missing"),
             (#"{"id": "\#(a)", "name": "A", "children": [{"id": "b", "name": "B"}]}"#, "children[0].id: "),
             (
                 #"{"id": "\#(a)", "name": "A", "children": [{"id": "\#(b)", "name": "B", "name": "C"}]}"#,
-                "'children[0].name': the key was given before"
+                "'children[0].name': duplicate key"
             ),
             (#"{"id": "\#(a)", "name": "\u200b"}"#, "'name' must have a visible character"),
-            (#"{"id": "\#(a)", "name": 1}"#, "name: "), (#"{"tree": []}"#, "there is no 'tree' here"),
-            (#"{"id": "\#(a)", "name": "A\u0000"}"#, "a text has U+0000"), ("{}", "there is nothing in it"),
+            (#"{"id": "\#(a)", "name": 1}"#, "name: "), (#"{"tree": []}"#, "unknown key 'tree'"),
+            (#"{"id": "\#(a)", "name": "A\u0000"}"#, "a text has U+0000"), ("{}", "the file is empty"),
             (nested(65), "a tree is at most 64 nodes deep"), ("[", "trees.json: "), ("1", "trees.json: "),
             (#"{"id": "\#(a)", "name": "\#(String(repeating: "x", count: 66_000))"}"#, "more than 65536 bytes"),
             ("[\(dozen)]", "[9]: 'name' is missing; and 2 more"),
         ] {
-            let answer = try bring(json)
-            #expect(answer.status == 1 && answer.errors.contains(problem), "\(problem): \(answer.errors)")
-            #expect(answer.errors.split(separator: "\n").count == 1)
+            let result = try bring(json)
+            #expect(result.status == 1 && result.errors.contains(problem), "\(problem): \(result.errors)")
+            #expect(result.errors.split(separator: "\n").count == 1)
         }
         #expect(try objectCount() == ["0"])
         #expect(try bring(nested(64)).output.contains("64 written"))
     }
 
-    @Test func aRealmThatIsNotThereAndOneThatTakesNoTreesAreNamed() throws {
+    @Test func unsuitableRealmIsRejected() throws {
         let tree = #"{"id": "\#(UUID().text)", "name": "A"}"#
-        let stranger = try bring(tree, to: "/users/bo@acme.example")
-        #expect(stranger.status == 1 && stranger.errors.contains("there is no realm /users/bo@acme.example"))
+        let unknown = try bring(tree, to: "/users/bo@acme.example")
+        #expect(unknown.status == 1 && unknown.errors.contains("realm /users/bo@acme.example does not exist"))
         for realm in ["/common", "/users", "/catalogues/x", "users", "/teams/" + UUID().text] {
-            let answer = try bring(tree, to: realm)
-            #expect(answer.status == 2 && answer.errors.contains("--realm"), "\(answer.errors)")
+            let result = try bring(tree, to: realm)
+            #expect(result.status == 2 && result.errors.contains("--realm"), "\(result.errors)")
         }
-        #expect(try bring(tree, ["--environment", "other"]).errors.contains("there is no environment other"))
-        let answer = try fieldpost(
+        #expect(try bring(tree, ["--environment", "other"]).errors.contains("environment other does not exist"))
+        let result = try fieldpost(
             "import", "tree", "/nowhere.json", "--realm", Self.own, environment: ["FIELDPOST_DATABASE_URL": conninfo])
-        #expect(answer.status == 1 && answer.errors.contains("cannot read /nowhere.json"))
+        #expect(result.status == 1 && result.errors.contains("cannot read /nowhere.json"))
     }
 
-    @Test func moreThanFitsIsRefused() throws {
+    @Test func oversizedTreeFileIsRejected() throws {
         let many = (0...100_000).map { _ in #"{"id": "\#(UUID().text)", "name": "n"}"# }.joined(separator: ",")
-        let answer = try bring("[\(many)]")
-        #expect(answer.status == 1 && answer.errors.contains("there are 100001 nodes, and can be at most 100000"))
+        let result = try bring("[\(many)]")
+        #expect(result.status == 1 && result.errors.contains("there are 100001 nodes; the maximum is 100000"))
         #expect(try bring(String(repeating: " ", count: 64 * 1024 * 1024 + 1)).errors.contains("more than 67108864"))
     }
 }

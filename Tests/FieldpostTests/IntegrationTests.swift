@@ -4,7 +4,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Who may come in and who did what, on the command line.
+/// Integrations, roles and the audit log on the command line.
 @Suite(.ownThreads) struct IntegrationTests {
     private let conninfo: String
 
@@ -22,7 +22,7 @@ import Testing
             arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo, "SSH_CONNECTION": "10.0.0.7 1 2 22"])
     }
 
-    @Test func aKeyIsShownOnceAndStoredAsItsHash() throws {
+    @Test func integrationKeyIsPrintedOnceAndStoredHashed() throws {
         let added = try run("environment", "integration", "add", "books")
         #expect(added.status == 0, "\(added.errors)")
         let key = added.output.trimmingCharacters(in: .whitespacesAndNewlines)
@@ -42,7 +42,7 @@ import Testing
             VALUES (1, 'http://idp', 'fieldpost', 'http://idp/keys', 'app')
             """)
         let login = try run("environment", "integration", "add", "app", "--client-id", "app")
-        #expect(login.status == 1 && login.errors.contains("people log in"))
+        #expect(login.status == 1 && login.errors.contains("people's logins"))
         #expect(try run("environment", "integration", "add", "x", "--subject", "s").status != 0)
         #expect(try run("environment", "integration", "remove", "books").status == 0)
         #expect(try run("environment", "integration", "remove", "books").status == 1)
@@ -53,9 +53,9 @@ import Testing
         #expect(audit.allSatisfy { ($0["actor"] as? String)?.hasPrefix("cli:") == true })
     }
 
-    @Test func anEnvironmentGetsItsFirstAdmin() throws {
-        let stranger = try run("environment", "role", "admin", "eve@example.com")
-        #expect(stranger.status == 1 && stranger.errors.contains("eve@example.com"))
+    @Test func roleCommandSetsFirstAdmin() throws {
+        let unknown = try run("environment", "role", "admin", "eve@example.com")
+        #expect(unknown.status == 1 && unknown.errors.contains("eve@example.com"))
         #expect(try run("environment", "role", "emperor", "ana@example.com").status != 0)
         let made = try run("environment", "role", "admin", "Ana@example.com")
         #expect(made.output == "ana@example.com is admin\n", "\(made.errors)")
@@ -67,7 +67,7 @@ import Testing
             """)
         #expect(try roles.map { try $0.value(0, as: String.self) } == ["admin"])
         #expect(try run("audit", "list", "--action", "role").output.contains("role.changed"))
-        // A tombstone is no person: the object comes back before the role is given, and what is so already is not told.
+        // A deleted Person is restored before the role is set; an unchanged role has no audit record.
         try connection.run("UPDATE store.object SET deleted = true, fields = NULL WHERE kind = \(Kind.person)")
         for _ in 0..<2 {
             #expect(
@@ -76,7 +76,7 @@ import Testing
         let fields = try connection.run("SELECT fields->>'role' FROM realm.object WHERE kind = 'Person'")
         #expect(try fields.map { try $0.value(0, as: String.self) } == ["manager"])
         #expect(try run("audit", "list", "--action", "role", "--json").rows().count == 2)
-        #expect(try run("audit", "list", "--action", "login").output == "there are no such records\n")
+        #expect(try run("audit", "list", "--action", "login").output == "no audit records match\n")
         #expect(try run("audit", "prune", "--keep", "1h").status != 0)
         try connection.run("UPDATE access.audit SET happened_at = now() - interval '2 years'")
         #expect(try run("audit", "prune", "--keep", "400d").output == "2 records removed\n")

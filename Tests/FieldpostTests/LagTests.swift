@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThreads) struct LagTests {
-    @Test func lagIsCountedFromWhatAGroupHasCommitted() async throws {
+    @Test func lagIsCountedFromCommittedOffset() async throws {
         let counts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
         try await withMockCluster(topics: counts) { cluster in
             var producer = try Producer(brokers: cluster.address)
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func groupOutsideTheCatalogueIsFound() async throws {
+    @Test func groupOutsideCatalogueIsReported() async throws {
         try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions, "orders": 2]) { cluster in
             var producer = try Producer(brokers: cluster.address)
             for key in 0..<20 as Range<UInt8> { try producer.send("orders", key: [key], value: [key]) }
@@ -59,8 +59,8 @@ import Testing
         }
     }
 
-    /// The mock cluster keeps 5 MB of a partition.
-    @Test func whatWasRemovedBeforeAGroupHasReadItIsCounted() async throws {
+    /// The mock cluster retains 5 MB of a partition.
+    @Test func expiredMessagesAreCounted() async throws {
         try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions]) { cluster in
             var producer = try Producer(brokers: cluster.address, properties: ["compression.codec": "none"])
             let value = [UInt8](repeating: 0, count: 60_000)
@@ -74,11 +74,11 @@ import Testing
         }
     }
 
-    @Test func whatTheBrokerRefusesIsTheAnswer() async throws {
+    @Test func brokerRejectionIsReported() async throws {
         try await withOwnThread {
             let broker = try RefusingBroker()
             for command in [["topics", "list"], ["topics", "apply"], ["lag", "--topic", Topics.realm.name]] {
-                let answer = try fieldpost(
+                let result = try fieldpost(
                     command,
                     environment: [
                         "FIELDPOST_KAFKA_BROKERS": broker.address,
@@ -86,29 +86,29 @@ import Testing
                         "FIELDPOST_KAFKA_SASL_MECHANISM": "PLAIN", "FIELDPOST_KAFKA_SASL_USERNAME": "fieldpost",
                         "FIELDPOST_KAFKA_SASL_PASSWORD": "wrong",
                     ])
-                #expect(answer.status == 1)
-                #expect(answer.errors.contains("_AUTHENTICATION"), "\(answer.errors)")
-                #expect(answer.errors.contains("kafka.sasl.password"), "\(answer.errors)")
+                #expect(result.status == 1)
+                #expect(result.errors.contains("_AUTHENTICATION"), "\(result.errors)")
+                #expect(result.errors.contains("kafka.sasl.password"), "\(result.errors)")
             }
         }
     }
 
-    @Test func aBrokerThatDoesNotAnswerMakesItUnknown() throws {
-        let answer = try fieldpost("lag", "--topic", Topics.realm.name, "--brokers", "127.0.0.1:1")
-        #expect(answer.status == 1)
-        #expect(answer.errors.contains("the broker does not answer"))
-        #expect(answer.output.contains("unknown"))
+    @Test func unavailableBrokerMakesLagUnknown() throws {
+        let result = try fieldpost("lag", "--topic", Topics.realm.name, "--brokers", "127.0.0.1:1")
+        #expect(result.status == 1)
+        #expect(result.errors.contains("the broker does not respond"))
+        #expect(result.output.contains("unknown"))
     }
 
     private func lag(_ cluster: MockCluster) throws -> [[String: Any]] {
-        let answer = try fieldpost(
+        let result = try fieldpost(
             "lag", "--json", "--behind", "--topic", Topics.realm.name,
             environment: ["FIELDPOST_KAFKA_BROKERS": cluster.address])
-        #expect(answer.status == 0, "\(answer.errors)")
-        return try answer.rows()
+        #expect(result.status == 0, "\(result.errors)")
+        return try result.rows()
     }
 
-    /// Reads and finishes so many messages as the topic's group.
+    /// Reads and commits messages as the topic's group.
     private func finish(_ count: Int, _ cluster: MockCluster) throws {
         var consumer = try Consumer(
             brokers: cluster.address, group: Topics.realm.consumers[0], topics: [Topics.realm.name],
@@ -126,22 +126,22 @@ import Testing
 }
 
 @Suite(.ownThreads) struct TopicsTests {
-    @Test func theCatalogueIsComparedWithTheBroker() async throws {
+    @Test func topicsListComparesCatalogueWithBroker() async throws {
         let counts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
         try await withMockCluster(topics: counts) { cluster in
             let list = try fieldpost("topics", "list", "--json", "--brokers", cluster.address)
             #expect(try list.rows().map { $0["topic"] as? String } == Topics.all.map(\.name))
-            #expect(try list.rows().allSatisfy { $0["state"] as? String == "there" })
+            #expect(try list.rows().allSatisfy { $0["state"] as? String == "ok" })
             let entries = try list.rows().first { $0["topic"] as? String == Topics.entry.name }
             let realms = entries?["realms"] as? [String: [String]]
             #expect(realms == ["TimeEntry": ["/users/{e-mail}"], "SeenRecord": ["services' own"]])
-            // The mock cluster cannot create topics, and need not.
+            // The mock cluster cannot create topics, which is not needed here.
             let apply = try fieldpost("topics", "apply", "--brokers", cluster.address)
             #expect(apply.status == 0, "\(apply.errors)")
         }
     }
 
-    @Test func whatIsMissingOrWrongIsNamed() async throws {
+    @Test func missingAndScaledTopicsAreListed() async throws {
         try await withMockCluster(topics: [Topics.realm.name: Topics.realm.partitions + 1]) { cluster in
             let list = try fieldpost("topics", "list", "--json", "--brokers", cluster.address)
             let missing = [String](repeating: "missing", count: Topics.all.count - 1)
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func aTopicIsDescribedAndChecked() async throws {
+    @Test func topicIsDescribedAndChecked() async throws {
         let counts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
         try await withMockCluster(topics: counts) { cluster in
             let realm = Topics.realm.name
@@ -162,7 +162,7 @@ import Testing
             #expect(isFlushed)
             let text = try fieldpost("topics", "describe", realm, "--brokers", cluster.address)
             #expect(text.status == 0, "\(text.errors)")
-            #expect(text.output.contains("group realm-initializer: workers are unknown, lag 1"), "\(text.output)")
+            #expect(text.output.contains("group realm-initializer: members unknown, lag 1"), "\(text.output)")
             #expect(text.output.contains("LAG OF REALM-INITIALIZER"))
             let check = try fieldpost("topics", "check", "--json", "--brokers", cluster.address)
             #expect(check.status == 0)
@@ -173,11 +173,11 @@ import Testing
             #expect(wrong.output.contains("without a leader, such as 0"))
         }
         let unknown = try fieldpost("topics", "describe", "entries", "--brokers", "127.0.0.1:1")
-        #expect(unknown.status == 2 && unknown.errors.contains("there is no topic entries"))
+        #expect(unknown.status == 2 && unknown.errors.contains("no topic entries"))
     }
 
-    /// What the mock cluster can be asked of it: all but the change itself.
-    @Test func aTopicIsGivenMorePartitionsNeverFewer() async throws {
+    /// All checks but the change itself, which the mock cluster does not support.
+    @Test func topicIsScaledUpOnly() async throws {
         let realm = Topics.realm
         try await withMockCluster(topics: [realm.name: realm.partitions + 2]) { cluster in
             func scale(_ count: Int, _ more: String...) throws -> Answer {
@@ -200,7 +200,7 @@ import Testing
         }
     }
 
-    @Test func tooFewPartitionsAreMendedByScaling() async throws {
+    @Test func tooFewPartitionsSuggestScaling() async throws {
         try await withMockCluster(topics: [Topics.entry.name: Topics.entry.partitions - 1]) { cluster in
             let list = try fieldpost("topics", "list", "--json", "--brokers", cluster.address)
             #expect(try list.rows().contains { $0["state"] as? String == "too few partitions" })

@@ -16,7 +16,7 @@ import Testing
         try fieldpost("migrate", "--json", "--schema", folder, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 
-    @Test func aSecondTimeChangesNothing() throws {
+    @Test func repeatedMigrationChangesNothing() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         let first = try migrate(conninfo)
         #expect(first.status == 0, "\(first.errors)")
@@ -30,8 +30,8 @@ import Testing
         try Schema.check(on: &connection)
     }
 
-    /// Databases have them: an edit would leave each of them where it is.
-    @Test func releasedFilesStayAsTheyAre() throws {
+    /// Databases have applied them: an edit would not change those.
+    @Test func releasedSchemaFilesAreUnchanged() throws {
         let released = [
             "001-foundation.sql": "f35c13d025460a33192a0a3b06e706e67466d0664d4953ae319f2dc3fc9bbc78",
             "002-onboarding.sql": "403b09d24f23809243520b9b547c832f2da291119b4576f1ba3d791ab673a22c",
@@ -45,8 +45,8 @@ import Testing
         for (name, checksum) in released { #expect(files.first { $0.name == name }?.checksum == checksum, "\(name)") }
     }
 
-    /// Some files were released in two forms: databases of both become the same.
-    @Test(arguments: [true, false]) func bothFormsOfAReleaseGoOn(isOther: Bool) throws {
+    /// Some files were released in two forms: databases of both get the same schema.
+    @Test(arguments: [true, false]) func bothReleasedFormsMigrateToSameSchema(isOther: Bool) throws {
         let conninfo = try TestServer.shared.makeDatabase()
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(5)), on: &connection)
@@ -62,8 +62,8 @@ import Testing
                 INSERT INTO audience.catalogue SELECT 1, id, id FROM (SELECT gen_random_uuid() AS id) AS prepared
                 """)
         }
-        let answer = try migrate(conninfo)
-        #expect(answer.status == 0, "\(answer.errors)")
+        let result = try migrate(conninfo)
+        #expect(result.status == 0, "\(result.errors)")
         let checks = try connection.run(
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'connection_kind_check'")
         #expect(try checks.decode(String.self).map { $0.contains("[a-z][a-z0-9-]{0,30}") } == [true])
@@ -71,8 +71,8 @@ import Testing
         #expect(try migrate(conninfo).status == 0)
     }
 
-    /// What the first schema held is moved to where the later ones look for it.
-    @Test func whatIsStoredIsTakenAlong() throws {
+    /// Data of the first schema is moved to the tables of later ones.
+    @Test func migrationMovesStoredData() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(1)), on: &connection)
@@ -93,11 +93,11 @@ import Testing
             INSERT INTO pipeline.parked VALUES ('g', 0, 't/0/7', 't', 0, 't/0/7', 0, 'poison', true, false, 0,
                 now(), now());
             """)
-        let answer = try migrate(conninfo)
-        #expect(answer.status == 0, "\(answer.errors)")
+        let result = try migrate(conninfo)
+        #expect(result.status == 0, "\(result.errors)")
         let domains = try connection.run("SELECT domain FROM access.domain WHERE environment_id = 1 ORDER BY 1")
         #expect(try domains.map { try $0.value(0, as: String.self) } == ["b.example", "example.com"])
-        // Where two entries have the id, the ledger is theirs who have its record; without an entry it is nobody's.
+        // If two entries have the id, the ledger belongs to the one with the record; without an entry it has no owner.
         let ledgers = try connection.run("SELECT realm_id FROM submission.ledger ORDER BY backend_id")
         #expect(try ledgers.map { try $0.optional(0, as: Int32.self) } == [5, nil])
         let keys = try connection.run("SELECT key FROM pipeline.parked ORDER BY environment_id")
@@ -107,8 +107,8 @@ import Testing
             ])
     }
 
-    /// A catalogue that somebody has goes on; one that an integration has prepared for nobody yet is left alone.
-    @Test func cataloguesFromBeforeGoOn() throws {
+    /// A catalogue in use is kept; one that an integration has prepared without users is not migrated.
+    @Test func migrationKeepsUsedCatalogues() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(4)), on: &connection)
@@ -137,8 +137,8 @@ import Testing
         #expect(try connection.run("SELECT count(*) FROM audience.catalogue")[0].value(0, as: Int64.self) == 1)
     }
 
-    /// Entries whose log says another status, or nothing, get a line; all get the time of the newest one.
-    @Test func entriesFromBeforeGetTheLineThatTheyLack() throws {
+    /// Entries whose log has another status or no line get a line; all get the time of the newest one.
+    @Test func migrationAddsMissingStatusLines() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(12)), on: &connection)
@@ -185,7 +185,7 @@ import Testing
         #expect(entries[silent]?.text == "a" && entries[moved]?.statusAt?.description == "2126-01-01T00:00:00.001Z")
         #expect(lines.mapValues(\.count) == [silent: 1, moved: 3, right: 2])
         #expect(entries[right]?.statusAt?.description == "2025-12-31T23:00:00.007Z")
-        // Devices are told of them, and of no edit.
+        // Devices receive them, without an edit.
         let positions = try connection.run("SELECT position FROM realm.change ORDER BY 1").map {
             try $0.value(0, as: Int64.self)
         }
@@ -195,8 +195,8 @@ import Testing
         #expect(try objects.map { try $0.value(3, as: Int64.self) }.max() == 3)
     }
 
-    /// People and teams could name images before there were any.
-    @Test func whatNamesABlobFromBeforeIsKnown() throws {
+    /// People and teams could name images before images existed.
+    @Test func migrationAddsBlobReferences() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(18)), finishes: true, on: &connection)
@@ -221,8 +221,8 @@ import Testing
         #expect(references.allSatisfy { $0.2 == blob })
     }
 
-    /// A database of schema 14 goes on with what it holds, and takes back ends of any kind from then on.
-    @Test func theReleaseBeforeGoesOn() throws {
+    /// A database of schema 14 keeps its data, and then accepts back ends of any kind.
+    @Test func migrationFromSchema14KeepsData() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(14)), on: &connection)
@@ -237,9 +237,9 @@ import Testing
             INSERT INTO backend.person VALUES (1, 'ana@example.com', '{"employeeNumber": "7"}');
             """)
         #expect(throws: PostgresError.self) { try connect("acme-erp", on: &connection) }
-        let answer = try migrate(conninfo)
-        #expect(answer.status == 0, "\(answer.errors)")
-        #expect(try answer.rows().filter { $0["isNew"] as? Bool == true }.count == Int(Schema.oldest) - 14)
+        let result = try migrate(conninfo)
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(try result.rows().filter { $0["isNew"] as? Bool == true }.count == Int(Schema.oldest) - 14)
 
         try Schema.check(on: &connection)
         let acme = try #require(try EnvironmentStore.load("acme", on: &connection))
@@ -257,7 +257,7 @@ import Testing
         try connect("acme-erp", on: &connection)
     }
 
-    /// Gives the second environment a back end of a kind.
+    /// Connects the second environment to a back end of a kind.
     private func connect(_ kind: String, on connection: inout Connection) throws {
         try connection.run(
             """
@@ -266,17 +266,17 @@ import Testing
             """)
     }
 
-    @Test func twoAtOnceApplyItOnce() async throws {
+    @Test func concurrentMigrationsApplyFilesOnce() async throws {
         let conninfo = try TestServer.shared.makeDatabase()
-        let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+        let results = try await withThrowingTaskGroup(of: Answer.self) { group in
             for _ in 0..<4 { group.addTask { try migrate(conninfo) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(answers.allSatisfy { $0.status == 0 })
-        #expect(try answers.count { try $0.rows().contains { $0["isNew"] as? Bool == true } } == 1)
+        #expect(results.allSatisfy { $0.status == 0 })
+        #expect(try results.count { try $0.rows().contains { $0["isNew"] as? Bool == true } } == 1)
     }
 
-    @Test func anEditedFileIsNamed() throws {
+    @Test func editedSchemaFileIsRejected() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         #expect(try migrate(conninfo).status == 0)
         try withFolder { folder in
@@ -285,45 +285,45 @@ import Testing
                 let edited = text + (file.hasPrefix("001") ? "-- one more line\n" : "")
                 try edited.write(to: folder.appendingPathComponent(file), atomically: true, encoding: .utf8)
             }
-            let answer = try migrate(conninfo, folder.path)
-            #expect(answer.status == 1)
-            #expect(answer.errors.contains("001-foundation.sql was edited after it was applied"))
+            let result = try migrate(conninfo, folder.path)
+            #expect(result.status == 1)
+            #expect(result.errors.contains("001-foundation.sql was edited after it was applied"))
         }
     }
 
-    @Test func aDatabaseNewerThanTheProgramIsRefused() throws {
+    @Test func newerDatabaseIsRejected() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         #expect(try migrate(conninfo).status == 0)
         var connection = try Connection(conninfo)
         try connection.run(
             "INSERT INTO realm.migration (number, name, checksum) VALUES (\(Schema.version + 1), '999-later.sql', '')")
-        let answer = try migrate(conninfo)
-        #expect(answer.status == 1)
-        #expect(answer.errors.contains("use a newer program"))
+        let result = try migrate(conninfo)
+        #expect(result.status == 1)
+        #expect(result.errors.contains("use a newer program"))
     }
 
-    @Test func aFileThatFailsLeavesNothingBehind() throws {
+    @Test func failedSchemaFileIsRolledBack() throws {
         let conninfo = try TestServer.shared.makeDatabase()
         try withFolder { folder in
             let text = "CREATE TABLE half (id int);\nCREATE TABLE half (id int);\n"
             try text.write(to: folder.appendingPathComponent("001-broken.sql"), atomically: true, encoding: .utf8)
-            let answer = try migrate(conninfo, folder.path)
-            #expect(answer.status == 1)
-            #expect(answer.errors.contains("001-broken.sql: relation \"half\" already exists"))
+            let result = try migrate(conninfo, folder.path)
+            #expect(result.status == 1)
+            #expect(result.errors.contains("001-broken.sql: relation \"half\" already exists"))
             var connection = try Connection(conninfo)
             let rows = try connection.run("SELECT to_regclass('half') IS NULL")
             #expect(try rows[0].value(0, as: Bool.self))
         }
     }
 
-    @Test func aNumberThatIsMissingIsNamed() throws {
+    @Test func missingSchemaNumberIsRejected() throws {
         try withFolder { folder in
             for name in ["001-a.sql", "003-b.sql"] {
                 try "SELECT 1".write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8)
             }
-            let answer = try migrate("host=/nowhere", folder.path)
-            #expect(answer.status == 1)
-            #expect(answer.errors.contains("003-b.sql: expected number 2"))
+            let result = try migrate("host=/nowhere", folder.path)
+            #expect(result.status == 1)
+            #expect(result.errors.contains("003-b.sql: expected number 2"))
         }
     }
 }

@@ -5,115 +5,117 @@ import TenantMigration
 import TestSupport
 import Testing
 
-/// Imports that are killed, cut, run twice, or run again.
+/// Imports that are killed, cut, run concurrently, or repeated.
 @Suite(.ownThreads) struct MoveCrashTests {
-    private let place: MovedEnvironment
+    private let fixture: EnvironmentMoveFixture
     private static let objectCount: Int64 = 2_500
 
-    init() throws { place = try MovedEnvironment(objectCount: Self.objectCount) }
+    init() throws { fixture = try EnvironmentMoveFixture(objectCount: Self.objectCount) }
 
-    /// What `fieldpost environment moves` says of it at the new place.
-    private func told() throws -> [String: Any] {
-        let answer = try place.run(at: place.new, "moves", "--json")
-        try #require(answer.status == 0, "\(answer.errors)")
-        return try #require(try answer.rows().first)
+    /// The row of `fieldpost environment moves` at the destination.
+    private func listedMove() throws -> [String: Any] {
+        let result = try fixture.run(at: fixture.destination, "moves", "--json")
+        try #require(result.status == 0, "\(result.errors)")
+        return try #require(try result.rows().first)
     }
 
-    @Test func anImportThatWasKilledGoesOnWhereItWas() throws {
+    @Test func killedImportResumesWhereItStopped() throws {
         try killFieldpost(
-            reading: MovedEnvironment.data(place.firstPage(of: place.stream())),
-            { ["environment", "import", $0, "--key-from", "KEY"] }, environment: place.variables(at: place.new)
+            reading: EnvironmentMoveFixture.data(fixture.firstPage(of: fixture.stream())),
+            { ["environment", "import", $0, "--key-from", "KEY"] },
+            environment: fixture.variables(at: fixture.destination)
         ) {
-            try waitUntil("a page is there") {
-                try place.count("SELECT count(*) FROM realm.move WHERE resume IS NOT NULL", at: place.new) == 1
+            try waitUntil("a page is imported") {
+                try fixture.count("SELECT count(*) FROM realm.move WHERE resume IS NOT NULL", at: fixture.destination)
+                    == 1
             }
-            // Nobody else takes it in, begins it or removes it meanwhile.
-            let stream = try place.stream()
-            let answers = Mutex<[Answer?]>([])
+            // No other session can import, activate or delete it meanwhile.
+            let stream = try fixture.stream()
+            let results = Mutex<[Answer?]>([])
             DispatchQueue.concurrentPerform(iterations: 3) { index in
-                let answer =
+                let result =
                     switch index {
-                    case 0: try? place.bring(stream)
-                    case 1: try? place.run(at: place.new, "begin", "acme", "x", "--key-from", "KEY")
-                    default: try? place.run(at: place.new, "discard", "acme")
+                    case 0: try? fixture.bring(stream)
+                    case 1: try? fixture.run(at: fixture.destination, "activate", "acme", "x", "--key-from", "KEY")
+                    default: try? fixture.run(at: fixture.destination, "discard", "acme")
                     }
-                answers.withLock { $0.append(answer) }
+                results.withLock { $0.append(result) }
             }
-            for answer in answers.withLock({ $0 }) {
-                let answer = try #require(answer)
-                #expect(answer.status == 1 && answer.errors.contains("of acme is in progress"), "\(answer)")
+            for result in results.withLock({ $0 }) {
+                let result = try #require(result)
+                #expect(result.status == 1 && result.errors.contains("of acme is in progress"), "\(result)")
             }
         }
-        #expect(try told()["state"] as? String == "arriving")
-        let resume = try #require(try told()["resume"] as? String)
-        let arrived = try place.count("SELECT count(*) FROM store.object", at: place.new)
+        #expect(try listedMove()["state"] as? String == "arriving")
+        let resume = try #require(try listedMove()["resume"] as? String)
+        let arrived = try fixture.count("SELECT count(*) FROM store.object", at: fixture.destination)
         #expect(arrived > 0 && arrived < Self.objectCount)
-        let rest = try place.stream(resume: resume)
-        // What had come does not come again.
+        let rest = try fixture.stream(resume: resume)
+        // Imported rows are not sent again.
         #expect(rest.count < Int(Self.objectCount))
-        try place.finish(place.line(place.bring(rest)))
+        try fixture.finish(fixture.line(fixture.bring(rest)))
     }
 
-    @Test func aReceiptThatWasLostIsSaidAgain() throws {
-        _ = try place.transfer()
-        #expect(try told()["state"] as? String == "whole")
-        let receipt = try place.line(place.bring(place.stream()))
-        try place.finish(receipt)
-        let begun = try place.bring(place.stream())
-        #expect(begun.status == 1 && begun.errors.contains("acme has begun here"), "\(begun)")
+    @Test func lostReceiptIsPrintedAgain() throws {
+        _ = try fixture.transfer()
+        #expect(try listedMove()["state"] as? String == "whole")
+        let receipt = try fixture.line(fixture.bring(fixture.stream()))
+        try fixture.finish(receipt)
+        let repeated = try fixture.bring(fixture.stream())
+        #expect(repeated.status == 1 && repeated.errors.contains("acme is active here"), "\(repeated)")
     }
 
-    /// Where an earlier copy stopped is no place to go on from once another began.
-    @Test func aCopyThatBeganAnewDoesNotGoOnFromAnEarlierOne() throws {
-        let stream = try place.stream()
-        _ = try place.bring(place.firstPage(of: stream))
-        let resume = try #require(try told()["resume"] as? String)
-        _ = try place.bring(stream.prefix(1))
-        #expect(try told()["resume"] == nil)
-        let answer = try place.bring(place.stream(resume: resume))
-        #expect(answer.status == 1 && answer.errors.contains("export without --resume"), "\(answer)")
-        try place.finish(place.transfer())
+    /// The resume point of an earlier copy is invalid once another copy started.
+    @Test func restartedCopyDoesNotResumeEarlierOne() throws {
+        let stream = try fixture.stream()
+        _ = try fixture.bring(fixture.firstPage(of: stream))
+        let resume = try #require(try listedMove()["resume"] as? String)
+        _ = try fixture.bring(stream.prefix(1))
+        #expect(try listedMove()["resume"] == nil)
+        let result = try fixture.bring(fixture.stream(resume: resume))
+        #expect(result.status == 1 && result.errors.contains("export without --resume"), "\(result)")
+        try fixture.finish(fixture.transfer())
     }
 
-    /// What is left when it is stopped is not whole, and no stream goes on from what was there before.
-    @Test func aDiscardThatWasStoppedLeavesNothingThatWorks() throws {
-        let stream = try place.stream()
-        _ = try place.bring(place.firstPage(of: stream))
-        let resume = try #require(try told()["resume"] as? String)
-        let receipt = try place.line(place.bring(place.stream(resume: resume)))
-        let permission = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
-        var connection = try Connection(place.new)
+    /// The rest after an interruption is incomplete, and no stream resumes it.
+    @Test func interruptedDiscardLeavesInactiveCopy() throws {
+        let stream = try fixture.stream()
+        _ = try fixture.bring(fixture.firstPage(of: stream))
+        let resume = try #require(try listedMove()["resume"] as? String)
+        let receipt = try fixture.line(fixture.bring(fixture.stream(resume: resume)))
+        let token = try fixture.line(fixture.run(at: fixture.source, "cut-over", "acme", receipt, "--key-from", "KEY"))
+        var connection = try Connection(fixture.destination)
         try connection.run([
             "CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'stopped'; END $$",
             "CREATE TRIGGER stop BEFORE DELETE ON realm.realm EXECUTE FUNCTION stop()",
         ])
-        let stopped = try place.run(at: place.new, "discard", "acme")
+        let stopped = try fixture.run(at: fixture.destination, "discard", "acme")
         #expect(stopped.status == 1 && stopped.errors.contains("stopped"), "\(stopped)")
-        #expect(try place.run(at: place.new, "begin", "acme", permission, "--key-from", "KEY").status == 1)
-        #expect(try told()["state"] as? String == "arriving" && told()["resume"] == nil)
-        #expect(try place.bring(place.stream(resume: resume)).errors.contains("export without --resume"))
+        #expect(try fixture.run(at: fixture.destination, "activate", "acme", token, "--key-from", "KEY").status == 1)
+        #expect(try listedMove()["state"] as? String == "arriving" && listedMove()["resume"] == nil)
+        #expect(try fixture.bring(fixture.stream(resume: resume)).errors.contains("export without --resume"))
         try connection.run("DROP TRIGGER stop ON realm.realm")
-        try place.finish(place.transfer())
+        try fixture.finish(fixture.transfer())
     }
 
-    /// Whoever tries again with a command that says nothing does not begin anew.
-    @Test func aStreamWithoutABeginningIsToldSo() throws {
-        let answer = try place.bring([])
-        #expect(answer.status == 1 && answer.errors.contains("nothing arrived"), "\(answer)")
+    /// An import that gets an empty stream changes nothing.
+    @Test func emptyStreamIsReported() throws {
+        let result = try fixture.bring([])
+        #expect(result.status == 1 && result.errors.contains("nothing arrived"), "\(result)")
     }
 
-    /// Cut at each line of what comes while it is held, it goes on with that part alone.
-    @Test func aStreamThatIsCutWhileItIsHeldGoesOn() throws {
-        var stream = try place.stream()
+    /// The stream is cut at each line during the write-block: the next export resumes with that part only.
+    @Test func streamCutDuringWriteBlockResumes() throws {
+        var stream = try fixture.stream()
         for distance in 0... {
-            let held = try #require(stream.firstIndex { $0.hasPrefix(#"{"held""#) })
-            guard held + distance < stream.count - 1 else { break }
-            let cut = try place.bring(stream[...(held + distance)])
-            let resume = try MovedEnvironment.resume(cut)
-            #expect(try told()["resume"] as? String == resume)
-            stream = try place.stream(resume: resume)
+            let marker = try #require(stream.firstIndex { $0.hasPrefix(#"{"held""#) })
+            guard marker + distance < stream.count - 1 else { break }
+            let cut = try fixture.bring(stream[...(marker + distance)])
+            let resume = try EnvironmentMoveFixture.resume(cut)
+            #expect(try listedMove()["resume"] as? String == resume)
+            stream = try fixture.stream(resume: resume)
             #expect(stream.count < Int(Self.objectCount))
         }
-        try place.finish(place.line(place.bring(stream)))
+        try fixture.finish(fixture.line(fixture.bring(stream)))
     }
 }

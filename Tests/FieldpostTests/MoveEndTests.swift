@@ -11,20 +11,20 @@ import Tenants
 import TestSupport
 import Testing
 
-/// The ends of a move: at the new place, at the old one, and when it is taken back.
+/// The ends of a move: activation, cut-over, rollback and deletion.
 @Suite(.ownThreads) struct MoveEndTests {
-    private let place: MovedEnvironment
+    private let fixture: EnvironmentMoveFixture
 
-    init() throws { place = try MovedEnvironment() }
+    init() throws { fixture = try EnvironmentMoveFixture() }
 
-    @Test func aPersonHasTheSameObjectAtTheNewPlace() throws {
-        var old = try Connection(place.old)
-        try Registration.register(["ana@example.com"], in: place.environment, on: &old)
-        try place.move()
-        var connection = try Connection(place.new)
+    @Test func personKeepsRealmsObjectAfterMove() throws {
+        var old = try Connection(fixture.source)
+        try Registration.register(["ana@example.com"], in: fixture.environment, on: &old)
+        try fixture.move()
+        var connection = try Connection(fixture.destination)
         let here = try connection.run("SELECT id FROM realm.environment WHERE name = 'acme'")[0]
             .decode(EnvironmentID.self)
-        #expect(here != place.environment)
+        #expect(here != fixture.environment)
         let again = try Registration.register(["ana@example.com", "bo@example.com"], in: here, on: &connection)
         #expect(again.map(\.isNew) == [false, true])
         let ids = try connection.run("SELECT id FROM store.object WHERE kind = \(Kind.realms)").decode(UUID.self)
@@ -32,17 +32,17 @@ import Testing
             Set(ids)
                 == Set(
                     ["ana@example.com", "bo@example.com"].map {
-                        Registration.objectID(of: $0, foundedAs: place.environment)
+                        Registration.objectID(of: $0, foundedAs: fixture.environment)
                     }))
         let login = try LoginSettings.find(try #require(EmailAddress("ana@example.com")), on: &connection)
-        #expect(login?.settings.foundedAs == place.environment)
+        #expect(login?.settings.foundedAs == fixture.environment)
         #expect(try AccessDirectory.left(on: &connection).isEmpty)
-        #expect(try AccessDirectory.left(on: &old) == [place.environment: "https://new.example"])
+        #expect(try AccessDirectory.left(on: &old) == [fixture.environment: "https://new.example"])
     }
 
-    /// Nothing is recorded that the new place does not have, and what is old of others is removed on.
-    @Test func theAuditLogIsHeldToo() throws {
-        var connection = try Connection(place.old)
+    /// No record is written that the destination lacks; old records of other environments are still deleted.
+    @Test func writeBlockCoversAuditLog() throws {
+        var connection = try Connection(fixture.source)
         let record: (Int32?) -> Statement = {
             """
             INSERT INTO access.audit (environment_id, actor, action, subject, address, happened_at)
@@ -50,174 +50,177 @@ import Testing
             """
         }
         try connection.run(record(7))
-        let receipt = try place.transfer()
+        let receipt = try fixture.transfer()
         let error = #expect(throws: PostgresError.self) { try connection.run(record(7)) }
         #expect(error?.isLocked == true)
         try connection.run(record(nil))
         let page = try AuditRecord.removePage(olderThan: 3_600, after: 0, on: &connection)
         #expect(page.count == 1)
-        _ = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
+        _ = try fixture.line(fixture.run(at: fixture.source, "cut-over", "acme", receipt, "--key-from", "KEY"))
         #expect(
-            try place.count(
+            try fixture.count(
                 "SELECT count(*) FROM access.audit WHERE environment_id = 7 AND action = 'environment.left'",
-                at: place.old) == 1)
+                at: fixture.source) == 1)
     }
 
-    @Test func thatItIsHeldIsSeen() throws {
-        _ = try place.transfer()
-        let variables = place.variables(at: place.old)
+    @Test func writeBlockIsListedAndReported() throws {
+        _ = try fixture.transfer()
+        let variables = fixture.variables(at: fixture.source)
         let listed = try fieldpost("environment", "list", "--json", environment: variables).rows()
         #expect(listed[0]["move"] as? String == "held")
-        let found = try fieldpost("doctor", environment: variables)
-        #expect(found.output.contains("environment acme") && found.output.contains("held for its move"), "\(found)")
+        let doctor = try fieldpost("doctor", environment: variables)
+        #expect(doctor.output.contains("environment acme") && doctor.output.contains("for its move"), "\(doctor)")
     }
 
-    /// Whoever wants to do something about a key of it hears why nothing is done.
-    @Test func keysOfAHeldEnvironmentStayAndItIsSaid() throws {
-        var connection = try Connection(place.old)
+    /// Changes of its keys are rejected with the reason.
+    @Test func keysOfWriteBlockedEnvironmentAreUnchanged() throws {
+        var connection = try Connection(fixture.source)
         try connection.run(
             """
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
                 is_dead, is_circuit, attempts, next_at)
             VALUES ('entry-submitter', 7, 'k', 'entry.events', 0, '', 0, 'closed', true, false, 3, now())
             """)
-        _ = try place.transfer()
+        _ = try fixture.transfer()
         for act in [["discard", "--yes"], ["retry"]] {
-            let answer = try fieldpost(["parked"] + act + ["--all"], environment: place.variables(at: place.old))
-            #expect(answer.status == 1 && answer.errors.contains("is being moved"), "\(answer)")
+            let result = try fieldpost(
+                ["deferred"] + act + ["--all"], environment: fixture.variables(at: fixture.source))
+            #expect(result.status == 1 && result.errors.contains("is being moved"), "\(result)")
         }
-        #expect(try place.count("SELECT count(*) FROM pipeline.parked WHERE is_dead", at: place.old) == 2)
-        #expect(try place.count("SELECT count(*) FROM access.audit WHERE action LIKE 'parked%'", at: place.old) == 0)
+        #expect(try fixture.count("SELECT count(*) FROM pipeline.parked WHERE is_dead", at: fixture.source) == 2)
+        #expect(
+            try fixture.count("SELECT count(*) FROM access.audit WHERE action LIKE 'parked%'", at: fixture.source) == 0)
     }
 
-    /// Whenever it is taken back, whoever sends it notices, and nothing stays held.
+    /// The export detects a rollback at any time, and nothing stays write-blocked.
     @Test(arguments: ["\"header\"", "\"part\"", "\"held\""])
-    func anExportNoticesThatItIsTakenBack(line: String) throws {
-        var isTakenBack = false
+    func exportDetectsRollback(line: String) throws {
+        var isRolledBack = false
         #expect(throws: MoveFailure.self) {
-            try place.export { bytes in
-                guard !isTakenBack, String(decoding: bytes.prefix(20), as: UTF8.self).contains(line) else { return }
-                _ = try place.line(place.run(at: place.old, "take-back", "acme"))
-                isTakenBack = true
+            try fixture.export { bytes in
+                guard !isRolledBack, String(decoding: bytes.prefix(20), as: UTF8.self).contains(line) else { return }
+                _ = try fixture.line(fixture.run(at: fixture.source, "roll-back", "acme"))
+                isRolledBack = true
             }
         }
-        #expect(isTakenBack)
-        #expect(try place.holdCount(at: place.old) == 0)
-        var connection = try Connection(place.old)
+        #expect(isRolledBack)
+        #expect(try fixture.holdCount(at: fixture.source) == 0)
+        var connection = try Connection(fixture.source)
         try connection.run("UPDATE realm.environment SET position = position + 1 WHERE id = 7")
     }
 
-    /// What is sent once more while it is removed is not whole.
-    @Test func anExportNoticesThatWhatItSendsIsDiscarded() throws {
-        let receipt = try place.transfer()
-        _ = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
+    /// An export of rows that are being deleted is incomplete, and fails.
+    @Test func exportDetectsDiscard() throws {
+        let receipt = try fixture.transfer()
+        _ = try fixture.line(fixture.run(at: fixture.source, "cut-over", "acme", receipt, "--key-from", "KEY"))
         var (isDiscarded, hasEnded) = (false, false)
         let failure = #expect(throws: MoveFailure.self) {
-            try place.export { bytes in
+            try fixture.export { bytes in
                 let beginning = String(decoding: bytes.prefix(20), as: UTF8.self)
                 if beginning.contains("\"end\"") { hasEnded = true }
                 guard !isDiscarded, beginning.contains("\"part\"") else { return }
-                _ = try place.line(place.run(at: place.old, "discard", "acme", "--yes"))
+                _ = try fixture.line(fixture.run(at: fixture.source, "discard", "acme", "--yes"))
                 isDiscarded = true
             }
         }
         #expect(isDiscarded && !hasEnded && failure?.description.contains("discarded") == true)
     }
 
-    /// What was let go, to be removed, stays so.
-    @Test func nothingIsHeldAnewThatIsBeingDiscarded() throws {
-        let receipt = try place.transfer()
-        _ = try place.line(place.run(at: place.old, "leave", "acme", receipt, "--key-from", "KEY"))
+    /// Tables that were unblocked for deletion stay unblocked.
+    @Test func exportDoesNotBlockDiscardedTables() throws {
+        let receipt = try fixture.transfer()
+        _ = try fixture.line(fixture.run(at: fixture.source, "cut-over", "acme", receipt, "--key-from", "KEY"))
         #expect(throws: MoveFailure.self) {
-            try place.export { bytes in
+            try fixture.export { bytes in
                 guard String(decoding: bytes.prefix(20), as: UTF8.self).contains("\"header\"") else { return }
-                var connection = try Connection(place.old)
+                var connection = try Connection(fixture.source)
                 try connection.run(
                     ["UPDATE realm.move SET discarded_at = now()"]
-                        + MovedTable.held.map { "SELECT realm.let_go(7, \($0)::regclass)" })
+                        + MovedTable.writeBlocked.map { "SELECT realm.let_go(7, \($0)::regclass)" })
             }
         }
-        #expect(try place.holdCount(at: place.old) == 0)
+        #expect(try fixture.holdCount(at: fixture.source) == 0)
     }
 
-    /// While one holds table after table, another takes it back.
-    @Test func nothingStaysHeldThatIsTakenBackWhileItIsBeingHeld() throws {
+    /// A rollback runs while an export is blocking tables.
+    @Test func rollbackDuringWriteBlockUnblocksEverything() throws {
         for _ in 0..<5 {
             let ended = Mutex<Bool?>(nil)
             let isOver = DispatchSemaphore(value: 0)
             let thread = Thread {
-                let isWhole = (try? place.export { _ in }) != nil
+                let isWhole = (try? fixture.export { _ in }) != nil
                 ended.withLock { $0 = isWhole }
                 isOver.signal()
             }
             thread.start()
-            var connection = try Connection(place.old, limits: MoveStore.limits)
+            var connection = try Connection(fixture.source, limits: MoveStore.limits)
             while ended.withLock({ $0 }) == nil {
                 guard let move = try MoveStore.find("acme", on: &connection), move.state == .held else { continue }
-                try MoveStore.takeBack(move, also: "SELECT 1", on: &connection)
+                try MoveStore.rollBack(move, also: "SELECT 1", on: &connection)
                 break
             }
             isOver.wait()
             if let move = try MoveStore.find("acme", on: &connection) {
-                try MoveStore.takeBack(move, also: "SELECT 1", on: &connection)
+                try MoveStore.rollBack(move, also: "SELECT 1", on: &connection)
             }
-            #expect(try place.holdCount(at: place.old) == 0)
+            #expect(try fixture.holdCount(at: fixture.source) == 0)
         }
     }
 
-    /// Whoever exports while it is being taken back holds what was let go already: it is said, and nothing stays held.
-    @Test func anExportThatBeginsWhileItIsTakenBackIsNoticed() throws {
-        _ = try place.transfer()
-        let all = try place.holdCount(at: place.old)
-        // The last table to be let go is kept from it.
-        var reader = try Connection(place.old)
+    /// An export during a rollback blocks tables that were unblocked: the rollback reports it, and nothing stays
+    /// blocked after the next one.
+    @Test func rollbackDetectsConcurrentExport() throws {
+        _ = try fixture.transfer()
+        let all = try fixture.holdCount(at: fixture.source)
+        // Prevents the last table from being unblocked.
+        var reader = try Connection(fixture.source)
         try reader.run(["BEGIN", "LOCK TABLE realm.environment IN ACCESS SHARE MODE"])
         let failure = Mutex<(any Error)?>(nil)
         let isOver = DispatchSemaphore(value: 0)
         let thread = Thread {
             do {
-                var connection = try Connection(place.old, limits: MoveStore.limits)
+                var connection = try Connection(fixture.source, limits: MoveStore.limits)
                 guard let move = try MoveStore.find("acme", on: &connection) else { return }
-                try MoveStore.takeBack(move, also: "SELECT 1", on: &connection)
+                try MoveStore.rollBack(move, also: "SELECT 1", on: &connection)
             } catch {
                 failure.withLock { $0 = error }
             }
             isOver.signal()
         }
         thread.start()
-        try waitUntil("one table is left") { try place.holdCount(at: place.old) == 2 }
-        try place.export { _ in }
-        #expect(try place.holdCount(at: place.old) == all)
+        try waitUntil("one table is left") { try fixture.holdCount(at: fixture.source) == 2 }
+        try fixture.export { _ in }
+        #expect(try fixture.holdCount(at: fixture.source) == all)
         try reader.run("COMMIT")
         isOver.wait()
-        #expect(failure.withLock { $0 as? MoveFailure }?.description.contains("once more") == true)
-        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
-        #expect(try place.holdCount(at: place.old) == 0)
-        #expect(try place.count("SELECT count(*) FROM realm.move", at: place.old) == 0)
+        #expect(failure.withLock { $0 as? MoveFailure }?.description.contains("again") == true)
+        _ = try fixture.line(fixture.run(at: fixture.source, "roll-back", "acme"))
+        #expect(try fixture.holdCount(at: fixture.source) == 0)
+        #expect(try fixture.count("SELECT count(*) FROM realm.move", at: fixture.source) == 0)
     }
 
-    /// As long as a taking back has not let the counter go, nobody writes the environment.
-    @Test func whatIsNotWhollyTakenBackIsToldAsHeld() throws {
-        _ = try place.transfer()
-        var connection = try Connection(place.old)
-        // What is there of it when it was stopped.
+    /// Until a rollback has unblocked the counter, the environment is listed as write-blocked.
+    @Test func incompleteRollbackIsListedAsWriteBlocked() throws {
+        _ = try fixture.transfer()
+        var connection = try Connection(fixture.source)
+        // The state of an interrupted rollback.
         try connection.run("UPDATE realm.move SET move_id = gen_random_uuid(), state = 'copying'")
-        for table in MovedTable.held.dropFirst().reversed() {
+        for table in MovedTable.writeBlocked.dropFirst().reversed() {
             try connection.run("SELECT realm.let_go(7, \(table)::regclass)")
             #expect(try MoveListing.all(on: &connection).map(\.state) == [.held])
         }
         #expect(try EnvironmentStore.list(on: &connection).map(\.move) == ["held"])
         #expect(try EnvironmentStore.page(after: "", countMax: 9, on: &connection).map(\.move) == ["held"])
-        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
+        _ = try fixture.line(fixture.run(at: fixture.source, "roll-back", "acme"))
         #expect(try MoveListing.all(on: &connection).isEmpty)
-        // One that is only copied is not held.
-        #expect(throws: CancellationError.self) { try place.export { _ in throw CancellationError() } }
+        // An environment that is only copied is not write-blocked.
+        #expect(throws: CancellationError.self) { try fixture.export { _ in throw CancellationError() } }
         #expect(try MoveListing.all(on: &connection).map(\.state) == [.copying])
     }
 
-    /// What was to be removed before it was held is removed when it is taken back.
-    @Test func whatIsOldIsNotRemovedWhileItIsHeld() throws {
-        var connection = try Connection(place.old)
+    /// Old rows are kept during the write-block, and deleted after a rollback.
+    @Test func compactionPausesDuringWriteBlock() throws {
+        var connection = try Connection(fixture.source)
         try connection.run([
             """
             INSERT INTO store.change (environment_id, realm_id, position, changed_at, kind, id)
@@ -230,86 +233,91 @@ import Testing
             """,
             "UPDATE realm.environment SET compacted_position = 600 WHERE id = 7",
         ])
-        _ = try place.transfer()
-        let before = try place.count("SELECT count(*) FROM store.object", at: place.old)
+        _ = try fixture.transfer()
+        let before = try fixture.count("SELECT count(*) FROM store.object", at: fixture.source)
         for _ in 0..<3 {
-            _ = try Compaction.step(place.environment, keep: .seconds(1), countMax: 300, on: &connection)
+            _ = try Compaction.step(fixture.environment, keep: .seconds(1), countMax: 300, on: &connection)
         }
-        #expect(try place.count("SELECT count(*) FROM store.object", at: place.old) == before)
-        #expect(try place.count("SELECT count(*) FROM store.change", at: place.old) == before)
-        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
-        // It goes on in a new generation, and what is old goes then.
-        while try Compaction.step(place.environment, keep: .seconds(1), countMax: 300, on: &connection) != .removed(0) {
+        #expect(try fixture.count("SELECT count(*) FROM store.object", at: fixture.source) == before)
+        #expect(try fixture.count("SELECT count(*) FROM store.change", at: fixture.source) == before)
+        _ = try fixture.line(fixture.run(at: fixture.source, "roll-back", "acme"))
+        // In the new generation old rows are deleted.
+        while try Compaction.step(fixture.environment, keep: .seconds(1), countMax: 300, on: &connection) != .removed(0)
+        {
         }
-        #expect(try place.count("SELECT count(*) FROM store.object WHERE NOT deleted", at: place.old) == before / 2)
-        #expect(try place.count("SELECT count(*) FROM store.object WHERE deleted", at: place.old) == 0)
+        #expect(
+            try fixture.count("SELECT count(*) FROM store.object WHERE NOT deleted", at: fixture.source) == before / 2)
+        #expect(try fixture.count("SELECT count(*) FROM store.object WHERE deleted", at: fixture.source) == 0)
     }
 
-    /// Nobody knows whether it has left since the backup was made.
-    @Test(arguments: [true, false]) func aRestoredInstallationHoldsWhatMayHaveLeft(isHeld: Bool) throws {
-        var connection = try Connection(place.old)
+    /// A restored database does not show whether the environment was cut over since the backup.
+    @Test(arguments: [true, false]) func restoreWriteBlocksEnvironmentsInMove(isHeld: Bool) throws {
+        var connection = try Connection(fixture.source)
         try EnvironmentRows(id: 8, name: "other", backend: .init()).insert(on: &connection)
         if isHeld {
-            _ = try place.transfer()
+            _ = try fixture.transfer()
         } else {
-            #expect(throws: CancellationError.self) { try place.export { _ in throw CancellationError() } }
+            #expect(throws: CancellationError.self) { try fixture.export { _ in throw CancellationError() } }
         }
-        let answer = try fieldpost(["restore", "--force"], environment: place.variables(at: place.old))
-        #expect(answer.status == 0 && answer.errors.contains("acme was being moved"), "\(answer)")
-        var after = try Connection(place.old)
+        let result = try fieldpost(["restore", "--force"], environment: fixture.variables(at: fixture.source))
+        #expect(result.status == 0 && result.errors.contains("The move of acme"), "\(result)")
+        var after = try Connection(fixture.source)
         let error = #expect(throws: PostgresError.self) {
             try after.run("UPDATE realm.environment SET position = position + 1 WHERE id = 7")
         }
         #expect(error?.isLocked == true)
         try after.run("UPDATE realm.environment SET position = position + 1 WHERE id = 8")
-        _ = try place.line(place.run(at: place.old, "take-back", "acme"))
-        #expect(try place.holdCount(at: place.old) == 0)
+        _ = try fixture.line(fixture.run(at: fixture.source, "roll-back", "acme"))
+        #expect(try fixture.holdCount(at: fixture.source) == 0)
         #expect(
-            try place.count("SELECT position FROM realm.environment WHERE id = 7", at: place.old) > 1_000_000_000)
+            try fixture.count("SELECT position FROM realm.environment WHERE id = 7", at: fixture.source) > 1_000_000_000
+        )
     }
 
-    @Test func whatStaysOfAnEnvironmentThatHasLeftIsRemoved() throws {
-        let place = try MovedEnvironment(objectCount: 12_000)
-        var connection = try Connection(place.old)
+    @Test func discardDeletesCutOverEnvironment() throws {
+        let fixture = try EnvironmentMoveFixture(objectCount: 12_000)
+        var connection = try Connection(fixture.source)
         try EnvironmentRows(id: 8, name: "other", backend: .init()).insert(on: &connection)
         try connection.run(
             """
             INSERT INTO store.change (environment_id, realm_id, position, kind, id)
             SELECT environment_id, realm_id, position, kind, id FROM store.object LIMIT 6000
             """)
-        let receipt = try place.transfer()
-        let early = try place.run(at: place.old, "discard", "acme", "--yes")
-        #expect(early.status == 1 && early.errors.contains("acme is not arriving here"), "\(early)")
-        _ = try place.line(
-            place.run(at: place.old, "leave", "acme", receipt, "--to", "https://new.example", "--key-from", "KEY"))
-        // Nobody else removes it.
+        let receipt = try fixture.transfer()
+        let early = try fixture.run(at: fixture.source, "discard", "acme", "--yes")
+        #expect(early.status == 1 && early.errors.contains("acme has no inactive copy here"), "\(early)")
+        _ = try fixture.line(
+            fixture.run(
+                at: fixture.source, "cut-over", "acme", receipt, "--to", "https://new.example", "--key-from", "KEY"))
+        // Other sessions cannot delete the rows.
         try connection.run("DELETE FROM store.object WHERE environment_id = 7")
-        #expect(try place.count("SELECT count(*) FROM store.object", at: place.old) == 12_000)
-        #expect(try place.run(at: place.old, "discard", "acme").status != 0)
-        let said = try place.line(place.run(at: place.old, "discard", "acme", "--yes"))
-        #expect(said.contains("what stayed of acme is removed: 18"), "\(said)")
+        #expect(try fixture.count("SELECT count(*) FROM store.object", at: fixture.source) == 12_000)
+        #expect(try fixture.run(at: fixture.source, "discard", "acme").status != 0)
+        let result = try fixture.line(fixture.run(at: fixture.source, "discard", "acme", "--yes"))
+        #expect(result.contains("acme is deleted here: 18"), "\(result)")
         for table in MovedTable.all.map(\.name) + MoveRemoval.staying
         where !["access.provider", "access.domain"].contains(table) {
             let name = Statement(stringLiteral: table)
             #expect(
-                try place.count("SELECT count(*) FROM \(name) WHERE environment_id = 7", at: place.old) == 0, "\(table)"
+                try fixture.count("SELECT count(*) FROM \(name) WHERE environment_id = 7", at: fixture.source) == 0,
+                "\(table)"
             )
         }
-        // Devices are told on, and it is written by nobody.
+        // Devices are redirected, and all writes are blocked.
         let settings = try LoginSettings.find(try #require(EmailAddress("ana@example.com")), on: &connection)?.settings
-        #expect(settings?.environment == place.environment && settings?.clientSecret == nil)
-        #expect(try AccessDirectory.left(on: &connection) == [place.environment: "https://new.example"])
+        #expect(settings?.environment == fixture.environment && settings?.clientSecret == nil)
+        #expect(try AccessDirectory.left(on: &connection) == [fixture.environment: "https://new.example"])
         #expect(throws: PostgresError.self) {
             try connection.run("INSERT INTO realm.realm (environment_id, path) VALUES (7, '/common')")
         }
-        // What is left of it is not all of it: nobody takes it for that.
-        let again = try place.run(at: place.old, "export", "acme", "--key-from", "KEY")
-        #expect(again.status == 1 && again.output.isEmpty && again.errors.contains("was removed"), "\(again)")
-        _ = try place.line(place.run(at: place.old, "discard", "acme", "--yes", "--signpost-too"))
-        #expect(try place.holdCount(at: place.old) == 0)
-        #expect(try place.count("SELECT count(*) FROM realm.environment", at: place.old) == 1)
+        // The remaining rows are incomplete and cannot be exported.
+        let again = try fixture.run(at: fixture.source, "export", "acme", "--key-from", "KEY")
+        #expect(again.status == 1 && again.output.isEmpty && again.errors.contains("deleted here"), "\(again)")
+        _ = try fixture.line(fixture.run(at: fixture.source, "discard", "acme", "--yes", "--remove-redirect"))
+        #expect(try fixture.holdCount(at: fixture.source) == 0)
+        #expect(try fixture.count("SELECT count(*) FROM realm.environment", at: fixture.source) == 1)
         #expect(
-            try place.count(
-                "SELECT count(*) FROM access.audit WHERE action = 'environment.discarded'", at: place.old) == 2)
+            try fixture.count(
+                "SELECT count(*) FROM access.audit WHERE action = 'environment.discarded'", at: fixture.source) == 2)
     }
 }

@@ -6,15 +6,15 @@ import TenantMigration
 import TestSupport
 import Testing
 
-/// Streams that were changed on their way: each is refused, with the part, and nothing of it can begin.
+/// Streams that were modified in transit: each is rejected with the part, and cannot be activated.
 @Suite(.ownThreads) struct MoveStreamTests {
-    private let place: MovedEnvironment
+    private let fixture: EnvironmentMoveFixture
 
-    init() throws { place = try MovedEnvironment(objectCount: 300) }
+    init() throws { fixture = try EnvironmentMoveFixture(objectCount: 300) }
 
-    @Test func changedStreamsAreRefusedWithTheirPart() throws {
-        let frames = try place.frames()
-        let (again, other) = (try place.frames(), try MovedEnvironment(objectCount: 300).frames())
+    @Test func modifiedStreamsAreRejectedWithTheirPart() throws {
+        let frames = try fixture.frames()
+        let (again, other) = (try fixture.frames(), try EnvironmentMoveFixture(objectCount: 300).frames())
         try #require(frames.count == again.count && frames.count == other.count && frames.count > 20)
         let seed = ProcessInfo.processInfo.environment["MOVE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...9_999)
         var generator = SplitMix64(seed: seed)
@@ -22,97 +22,98 @@ import Testing
         changes += StreamChange.splices(frames, again, of: "another export", isOfSameMove: true)
         changes += StreamChange.splices(frames, other, of: "another environment", isOfSameMove: false)
         changes += StreamChange.mixtures(of: [frames, again, other], using: &generator)
-        try refuse(changes, "MOVE_SEED=\(seed)")
-        let begin = try place.run(at: place.new, "begin", "acme", "x", "--key-from", "KEY")
-        #expect(begin.status == 1 && begin.errors.contains("is not here as a whole"), "\(begin)")
-        try place.finish(whole(frames))
+        try expectRejection(of: changes, "MOVE_SEED=\(seed)")
+        let begin = try fixture.run(at: fixture.destination, "activate", "acme", "x", "--key-from", "KEY")
+        #expect(begin.status == 1 && begin.errors.contains("no complete, inactive copy"), "\(begin)")
+        try fixture.finish(receipt(of: frames))
     }
 
-    private func refuse(_ changes: [StreamChange], _ seed: String) throws {
-        var connection = try Connection(place.new, limits: MoveStore.limits)
+    private func expectRejection(of changes: [StreamChange], _ seed: String) throws {
+        var connection = try Connection(fixture.destination, limits: MoveStore.limits)
         for change in changes {
             let error = #expect(throws: (any Error).self, "\(change.name)") {
-                try place.take(change.stream, on: &connection)
+                try fixture.take(change.stream, on: &connection)
             }
             let text = String(describing: error)
-            #expect(change.places.contains { text.contains($0) }, "\(seed): \(change.name): \(text)")
+            #expect(change.positions.contains { text.contains($0) }, "\(seed): \(change.name): \(text)")
             let state = try MoveStore.find("acme", on: &connection)?.state
             #expect(state == nil || state == .arriving, "\(change.name)")
         }
     }
 
-    /// The receipt of a stream that was not changed.
-    private func whole(_ frames: [[UInt8]]) throws -> String {
-        var connection = try Connection(place.new, limits: MoveStore.limits)
-        return try place.take(frames, on: &connection)
+    /// Returns the receipt of an unmodified stream.
+    private func receipt(of frames: [[UInt8]]) throws -> String {
+        var connection = try Connection(fixture.destination, limits: MoveStore.limits)
+        return try fixture.take(frames, on: &connection)
     }
 
-    /// Parts before the change are authentic: the stream is resumed behind them.
-    @Test func refusedStreamIsResumedFromTheLastGoodPart() throws {
-        var lines = try place.stream()
+    /// Parts before the modification are authentic: the stream resumes after them.
+    @Test func rejectedStreamResumesAfterLastValidPart() throws {
+        var lines = try fixture.stream()
         let second = try #require(lines.indices.filter { lines[$0].hasPrefix(#"{"part""#) }.dropFirst().first)
         let row = try #require(lines[second...].firstIndex { $0.contains(#""deleted":"#) })
         lines[row].replace("deleted", with: "deletes")
-        let refused = try place.bring(lines)
+        let refused = try fixture.bring(lines)
         #expect(
-            refused.status == 1 && refused.errors.contains("refused at part 3 (lines \(second + 1) to "), "\(refused)")
-        let rest = try place.stream(resume: MovedEnvironment.resume(refused))
+            refused.status == 1 && refused.errors.contains("rejected at part 3 (lines \(second + 1) to "), "\(refused)")
+        let rest = try fixture.stream(resume: EnvironmentMoveFixture.resume(refused))
         try #require(rest.count < lines.count - 200)
-        try place.finish(place.line(place.bring(rest)))
+        try fixture.finish(fixture.line(fixture.bring(rest)))
     }
 
-    @Test func streamOfAnotherFormatOrKeyIsRefused() throws {
-        var lines = try place.stream()
+    @Test func streamOfOtherFormatOrKeyIsRejected() throws {
+        var lines = try fixture.stream()
         lines[0].replace(#""format":4"#, with: #""format":3"#)
         let old = String(try #require(lines[0].split(separator: " ").first))
-        let formats = try place.bring([old[...]] + lines.dropFirst())
+        let formats = try fixture.bring([old[...]] + lines.dropFirst())
         #expect(formats.status == 1 && formats.errors.contains("must be of the same release"), "\(formats)")
-        let keys = try place.bring(place.stream(), key: Data(repeating: 9, count: 32).base64EncodedString())
+        let keys = try fixture.bring(fixture.stream(), key: Data(repeating: 9, count: 32).base64EncodedString())
         #expect(keys.status == 1 && keys.errors.contains("the transfer key is not the one"), "\(keys)")
-        #expect(try place.count("SELECT count(*) FROM realm.move", at: place.new) == 0)
+        #expect(try fixture.count("SELECT count(*) FROM realm.move", at: fixture.destination) == 0)
     }
 
-    /// The second of two waits, since the first may be a session whose client was killed; that it worked is noticed.
-    @Test func secondOfTwoImportsIsRefused() throws {
-        let frames = try place.frames()
+    /// The second import waits, because the first session's client may have been killed; it detects that the first one
+    /// made progress.
+    @Test func concurrentImportIsRejected() throws {
+        let frames = try fixture.frames()
         let failure = Mutex<(any Error)?>(nil)
         let isOver = DispatchSemaphore(value: 0)
         do {
-            var first = try Connection(place.new, limits: MoveStore.limits)
-            _ = try place.take(frames, on: &first) { number in
+            var first = try Connection(fixture.destination, limits: MoveStore.limits)
+            _ = try fixture.take(frames, on: &first) { number in
                 guard number == 5 else { return }
                 Thread {
                     do {
-                        var second = try Connection(place.new, limits: MoveStore.limits)
-                        _ = try place.take(frames, on: &second)
+                        var second = try Connection(fixture.destination, limits: MoveStore.limits)
+                        _ = try fixture.take(frames, on: &second)
                     } catch {
                         failure.withLock { $0 = error }
                     }
                     isOver.signal()
                 }.start()
-                try waitUntil("the second waits") {
-                    try place.count(
+                try waitUntil("the second import waits") {
+                    try fixture.count(
                         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
-                        at: place.new) == 1
+                        at: fixture.destination) == 1
                 }
             }
         }
         isOver.wait()
         let error = failure.withLock { $0 }
         #expect((error as? MoveFailure)?.description.contains("another import") == true, "\(String(describing: error))")
-        try place.finish(place.line(place.bring(place.stream())))
+        try fixture.finish(fixture.line(fixture.bring(fixture.stream())))
     }
 }
 
-extension MovedEnvironment {
-    /// The frames of an export: a line, and the rows that it announces.
+extension EnvironmentMoveFixture {
+    /// Returns the frames of an export: a line, and the rows that it announces.
     func frames() throws -> [[UInt8]] {
         var frames: [[UInt8]] = []
         try export { frames.append($0) }
         return frames
     }
 
-    /// Has a stream arrive, on a connection of the caller.
+    /// Imports a stream on a connection of the caller.
     ///
     /// - Parameter before: Called before each line, with its number from 0 on.
     func take(
@@ -129,15 +130,15 @@ extension MovedEnvironment {
     }
 }
 
-/// A change of a stream, and where it must be noticed.
+/// A modification of a stream, and the positions at which it may be detected.
 struct StreamChange {
     let name: String
     let stream: [[UInt8]]
-    /// One of them is in the message.
-    private(set) var places: [String]
+    /// The message contains one of them.
+    private(set) var positions: [String]
 
-    private init(_ name: String, _ stream: [[UInt8]], at places: String...) {
-        (self.name, self.stream, self.places) = (name, stream, places)
+    private init(_ name: String, _ stream: [[UInt8]], at positions: String...) {
+        (self.name, self.stream, self.positions) = (name, stream, positions)
     }
 
     /// Lines with their ends.
@@ -152,7 +153,7 @@ struct StreamChange {
     private static func cut(_ number: Int) -> String { "cut after part \(number) (" }
     private static let after = "after the last part ("
 
-    /// Frames that are removed, repeated, exchanged, cut, and changed in each of their pieces.
+    /// Frames that are removed, repeated, exchanged, cut or modified.
     static func ofFrames(_ frames: [[UInt8]], using generator: inout SplitMix64) -> [StreamChange] {
         var changes: [StreamChange] = []
         let last = frames.count - 1
@@ -188,8 +189,8 @@ struct StreamChange {
                     .init(
                         "line of \(number) changed: \(String(decoding: changed, as: UTF8.self))",
                         with(changed + rows.joined()),
-                        // Of the first line it may be another key's, or another format's; more rows may be said than
-                        // are there.
+                        // In the first line, another key or format may be detected; a count may exceed the existing
+                        // rows.
                         at: part(number), cut(index), index == 0 ? "must be of the same release" : part(number),
                         index == 0 ? "the transfer key is not the one" : part(number)))
             }
@@ -223,40 +224,41 @@ struct StreamChange {
         return changes
     }
 
-    /// A line with one bit of another byte than its end changed.
+    /// Returns a line with one flipped bit.
     private static func changed(_ line: [UInt8], using generator: inout SplitMix64) -> [UInt8] {
         var line = line
         line[Int.random(in: 0..<(line.count - 1), using: &generator)] ^= 1
         return line
     }
 
-    /// Frames of another stream, in the position of their own and between two.
+    /// Frames of another stream, in their own position and between two.
     static func splices(
         _ frames: [[UInt8]], _ others: [[UInt8]], of what: String, isOfSameMove: Bool
     ) -> [StreamChange] {
         var changes: [StreamChange] = []
         for (index, other) in others.enumerated() {
             let number = index + 1
-            // Another beginning is one of its own, to which the rest does not belong.
-            let place = index > 0 ? part(number) : isOfSameMove ? part(2) : "another move of acme"
+            // A different header starts another stream.
+            let position = index > 0 ? part(number) : isOfSameMove ? part(2) : "another move of acme"
             changes.append(
-                .init("\(number) of \(what)", frames[..<index] + [other] + frames[number...], at: place, part(2)))
+                .init("\(number) of \(what)", frames[..<index] + [other] + frames[number...], at: position, part(2)))
             guard index > 0 else { continue }
-            changes.append(.init("from \(number) on of \(what)", Array(frames[..<index]) + others[index...], at: place))
+            changes.append(
+                .init("from \(number) on of \(what)", Array(frames[..<index]) + others[index...], at: position))
             changes.append(
                 .init(
                     "a beginning of \(what) before \(number)", frames[..<index] + [others[0]] + frames[index...],
-                    at: place))
+                    at: position))
             changes.append(
                 .init(
                     "the end of \(what) before \(number)",
-                    frames[..<index] + [others[others.count - 1]] + frames[index...], at: place))
+                    frames[..<index] + [others[others.count - 1]] + frames[index...], at: position))
         }
         changes.append(.init("\(what) after the end", frames + others, at: after))
         return changes
     }
 
-    /// Several frames that are removed, repeated, moved, or taken from other streams.
+    /// Random combinations of removed, repeated, moved and foreign frames.
     static func mixtures(of streams: [[[UInt8]]], using generator: inout SplitMix64) -> [StreamChange] {
         (0..<100).compactMap { number in
             var stream = streams[0]
@@ -277,7 +279,7 @@ struct StreamChange {
             }
             guard !streams.contains(stream) else { return nil }
             var change = StreamChange("mixture \(number)", stream)
-            change.places = ["at part ", "cut after part ", after, "another move of acme"]
+            change.positions = ["at part ", "cut after part ", after, "another move of acme"]
             return change
         }
     }

@@ -4,98 +4,99 @@ import Model
 import TestSupport
 import Testing
 
-/// What is in a realm, and who may open it.
+/// `fieldpost realm`.
 @Suite(.ownThreads) struct RealmCommandTests {
     private let ana = UUID()
     private let bo = UUID()
     private let cleo = UUID()
     private let team = UUID()
 
-    /// Ana is in the team, Bo is a manager, Cleo neither.
+    /// Creates Ana in the team, Bo as a manager, and Cleo.
     private func makePeople(_ environment: inout TestEnvironment) throws {
         for (name, id) in [("ana", ana), ("bo", bo), ("cleo", cleo)] { try environment.letIn(name, id) }
         try environment.put([(bo, #"{"name":"Bo","role":"manager"}"#)], .person, into: .common)
         _ = try environment.makeTeam(team, members: [ana])
     }
 
-    @Test func tellsWhoMayOpenATeamsRealmAndWhy() throws {
+    @Test func accessListsPeopleOfTeamRealm() throws {
         var environment = try TestEnvironment()
         try makePeople(&environment)
         let path = RealmPath.team(team).description
-        let some = try fieldpost("realm", "who", path, "--database", environment.conninfo, "--json").rows()
+        let some = try fieldpost("realm", "access", path, "--database", environment.conninfo, "--json").rows()
         #expect(some.map { $0["person"] as? String } == ["ana@example.com", "bo@example.com"])
         #expect(some[0]["why"] as? String == "they are a member of the team")
-        #expect(some[1]["why"] as? String == "they are a manager, who may open every team's by naming it")
-        let all = try fieldpost("realm", "who", path, "--all", "--database", environment.conninfo)
+        #expect(some[1]["why"] as? String == "they are a manager, who may open every team's realm by name")
+        let all = try fieldpost("realm", "access", path, "--all", "--database", environment.conninfo)
         let line = try #require(all.output.split(separator: "\n").last)
         #expect(line.hasPrefix("cleo@example.com") && line.contains(" no ") && line.hasSuffix("never"), "\(all.output)")
 
-        // What the gateway reads, and not what was true once.
+        // Uses the current state, as the gateway does.
         try environment.remove(ana, from: team)
         try environment.add(cleo, to: team)
-        let after = try fieldpost("realm", "who", path, "--database", environment.conninfo, "--json").rows()
+        let after = try fieldpost("realm", "access", path, "--database", environment.conninfo, "--json").rows()
         #expect(after.map { $0["person"] as? String } == ["bo@example.com", "cleo@example.com"])
     }
 
     @Test(arguments: [
-        ("/users/ana@example.com", "ana", true, "it is their own"),
-        ("/users/ana@example.com", "bo", false, "it is another person's own"),
-        ("/common", "cleo", true, "it is everybody's"),
-        ("/manager", "cleo", false, "they are a worker, and it is for managers and admins"),
+        ("/users/ana@example.com", "ana", true, "it is their own realm"),
+        ("/users/ana@example.com", "bo", false, "it is another person's realm"),
+        ("/common", "cleo", true, "all people may read it"),
+        ("/manager", "cleo", false, "they are a worker; only managers and admins may open it"),
         ("/manager", "bo", true, "they are a manager"),
-        ("/polls", "bo", false, "it is the services' own, which no device opens"),
-        ("/users", "bo", false, "it is read by integrations only"),
+        ("/polls", "bo", false, "the realm is internal, devices cannot open it"),
+        ("/users", "bo", false, "only integrations may read it"),
         ("/catalogues/7d1b0e4c-0000-4000-8000-000000000001", "ana", true, "their User object refers to it"),
         ("/catalogues/7d1b0e4c-0000-4000-8000-000000000001", "bo", false, "their User object refers to no catalogue"),
-        ("/shares/7d1b0e4c-0000-4000-8000-000000000001", "bo", false, "there is no such share"),
-        ("/teams/7d1b0e4c-0000-4000-8000-000000000001", "bo", false, "there is no such team"),
+        ("/shares/7d1b0e4c-0000-4000-8000-000000000001", "bo", false, "the share does not exist"),
+        ("/teams/7d1b0e4c-0000-4000-8000-000000000001", "bo", false, "the team does not exist"),
     ])
-    func tellsOfOnePerson(path: String, name: String, isOpen: Bool, why: String) throws {
+    func accessExplainsOnePerson(path: String, name: String, isOpen: Bool, why: String) throws {
         var environment = try TestEnvironment()
         try makePeople(&environment)
         let user = #"{"catalogue":"7d1b0e4c-0000-4000-8000-000000000001"}"#
         try environment.put([(ana, user)], .user, into: .user("ana@example.com"))
-        let said = try fieldpost(
-            "realm", "who", path, "--person", "\(name)@example.com", "--database", environment.conninfo)
-        let first = said.output.split(separator: "\n").first
-        #expect(first == "\(name)@example.com \(isOpen ? "may" : "may not") open \(path): \(why)", "\(said)")
-        #expect(said.output.contains("nobody has logged in with this address yet"))
+        let result = try fieldpost(
+            "realm", "access", path, "--person", "\(name)@example.com", "--database", environment.conninfo)
+        let first = result.output.split(separator: "\n").first
+        #expect(first == "\(name)@example.com \(isOpen ? "may" : "may not") open \(path): \(why)", "\(result)")
+        #expect(result.output.contains("no login with this address yet"))
     }
 
-    @Test func tellsOfAnObjectThatSomebodyDoesNotSeeWhereItIs() throws {
+    @Test func accessReportsOtherRealmsOfObject() throws {
         var environment = try TestEnvironment()
         try makePeople(&environment)
         let task = UUID()
-        try environment.put([(task, #"{"title":"Mend the pump"}"#)], .fieldTask, into: .manager)
+        try environment.put([(task, #"{"title":"Fix the pump"}"#)], .fieldTask, into: .manager)
         let arguments = ["--person", "ana@example.com", "--id", task.text, "--database", environment.conninfo]
         let path = RealmPath.team(team).description
-        let away = try fieldpost(["realm", "who", path] + arguments)
-        #expect(away.output.contains("the realm is empty"), "\(away)")
-        #expect(away.output.contains("\(task.text) is not in it; it is in /manager"), "\(away)")
-        try environment.put([(task, #"{"title":"Mend the pump"}"#)], .fieldTask, into: .team(team))
-        let there = try fieldpost(["realm", "who", path] + arguments)
-        #expect(there.output.contains("FieldTask \(task.text) is in it, changed last at position"), "\(there)")
-        let stranger = try fieldpost(
-            "realm", "who", path, "--person", "dag@example.com", "--database", environment.conninfo)
-        #expect(stranger.status == 1 && stranger.errors.contains("neither invited nor has logged in"))
+        let elsewhere = try fieldpost(["realm", "access", path] + arguments)
+        #expect(elsewhere.output.contains("the realm is empty"), "\(elsewhere)")
+        #expect(elsewhere.output.contains("the realm does not have \(task.text); it is in /manager"), "\(elsewhere)")
+        try environment.put([(task, #"{"title":"Fix the pump"}"#)], .fieldTask, into: .team(team))
+        let present = try fieldpost(["realm", "access", path] + arguments)
+        #expect(
+            present.output.contains("the realm has the FieldTask \(task.text), last changed at position"), "\(present)")
+        let unknown = try fieldpost(
+            "realm", "access", path, "--person", "dag@example.com", "--database", environment.conninfo)
+        #expect(unknown.status == 1 && unknown.errors.contains("was not invited and has not logged in"))
     }
 
-    @Test func showsWhatIsInARealm() throws {
+    @Test func showListsRealmContent() throws {
         var environment = try TestEnvironment()
         let ids = (0..<3).map { _ in UUID() }.sorted { $0.text < $1.text }
         try environment.put(ids.map { ($0, "{\"title\":\"\($0.text)\"}") }, .note, into: .user("ana@example.com"))
         try environment.delete(.note, ids[0], in: .user("ana@example.com"))
-        let place = ["/users/ana@example.com", "--database", environment.conninfo, "--json"]
-        let counts = try fieldpost(["realm", "show"] + place).rows()
+        let arguments = ["/users/ana@example.com", "--database", environment.conninfo, "--json"]
+        let counts = try fieldpost(["realm", "show"] + arguments).rows()
         #expect(counts.count == 1 && counts[0]["count"] as? Int == 2 && counts[0]["deleted"] as? Int == 1)
-        let notes = try fieldpost(["realm", "show", "--kind", "Note"] + place).rows()
+        let notes = try fieldpost(["realm", "show", "--kind", "Note"] + arguments).rows()
         #expect(notes.map { ($0["id"] as? String)?.lowercased() } == ids[1...].map(\.text))
         #expect((notes[0]["fields"] as? String)?.contains(ids[1].text) ?? false)
-        let gone = try fieldpost(["realm", "show", "--id", ids[0].text] + place)
+        let gone = try fieldpost(["realm", "show", "--id", ids[0].text] + arguments)
         #expect(gone.status == 1 && gone.errors.contains("it is in no other realm"), "\(gone)")
     }
 
-    @Test func tellsHowTwoRealmsDiffer() throws {
+    @Test func diffListsDifferences() throws {
         var environment = try TestEnvironment()
         let ids = (0..<4).map { _ in UUID() }.sorted { $0.text < $1.text }
         let (first, second) = (RealmPath.team(UUID()), RealmPath.team(UUID()))
@@ -118,15 +119,15 @@ import Testing
     }
 
     @Test(arguments: [
-        (["show", "users"], 2, "is no realm's path"), (["show", "/manager"], 1, "there is no realm /manager"),
-        (["show", "/common", "--kind", "Nothing"], 2, "--kind Nothing: there are "),
-        (["who", "/common", "--id", "8c1f"], 2, "--id 8c1f is no UUID"),
-        (["diff", "/common", "/manager"], 1, "there is no realm"),
+        (["show", "users"], 2, "is not a realm's path"), (["show", "/manager"], 1, "realm /manager does not exist"),
+        (["show", "/common", "--kind", "Nothing"], 2, "--kind must be one of "),
+        (["access", "/common", "--id", "8c1f"], 2, "--id 8c1f is not a UUID"),
+        (["diff", "/common", "/manager"], 1, "does not exist"),
     ])
-    func saysWhatIsWrong(arguments: [String], status: Int32, text: String) throws {
+    func invalidArgumentsAreReported(arguments: [String], status: Int32, text: String) throws {
         let environment = try TestEnvironment()
-        let said = try fieldpost(["realm"] + arguments + ["--database", environment.conninfo])
-        #expect(said.status == status && said.errors.contains(text), "\(said)")
-        #expect(said.errors.split(separator: "\n").count == 1, "\(said.errors)")
+        let result = try fieldpost(["realm"] + arguments + ["--database", environment.conninfo])
+        #expect(result.status == status && result.errors.contains(text), "\(result)")
+        #expect(result.errors.split(separator: "\n").count == 1, "\(result.errors)")
     }
 }

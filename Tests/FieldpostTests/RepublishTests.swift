@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThreads) struct RepublishTests {
-    @Test func topicsAreAskedForInEveryEnvironment() async throws {
+    @Test func republishIsRequestedInEveryEnvironment() async throws {
         try await withOwnThread {
             let conninfo = try makeFoundationDatabase()
             var connection = try Connection(conninfo)
@@ -25,9 +25,9 @@ import Testing
         }
     }
 
-    @Test func aTopicThatIsNotThereIsNamed() throws {
-        let answer = try fieldpost("topics", "republish", "entries", "--database", "host=127.0.0.1 port=1")
-        #expect(answer.status == 2)
-        #expect(answer.errors.contains("there is no topic entries"))
+    @Test func unknownTopicIsRejected() throws {
+        let result = try fieldpost("topics", "republish", "entries", "--database", "host=127.0.0.1 port=1")
+        #expect(result.status == 2)
+        #expect(result.errors.contains("no topic entries"))
     }
 }

@@ -11,7 +11,7 @@ import Testing
         try fieldpost(["restore", "--json"] + options, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 
-    /// A database whose timeline is another than the one it knows.
+    /// Creates a database whose timeline differs from the stored one.
     private func makeRestored() throws -> String {
         let conninfo = try makeFoundationDatabase()
         var connection = try Connection(conninfo)
@@ -20,16 +20,16 @@ import Testing
         return conninfo
     }
 
-    @Test func anEnvironmentBeginsANewGeneration() throws {
+    @Test func restoreStartsNewGeneration() throws {
         let conninfo = try makeRestored()
         var connection = try Connection(conninfo)
         let refused = try fieldpost("environment", "list", environment: ["FIELDPOST_DATABASE_URL": conninfo])
         #expect(refused.status == 1 && refused.errors.contains("run: fieldpost restore"), "\(refused.errors)")
         #expect(refused.errors.split(separator: "\n").count == 1)
 
-        let answer = try restore(conninfo)
-        #expect(answer.status == 0, "\(answer.errors)")
-        let row = try #require(try answer.rows().first)
+        let result = try restore(conninfo)
+        #expect(result.status == 0, "\(result.errors)")
+        let row = try #require(try result.rows().first)
         #expect(row["environment"] as? String == "acme")
         #expect(try #require(row["generation"] as? Int) > 1 && #require(row["position"] as? Int) > 1 << 32)
         #expect(throws: PostgresError.self, "sessions from before are ended") { try connection.run("SELECT 1") }
@@ -44,14 +44,14 @@ import Testing
         #expect(try #require(forced.rows().first?["generation"] as? Int) > #require(row["generation"] as? Int))
     }
 
-    @Test func withNothingLostAllGoesOn() throws {
+    @Test func nothingLostKeepsGeneration() throws {
         let conninfo = try makeRestored()
         var connection = try Connection(conninfo)
         for _ in 0..<2 {
-            let answer = try restore(conninfo, "--nothing-lost")
-            #expect(answer.status == 0, "\(answer.errors)")
-            #expect(try answer.rows().first?["generation"] as? Int == 1)
-            #expect(try answer.rows().first?["position"] as? Int == 10)
+            let result = try restore(conninfo, "--nothing-lost")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(try result.rows().first?["generation"] as? Int == 1)
+            #expect(try result.rows().first?["position"] as? Int == 10)
         }
         _ = try? connection.run("SELECT 1")
         #expect(try connection.run("SELECT restored_at IS NULL FROM realm.lineage")[0].value(0))

@@ -16,46 +16,46 @@ import Testing
 
     init() throws { conninfo = try makeFoundationDatabase() }
 
-    @Test func theProviderAndTheDatabaseForgetANamedPersonsTokens() async throws {
+    @Test func revokeRemovesTokensAtProviderAndHere() async throws {
         try await withProvider { provider in
             try setUp(provider)
             let tokens = [provider.refreshToken(), provider.refreshToken(), provider.refreshToken()]
             try keep(tokens[0], of: "ana@example.com")
             try keep(tokens[1], of: "ana@example.com")
             try keep(tokens[2], of: "bo@example.com")
-            let answer = try await revoke("Ana@example.com")
-            #expect(answer.status == 0, "\(answer.errors)")
-            #expect(answer.output.contains("revoked"))
-            #expect(tokens.map(provider.knows) == [false, false, true])
+            let result = try await revoke("Ana@example.com")
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(result.output.contains("revoked"))
+            #expect(tokens.map(provider.has) == [false, false, true])
             #expect(try left() == ["bo@example.com"])
             #expect(try records() == ["token.revoked ana@example.com", "token.revoked ana@example.com"])
             #expect(try await revoke("Ana@example.com").output.contains("nothing to revoke"))
-            let stranger = try await revoke("eve@example.com")
-            #expect(stranger.status == 1 && stranger.errors.contains("eve@example.com is none of the people"))
+            let unknown = try await revoke("eve@example.com")
+            #expect(unknown.status == 1 && unknown.errors.contains("eve@example.com is not one of the"))
         }
     }
 
-    /// Nothing is removed that may live on at the provider, unless that is what was asked for.
-    @Test func aProviderThatCannotRevokeIsNotPassedOver() async throws {
+    /// A token that may remain valid at the provider is kept, unless only local removal is requested.
+    @Test func providerWithoutRevocationIsReported() async throws {
         try await withProvider { provider in
             try setUp(provider)
             provider.state.switches.hidesRevocation = true
             let token = provider.refreshToken()
             try keep(token, of: "ana@example.com")
-            let answer = try await revoke("--all")
-            #expect(answer.status == 1)
-            #expect(answer.errors.contains("has no revocation endpoint") && answer.errors.contains("--forget"))
+            let result = try await revoke("--all")
+            #expect(result.status == 1)
+            #expect(result.errors.contains("has no revocation endpoint") && result.errors.contains("--local-only"))
             #expect(try left() == ["ana@example.com"])
             #expect(try records() == [])
-            let forgotten = try await revoke("--all", "--forget")
-            #expect(forgotten.status == 0 && forgotten.output.contains("forgotten here"), "\(forgotten.errors)")
-            #expect(try left() == [] && provider.knows(token))
+            let removed = try await revoke("--all", "--local-only")
+            #expect(removed.status == 0 && removed.output.contains("removed here only"), "\(removed.errors)")
+            #expect(try left() == [] && provider.has(token))
             #expect(try records() == ["token.forgotten ana@example.com"])
         }
     }
 
-    /// All are reached, however many there are, and those that do not open hide none that come after.
-    @Test func everybodyIsEverybody() async throws {
+    /// All tokens are revoked, even after unreadable ones.
+    @Test func revokeAllIncludesUnreadableTokens() async throws {
         try await withProvider { provider in
             try setUp(provider)
             var connection = try Connection(conninfo)
@@ -66,27 +66,27 @@ import Testing
                 """)
             let token = provider.refreshToken()
             try keep(token, of: "bo@example.com")
-            let answer = try await revoke("--all", "--json")
-            #expect(answer.status == 1)
-            let rows = try answer.rows()
+            let result = try await revoke("--all", "--json")
+            #expect(result.status == 1)
+            let rows = try result.rows()
             #expect(rows.count == 1_101)
             #expect(rows.count { $0["isRemoved"] as? Bool == true } == 1)
             #expect(rows.first.flatMap { $0["detail"] as? String }?.contains("is not configured") == true)
-            #expect(!provider.knows(token))
+            #expect(!provider.has(token))
             #expect(try records() == ["token.revoked bo@example.com"])
-            #expect(try await revoke("--all", "--forget").status == 0)
+            #expect(try await revoke("--all", "--local-only").status == 0)
             #expect(try left() == [])
         }
     }
 
-    @Test func whatTheProviderDoesNotConfirmStays() async throws {
+    @Test func unconfirmedRevocationKeepsToken() async throws {
         try await withProvider { provider in
             try setUp(provider)
             provider.state.switches.failure = .down
             provider.state.switches.failureAt = "revoke"
             try keep(provider.refreshToken(), of: "ana@example.com")
-            let answer = try await revoke("--all")
-            #expect(answer.status == 1 && answer.output.contains("unavailable"), "\(answer.errors)")
+            let result = try await revoke("--all")
+            #expect(result.status == 1 && result.output.contains("unavailable"), "\(result.errors)")
             #expect(try left() == ["ana@example.com"])
             #expect(try records() == [])
         }
@@ -127,7 +127,7 @@ import Testing
             """)
     }
 
-    /// Whose tokens are still there.
+    /// The people with remaining tokens.
     private func left() throws -> [String] {
         var connection = try Connection(conninfo)
         return try connection.run(
@@ -139,8 +139,8 @@ import Testing
     }
 
     private func records() throws -> [String] {
-        let answer = try fieldpost(
+        let result = try fieldpost(
             ["audit", "list", "--environment", "acme", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
-        return try answer.rows().map { "\($0["action"] ?? "") \($0["subject"] ?? "")" }
+        return try result.rows().map { "\($0["action"] ?? "") \($0["subject"] ?? "")" }
     }
 }

@@ -4,9 +4,9 @@ import TenantMigration
 import TestSupport
 import Testing
 
-/// What the tables of the schema have in common, so that an environment can be moved, and the tables distributed.
+/// Properties of all tables, so that an environment can be moved and the tables distributed.
 @Suite(.ownThreads) struct SchemaKeyTests {
-    /// Unique indexes that do not begin with the environment, and why.
+    /// Unique indexes that do not begin with the environment, with the reason.
     private static let exceptions = [
         "realm.migration_pkey": "of the installation",
         "realm.lineage_pkey": "of the installation",
@@ -17,23 +17,23 @@ import Testing
         "realm.relay_offset_pkey": "of the broker",
         "pipeline.progress_pkey": "of the broker",
         "pipeline.missed_pkey": "of the broker",
-        "pipeline.parked_pkey": "a group's keys are taken together; the environment follows",
-        "access.provider_issuer_key": "an issuer's tokens tell the environment",
-        "access.domain_pkey": "a domain tells the environment",
-        "access.address_pkey": "an address tells the environment",
-        "access.integration_key_hash_key": "a key tells the environment",
-        "access.audit_pkey": "acts of the whole installation have no environment",
-        "onboarding.session_pkey": "a device is known by its secret alone",
-        "onboarding.login_pkey": "a login is known by its state alone",
-        "onboarding.login_confirm_idx": "an answer is known by its secret alone",
+        "pipeline.parked_pkey": "a group takes keys of all environments",
+        "access.provider_issuer_key": "an issuer identifies the environment",
+        "access.domain_pkey": "a domain identifies the environment",
+        "access.address_pkey": "an address identifies the environment",
+        "access.integration_key_hash_key": "a key identifies the environment",
+        "access.audit_pkey": "actions on the installation have no environment",
+        "onboarding.session_pkey": "a device is identified by its secret",
+        "onboarding.login_pkey": "a login is identified by its state",
+        "onboarding.login_confirm_idx": "a response is identified by its secret",
         "onboarding.event_pkey": "of a session",
         "onboarding.event_session_id_name_idx": "of a session",
         "onboarding.counter_pkey": "of the installation",
         "onboarding.rate_pkey": "of addresses",
-        "onboarding.refresh_token_device_idx": "a device is known by its secret alone",
+        "onboarding.refresh_token_device_idx": "a device is identified by its secret",
     ]
 
-    @Test func everyKeyBeginsWithTheEnvironment() throws {
+    @Test func everyUniqueKeyStartsWithEnvironment() throws {
         var connection = try Connection(try makeFoundationDatabase())
         let rows = try connection.run(
             """
@@ -47,7 +47,7 @@ import Testing
         #expect(Set(rows.filter { !$0.1 }.map(\.0)) == Set(Self.exceptions.keys))
     }
 
-    @Test func everyTableOfAnEnvironmentMovesOrStaysForAReason() throws {
+    @Test func everyEnvironmentTableIsMovedOrExcluded() throws {
         var connection = try Connection(try makeFoundationDatabase())
         let tables = try connection.run(
             """
@@ -59,14 +59,14 @@ import Testing
         let moved = MovedTable.all.map(\.name)
         #expect(Set(moved).isDisjoint(with: MovedTable.staying.keys))
         #expect((moved + MovedTable.staying.keys).sorted() == tables.sorted())
-        // Whoever discards an environment removes them too; these two go at the end.
+        // `discard` deletes them too; these two are last.
         let removed = Set(MovedTable.staying.keys).subtracting(["realm.relay", "realm.move"])
         #expect(Set(MoveRemoval.staying) == removed)
-        #expect(MovedTable.held.first == "realm.environment")
+        #expect(MovedTable.writeBlocked.first == "realm.environment")
     }
 
-    /// A page goes on after the key of the row before: one that were not unique would lose rows.
-    @Test func aMovedTableIsReadByItsKey() throws {
+    /// A page starts after the key of the last row: a key that is not unique would lose rows.
+    @Test func movedTableKeyIsPrimaryKey() throws {
         var connection = try Connection(try makeFoundationDatabase())
         for table in MovedTable.all where table.name != "access.audit" {
             let key = try connection.run(
@@ -77,7 +77,7 @@ import Testing
                     AND a.attnum = k.number AND a.attname <> 'environment_id' ORDER BY k.place
                 """
             ).decode(String.self)
-            // Who has no environment in front is read by the rest of the key all the same.
+            // A primary key without an environment is read by its other columns.
             #expect(table.key == key, "\(table.name)")
         }
     }

@@ -24,11 +24,11 @@ import Testing
             ])
     }
 
-    private func counts(_ answer: Answer) throws -> [[Int?]] {
-        try answer.rows().map { row in ["sealed", "current", "unreadable"].map { row[$0] as? Int } }
+    private func counts(_ result: Answer) throws -> [[Int?]] {
+        try result.rows().map { row in ["sealed", "current", "unreadable"].map { row[$0] as? Int } }
     }
 
-    /// Two environments with secrets of each sort, and more refresh tokens than a page has.
+    /// Adds two environments with secrets of each sort, and more refresh tokens than a page.
     private func addSecrets() throws {
         let box = try SecretBox([old])
         var connection = try Connection(conninfo)
@@ -72,13 +72,13 @@ import Testing
         }
     }
 
-    @Test func everySecretIsSealedAnewOnce() throws {
+    @Test func everySecretIsResealedOnce() throws {
         try addSecrets()
         let first = try seal(new, old)
         #expect(first.status == 0, "\(first.errors)")
         #expect(try counts(first) == Array(repeating: [2, 0, 0], count: 7) + [[1_200, 0, 0]])
         #expect(try counts(seal(new, old)) == Array(repeating: [0, 2, 0], count: 7) + [[0, 1_200, 0]])
-        // The old key is not needed any more.
+        // The old key is no longer needed.
         let box = try SecretBox([new])
         var connection = try Connection(conninfo)
         for row in try connection.run(
@@ -121,14 +121,14 @@ import Testing
         #expect(try audit.rows().map { $0["subject"] as? String } == ["1214", "0"])
     }
 
-    /// What no key opens stays as it is; the rest is sealed anew all the same.
-    @Test func whatDoesNotOpenIsCountedAndStays() throws {
+    /// An unreadable secret is kept; the rest is re-sealed.
+    @Test func unreadableSecretIsCountedAndRetained() throws {
         try addSecrets()
         var connection = try Connection(conninfo)
         try connection.run("UPDATE access.provider SET client_secret = '\\x0102' WHERE environment_id = 1")
-        let answer = try seal(new, old)
-        #expect(answer.status == 1)
-        #expect(try counts(answer) == [[1, 0, 1]] + Array(repeating: [2, 0, 0], count: 6) + [[1_200, 0, 0]])
+        let result = try seal(new, old)
+        #expect(result.status == 1)
+        #expect(try counts(result) == [[1, 0, 1]] + Array(repeating: [2, 0, 0], count: 6) + [[1_200, 0, 0]])
         let rows = try connection.run("SELECT client_secret FROM access.provider WHERE environment_id = 1")
         #expect(try rows[0].value(0, as: Bytea.self).bytes == [1, 2])
         #expect(try seal().errors.contains("FIELDPOST_SECRET_KEYS is not set"))

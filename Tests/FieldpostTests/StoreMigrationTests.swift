@@ -9,12 +9,12 @@ import Testing
 
 @testable import Fieldpost
 
-/// From schema 15, whose fields are `jsonb` and whose kinds are texts, to 18: while the release before writes, and
-/// then both.
+/// The migration from schema 15, with `jsonb` fields and text kinds, to 18: while the earlier release writes, and then
+/// both.
 @Suite(.ownThreads) struct StoreMigrationTests {
     private static let schema = projectFolder.appendingPathComponent("deploy/schema").path
 
-    /// A database of the release before, with as many objects in each of two environments.
+    /// Creates a database of the earlier release, with `count` objects in each of two environments.
     private func makeDatabase(_ count: Int64) throws -> String {
         let conninfo = try TestServer.shared.makeDatabase()
         var connection = try Connection(conninfo)
@@ -35,7 +35,7 @@ import Testing
         return conninfo
     }
 
-    /// One write, or removal, as the release before does it.
+    /// One write or deletion as the earlier release does it.
     private static func writeAsBefore(_ random: inout SplitMix64, _ connection: inout Connection) throws {
         let (environment, realm) = (Int32.random(in: 1...2, using: &random), Int32.random(in: 1...20, using: &random))
         let number = Int64.random(in: 1...500, using: &random)
@@ -83,7 +83,7 @@ import Testing
         _ = try batch.commit(on: &connection)
     }
 
-    /// What one form has and the other has not.
+    /// The number of rows that differ between the two forms.
     private func difference(_ connection: inout Connection) throws -> Int {
         let objects = try connection.run(
             """
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.random(2, for: "migration of the store"))
-    func bothReleasesWriteWhileItGoesOn(seed: UInt64) throws {
+    func bothReleasesWriteDuringMigration(seed: UInt64) throws {
         let conninfo = try makeDatabase(4_000)
         let isOver = Atomic(false)
         let written = Atomic(0)
@@ -129,7 +129,7 @@ import Testing
         }
         before.start()
         var connection = try Connection(conninfo)
-        // Interrupted after some steps, the next one goes on.
+        // A migration that was interrupted after some steps resumes.
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(16)), on: &connection)
         for _ in 0..<2 { try connection.run("SELECT * FROM store.copy_some()") }
         var steps = 0
@@ -140,7 +140,7 @@ import Testing
         }
         #expect(applied.count == Int(Schema.oldest))
         try Schema.check(on: &connection)
-        // A migration's session waits for a lock for a moment only; whoever writes has more patience.
+        // A migration's session has a short lock timeout; writers have a longer one.
         connection = try Connection(conninfo)
         var random = SplitMix64(seed: seed &+ 1)
         while written.load(ordering: .relaxed) < 400 || steps == 0 {
@@ -163,8 +163,8 @@ import Testing
         #expect(triggers.count == 0)
     }
 
-    /// Nothing is copied beside a write that is not committed yet: it would be missing in one of the two forms.
-    @Test func copyingWaitsForWhoWrites() throws {
+    /// The copy waits for uncommitted writes, which would be missing in one of the two forms.
+    @Test func copyWaitsForWriters() throws {
         let conninfo = try makeDatabase(10)
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(16)), on: &connection)
@@ -177,8 +177,8 @@ import Testing
         #expect(try connection.run("SELECT * FROM store.copy_some()").count == 1)
     }
 
-    /// Statistics are made before anything is locked that writers need: they take seconds where there are millions.
-    @Test func nobodyWaitsForStatistics() throws {
+    /// ANALYZE runs before locks that writers need: it takes seconds for millions of rows.
+    @Test func analyzeDoesNotBlockWriters() throws {
         let conninfo = try makeDatabase(10)
         var connection = try Connection(conninfo)
         let files = try SchemaFile.read(Self.schema)
@@ -193,7 +193,7 @@ import Testing
             }
             outcome.withLock { $0 = result }
         }.start()
-        // Without a vacuum in its way it would be making them.
+        // Without the vacuum's lock ANALYZE would be running.
         while try connection.run(
             """
             SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -212,8 +212,8 @@ import Testing
         #expect(try difference(&connection) == 0)
     }
 
-    /// A service of the release before has no rights on tables that it does not know.
-    @Test func aRoleOfServicesNeedsNoRightsOnTheOtherForm() throws {
+    /// A service of the earlier release has no privileges on later tables.
+    @Test func serviceRoleNeedsNoPrivilegesOnNewTables() throws {
         let conninfo = try makeDatabase(10)
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(16)), on: &connection)
@@ -232,8 +232,8 @@ import Testing
         try connection.runScript("DROP OWNED BY \(role); DROP ROLE \(role)")
     }
 
-    /// Who asks only for the schema is told what is left to do.
-    @Test func whatWaitsIsTold() throws {
+    /// A migration without --finish reports the remaining files.
+    @Test func pendingFinishIsReported() throws {
         let conninfo = try makeDatabase(10)
         let environment = ["FIELDPOST_DATABASE_URL": conninfo]
         let first = try fieldpost("migrate", "--schema", Self.schema, environment: environment)
@@ -247,7 +247,7 @@ import Testing
         #expect(second.status == 0 && second.errors == "")
     }
 
-    /// The numbers of kinds are told to the database by whoever migrates it, and are those that were given before.
+    /// The numbers of kinds are stored by each migration, and never change.
     @Test func kindsKeepTheirNumbers() throws {
         let conninfo = try makeDatabase(0)
         var connection = try Connection(conninfo)

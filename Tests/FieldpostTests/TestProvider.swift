@@ -15,8 +15,8 @@ import Synchronization
 @testable import ServiceSettings
 @testable import Telemetry
 
-/// The sandbox's identity provider in the test's own process: what runs the command line meanwhile has a thread of its
-/// own (`withOwnThread`), so that the provider can answer.
+/// The sandbox's identity provider in the test's process. Commands run on their own threads meanwhile
+/// (`withOwnThread`), so that the provider can respond.
 struct TestProvider: Sendable {
     let port: Int
     let state: IdentityState
@@ -27,7 +27,7 @@ struct TestProvider: Sendable {
     /// The issuer of an environment.
     func issuer(_ name: String) -> String { "http://127.0.0.1:\(port)/\(name)" }
 
-    /// A refresh token that the provider gave.
+    /// Returns a refresh token issued by the provider.
     func refreshToken() -> String {
         state.keep(
             IdentityState.Login(
@@ -35,9 +35,9 @@ struct TestProvider: Sendable {
                 challenge: nil, expires: .max), as: .refreshToken)
     }
 
-    func knows(_ refreshToken: String) -> Bool { state.find(refreshToken, as: .refreshToken) != nil }
+    func has(_ refreshToken: String) -> Bool { state.find(refreshToken, as: .refreshToken) != nil }
 
-    /// Holds back who asks for the configuration of one environment.
+    /// Delays requests for the configuration of one environment.
     final class Gate: RouterMiddleware {
         private struct State {
             var held: String?
@@ -78,7 +78,7 @@ struct TestProvider: Sendable {
     }
 }
 
-/// Starts it, lends it, and stops it.
+/// Runs `body` with a provider, and stops it afterwards.
 func withProvider(_ body: @Sendable (TestProvider) async throws -> Void) async throws {
     let (port, gate) = (try Ports.free(), TestProvider.Gate())
     let state = IdentityState(password: "right", clients: [TestProvider.client])

@@ -39,21 +39,21 @@ import Testing
             """)[0].value(0)
     }
 
-    @Test func aNamedPersonMayComeInAnew() throws {
-        let answer = try unbind("acme", "P7@example.com")
-        #expect(answer.status == 0 && answer.output == "1 person unbound\n", "\(answer.errors)")
+    @Test func namedPersonIsUnbound() throws {
+        let result = try unbind("acme", "P7@example.com")
+        #expect(result.status == 0 && result.output == "1 person unbound\n", "\(result.errors)")
         #expect(try bound(1) == 1_199 && bound(2) == 1)
         var connection = try Connection(conninfo)
         let records = try connection.run("SELECT environment_id, action, subject FROM access.audit")
         #expect(records.count == 1)
         #expect(try records[0].value(0, as: Int32.self) == 1 && records[0].value(1, as: String.self) == "login.unbound")
         #expect(try records[0].value(2, as: String.self) == "p7@example.com")
-        // Once more does nothing.
+        // A repetition changes nothing.
         #expect(try unbind("acme", "p7@example.com").output == "0 people unbound\n")
     }
 
-    /// Whoever comes in with the new account does nothing with the old one's login.
-    @Test func theirOwnLoginsOfDefectsGo() throws {
+    /// The new account must not use the former account's login of the tracker.
+    @Test func unbindRemovesOwnDefectLogins() throws {
         var connection = try Connection(conninfo)
         try connection.run([
             """
@@ -70,7 +70,7 @@ import Testing
         let accounts = try connection.run(
             "SELECT realm_id, fields::json->>'status' FROM store.object WHERE kind = \(Kind.defectAccount) ORDER BY 1"
         ).decode(Int32.self, String.self).map { "\($0) \($1)" }
-        #expect(accounts == ["7 unchecked", "8 good"], "what is missing is said when it is checked")
+        #expect(accounts == ["7 unchecked", "8 good"], "the missing login is reported by the next check")
         let left = try connection.run(
             "SELECT environment_id, realm_id FROM backend.defect_account ORDER BY environment_id, realm_id"
         ).decode(Int32.self, Int32.self).map { "\($0) \($1)" }
@@ -85,15 +85,15 @@ import Testing
         _ = try batch.commit(on: &connection)
     }
 
-    @Test func everybodyIsEverybodyOfTheEnvironment() throws {
+    @Test func unbindAllIsLimitedToEnvironment() throws {
         #expect(try unbind("acme", "--all").output == "1200 people unbound\n")
         #expect(try bound(1) == 0 && bound(2) == 1)
     }
 
-    @Test func whoIsMeantMustBeSaid() throws {
+    @Test func unbindRequiresSelection() throws {
         #expect(try unbind("acme").status == 2)
         #expect(try unbind("acme", "--all", "p1@example.com").status == 2)
-        #expect(try unbind("nowhere", "--all").errors.contains("there is no environment nowhere"))
-        #expect(try unbind("acme", "eve@example.com").errors.contains("eve@example.com is none of the people"))
+        #expect(try unbind("nowhere", "--all").errors.contains("environment nowhere does not exist"))
+        #expect(try unbind("acme", "eve@example.com").errors.contains("eve@example.com is not one of the"))
     }
 }

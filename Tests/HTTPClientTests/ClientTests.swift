@@ -9,7 +9,7 @@ import Testing
 @Suite(.ownThreads) struct ClientTests {
     let client = Client()
 
-    @Test func aRequestArrivesAsItWasGivenAndItsAnswerComesBackWhole() async throws {
+    @Test func requestAndResponseRoundTrip() async throws {
         let server = LoopbackServer { request in
             .answer(status: 201, headers: ["X-One: a", "x-one:  b "], body: Array(request.body.reversed()))
         }
@@ -22,13 +22,13 @@ import Testing
         #expect(response.headers["X-ONE"] == "a")
         #expect(response.headers.values(of: "x-one") == ["a", "b"])
         #expect(response.headers["x-two"] == nil)
-        let seen = try #require(server.requests.first)
-        #expect(seen.method == "PUT" && seen.path == "/a?b=c")
-        #expect(seen.header("x-name") == "välue" && seen.header("x-empty") == "")
-        #expect(seen.header("content-type") == nil && seen.header("expect") == nil)
+        let received = try #require(server.requests.first)
+        #expect(received.method == "PUT" && received.path == "/a?b=c")
+        #expect(received.header("x-name") == "välue" && received.header("x-empty") == "")
+        #expect(received.header("content-type") == nil && received.header("expect") == nil)
     }
 
-    @Test(arguments: ["GET", "HEAD", "POST", "DELETE", "PATCH", "GET"]) func aHandleIsUsedAgainForAnyMethod(
+    @Test(arguments: ["GET", "HEAD", "POST", "DELETE", "PATCH", "GET"]) func handleIsReusedForAnyMethod(
         method: String
     ) async throws {
         let server = LoopbackServer { _ in .answer() }
@@ -41,20 +41,20 @@ import Testing
         #expect(server.requests.map(\.body) == [[], body ?? [], []])
     }
 
-    /// It waited for a connection, say, or its process was stopped: whoever may write in its place has begun.
-    @Test func aRequestWhoseTimeIsOverIsNotSent() async throws {
+    /// For example after a wait for a connection or a suspended process: another writer may have taken over.
+    @Test func requestAfterItsDeadlineIsNotSent() async throws {
         let server = LoopbackServer { _ in .answer() }
         defer { server.stop() }
         let late = Request("POST", server.url + "/late", sendBefore: .now)
         let error = await #expect(throws: HTTPError.self) { _ = try await client.send(late) }
-        #expect(error?.isTooLate == true && error?.outcome == .notSent && error?.isCancelled == false)
-        // The connection is as good as new, and so is a handle that is used again.
+        #expect(error?.missedSendDeadline == true && error?.outcome == .notSent && error?.isCancelled == false)
+        // The connection and the handle can be reused.
         let inTime = Request("POST", server.url + "/in-time", sendBefore: .now + .seconds(600))
         #expect(try await client.send(inTime).status == 200)
         #expect(server.requests.map(\.path) == ["/in-time"])
     }
 
-    @Test func aRequestOfATraceSaysSo() async throws {
+    @Test func requestOfTraceHasTraceparent() async throws {
         let server = LoopbackServer { _ in .answer() }
         defer { server.stop() }
         let trace = try #require(TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
@@ -63,14 +63,14 @@ import Testing
         #expect(server.requests.map { $0.header("traceparent") } == [trace.text, nil])
     }
 
-    @Test func oneConnectionServesRequestsOneAfterTheOther() async throws {
+    @Test func sequentialRequestsReuseOneConnection() async throws {
         let server = LoopbackServer { _ in .answer() }
         defer { server.stop() }
         for _ in 0..<20 { _ = try await client.send(Request(server.url)) }
         #expect(server.connectionCount == 1)
     }
 
-    @Test func twoHundredAtATimeAreAnsweredOverABoundedNumberOfConnections() async throws {
+    @Test func concurrentRequestsShareLimitedConnections() async throws {
         let server = LoopbackServer { .answer(body: Array($0.path.utf8)) }
         defer { server.stop() }
         var configuration = Client.Configuration()
@@ -79,8 +79,8 @@ import Testing
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for number in 0..<200 {
                 group.addTask {
-                    let answer = try await client.send(Request(server.url + "/\(number)"))
-                    return answer.body == Array("/\(number)".utf8)
+                    let response = try await client.send(Request(server.url + "/\(number)"))
+                    return response.body == Array("/\(number)".utf8)
                 }
             }
             for try await isRight in group { #expect(isRight) }
@@ -88,7 +88,7 @@ import Testing
         #expect(server.connectionCount <= 16)
     }
 
-    @Test func aRedirectIsAnAnswer() async throws {
+    @Test func redirectIsReturnedAsResponse() async throws {
         let server = LoopbackServer { _ in .answer(status: 302, headers: ["Location: /elsewhere"]) }
         defer { server.stop() }
         let response = try await client.send(Request(server.url))
@@ -109,8 +109,8 @@ import Testing
         }
         _ = try await client.send(Request(server.url + "/login", headers: [("X-User", "nobody")]))
         for (session, cookie) in [(ana, "SID=ana"), (bo, "SID=bo"), (nil, "none"), (Session(), "none")] {
-            let answer = try await client.send(Request(server.url, session: session))
-            #expect(String(decoding: answer.body, as: UTF8.self) == cookie)
+            let response = try await client.send(Request(server.url, session: session))
+            #expect(String(decoding: response.body, as: UTF8.self) == cookie)
         }
     }
 }
@@ -122,16 +122,16 @@ import Testing
         await #expect(throws: HTTPError.self) { try await client.send(request) }
     }
 
-    @Test func aRefusedConnectionIsNotSent() async throws {
+    @Test func refusedConnectionIsNotSent() async throws {
         let error = await failure(of: Request("POST", "http://127.0.0.1:\(LoopbackServer.freePort())", body: [1]))
         #expect(error?.outcome == .notSent)
     }
 
-    @Test func anUnknownHostIsNotSent() async throws {
+    @Test func unknownHostIsNotSent() async throws {
         #expect(await failure(of: Request("http://no-such-host.invalid/"))?.outcome == .notSent)
     }
 
-    @Test func aConnectionThatIsLostAfterTheRequestIsMaybeSent() async throws {
+    @Test func connectionLostAfterRequestIsMaybeSent() async throws {
         let server = LoopbackServer { _ in .hangUp }
         defer { server.stop() }
         let error = await failure(of: Request("POST", server.url, body: [1]))
@@ -139,8 +139,8 @@ import Testing
         #expect(server.requests.count == 1)
     }
 
-    /// libcurl by itself sends again when a kept connection dies: a write could then happen twice.
-    @Test(arguments: ["POST", "DELETE", "PUT"]) func aWriteIsNotRepeatedWhenAKeptConnectionDies(
+    /// libcurl itself resends when a reused connection is closed: a write could then happen twice.
+    @Test(arguments: ["POST", "DELETE", "PUT"]) func unsafeRequestIsNotRetriedOnReusedConnection(
         method: String
     ) async throws {
         let server = LoopbackServer { $0.path == "/first" ? .answer() : .hangUp }
@@ -151,10 +151,10 @@ import Testing
         #expect(server.requests.map(\.path) == ["/first", "/second"])
     }
 
-    @Test func anAnswerThatDoesNotComeTimesOutAsMaybeSent() async throws {
+    @Test func missingResponseTimesOutAsMaybeSent() async throws {
         let server = LoopbackServer { _ in .silence }
         defer { server.stop() }
-        // A machine that is busy may not get as far as sending in so short a time.
+        // On a busy machine, sending may not start within a short time.
         var (totalMax, error) = (Duration.milliseconds(50), HTTPError?.none)
         repeat {
             error = await failure(of: Request(server.url, totalMax: totalMax))
@@ -165,7 +165,7 @@ import Testing
         #expect(try await eventually { server.openCount == 0 })
     }
 
-    @Test func waitingTooLongForAConnectionIsNotSent() async throws {
+    @Test func timeoutWhileWaitingForConnectionIsNotSent() async throws {
         let server = LoopbackServer { _ in .silence }
         defer { server.stop() }
         var configuration = Client.Configuration()
@@ -181,25 +181,25 @@ import Testing
             try await client.send(Request("POST", server.url, body: [1], totalMax: .milliseconds(50)))
         }
         #expect(error?.outcome == .notSent && error?.isTimeout == true)
-        #expect(!isFirstDone.withLock { $0 }, "it waits no longer than its own time")
+        #expect(!isFirstDone.withLock { $0 }, "it waits no longer than its own timeout")
         client.shutDown()
         await first
         #expect(server.requests.count == 1)
     }
 
-    @Test func anAnswerThatIsTooLargeIsRefused() async throws {
+    @Test func oversizedResponseFails() async throws {
         let server = LoopbackServer { _ in .answer(body: .init(repeating: 65, count: 1001)) }
         defer { server.stop() }
-        let error = await failure(of: Request(server.url, answerBytesMax: 1000))
-        #expect(error?.isAnswerTooLarge == true && error?.status == 200)
-        #expect(try await client.send(Request(server.url, answerBytesMax: 1001)).body.count == 1001)
+        let error = await failure(of: Request(server.url, responseBytesMax: 1000))
+        #expect(error?.isResponseTooLarge == true && error?.status == 200)
+        #expect(try await client.send(Request(server.url, responseBytesMax: 1001)).body.count == 1001)
     }
 
-    @Test func aHeadThatIsTooLargeIsRefused() async throws {
+    @Test func oversizedHeadFails() async throws {
         let header = "X-Long: " + String(repeating: "a", count: 40_000)
         let server = LoopbackServer { _ in .answer(headers: [header, header]) }
         defer { server.stop() }
-        #expect(await failure(of: Request(server.url))?.isAnswerTooLarge == true)
+        #expect(await failure(of: Request(server.url))?.isResponseTooLarge == true)
     }
 
     @Test(arguments: [
@@ -207,7 +207,7 @@ import Testing
         Request("http://127.0.0.1/", headers: [("A", "b\r\nC: d")]),
         Request("http://127.0.0.1/", headers: [("A:", "b")]),
         Request("GET / HTTP/1.1\r\n", "http://127.0.0.1/"),
-    ]) func aMalformedRequestIsRefusedBeforeItIsSent(request: Request) async throws {
+    ]) func malformedRequestIsRejectedBeforeSending(request: Request) async throws {
         #expect(await failure(of: request)?.outcome == .notSent)
     }
 
@@ -223,7 +223,7 @@ import Testing
         #expect(try await eventually { server.openCount == 0 })
     }
 
-    @Test func shuttingDownEndsWhatRunsAndRefusesWhatComes() async throws {
+    @Test func shutdownFailsRunningAndLaterRequests() async throws {
         let server = LoopbackServer { _ in .silence }
         defer { server.stop() }
         let client = Client()

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// An HTTP/1.1 server of raw sockets, so that a test decides what each connection really does.
+/// An HTTP/1.1 server of raw sockets, so that a test controls each connection.
 final class LoopbackServer: Sendable {
     struct Request: Sendable {
         let head: String
@@ -21,11 +21,11 @@ final class LoopbackServer: Sendable {
 
     enum Action: Sendable {
         case answer(status: Int = 200, headers: [String] = [], body: [UInt8] = [])
-        /// Close the connection without a word.
+        /// Close the connection without a response.
         case hangUp
-        /// Keep the connection open without a word.
+        /// Keep the connection open without a response.
         case silence
-        /// A chunked body of `count` pieces, then the end; or silence when it is to stay open.
+        /// A chunked body of `count` pieces, then the end, or silence if it stays open.
         case stream(piece: [UInt8], count: Int, staysOpen: Bool = false)
     }
 
@@ -55,7 +55,7 @@ final class LoopbackServer: Sendable {
 
     func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
 
-    /// A port of this machine on which nobody listens.
+    /// Returns a port of this machine without a listener.
     static func freePort() -> Int {
         let (socket, port) = listen()
         close(socket)

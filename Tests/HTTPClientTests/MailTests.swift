@@ -22,7 +22,7 @@ import Testing
             recipients: [address], message: Array(message.utf8))
     }
 
-    @Test func aMailGoesByStartTLSAndByTLS() async throws {
+    @Test func mailIsSentOverStartTLSAndTLS() async throws {
         let receivers = try NoticeReceivers(secret: Self.secret)
         let client = client(receivers)
         try await client.send(mail(receivers.startTLSServer))
@@ -34,20 +34,20 @@ import Testing
         #expect(received.map(\.login) == ["fieldpost", "fieldpost", nil])
     }
 
-    @Test func nothingIsSaidWithoutTLSOrToAStranger() async throws {
+    @Test func mailRequiresTLSAndTrustedServer() async throws {
         let receivers = try NoticeReceivers(secret: Self.secret)
         let plain = await #expect(throws: HTTPError.self) {
             try await client(receivers).send(mail(receivers.plainServer, login: nil))
         }
         #expect(plain?.outcome == .notSent)
         for server in [receivers.startTLSServer, receivers.tlsServer] {
-            let stranger = await #expect(throws: HTTPError.self) { try await MailClient().send(mail(server)) }
-            #expect(stranger?.outcome == .notSent)
+            let untrusted = await #expect(throws: HTTPError.self) { try await MailClient().send(mail(server)) }
+            #expect(untrusted?.outcome == .notSent)
         }
         #expect(try receivers.received().isEmpty)
     }
 
-    @Test func theServersAnswersAreToldApart() async throws {
+    @Test func serverRepliesMapToOutcomes() async throws {
         let receivers = try NoticeReceivers(secret: Self.secret)
         let client = client(receivers)
         let server = receivers.startTLSServer
@@ -55,32 +55,32 @@ import Testing
             try await client.send(mail(server, login: ("fieldpost", "wrong")))
         }
         #expect(login?.outcome == .notSent && login?.status == 535, "\(login.map { "\($0)" } ?? "")")
-        let nobody = await #expect(throws: HTTPError.self) {
+        let unknown = await #expect(throws: HTTPError.self) {
             try await client.send(mail(server, to: "nobody@example.com"))
         }
-        #expect(nobody?.outcome == .maybeSent && nobody?.status == 550, "\(nobody.map { "\($0)" } ?? "")")
+        #expect(unknown?.outcome == .maybeSent && unknown?.status == 550, "\(unknown.map { "\($0)" } ?? "")")
         let busy = await #expect(throws: HTTPError.self) { try await client.send(mail(server, to: "busy@example.com")) }
         #expect(busy?.outcome == .maybeSent && busy?.status == 451, "\(busy.map { "\($0)" } ?? "")")
         try await client.send(mail(server, to: "busy@example.com"))
         receivers.receiver.process.kill9()
-        let away = await #expect(throws: HTTPError.self) { try await client.send(mail(server)) }
-        #expect(away?.outcome == .notSent)
+        let unreachable = await #expect(throws: HTTPError.self) { try await client.send(mail(server)) }
+        #expect(unreachable?.outcome == .notSent)
     }
 
     @Test(arguments: ["a@b\r\nRCPT TO:<eve@example.com>", "a@b> SIZE=1", "a b@c"])
-    func noCommandIsSmuggledIn(address: String) async throws {
+    func smtpCommandInjectionIsRejected(address: String) async throws {
         let good = mail("smtp://127.0.0.1:1")
         for (sender, recipients) in [(address, ["ana@example.com"]), ("post@example.com", [address])] {
             var mail = good
             (mail.sender, mail.recipients) = (sender, recipients)
             let wrong = mail
             let error = await #expect(throws: HTTPError.self) { try await MailClient().send(wrong) }
-            #expect(error?.message.contains("not an e-mail address") == true)
+            #expect(error?.message.contains("invalid e-mail address") == true)
         }
         var mail = good
         mail.recipients = []
-        let toNobody = mail
-        await #expect(throws: HTTPError.self) { try await MailClient().send(toNobody) }
+        let withoutRecipient = mail
+        await #expect(throws: HTTPError.self) { try await MailClient().send(withoutRecipient) }
         mail = good
         mail.server = "http://127.0.0.1:1"
         let elsewhere = mail

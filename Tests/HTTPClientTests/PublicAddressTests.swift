@@ -10,7 +10,7 @@ import Testing
         "1.1.1.1", "9.255.255.255", "11.0.0.0", "172.15.255.255", "172.32.0.0", "192.167.1.1", "192.169.0.1",
         "100.63.255.255", "100.128.0.0", "169.253.1.1", "198.17.255.255", "198.20.0.0", "223.255.255.255", "128.0.0.1",
         "2606:4700:4700::1111", "2a00:1450::1", "3ffe::1", "2001:200::1", "::ffff:1.1.1.1",
-    ]) func anyOtherAddressIsPublic(text: String) throws {
+    ]) func ordinaryAddressIsPublic(text: String) throws {
         #expect(try PublicAddressRule.isPublic(bytes(of: text)))
     }
 
@@ -20,11 +20,11 @@ import Testing
         "198.19.255.255", "198.51.100.1", "203.0.113.1", "192.88.99.1", "224.0.0.1", "239.1.1.1", "240.0.0.1",
         "255.255.255.255", "::", "::1", "fe80::1", "fc00::1", "fd12:3456::1", "ff02::1", "2001::1", "2001:db8::1",
         "2002:7f00:1::", "3fff::1", "64:ff9b::7f00:1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1",
-    ]) func whatIsSpecialIsNotPublic(text: String) throws {
+    ]) func specialPurposeAddressIsNotPublic(text: String) throws {
         #expect(try !PublicAddressRule.isPublic(bytes(of: text)))
     }
 
-    @Test func otherBytesAreNoAddress() {
+    @Test func otherLengthsAreNotPublic() {
         for count in [0, 1, 5, 15, 17] {
             #expect(!PublicAddressRule.isPublic(Array(repeating: 0x20, count: count)))
         }
@@ -40,9 +40,9 @@ import Testing
         return bytes
     }
 
-    /// However the address is written, or what a name leads to: nothing is connected to, so that nobody learns even
-    /// whether somebody listens there.
-    @Test func aClientForTheInternetCallsNobodyElse() async throws {
+    /// No connection is made for any spelling of the address or a name that resolves to it, so that callers cannot even
+    /// detect a listener.
+    @Test func publicOnlyClientRejectsLocalAddresses() async throws {
         let server = LoopbackServer { _ in .answer() }
         defer { server.stop() }
         var configuration = Client.Configuration()
@@ -55,7 +55,7 @@ import Testing
             #expect(error?.message.contains("not public") == true, "\(host): \(error?.message ?? "")")
         }
         #expect(server.connectionCount == 0)
-        // What other programs take for such an address is refused, or leads nowhere.
+        // Other programs interpret these as such an address; they are rejected or do not resolve.
         for host in [
             "localhost.", "a.localhost", "LOCALHOST", "127.0.0.1.", "0177.0.0.1", "0x7f000001", "0x7f.1", "127.0.1",
             "[::]", "[::127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[64:ff9b::7f00:1]",
@@ -66,12 +66,12 @@ import Testing
             #expect(error?.outcome == .notSent, "\(host)")
         }
         #expect(server.connectionCount == 0)
-        // The handle is as good as new.
+        // The handle can be reused.
         #expect(try await Client().send(Request(server.url)).status == 200)
     }
 
-    /// The address of each connection counts, not one that the name had before.
-    @Test func nameThatResolvesDifferentlyTheSecondTimeIsRefused() async throws {
+    /// The address of each connection is verified, not an earlier one of the name.
+    @Test func rebindingNameIsRejected() async throws {
         let servers = (0..<2).map { _ in LoopbackServer { _ in .answer() } }
         defer { for server in servers { server.stop() } }
         // No network has addresses in 3000::/8, which are public ones.
@@ -79,7 +79,7 @@ import Testing
         var configuration = Client.Configuration()
         configuration.publicAddressesOnly = true
         let client = Client(configuration: configuration)
-        // libcurl looks a name up for each port, and keeps what it found for a minute.
+        // libcurl resolves a name per port and caches the result for one minute.
         for port in [LoopbackServer.freePort()] + servers.map(\.port) {
             let request = Request(
                 "POST", "http://rebinding.test:\(port)/hook", body: [1], connectMax: .seconds(2))

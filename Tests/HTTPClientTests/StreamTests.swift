@@ -4,7 +4,7 @@ import Testing
 @testable import HTTPClient
 
 @Suite(.ownThreads) struct StreamTests {
-    @Test func linesArriveWhileTheAnswerStaysOpen() async throws {
+    @Test func linesArriveWhileResponseStaysOpen() async throws {
         let server = LoopbackServer { _ in .stream(piece: Array("{\"a\":1}\n{\"b\"".utf8), count: 2, staysOpen: true) }
         defer { server.stop() }
         let client = Client()
@@ -18,7 +18,7 @@ import Testing
         #expect(lines == ["{\"a\":1}", "{\"b\"{\"a\":1}"])
     }
 
-    @Test func aSlowReaderHoldsUpTheServerAndLosesNothing() async throws {
+    @Test func slowReaderAppliesBackpressureAndLosesNothing() async throws {
         let (piece, count) = ([UInt8](0...255) + [UInt8](repeating: 7, count: 65_280), 512)
         let server = LoopbackServer { $0.path == "/stream" ? .stream(piece: piece, count: count) : .answer() }
         defer { server.stop() }
@@ -26,7 +26,7 @@ import Testing
         configuration.streamBufferBytesMax = 128 * 1024
         let client = Client(configuration: configuration)
         let response = try await client.stream(Request(server.url + "/stream"))
-        // Other transfers of the same client go on meanwhile.
+        // Other transfers of the same client continue meanwhile.
         for _ in 0..<300 { _ = try await client.send(Request(server.url)) }
         #expect(server.streamedByteCount < 16 * 1024 * 1024)
         var received = 0
@@ -39,7 +39,7 @@ import Testing
         #expect(received == piece.count * count)
     }
 
-    @Test func aStreamEndsWithItsAnswer() async throws {
+    @Test func streamEndsWithItsResponse() async throws {
         let server = LoopbackServer { _ in .stream(piece: Array("last".utf8), count: 1) }
         defer { server.stop() }
         let client = Client()
@@ -50,7 +50,7 @@ import Testing
         #expect(lines == [Array("last".utf8)])
     }
 
-    @Test func lettingGoOfTheBodyClosesTheTransfer() async throws {
+    @Test func releasingTheBodyClosesTheTransfer() async throws {
         let server = LoopbackServer { _ in .stream(piece: [1], count: 1, staysOpen: true) }
         defer { server.stop() }
         let client = Client()
@@ -71,7 +71,7 @@ import Testing
         #expect(try await eventually { server.openCount == 0 })
     }
 
-    @Test func aSilentStreamEndsAfterItsIdleTime() async throws {
+    @Test func silentStreamFailsAfterIdleTimeout() async throws {
         let server = LoopbackServer { _ in .stream(piece: [1], count: 1, staysOpen: true) }
         defer { server.stop() }
         let client = Client()
@@ -81,16 +81,16 @@ import Testing
         #expect(error?.isTimeout == true)
     }
 
-    @Test func aLineThatIsTooLongFails() async throws {
+    @Test func overlongLineFails() async throws {
         let server = LoopbackServer { _ in .stream(piece: [UInt8](repeating: 65, count: 200), count: 1) }
         defer { server.stop() }
         let client = Client()
         let response = try await client.stream(Request(server.url))
         let error = await #expect(throws: HTTPError.self) { for try await _ in response.body.lines(bytesMax: 100) {} }
-        #expect(error?.isAnswerTooLarge == true)
+        #expect(error?.isResponseTooLarge == true)
     }
 
-    @Test func aStreamThatCannotBeOpenedFails() async throws {
+    @Test func unreachableStreamFails() async throws {
         let client = Client()
         let request = Request("http://127.0.0.1:\(LoopbackServer.freePort())")
         #expect(await #expect(throws: HTTPError.self) { try await client.stream(request) }?.outcome == .notSent)

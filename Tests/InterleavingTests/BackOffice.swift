@@ -7,10 +7,10 @@ import HTTPClient
 import LocalCluster
 import Model
 
-/// A live record, as the stand-in itself tells it.
+/// A current record, as returned by the emulator itself.
 struct OfficeRecord {
     let id: String
-    /// How the back end calls its person.
+    /// The back end's id of its person.
     let person: String
     let day: Day
     let hours: Hours
@@ -21,7 +21,7 @@ struct OfficeRecord {
     var text: String? { EntryMarker.split(note: note).text }
     var marker: String? { EntryMarker.split(note: note).marker }
 
-    /// The entry that it is of.
+    /// The entry of the record.
     func entry(of email: String) -> UUID {
         let record = BackendEntry(
             id: id, marker: marker, day: day, durationSeconds: hours.seconds, text: text, status: .released,
@@ -30,26 +30,26 @@ struct OfficeRecord {
     }
 }
 
-/// What somebody in the office did.
+/// An action of a person in the office.
 struct OfficeAct {
     let what: String
-    /// Whether the record is not there any more, under its number.
+    /// Whether the record no longer exists under its number.
     var isGone = false
 }
 
 /// A back end, and the people in the office who work in it.
 protocol BackOffice: Sendable {
-    /// The name of its kind, and of its stand-in.
+    /// The name of its kind, and of its emulator.
     static var kind: String { get }
     static var password: String { get }
-    /// What can be reported on.
+    /// The choices for entries.
     static var references: [[String: String]] { get }
 
     init(url: String, client: Client) throws
     var url: String { get }
     var client: Client { get }
 
-    /// How the back end calls the person with this number.
+    /// The back end's id of the person with this number.
     static func reference(_ number: Int) -> [String: String]
     /// The name of a person in records.
     static func name(_ number: Int) -> String
@@ -57,9 +57,9 @@ protocol BackOffice: Sendable {
     static func organisation(peopleCount: Int) -> String
     func records() async throws -> [OfficeRecord]
 
-    /// Somebody changes a record, moves its status, deletes it.
+    /// Changes a record, its status, or deletes it.
     func act(on record: OfficeRecord, of person: BackendPerson, _ random: inout SplitMix64) async throws -> OfficeAct
-    /// Somebody makes a record.
+    /// Creates a record.
     func create(for person: BackendPerson, on day: Day, _ random: inout SplitMix64) async throws
 }
 
@@ -77,7 +77,7 @@ extension BackOffice {
         }
     }
 
-    /// The day before or after; the same two for both, so that no record wanders off.
+    /// The day before or after; the same two for both, so that records stay within these days.
     func neighbour(of day: Day) -> Day { day.adding(days: day.daysSinceEpoch % 2 == 0 ? 1 : -1) }
 
     static func seconds(_ random: inout SplitMix64) -> Int { 900 * Int.random(in: 1...40, using: &random) }
@@ -238,7 +238,7 @@ struct EconomicOffice: BackOffice {
     func act(
         on record: OfficeRecord, of person: BackendPerson, _ random: inout SplitMix64
     ) async throws -> OfficeAct {
-        // The books are closed over what is recorded.
+        // Closes the books over recorded records.
         guard record.status != .recorded else { return OfficeAct(what: "leaves \(record.id)") }
         let choice = Int.random(in: 0..<10, using: &random)
         let change: String

@@ -7,7 +7,7 @@ import ObjectStore
 
 @testable import EntrySubmitter
 
-/// A person's realm beside what the back end has of them.
+/// Compares a person's realm with the back end's records.
 struct Comparison {
     private(set) var problems: [(entry: UUID, text: String)] = []
 
@@ -41,13 +41,13 @@ struct Comparison {
         check(Set(entries.keys), fates)
     }
 
-    /// What nobody deleted is still there.
+    /// Entries that were not deleted still exist.
     private mutating func check(_ there: Set<UUID>, _ fates: Fates) {
         for id in fates.had.subtracting(there).subtracting(fates.deleted).sorted(by: { $0.text < $1.text }) {
-            problems.append((id, "\(id.text) is gone, and nobody deleted it"))
+            problems.append((id, "\(id.text) is missing, but was not deleted"))
         }
         for id in fates.dropped.intersection(there).sorted(by: { $0.text < $1.text }) {
-            problems.append((id, "\(id.text) is there, and was deleted before any back end knew of it"))
+            problems.append((id, "\(id.text) exists, but was deleted before any back end had it"))
         }
     }
 

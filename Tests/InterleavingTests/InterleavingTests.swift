@@ -5,15 +5,15 @@ import Model
 import TestSupport
 import Testing
 
-/// Edits, submissions and deletions on devices; approvals, refusals, changes and deletions in the back end; calls that
-/// are lost, late or refused; workers that crash or share a key; polls in between: in any order, for 500 entries of
-/// each back end, each with a history of its own.
+/// Edits, submissions and deletions on devices; approvals, rejections, changes and deletions in the back end; calls
+/// that are lost, late or rejected; workers that crash or share a key; polls in between. All in random order, for 500
+/// entries of each back end.
 @Suite(.ownThreads) struct InterleavingTests {
-    @Test(.timeLimit(.minutes(20))) func deviceAndRealmAndSAPAgreeInTheEnd() async throws {
+    @Test(.timeLimit(.minutes(20))) func deviceRealmAndSAPConverge() async throws {
         try await run(SAPOffice.self)
     }
 
-    @Test(.timeLimit(.minutes(20))) func deviceAndRealmAndEconomicAgreeInTheEnd() async throws {
+    @Test(.timeLimit(.minutes(20))) func deviceRealmAndEconomicConverge() async throws {
         try await run(EconomicOffice.self)
     }
 
@@ -38,7 +38,7 @@ import Testing
     }
 }
 
-/// Lends a back end's stand-in with its people, a process of its own.
+/// Runs a back end's emulator with its people, in its own process.
 func withOffice<Office: BackOffice>(_: Office.Type, _ body: (Office) async throws -> Void) async throws {
     let folder = try ClusterFolder("interleaving")
     let port = try Ports.free()

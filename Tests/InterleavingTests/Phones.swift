@@ -8,20 +8,20 @@ import Postgres
 
 @testable import RealmGateway
 
-/// The phones of an environment's people: each has a copy of its realm, and edits from what it sees there.
+/// The phones of an environment's people: each has a copy of its realm, and edits that copy.
 struct Phones: ~Copyable {
     private struct Phone {
         let realm: Int32
-        /// What there is to report on.
+        /// The choices for entries.
         let data: ReportingData
         var copy: [ObjectKey: RealmObject] = [:]
         var position: Int64 = 0
         var made: Set<UUID> = []
-        /// Every entry that it ever showed.
+        /// Every entry that it ever displayed.
         var seen: Set<UUID> = []
-        /// Entries that its person asked to have deleted.
+        /// Entries whose deletion its person requested.
         var deleted: Set<UUID> = []
-        /// Those of them that went at once, since no back end can know them.
+        /// Of these, entries that were removed immediately, since no back end can have them.
         var dropped: Set<UUID> = []
     }
 
@@ -30,25 +30,25 @@ struct Phones: ~Copyable {
     private let environment: EnvironmentID
     private let today: Day
     private let references: [[String: String]]
-    private let chronicle: Chronicle
+    private let entryLog: EntryTimeline
     private var phones: [Phone] = []
 
     init(
         _ conninfo: String, in environment: EnvironmentID, today: Day, references: [[String: String]],
-        _ chronicle: Chronicle
+        _ entryLog: EntryTimeline
     ) throws {
         connection = try Connection(conninfo)
         self.environment = environment
         self.today = today
         self.references = references
-        self.chronicle = chronicle
+        self.entryLog = entryLog
     }
 
     mutating func add(realm: Int32, _ data: ReportingData) { phones.append(Phone(realm: realm, data: data)) }
 
     var madeCount: Int { phones.reduce(0) { $0 + $1.made.count } }
 
-    /// Takes in what has changed since the last time, as the gateway's feed tells it.
+    /// Applies the changes since the last call, as the gateway's feed delivers them.
     mutating func sync(_ index: Int) throws {
         let (realm, since) = (phones[index].realm, phones[index].position)
         let counter = try EnvironmentCounter(try connection.run(EnvironmentCounter.load(environment))[0])
@@ -71,18 +71,18 @@ struct Phones: ~Copyable {
 
     func data(_ index: Int) -> ReportingData { phones[index].data }
 
-    /// What a phone shows.
+    /// The entries that a phone displays.
     func copy(_ index: Int) -> [ObjectKey: RealmObject] { phones[index].copy }
 
-    /// What is to become of the entries that a person ever had.
+    /// The expected result of all entries that a person ever had.
     func fates(_ index: Int) -> Fates {
         let phone = phones[index]
         return Fates(had: phone.made.union(phone.seen), deleted: phone.deleted, dropped: phone.dropped)
     }
 
-    // MARK: Acting
+    // MARK: Actions
 
-    /// A person does something with an entry, or makes one.
+    /// A person edits or creates an entry.
     mutating func act(_ index: Int, _ random: inout SplitMix64) throws {
         let phone = phones[index]
         let keys = phone.copy.keys.filter { $0.kind == .timeEntry }.sorted { $0.id.text < $1.id.text }
@@ -98,7 +98,7 @@ struct Phones: ~Copyable {
         case 7: try write(.patch, key.id, index, #"{"submitRequested": false}"#)
         case 8: try write(.patch, key.id, index, #"{"submitRequested": false, "text": "offline"}"#)
         case 9:
-            // An old draft: the phone did not know that the entry was submitted.
+            // An outdated draft: the phone has not received the submission.
             var draft = entry
             (draft.submitRequested, draft.deleteRequested, draft.backendId) = (nil, nil, nil)
             (draft.text, draft.status) = ("old draft", .draft)
@@ -119,7 +119,7 @@ struct Phones: ~Copyable {
         return String(decoding: try JSONEncoder().encode(entry), as: UTF8.self)
     }
 
-    /// What is edited is submitted again, unless it never was; often without saying so.
+    /// Submits an edited entry, unless it was never submitted; often without an explicit status.
     private func edit(_ entry: TimeEntry, _ phone: Phone, _ random: inout SplitMix64) throws -> String {
         let isDraft = entry.status == .draft && entry.backendId == nil
         let submits = isDraft || random.happens(30) ? "" : #", "submitRequested": true"#
@@ -140,7 +140,7 @@ struct Phones: ~Copyable {
 
     private func day(_ random: inout SplitMix64) -> Day { today.adding(days: -Int.random(in: 1...6, using: &random)) }
 
-    /// As the gateway does it: the rules decide from what the realm holds now.
+    /// As the gateway: the rules decide from the realm's current state.
     private mutating func write(
         _ operation: Mutation.Operation, _ id: UUID, _ index: Int, _ fields: String?
     ) throws {
@@ -150,7 +150,7 @@ struct Phones: ~Copyable {
         let decision = MutationRules.decide(
             Mutation(operation: operation, kind: .timeEntry, id: id, fields: fields.map { Array($0.utf8) }),
             current: stored)
-        chronicle.note(id) { "phone: \(operation) \(fields ?? "") -> \(decision.name)" }
+        entryLog.record(id) { "phone: \(operation) \(fields ?? "") -> \(decision.name)" }
         guard case .accept(let change) = decision, change != .none else { return }
         var batch = WriteBatch(environment: environment)
         var after = now?.fields?.bytes
@@ -180,10 +180,10 @@ struct Phones: ~Copyable {
             batch.put(key, try CanonicalJSON(fields), decision: 0, isEdit: true)
         }
         _ = try batch.commit(on: &connection)
-        remember(change, id, index)
+        record(change, id, index)
     }
 
-    private mutating func remember(_ change: MutationDecision.Change, _ id: UUID, _ index: Int) {
+    private mutating func record(_ change: MutationDecision.Change, _ id: UUID, _ index: Int) {
         switch change {
         case .insert: phones[index].made.insert(id)
         case .requestDeletion: phones[index].deleted.insert(id)
@@ -195,13 +195,13 @@ struct Phones: ~Copyable {
     }
 }
 
-/// What people did to a realm's entries.
+/// The people's changes to a realm's entries.
 struct Fates {
-    /// All that were ever made there, or shown.
+    /// All entries ever created there, or displayed.
     var had: Set<UUID>
-    /// Those that may be gone: somebody deleted them, or the record they came from.
+    /// Entries that may be missing: they, or their record, were deleted.
     var deleted: Set<UUID>
-    /// Those of them that must be gone.
+    /// Of these, entries that must be missing.
     var dropped: Set<UUID>
 }
 

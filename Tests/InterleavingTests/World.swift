@@ -18,14 +18,14 @@ import Testing
 @testable import EntrySubmitter
 
 /// An environment with its people's phones, the real handlers of submitter and poller on a real database, and a real
-/// stand-in of the back end with people who work in it. What happens next is chance's choice.
+/// emulator of the back end with people who work in it. The order of events is random.
 struct World<Office: BackOffice>: ~Copyable {
     static var peopleCount: Int { 20 }
     private static var rule: SubmissionRule {
         SubmissionRule(
             lease: .seconds(70_000), settleMin: .seconds(30_000), retryMin: .seconds(1_000), retryMax: .seconds(16_000))
     }
-    /// A call is sent before its lease ends, and a late one is done before an unknown outcome has settled.
+    /// A call is sent before its lease ends, and a late one is executed before an unknown outcome has settled.
     private static var callTicksMax: Int { 69 }
     private static var lateTicksMax: Int { 28 }
 
@@ -33,21 +33,21 @@ struct World<Office: BackOffice>: ~Copyable {
     private var connection: Connection
     private let office: Office
     private var phones: Phones
-    private var submitter: ChanceGroup<EntryHandler>
-    private var poller: ChanceGroup<PollHandler>
-    private let chronicle: Chronicle
+    private var submitter: RandomizedGroup<EntryHandler>
+    private var poller: RandomizedGroup<PollHandler>
+    private let entryLog: EntryTimeline
     private var random: SplitMix64
     private let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
     private let people: [BackendPerson]
-    /// Up to where the change log was published.
+    /// The published position of the change log.
     private var published: Int64 = 0
     private var run: Int64 = 0
-    /// Entries of records made elsewhere that the office deleted or replaced.
+    /// Entries of records created elsewhere that the office deleted or replaced.
     private var gone: Set<UUID> = []
 
     init(_ office: Office, seed: UInt64) async throws {
         var acme = try TestEnvironment()
-        let (id, chronicle) = (acme.id, Chronicle())
+        let (id, entryLog) = (acme.id, EntryTimeline())
         let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
         let password = Bytea(try secrets.seal(Office.password, at: SecretContext.backendPassword(id)))
         try acme.setBackend(.init(kind: Office.kind, url: office.url, password: password))
@@ -57,7 +57,7 @@ struct World<Office: BackOffice>: ~Copyable {
         let adapters = BackendRegistry(client: office.client, secrets: secrets, callMax: .seconds(20))
         let fetcher = RealmFetcher(adapters, entryDays: 30)
         let backend = try adapters.adapter(of: id, on: &acme.connection)
-        var phones = try Phones(acme.conninfo, in: id, today: today, references: Office.references, chronicle)
+        var phones = try Phones(acme.conninfo, in: id, today: today, references: Office.references, entryLog)
         for person in people {
             try acme.addPerson(person.email, reference: person.reference)
             phones.add(realm: try acme.realm(.user(person.email)), try await backend.reportingData(of: person))
@@ -68,12 +68,12 @@ struct World<Office: BackOffice>: ~Copyable {
         let polling = (0..<2).map { _ in PollHandler(fetcher, logger: quiet) }
         self.office = office
         self.people = people
-        self.chronicle = chronicle
+        self.entryLog = entryLog
         environment = id
         random = SplitMix64(seed: seed)
-        submitter = ChanceGroup(
-            submitting, named: "submitter", in: id, callTicksMax: Self.callTicksMax, chronicle)
-        poller = ChanceGroup(polling, named: "poller", in: id, callTicksMax: 1_000_000, chronicle)
+        submitter = RandomizedGroup(
+            submitting, named: "submitter", in: id, callTicksMax: Self.callTicksMax, entryLog)
+        poller = RandomizedGroup(polling, named: "poller", in: id, callTicksMax: 1_000_000, entryLog)
         self.connection = connection
         self.phones = phones
     }
@@ -93,9 +93,9 @@ struct World<Office: BackOffice>: ~Copyable {
         else { throw Wrong("catalogues do not follow", "") }
     }
 
-    // MARK: One round
+    // MARK: One step
 
-    /// Everybody does something, and some of it comes some of the way.
+    /// All people act, and part of the pending work progresses.
     mutating func step() async throws {
         for _ in 0..<60 {
             let index = Int.random(in: people.indices, using: &random)
@@ -137,9 +137,9 @@ struct World<Office: BackOffice>: ~Copyable {
             }
             let act = try await office.act(on: record, of: people[number], &random)
             if let entry = record.marker.flatMap(EntryMarker.entry) {
-                chronicle.note(entry) { "office: \(act.what)" }
+                entryLog.record(entry) { "office: \(act.what)" }
             } else if act.isGone {
-                // Nothing of the person's is in the entry that was made of it: it goes with its record.
+                // The entry was created from the record and has no edits of its person: it is removed with the record.
                 gone.insert(record.entry(of: people[number].email))
             }
         }
@@ -149,11 +149,11 @@ struct World<Office: BackOffice>: ~Copyable {
         for (marker, found) in Dictionary(grouping: records.filter { $0.marker != nil }, by: \.marker)
         where found.count > 1 {
             let entry = marker.flatMap { $0 }.flatMap(EntryMarker.entry)
-            throw Wrong("records \(found.map(\.id)) are of one entry", entry.map(chronicle.story) ?? "")
+            throw Wrong("records \(found.map(\.id)) are of one entry", entry.map(entryLog.text) ?? "")
         }
     }
 
-    /// What the change log tells reaches the workers.
+    /// Publishes changes to the workers.
     @discardableResult
     private mutating func publish() throws -> Int {
         var directory = RealmDirectory()
@@ -165,21 +165,21 @@ struct World<Office: BackOffice>: ~Copyable {
             var realms: Set<Int32> = []
             for row in rows { realms.insert(try row.value(1)) }
             let paths = try directory.paths(of: realms, in: environment, on: &connection)
-            var news: [(subject: EventSubject, place: EventPlace)] = []
+            var changes: [(subject: EventSubject, place: EventLocation)] = []
             for row in rows {
                 published = try row.value(0)
                 guard try row.value(6, as: Bool.self), let kind = Kind(number: try row.value(2)),
                     let path = paths[try row.value(1)]
                 else { continue }
-                let place = EventPlace(position: published, editPosition: try row.value(4))
-                news.append((EventSubject(realm: path, kind: kind, id: try row.value(3)), place))
+                let place = EventLocation(position: published, editPosition: try row.value(4))
+                changes.append((EventSubject(realm: path, kind: kind, id: try row.value(3)), place))
             }
-            // In an order that is the same when a seed is repeated.
-            for (subject, place) in news.sorted(by: { $0.subject.description < $1.subject.description }) {
+            // In an order that is reproducible by the seed.
+            for (subject, place) in changes.sorted(by: { $0.subject.description < $1.subject.description }) {
                 if subject.kind == .poll {
-                    poller.hear(of: subject, at: place)
+                    poller.receive(of: subject, at: place)
                 } else {
-                    submitter.hear(of: subject, at: place)
+                    submitter.receive(of: subject, at: place)
                 }
                 if subject.kind != .poll { count += 1 }
             }
@@ -187,7 +187,7 @@ struct World<Office: BackOffice>: ~Copyable {
         }
     }
 
-    /// A new run of some people's polls.
+    /// Starts a new run of some people's polls.
     private mutating func poll(_ indices: some Sequence<Int>) throws {
         run += 1
         var batch = WriteBatch(environment: environment)
@@ -205,7 +205,7 @@ struct World<Office: BackOffice>: ~Copyable {
 
     private mutating func submit(percent: Int, faults: [Fault]) async throws {
         while let prepared = try submitter.decide(&random, on: &connection) {
-            // Somebody edits between load and commit.
+            // An edit between load and commit.
             if percent < 100, random.happens(40) {
                 for _ in 0..<8 { try phones.act(Int.random(in: people.indices, using: &random), &random) }
             }
@@ -218,19 +218,19 @@ struct World<Office: BackOffice>: ~Copyable {
         }
     }
 
-    /// What is heard of a call, as an adapter would tell it.
+    /// The result of a call, as an adapter returns it.
     private static func answer(
-        _ call: EntryHandler.Call, _ fault: Fault, _ make: ChanceGroup<EntryHandler>.Make
+        _ call: EntryHandler.Call, _ fault: Fault, _ make: RandomizedGroup<EntryHandler>.Make
     ) async -> EntryHandler.Answer {
-        let found: SubmissionAnswer
+        let found: SubmissionResult
         switch fault {
         case .none: return await make(call)
-        case .lostAnswer:
+        case .lostResponse:
             _ = await make(call)
             found = .unknown(reason: "the answer was lost", recordID: nil)
         case .lostCall, .late: found = .unknown(reason: "the answer was lost", recordID: nil)
-        case .away: found = .notProcessed(reason: "away", retryAfter: nil)
-        case .refused: found = .refused(["The office says no"])
+        case .unavailable: found = .notProcessed(reason: "away", retryAfter: nil)
+        case .refused: found = .refused(["The office rejects it"])
         }
         return call.answer(found)
     }
@@ -243,13 +243,13 @@ struct World<Office: BackOffice>: ~Copyable {
         await poller.fly(&random, percent: percent, faults: [.none], lateTicksMax: 0) { call, _ in await make(call) }
     }
 
-    /// Leases and waits are so much nearer to their end.
+    /// Advances leases and waits by this time.
     private mutating func pass(_ ticks: Int) async throws {
         let make = try submitter.caller(on: &connection)
         try await submitter.pass(ticks, on: &connection) { await Self.answer($0, $1, make) }
         let polling = try poller.caller(on: &connection)
         try await poller.pass(ticks, on: &connection) { call, _ in await polling(call) }
-        let seconds = Double(ticks * ChanceGroup<EntryHandler>.tickSeconds)
+        let seconds = Double(ticks * RandomizedGroup<EntryHandler>.tickSeconds)
         try connection.run(
             """
             UPDATE submission.ledger SET lease_until = lease_until - make_interval(secs => \(seconds))
@@ -257,9 +257,9 @@ struct World<Office: BackOffice>: ~Copyable {
             """)
     }
 
-    // MARK: At the end
+    // MARK: End
 
-    /// Nobody does anything any more; all that is under way comes to its end, until polls find nothing new.
+    /// Stops all actions and completes work in flight, until polls find no changes.
     mutating func settle() async throws {
         for _ in 0..<30 {
             try await drain()
@@ -274,7 +274,7 @@ struct World<Office: BackOffice>: ~Copyable {
         let restless = try connection.run(
             "SELECT id FROM realm.object WHERE environment_id = \(environment.rawValue) AND position = \(newest)")
         let entry: UUID = try restless[0].value(0)
-        throw Wrong("polls find something new of \(entry.text) again and again", chronicle.story(of: entry))
+        throw Wrong("polls repeatedly find changes of \(entry.text)", entryLog.text(of: entry))
     }
 
     private mutating func drain() async throws {
@@ -288,10 +288,10 @@ struct World<Office: BackOffice>: ~Copyable {
             try await pass(ticks)
         }
         let busy = submitter.busy + poller.busy
-        throw Wrong("\(busy.count) keys stay under way", busy.first.map { chronicle.story(of: $0.id) } ?? "")
+        throw Wrong("\(busy.count) keys stay in flight", busy.first.map { entryLog.text(of: $0.id) } ?? "")
     }
 
-    /// Where everything but the polls is.
+    /// The state of everything except polls.
     private mutating func position() throws -> Int64 {
         try connection.run(
             """
@@ -300,7 +300,7 @@ struct World<Office: BackOffice>: ~Copyable {
             """)[0].value(0)
     }
 
-    /// Those that entries have.
+    /// Records with an entry.
     mutating func statuses() throws -> Set<EntryStatus> {
         var statuses: Set<EntryStatus> = []
         for index in people.indices {
@@ -313,7 +313,7 @@ struct World<Office: BackOffice>: ~Copyable {
         return statuses
     }
 
-    /// All that is wrong: a line each.
+    /// All inconsistencies, one per line.
     mutating func differences() async throws -> [String] {
         var problems = (submitter.dead.map { "\($0)" } + poller.dead.map { "\($0)" }).map { "dead: \($0)" }
         let records = try await office.records()
@@ -331,7 +331,7 @@ struct World<Office: BackOffice>: ~Copyable {
             fates.deleted.formUnion(gone)
             let comparison = try Comparison(
                 objects, records.filter { $0.person == Office.name(index) }, fates, data: phones.data(index))
-            problems += comparison.problems.map { "\($0.text)\n    \(chronicle.story(of: $0.entry))" }
+            problems += comparison.problems.map { "\($0.text)\n    \(entryLog.text(of: $0.entry))" }
         }
         return problems
     }

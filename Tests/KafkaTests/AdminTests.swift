@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThreads) struct AdminTests {
-    @Test func metadataAndWatermarksTellWhatIsThere() async throws {
+    @Test func adminReturnsTopicsAndWatermarks() async throws {
         try await withMockCluster(topics: ["t": 1, "u": 3]) { cluster in
             try produce(["a", "b"], at: cluster.address)
             let admin = try Admin(brokers: cluster.address)
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func aRequestTheBrokerDoesNotKnowIsSaidToBeSo() async throws {
+    @Test func unsupportedRequestThrowsNotSupported() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             let admin = try Admin(brokers: cluster.address)
             let creation = #expect(throws: KafkaError.self) {
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func aBrokerThatDoesNotAnswerIsATimeout() throws {
+    @Test func unreachableBrokerThrowsTimeout() throws {
         let admin = try Admin(brokers: "127.0.0.1:1", waitMax: .milliseconds(200))
         let error = #expect(throws: KafkaError.self) { _ = try admin.metadata() }
         #expect(error?.isRetriable == true)

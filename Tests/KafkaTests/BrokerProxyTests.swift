@@ -2,9 +2,9 @@ import Kafka
 import TestSupport
 import Testing
 
-/// The faults that the proxies of TestSupport show are real to a client, and end.
+/// The faults of TestSupport's proxies affect clients, and can be ended.
 @Suite(.ownThreads) struct BrokerProxyTests {
-    private static let places = (0..<3).map { TopicPartition(topic: "t", partition: $0) }
+    private static let partitions = (0..<3).map { TopicPartition(topic: "t", partition: $0) }
 
     @Test func clientsReachEveryBrokerThroughItsProxy() async throws {
         try await withLeaders { proxies in
@@ -12,50 +12,50 @@ import Testing
             let brokers = try admin.metadata().brokers.sorted { $0.id < $1.id }
             #expect(brokers.map { "\($0.host):\($0.port)" }.joined(separator: ",") == proxies.address)
             try produce(["a", "b", "c"], at: proxies.address)
-            #expect(try admin.offsets(at: .end, of: Self.places).values.reduce(0, +) == 3)
+            #expect(try admin.offsets(at: .end, of: Self.partitions).values.reduce(0, +) == 3)
         }
     }
 
-    @Test func aFrozenBrokerAnswersOnceItResumes() async throws {
+    @Test func frozenBrokerRespondsAfterResume() async throws {
         try await withLeaders { proxies in
             let admin = try Admin(brokers: proxies.address, waitMax: .seconds(1))
-            try wait { (try? admin.offsets(at: .end, of: Self.places).count) == 3 }
+            try wait { (try? admin.offsets(at: .end, of: Self.partitions).count) == 3 }
             proxies.freeze(2)
             for broker in 1...3 { #expect(isReached(broker, admin) == (broker != 2)) }
             proxies.resume(2)
-            try wait { (try? admin.offsets(at: .end, of: Self.places).count) == 3 }
+            try wait { (try? admin.offsets(at: .end, of: Self.partitions).count) == 3 }
         }
     }
 
-    @Test func aBrokerThatIsCutIsReachedOnceItIsRestored() async throws {
+    @Test func disconnectedBrokerIsReachableAfterRestore() async throws {
         try await withLeaders { proxies in
             let admin = try Admin(brokers: proxies.address, waitMax: .seconds(1))
-            try wait { (try? admin.offsets(at: .end, of: Self.places).count) == 3 }
+            try wait { (try? admin.offsets(at: .end, of: Self.partitions).count) == 3 }
             proxies.cut(3)
             try wait { !isReached(3, admin) }
             proxies.restore(3)
-            try wait { (try? admin.offsets(at: .end, of: Self.places).count) == 3 }
+            try wait { (try? admin.offsets(at: .end, of: Self.partitions).count) == 3 }
         }
     }
 
-    @Test func answersAreDelayedSideBySide() async throws {
+    @Test func responsesAreDelayedConcurrently() async throws {
         try await withLeaders { proxies in
             let admin = try Admin(brokers: proxies.address)
-            _ = try admin.offsets(at: .end, of: Self.places)
+            _ = try admin.offsets(at: .end, of: Self.partitions)
             for broker in 1...3 { proxies.setRoundTrip(.milliseconds(300), of: broker) }
-            let took = try ContinuousClock().measure { _ = try admin.offsets(at: .end, of: Self.places) }
+            let took = try ContinuousClock().measure { _ = try admin.offsets(at: .end, of: Self.partitions) }
             #expect(took >= .milliseconds(300))
         }
     }
 
     private func isReached(_ broker: Int, _ admin: borrowing Admin) -> Bool {
-        (try? admin.offsets(at: .end, of: [Self.places[broker - 1]]).count) == 1
+        (try? admin.offsets(at: .end, of: [Self.partitions[broker - 1]]).count) == 1
     }
 
     /// Partition 0 is led by broker 1, and so on.
     private func withLeaders(_ body: @Sendable (BrokerProxies) throws -> Void) async throws {
         try await withProxiedCluster(topics: ["t": 3]) { cluster, proxies in
-            for place in Self.places { cluster.lead("t", place.partition, by: place.partition + 1) }
+            for place in Self.partitions { cluster.lead("t", place.partition, by: place.partition + 1) }
             try body(proxies)
         }
     }

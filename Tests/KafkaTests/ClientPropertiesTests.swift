@@ -3,9 +3,9 @@ import Testing
 
 @testable import Kafka
 
-/// A consumer's properties as librdkafka has them in the end.
+/// The effective properties of a consumer in librdkafka.
 @Suite struct ClientPropertiesTests {
-    /// A real broker answers a fetch at the first byte: a shorter wait only costs it requests.
+    /// A real broker responds to a fetch at the first byte: a shorter wait would only cause more requests.
     @Test(arguments: [("fetch.wait.max.ms", "500"), ("fetch.error.backoff.ms", "500")])
     func consumerFetchesWithTheDefaultsOfKafka(name: String, value: String) throws {
         #expect(try Self.value(of: name) == value)

@@ -4,9 +4,9 @@ import Testing
 @testable import Kafka
 
 @Suite struct ClosingTests {
-    /// A consumer that is closed may be told of a rebalance after it has left its group: librdkafka then knows of no
-    /// protocol. Here the client never had a group.
-    @Test func aRebalanceAfterTheGroupWasLeftGivesNothingBack() throws {
+    /// A closing consumer may get a rebalance after it has left its group, when librdkafka has no rebalance protocol.
+    /// Here the client never had a group.
+    @Test func rebalanceAfterLeavingRevokesNothing() throws {
         let client = try unsafe #require(rd_kafka_new(RD_KAFKA_PRODUCER, nil, nil, 0))
         defer { unsafe rd_kafka_destroy(client) }
         let list = try unsafe #require(rd_kafka_topic_partition_list_new(1))

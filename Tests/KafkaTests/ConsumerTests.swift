@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThreads) struct ConsumerTests {
-    @Test func messagesComeInBatchesAndInOrder() async throws {
+    @Test func messagesArriveInBatchesAndInOrder() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             let sent = (0..<1000).map { "\($0)" }
             try produce(sent, at: cluster.address)
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func theLowestUnfinishedOffsetIsWhereTheNextConsumerStarts() async throws {
+    @Test func nextConsumerStartsAtLowestUnfinishedOffset() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce((0..<10).map { "\($0)" }, at: cluster.address)
             var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func aMessageOutlivesItsConsumer() async throws {
+    @Test func messageOutlivesItsConsumer() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce(["kept"], at: cluster.address)
             var consumer = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func keyValueAndHeadersAreLentAndATombstoneHasNoValue() async throws {
+    @Test func messageLendsKeyValueAndHeaders() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             var producer = try Producer(brokers: cluster.address)
             var headers = Headers()
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func seekingStartsAgainAndForgetsWhatWasDelivered() async throws {
+    @Test func seekRestartsDeliveryAndIgnoresEarlierMessages() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce((0..<20).map { "\($0)" }, at: cluster.address)
             let partition = TopicPartition(topic: "t", partition: 0)
@@ -108,7 +108,7 @@ import Testing
             let before = try consumer.receive(5, batchMax: 5)
             consumer.finish(before[..<3])
             try consumer.seekToBeginning(partition)
-            consumer.commitAnew(partition, from: 0)
+            consumer.recommit(partition, from: 0)
             consumer.finish(before)
             let after = try consumer.receive(20)
             #expect(after.map(\.offset) == Array(0..<20))
@@ -118,7 +118,7 @@ import Testing
             #expect(position.finishedBelow == 0)
             try wait {
                 _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
-                return consumer.takeCommittedAnew() == [partition]
+                return consumer.takeRecommitted() == [partition]
             }
             consumer.close()
             let committed = try Admin(brokers: cluster.address).committed(group: "g", [partition])
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func aSignalEndsTheWait() async throws {
+    @Test func signalInterruptsTheWait() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             var consumer = try Consumer(
                 brokers: cluster.address, group: "g", topics: ["t"],
@@ -136,7 +136,7 @@ import Testing
                 return !consumer.assignment.isEmpty
             }
             while consumer.wakeup.drain() {}
-            // A signal from before the wait counts, too.
+            // A signal from before the wait counts too.
             consumer.wakeup.signal()
             let clock = ContinuousClock()
             let early = try clock.measure { _ = try consumer.nextBatch(countMax: 1, waitMax: .seconds(600)) }
@@ -151,7 +151,7 @@ import Testing
             let later = try clock.measure { _ = try consumer.nextBatch(countMax: 1, waitMax: .seconds(600)) }
             #expect(later < patienceMax)
 
-            // And a message does.
+            // A message interrupts the wait too.
             try produce(["x"], at: address)
             let start = clock.now
             var messages: [Message] = []
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func anUnknownPropertyIsNamed() throws {
+    @Test func unsupportedPropertyIsNamedInError() throws {
         let error = #expect(throws: KafkaError.self) {
             _ = try Consumer(brokers: "127.0.0.1:1", group: "g", topics: ["t"], properties: ["no.such.thing": "1"])
         }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThreads) struct FaultTests {
-    @Test func aConsumerGoesOnAfterErrorsThatPass() async throws {
+    @Test func consumerResumesAfterTransientErrors() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce(["0"], at: cluster.address)
             cluster.spoil(.joinGroup, with: [15, 16])  // COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func aMemberWhoseIdentityWasTakenIsAFatalError() async throws {
+    @Test func fencedStaticMemberThrowsFatalError() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             var consumer = try Consumer(
                 brokers: cluster.address, group: "g", topics: ["t"],
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func aConsumerBeginsAgainWhenTheBrokerComesBackEmpty() async throws {
+    @Test func consumerRestartsAfterBrokerRecoversEmpty() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce((0..<10).map { "old \($0)" }, at: cluster.address)
             var consumer = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
@@ -57,7 +57,7 @@ import Testing
             try cluster.restartEmpty()
             try produce((0..<3).map { "new \($0)" }, at: cluster.address)
             let new = try consumer.receive(3)
-            // Which comes first, the fetch that finds its offset gone or the heartbeat of a member nobody knows?
+            // Either the fetch with the lost offset or the heartbeat of an unknown member comes first.
             let wasLost = consumer.takeAssignmentChanges().contains(.lost(TopicPartition(topic: "t", partition: 0)))
             #expect(new.first?.skippedBefore == true || wasLost)
             #expect(new.map(\.text) == ["new 0", "new 1", "new 2"])
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func aConsumerClosesWhileTheBrokerIsAway() async throws {
+    @Test func consumerClosesWhileBrokerIsUnavailable() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce(["0"], at: cluster.address)
             var consumer = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
@@ -88,11 +88,11 @@ import Testing
             let start = ContinuousClock.now
             consumer.close()
             let took = ContinuousClock.now - start
-            #expect(took < .seconds(40))  // A call of librdkafka to a broker that is away lasts 60 s.
+            #expect(took < .seconds(40))  // librdkafka's own calls to an unavailable broker take 60 s.
         }
     }
 
-    @Test func aProducerSeesThatTheBrokerCameBackEmpty() async throws {
+    @Test func producerDetectsBrokerThatRecoversEmpty() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             var producer = try Producer(brokers: cluster.address)
             for tag in 0..<10 as Range<UInt64> { try producer.send("t", key: [1], value: [2], tag: tag) }
@@ -100,7 +100,7 @@ import Testing
             let before = producer.deliveries(waitMax: .zero)
             #expect(before.allSatisfy { $0.error == nil && !$0.wentBackwards })
 
-            // Also of what was on its way: the answers would have come later than the end.
+            // This includes in-flight messages, whose responses would arrive after the restart.
             cluster.setRoundTrip(milliseconds: 60_000)
             for tag in 10..<20 as Range<UInt64> { try producer.send("t", key: [1], value: [2], tag: tag) }
             try cluster.restartEmpty()
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func aBrokerThatLostTheSequenceEndsTheProducer() async throws {
+    @Test func lostSequenceTerminatesProducer() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             var producer = try Producer(
                 brokers: cluster.address, properties: ["batch.num.messages": "1", "max.in.flight": "1"])
@@ -123,13 +123,13 @@ import Testing
             cluster.spoil(.produce, with: [45])  // OUT_OF_ORDER_SEQUENCE_NUMBER
             try producer.send("t", key: [1], value: [2])
             var sentCount = 2
-            // Refused once the client has noticed.
+            // Rejected as soon as the client has processed the error.
             while sentCount < 4, (try? producer.send("t", key: [1], value: [2])) != nil { sentCount += 1 }
             producer.expectFlushed()
             let deliveries = producer.deliveries(waitMax: .zero)
             let names = deliveries.map(\.error?.name)
-            // One is refused, in whatever order they are reported. What goes out before the client has noticed is
-            // written by the mock cluster, though out of order; the rest is given up.
+            // One message is rejected, in any order of reports. Messages sent before the client has processed the error
+            // are written out of order by the mock cluster; the rest is dropped.
             #expect(names.count == sentCount && names.first == .some(nil))
             #expect(names.filter { $0 == "OUT_OF_ORDER_SEQUENCE_NUMBER" }.count == 1)
             #expect(names.allSatisfy { ["OUT_OF_ORDER_SEQUENCE_NUMBER", "_PURGE_QUEUE", nil].contains($0) })
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func aProducerGoesOnWhenTheBrokerForgotIt() async throws {
+    @Test func producerResumesAfterUnknownProducerID() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             var producer = try Producer(brokers: cluster.address)
             try producer.send("t", key: [1], value: [2])
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func aRepeatedBatchIsWrittenAtAnUnknownOffset() async throws {
+    @Test func duplicateBatchHasUnknownOffset() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             try produce(["a", "b", "c"], at: cluster.address)
             var producer = try Producer(brokers: cluster.address)

@@ -4,8 +4,8 @@ import Testing
 
 let deadlineMax = patienceMax
 
-/// Low group timings: the mock cluster's first join takes 3 s, a rebalance the session timeout less 1 s. A session
-/// below 3 s never joins: the mock cluster takes the member that waits for the join for dead.
+/// Short group timeouts: the mock cluster's first join takes 3 s, a rebalance the session timeout less 1 s. A session
+/// below 3 s never joins: the mock cluster expires the member that waits for the join.
 let fastGroup = [
     "session.timeout.ms": "4000", "heartbeat.interval.ms": "100", "auto.commit.interval.ms": "100",
     "reconnect.backoff.max.ms": "100", "fetch.wait.max.ms": "10",
@@ -13,7 +13,7 @@ let fastGroup = [
 
 struct TookTooLong: Error {}
 
-/// Repeats `step` until it answers true.
+/// Repeats `step` until it returns true.
 func wait(_ step: () throws -> Bool) throws {
     let end = ContinuousClock.now + deadlineMax
     while try !step() {
@@ -22,7 +22,7 @@ func wait(_ step: () throws -> Bool) throws {
 }
 
 extension Consumer {
-    /// Takes batches until `countMin` messages have arrived.
+    /// Receives batches until `countMin` messages have arrived.
     mutating func receive(_ countMin: Int, batchMax: Int = 500) throws -> [Message] {
         var messages: [Message] = []
         let end = ContinuousClock.now + deadlineMax
@@ -44,7 +44,7 @@ extension Consumer {
 }
 
 extension Consumer {
-    /// Waits until so many batches in a row were empty.
+    /// Waits until `batchCount` consecutive batches were empty.
     mutating func waitForSilence(batchCount: Int) throws {
         var silentCount = 0
         try wait {
@@ -61,7 +61,7 @@ extension Producer {
     }
 }
 
-/// Writes `values` under the key "k", and waits for all of them.
+/// Writes `values` with the key "k", and waits for all reports.
 @discardableResult
 func produce(_ values: [String], to topic: String = "t", at address: String) throws -> [Delivery] {
     var producer = try Producer(brokers: address)

@@ -3,7 +3,7 @@ import Testing
 @testable import Kafka
 
 @Suite struct PartitionTrackerTests {
-    @Test func nothingAboveAnUnfinishedMessageIsFinished() {
+    @Test func unfinishedMessageBlocksLaterOffsets() {
         let tracker = PartitionTracker(TopicPartition(topic: "t", partition: 0))
         #expect(tracker.finishedBelow == nil)
         let slots = (5..<10).map { tracker.deliver(offset: $0, timestamp: $0 * 10).slot }
@@ -23,14 +23,14 @@ import Testing
         #expect(tracker.oldestUnfinishedTimestamp == nil)
     }
 
-    @Test func aMissingOffsetIsSeenButNotAtTheStart() {
+    @Test func gapIsDetectedExceptAtUnknownStart() {
         let tracker = PartitionTracker(TopicPartition(topic: "t", partition: 0))
         #expect(tracker.deliver(offset: 7, timestamp: 0).expected == 7)
         #expect(tracker.deliver(offset: 8, timestamp: 0).expected == 8)
         #expect(tracker.deliver(offset: 10, timestamp: 0).expected == 9)
     }
 
-    @Test func aMissingOffsetIsSeenAtTheStartThatIsKnown() {
+    @Test func gapIsDetectedAtReportedStart() {
         for (start, expected) in [(5 as Int64, 5 as Int64), (7, 7), (9, 7)] {
             let tracker = PartitionTracker(TopicPartition(topic: "t", partition: 0))
             tracker.begin(at: start)
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func whatIsFinishedAfterThePartitionIsGoneDoesNotCount() {
+    @Test func finishAfterRevocationHasNoEffect() {
         let tracker = PartitionTracker(TopicPartition(topic: "t", partition: 0))
         let slot = tracker.deliver(offset: 1, timestamp: 0).slot
         tracker.close()
@@ -46,7 +46,7 @@ import Testing
         #expect(tracker.finishedBelow == 1)
     }
 
-    @Test func anyOrderOfFinishingEndsAtTheEnd() {
+    @Test func finishingInAnyOrderReachesTheEnd() {
         var random = SystemRandomNumberGenerator()
         let tracker = PartitionTracker(TopicPartition(topic: "t", partition: 0))
         var open: [Int] = []

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThreads) struct RebalanceTests {
-    @Test func partitionsMoveToAConsumerThatJoinsAndComeBackWhenItLeaves() async throws {
+    @Test func partitionsFollowJoiningAndLeavingConsumer() async throws {
         try await withMockCluster(topics: ["t": 4]) { cluster in
             let all = Set((0..<4).map { TopicPartition(topic: "t", partition: $0) })
             var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
@@ -14,11 +14,11 @@ import Testing
             var second = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
             try second.pauseAll()
             try wait {
-                let kept = try first.poll()
-                return try second.poll().union(kept) == all && kept.count == 2
+                let retained = try first.poll()
+                return try second.poll().union(retained) == all && retained.count == 2
             }
             changes = first.takeAssignmentChanges()
-            // Cooperative: what stays is not even touched.
+            // Cooperative: retained partitions are not affected.
             #expect(changes.count == 2)
             #expect(Set(changes) == Set(second.assignment.map { AssignmentChange.revoked($0) }))
 
@@ -30,15 +30,15 @@ import Testing
 }
 
 extension RebalanceTests {
-    /// librdkafka keeps a partition paused that was taken away while it was; the assignment ends the pause.
-    @Test func aPausedPartitionIsResumedWhenReassigned() async throws {
+    /// librdkafka keeps a revoked partition paused; the assignment must end the pause.
+    @Test func pausedPartitionIsResumedWhenReassigned() async throws {
         try await withMockCluster(topics: ["t": 4]) { cluster in
             var producer = try Producer(brokers: cluster.address)
             for number in 0..<100 {
                 try producer.send("t", key: Array("\(number)".utf8), value: [1], tag: UInt64(number))
             }
             producer.expectFlushed()
-            let written = Dictionary(grouping: producer.deliveries(waitMax: .zero), by: \.place.partition)
+            let written = Dictionary(grouping: producer.deliveries(waitMax: .zero), by: \.topicPartition.partition)
                 .mapValues(\.count)
             #expect(written.count == 4)
 
@@ -52,13 +52,13 @@ extension RebalanceTests {
             var second = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
             try second.pauseAll()
             try wait {
-                let kept = try first.poll()
-                return try second.poll().count == 2 && kept.count == 2
+                let retained = try first.poll()
+                return try second.poll().count == 2 && retained.count == 2
             }
-            let kept = first.assignment
+            let retained = first.assignment
             second.close()
 
-            let expected = written.filter { !kept.contains(TopicPartition(topic: "t", partition: $0.key)) }
+            let expected = written.filter { !retained.contains(TopicPartition(topic: "t", partition: $0.key)) }
             let messages = try first.receive(expected.values.reduce(0, +))
             #expect(Dictionary(grouping: messages, by: \.partition).mapValues(\.count) == expected)
             try first.expectSilence(batchCount: 5)

@@ -6,23 +6,23 @@ import Synchronization
 
 @testable import KeyedWorker
 
-/// What a `CallingHandler` does, and what it has done. It stands for the back ends of several environments.
+/// Controls and records of a `CallingHandler`. It simulates the back ends of several environments.
 final class Calls: Sendable {
     private struct State {
         var unavailable: [EnvironmentID: String] = [:]
         var version = 0
         var revision: Int64 = 0
         var isHeld = false
-        var heldEnvironments: Set<EnvironmentID> = []
+        var stuckEnvironments: Set<EnvironmentID> = []
         var ends: Set<UUID> = []
-        var away: Set<UUID> = []
+        var unavailableKeys: Set<UUID> = []
         var writes: Set<UUID> = []
-        var rates = CallRates()
+        var rates = CallRateLimits()
         var delays: [EnvironmentID: Duration] = [:]
         var failures: [PostgresError] = []
         var decided: [UUID: Int] = [:]
         var made: [(id: UUID, version: Int)] = []
-        var askedWait: Duration?
+        var requestedPause: Duration?
         var couldCall: [UUID: Bool] = [:]
     }
     private let state = Mutex(State())
@@ -32,42 +32,42 @@ final class Calls: Sendable {
         get { state.withLock { $0.unavailable } }
         set { state.withLock { $0.unavailable = newValue } }
     }
-    /// Which callers are made.
+    /// Version of the callers that are created.
     var version: Int {
         get { state.withLock { $0.version } }
         set { state.withLock { $0.version = newValue } }
     }
-    /// Which edit of how calls are made decisions see.
+    /// Revision of the call settings that decisions read.
     var revision: Int64 {
         get { state.withLock { $0.revision } }
         set { state.withLock { $0.revision = newValue } }
     }
-    /// Calls do not end while it is set.
+    /// While set, calls do not end.
     var isHeld: Bool {
         get { state.withLock { $0.isHeld } }
         set { state.withLock { $0.isHeld = newValue } }
     }
-    /// But those of these keys do.
+    /// Keys whose calls end nevertheless.
     var ends: Set<UUID> {
         get { state.withLock { $0.ends } }
         set { state.withLock { $0.ends = newValue } }
     }
-    /// Nor do those of these environments.
-    var heldEnvironments: Set<EnvironmentID> {
-        get { state.withLock { $0.heldEnvironments } }
-        set { state.withLock { $0.heldEnvironments = newValue } }
+    /// Environments whose calls do not end.
+    var stuckEnvironments: Set<EnvironmentID> {
+        get { state.withLock { $0.stuckEnvironments } }
+        set { state.withLock { $0.stuckEnvironments = newValue } }
     }
-    /// Keys whose calls find the other system away.
-    var away: Set<UUID> {
-        get { state.withLock { $0.away } }
-        set { state.withLock { $0.away = newValue } }
+    /// Keys whose calls find the other system unavailable.
+    var unavailableKeys: Set<UUID> {
+        get { state.withLock { $0.unavailableKeys } }
+        set { state.withLock { $0.unavailableKeys = newValue } }
     }
-    /// What every call is asked to wait.
-    var askedWait: Duration? {
-        get { state.withLock { $0.askedWait } }
-        set { state.withLock { $0.askedWait = newValue } }
+    /// Pause that every call is requested to make.
+    var requestedPause: Duration? {
+        get { state.withLock { $0.requestedPause } }
+        set { state.withLock { $0.requestedPause = newValue } }
     }
-    /// Whether another call could have been made when a key's answer was decided.
+    /// Whether another call could have been made when a key's result was decided.
     var couldCall: [UUID: Bool] {
         get { state.withLock { $0.couldCall } }
         set { state.withLock { $0.couldCall = newValue } }
@@ -77,25 +77,25 @@ final class Calls: Sendable {
         get { state.withLock { $0.writes } }
         set { state.withLock { $0.writes = newValue } }
     }
-    /// How fast calls may be made.
-    var rates: CallRates {
+    /// Rate limits of calls.
+    var rates: CallRateLimits {
         get { state.withLock { $0.rates } }
         set { state.withLock { $0.rates = newValue } }
     }
-    /// How long an environment's calls take.
+    /// Duration of an environment's calls.
     var delays: [EnvironmentID: Duration] {
         get { state.withLock { $0.delays } }
         set { state.withLock { $0.delays = newValue } }
     }
-    /// How often each key was decided without being an answer.
+    /// Number of decisions of each key without a result.
     var decided: [UUID: Int] { state.withLock { $0.decided } }
     var made: [(id: UUID, version: Int)] { state.withLock { $0.made } }
 
-    /// What the next decisions throw, one after the other; `nil` lets one pass.
+    /// Errors that the next decisions throw, in this order; `nil`: none.
     func fail(_ errors: [PostgresError?]) {
         state.withLock { $0.failures = errors.map { $0 ?? PostgresError(sqlState: "00000", message: "passes") } }
     }
-    func failIfAsked() throws(PostgresError) {
+    func throwNextFailure() throws(PostgresError) {
         let error = state.withLock { $0.failures.isEmpty ? nil : $0.failures.removeFirst() }
         if let error, error.sqlState != "00000" { throw error }
     }
@@ -103,13 +103,13 @@ final class Calls: Sendable {
     func make(_ id: UUID, _ version: Int, _ environment: EnvironmentID) async {
         state.withLock { $0.made.append((id, version)) }
         if let delay = delays[environment] { try? await Task.sleep(for: delay) }
-        while isHeld && !ends.contains(id) || heldEnvironments.contains(environment) {
+        while isHeld && !ends.contains(id) || stuckEnvironments.contains(environment) {
             try? await Task.sleep(for: .milliseconds(5))
         }
     }
 }
 
-/// Calls for each key, and notes in the object that it did.
+/// Calls for each key, and records the state in the object.
 struct CallingHandler: Handler {
     let calls: Calls
     private var directory = RealmDirectory()
@@ -120,7 +120,7 @@ struct CallingHandler: Handler {
         _ inputs: [WorkItem<UUID>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<UUID>] {
-        try calls.failIfAsked()
+        try calls.throwNextFailure()
         guard let realm = try directory.id(of: .users, in: environment, create: true, on: &connection) else {
             return []
         }
@@ -137,11 +137,11 @@ struct CallingHandler: Handler {
                 calls.decide(key.id)
                 try set("called")
                 return .call(key.id, startBefore: .now + .seconds(600))
-            case .answer where calls.askedWait != nil:
-                let wait = calls.askedWait ?? .zero
+            case .answer where calls.requestedPause != nil:
+                let wait = calls.requestedPause ?? .zero
                 return .park(reason: "busy", after: wait, cause: .askedToWait(wait))
-            case .answer(let id) where calls.away.contains(id):
-                return .park(reason: "away", after: .zero, cause: .backendAway)
+            case .answer(let id) where calls.unavailableKeys.contains(id):
+                return .park(reason: "unavailable", after: .zero, cause: .backendUnavailable)
             case .answer(let id):
                 calls.couldCall[id] = input.canCall
                 try set("done")
@@ -154,7 +154,7 @@ struct CallingHandler: Handler {
 
     func kind(of call: UUID) -> CallKind { calls.writes.contains(call) ? .write : .read }
 
-    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates { calls.rates }
+    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRateLimits { calls.rates }
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID

@@ -8,20 +8,20 @@ import Testing
 @testable import KeyedWorker
 
 extension CallingTests {
-    /// Two keys are too few to open the circuit. Their failures count only once the back end answers others that do the
-    /// same: it may answer questions and not be able to write.
-    @Test func fewKeysDoNotEndDeadWhileNobodyIsAnswered() async throws {
+    /// Two keys are too few to open the circuit. Their failures count only while calls of the same kind succeed: a
+    /// system may answer queries and be unable to write.
+    @Test func keysAreNotDeadLetteredDuringAnOutage() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let calls = Calls()
             var limits = WorkerLimits()
             limits.attemptsMax = 6
             limits.dueInterval = .milliseconds(5)
-            // For so long an answer says that the back end is there: here, for good.
+            // Time for which a success shows that the back end is available; here unlimited.
             limits.circuit = CircuitBreaker(waitMax: .seconds(3_600))
             var worker = try makeWorker(flow, calls, limits)
             let (ids, other) = ([UUID(), UUID()], UUID())
-            calls.away = Set(ids)
+            calls.unavailableKeys = Set(ids)
             calls.writes = Set(ids + [other])
             try wait("it has its partitions") {
                 _ = try worker.step()
@@ -50,13 +50,13 @@ extension CallingTests {
         }
     }
 
-    /// A back end that is too busy for every call is asked by one call after each wait, however many keys wait; once it
-    /// answers, all come in.
-    @Test func aBackEndThatIsTooBusyForEveryCallIsAskedByOne() async throws {
+    /// A back end that is too busy for every call is probed by one call after each pause, regardless of the number of
+    /// keys. Once it responds, all keys are called.
+    @Test func busyBackEndIsProbedByOneCall() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let calls = Calls()
-            calls.askedWait = .milliseconds(50)
+            calls.requestedPause = .milliseconds(50)
             var limits = WorkerLimits()
             limits.dueInterval = .milliseconds(5)
             var worker = try makeWorker(flow, calls, limits)
@@ -73,26 +73,26 @@ extension CallingTests {
             }
             for _ in 0..<5 {
                 let before = calls.made.count
-                try wait("it asks again") {
+                try wait("the circuit closes") {
                     _ = try worker.step()
                     return worker.breakers[flow.environment]?.isClosed == true
                 }
-                try wait("it is asked to wait again") {
+                try wait("the back end requests another pause") {
                     _ = try worker.step()
                     return worker.breakers[flow.environment]?.isClosed == false
                 }
                 #expect(calls.made.count == before + 1)
             }
-            calls.askedWait = nil
-            try wait("all are answered") {
+            calls.requestedPause = nil
+            try wait("all calls end") {
                 _ = try worker.step()
                 return calls.couldCall.count == 20
             }
         }
     }
 
-    /// An answer that comes while the back end is to be left alone is decided without a call.
-    @Test func anAnswerIsToldWhetherItsNextCallCanBeMade() async throws {
+    /// A result that arrives during a requested pause is decided without a further call.
+    @Test func resultHasWhetherNextCallIsAdmitted() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             let flow = try Flow(cluster)
             let calls = Calls()
@@ -110,7 +110,7 @@ extension CallingTests {
                 return calls.couldCall.count == 1
             }
             var breaker = CircuitBreaker()
-            _ = breaker.askedToWait(.seconds(3_600), now: .now)
+            _ = breaker.backOff(for: .seconds(3_600), now: .now)
             worker.schedule { $0.breakers[flow.environment] = breaker }
             calls.isHeld = false
             try wait("both are answered") {
@@ -121,9 +121,9 @@ extension CallingTests {
         }
     }
 
-    /// Calls of some environments do not end, and more keys of them come than the worker may hold: another one's go on,
-    /// and theirs are put aside without counting. When their calls end all of them are done.
-    @Test(arguments: [1, 3]) func environmentsWhoseCallsDoNotEndHoldUpNoOther(hungCount: Int) async throws {
+    /// Some environments' calls do not end, and more of their keys arrive than the worker may hold. Another environment
+    /// makes progress, and the keys are deferred without counting an attempt. When the calls end, all keys are done.
+    @Test(arguments: [1, 3]) func endlessCallsDoNotDelayOtherEnvironments(hungCount: Int) async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let rows = try flow.connection.run(
@@ -132,10 +132,10 @@ extension CallingTests {
             let other = others[0]
             let hung = [flow.environment, others[1], others[2]].prefix(hungCount)
             let calls = Calls()
-            calls.heldEnvironments = Set(hung)
+            calls.stuckEnvironments = Set(hung)
             var limits = WorkerLimits()
-            (limits.inFlightMax, limits.heldMax, limits.batchCountMax) = (2, 32, 8)
-            (limits.turnMax, limits.dueInterval) = (.milliseconds(50), .milliseconds(10))
+            (limits.inFlightMax, limits.keysInFlightMax, limits.batchCountMax) = (2, 32, 8)
+            (limits.queueWaitMax, limits.dueInterval) = (.milliseconds(50), .milliseconds(10))
             var worker = try makeWorker(flow, calls, limits)
             for environment in hung { try add(40, to: &flow, environment) }
             try add(5, to: &flow, other)
@@ -143,11 +143,11 @@ extension CallingTests {
             for environment in hung { #expect(try state("done", environment, &flow) == 0) }
             let attempts = try attempts(&flow)
             #expect(attempts.allSatisfy { $0 == 0 })
-            try wait("all their places are taken") {
+            try wait("all their slots are used") {
                 _ = try worker.step()
-                return worker.underWayCount == 2 * hungCount
+                return worker.callsInFlightCount == 2 * hungCount
             }
-            calls.heldEnvironments = []
+            calls.stuckEnvironments = []
             try wait("the rest is done") {
                 _ = try worker.step()
                 return try hung.allSatisfy { try state("done", $0, &flow) == 40 }
@@ -155,17 +155,17 @@ extension CallingTests {
         }
     }
 
-    /// Messages beyond the places of a back end that answers in time stay in Kafka: put aside, each would cost writes.
-    @Test func aBackEndThatAnswersInTimeIsWaitedFor() async throws {
+    /// Messages beyond the slots of a fast back end stay in Kafka: deferring each of them would cost writes.
+    @Test func messagesWaitForFastBackEnd() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let calls = Calls()
             calls.isHeld = true
             var limits = WorkerLimits()
-            (limits.inFlightMax, limits.heldMax, limits.turnMax) = (4, 8, .seconds(600))
+            (limits.inFlightMax, limits.keysInFlightMax, limits.queueWaitMax) = (4, 8, .seconds(600))
             var worker = try makeWorker(flow, calls, limits)
             try add(40, to: &flow, flow.environment)
-            try publish(&flow, &worker, "all places are taken") { _ in calls.made.count == 4 }
+            try publish(&flow, &worker, "all slots are used") { _ in calls.made.count == 4 }
             for _ in 0..<20 { _ = try worker.step() }
             #expect(try parked(flow.environment, &flow) == [])
             calls.isHeld = false
@@ -173,9 +173,8 @@ extension CallingTests {
         }
     }
 
-    /// Though each of its calls is answered soon, what one environment has to do takes long: others do not wait for all
-    /// of it.
-    @Test func aBacklogOfOneEnvironmentIsInNobodysWay() async throws {
+    /// Although each call ends soon, one environment's backlog takes long. Others do not wait for all of it.
+    @Test func backlogDoesNotDelayOtherEnvironments() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let rows = try flow.connection.run("INSERT INTO realm.environment (name) VALUES ('other') RETURNING id")
@@ -183,7 +182,7 @@ extension CallingTests {
             let calls = Calls()
             calls.delays = [flow.environment: .seconds(1)]
             var limits = WorkerLimits()
-            (limits.inFlightMax, limits.heldMax, limits.turnMax) = (2, 64, .seconds(1))
+            (limits.inFlightMax, limits.keysInFlightMax, limits.queueWaitMax) = (2, 64, .seconds(1))
             var worker = try makeWorker(flow, calls, limits)
             try add(400, to: &flow, flow.environment)
             try add(20, to: &flow, other)
@@ -195,30 +194,30 @@ extension CallingTests {
         }
     }
 
-    /// However seldom keys are looked for that are due.
-    @Test func whatWasPutAsideComesBackAsSoonAsThereIsRoom() async throws {
+    /// Regardless of the interval between scans for due keys.
+    @Test func deferredKeysAreRetriedWhenSlotsAreFree() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let calls = Calls()
             calls.isHeld = true
-            // So slow that what found no room is to come back in hours, and not before the test is so far.
-            calls.rates = CallRates(perSecond: 0.001)
+            // So slow that deferred keys become due in hours, after the end of the test.
+            calls.rates = CallRateLimits(perSecond: 0.001)
             var limits = WorkerLimits()
-            (limits.heldMax, limits.dueInterval, limits.callerAgeMax) = (8, .seconds(36_000), .milliseconds(20))
+            (limits.keysInFlightMax, limits.dueInterval, limits.callerAgeMax) = (8, .seconds(36_000), .milliseconds(20))
             var worker = try makeWorker(flow, calls, limits)
-            worker.schedule { $0.returns.waitMax = .seconds(36_000) }
+            worker.schedule { $0.retrySchedule.waitMax = .seconds(36_000) }
             try add(20, to: &flow, flow.environment)
-            try publish(&flow, &worker, "many are put aside") { flow in
+            try publish(&flow, &worker, "many are deferred") { flow in
                 try parked(flow.environment, &flow).count > 10
             }
-            calls.rates = CallRates()
+            calls.rates = CallRateLimits()
             calls.isHeld = false
             try publish(&flow, &worker, "all are done") { flow in try state("done", flow.environment, &flow) == 20 }
         }
     }
 
-    /// What was begun is waited for and recorded; what only waits for its turn is left to the next worker.
-    @Test func aStopBeginsNoFurtherCalls() async throws {
+    /// Calls in flight are awaited and recorded; waiting calls are left to the next worker.
+    @Test func stoppingWorkerStartsNoCalls() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             let flow = try Flow(cluster)
             let calls = Calls()
@@ -243,12 +242,12 @@ extension CallingTests {
         }
     }
 
-    /// A rate that is taken back is no longer waited for, though no further call is decided.
-    @Test func aRateThatChangesHoldsForCallsThatWait() async throws {
+    /// Calls stop waiting for a rate limit that was removed, although no further call is decided.
+    @Test func changedRateLimitAppliesToWaitingCalls() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             let flow = try Flow(cluster)
             let calls = Calls()
-            calls.rates = CallRates(perSecond: 0.001)
+            calls.rates = CallRateLimits(perSecond: 0.001)
             var limits = WorkerLimits()
             limits.callerAgeMax = .milliseconds(20)
             var worker = try makeWorker(flow, calls, limits)
@@ -257,7 +256,7 @@ extension CallingTests {
                 _ = try worker.step()
                 return calls.made.count == 1 && worker.inFlightCount == 1
             }
-            calls.rates = CallRates()
+            calls.rates = CallRateLimits()
             try wait("the other one is called") {
                 _ = try worker.step()
                 return worker.isIdle

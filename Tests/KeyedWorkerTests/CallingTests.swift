@@ -13,9 +13,9 @@ import Testing
 
 /// A worker whose keys need calls.
 @Suite(.ownThreads) struct CallingTests {
-    /// One environment cannot be called as it is set up: its keys wait with the reason, nothing says that they were
-    /// called, and the other environment does not notice.
-    @Test func anEnvironmentThatCannotBeCalledWaitsAlone() async throws {
+    /// One environment cannot be called with its settings. Its keys are deferred with the reason, without a record of a
+    /// call, and the other environment is not affected.
+    @Test func unavailableCallerDefersOnlyItsEnvironment() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let rows = try flow.connection.run("INSERT INTO realm.environment (name) VALUES ('other') RETURNING id")
@@ -38,14 +38,14 @@ import Testing
             #expect(untouched == 3)
             let breaker = worker.breakers[other]
             #expect(breaker?.isClosed == false)
-            // It is tried again and again, without end and without a word.
+            // It is retried without limit and without a log message.
             try untilProbed(&worker, from: try #require(breaker))
             #expect(logged.count(of: "cannot be called") == 1)
             let dead = try flow.connection.run("SELECT 1 FROM pipeline.parked WHERE is_dead OR attempts > 0")
             let deadCount = dead.count
             #expect(deadCount == 0)
             try add(2, to: &flow, flow.environment)
-            try publish(&flow, &worker, "the healthy one goes on") { flow in
+            try publish(&flow, &worker, "the healthy environment makes progress") { flow in
                 try state("done", flow.environment, &flow) == 5
             }
 
@@ -57,8 +57,8 @@ import Testing
         }
     }
 
-    /// Half of a batch was committed, the other half fails: only that half is decided again.
-    @Test func whatWasDecidedIsNotDecidedAgainWhenOthersFail() async throws {
+    /// Half of a batch was committed, the other half fails: only that half is retried.
+    @Test func committedDecisionsAreNotRetriedWhenOthersFail() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             let flow = try Flow(cluster)
             let calls = Calls()
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func aCallerIsMadeAnewAfterAWhileAndAfterAnEdit() async throws {
+    @Test func callerIsReloadedAfterMaximumAgeAndNewRevision() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             let flow = try Flow(cluster)
             for (age, isEdited, versions) in [
@@ -110,14 +110,14 @@ import Testing
         }
     }
 
-    /// A key that is called for long and changes all the time does not fill the memory.
-    @Test func messagesOfOneKeyHaveABound() async throws {
+    /// A key with a long call and continuous changes does not fill the memory.
+    @Test func messagesOfOneKeyAreLimited() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let calls = Calls()
             calls.isHeld = true
             var limits = WorkerLimits()
-            limits.heldMax = 4
+            limits.keysInFlightMax = 4
             var worker = try makeWorker(flow, calls, limits)
             let key = try flow.key(.users, .realms, UUID())
             try publish(&flow, &worker, "all changes are published") { flow in
@@ -144,8 +144,8 @@ import Testing
         }
     }
 
-    /// A backlog of events of an old generation costs no query each.
-    @Test func aGenerationKnownToBeOldIsNotAskedFor() async throws {
+    /// A backlog of events of an old generation needs no query per event.
+    @Test func oldGenerationNeedsNoQuery() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             func set(_ generation: Int64) throws {
@@ -158,7 +158,7 @@ import Testing
             }
             try set(5)
             var answers = [try isCurrent(5)]
-            // Had it asked, it would be told that the old one is the current one.
+            // A query would return the old generation as the current one.
             try set(4)
             answers.append(try isCurrent(4))
             try set(6)
@@ -173,13 +173,13 @@ extension CallingTests {
     func makeWorker(
         _ flow: borrowing Flow, _ calls: Calls, _ limits: WorkerLimits = WorkerLimits(), _ logger: Logger = quiet
     ) throws -> Worker<CallingHandler> {
-        let place = WorkerPlace(
+        let configuration = WorkerConfiguration(
             group: "group", topics: [Topics.realm.name], brokers: flow.cluster.address, properties: fastGroup,
             conninfo: flow.conninfo)
-        return try Worker(CallingHandler(calls), at: place, limits: limits, logger: logger)
+        return try Worker(CallingHandler(calls), at: configuration, limits: limits, logger: logger)
     }
 
-    /// As if an event of the key had come.
+    /// As if an event of the key had arrived.
     func hold(_ id: UUID, _ environment: EnvironmentID, _ worker: inout Worker<CallingHandler>) {
         let subject = EventSubject(realm: .users, kind: .realms, id: id)
         let partition = TopicPartition(topic: Topics.realm.name, partition: 0)
@@ -202,7 +202,7 @@ extension CallingTests {
         _ = try batch.commit(on: &flow.connection)
     }
 
-    /// How many objects of an environment are in a state.
+    /// Number of objects of an environment in a state.
     func state(_ state: String, _ environment: EnvironmentID, _ flow: inout Flow) throws -> Int {
         Int(
             try flow.connection.run(
@@ -230,7 +230,7 @@ extension CallingTests {
         }
     }
 
-    /// Goes round until the breaker has let another probe through.
+    /// Runs cycles until the breaker has admitted another probe.
     func untilProbed(_ worker: inout Worker<CallingHandler>, from before: CircuitBreaker) throws {
         let environment = try #require(worker.breakers.first { !$0.value.isClosed }?.key)
         var states: [CircuitBreaker.State] = [before.state]
@@ -242,7 +242,7 @@ extension CallingTests {
     }
 }
 
-/// Remembers what is logged.
+/// Records log messages.
 private final class Logged: LogHandler, Sendable {
     private let lines = Mutex<[String]>([])
 

@@ -8,9 +8,9 @@ import Testing
 
 @testable import KeyedWorker
 
-/// What one change makes many keys wait for.
+/// Keys that become due because of one change.
 @Suite(.ownThreads) struct CascadeTests {
-    private struct Parked: Equatable {
+    private struct DeferredRow: Equatable {
         let partition: Int32
         let reason: String
         let isDead: Bool
@@ -18,7 +18,7 @@ import Testing
         let isDue: Bool
     }
 
-    /// Their last bytes spread the first hundred already over all partitions.
+    /// The last bytes of the first hundred cover all partitions.
     private let ids = (0..<200).map { number in
         var bytes = UUID().uuid
         bytes.15 = UInt8(number)
@@ -42,26 +42,26 @@ import Testing
                 """))
     }
 
-    private func parked(_ acme: inout TestEnvironment) throws -> [String: Parked] {
+    private func deferredRows(_ acme: inout TestEnvironment) throws -> [String: DeferredRow] {
         let rows = try acme.connection.run(
             """
             SELECT key, subject, topic, partition, reason, is_dead, attempts, next_at <= now() FROM pipeline.parked
             WHERE group_name = 'group' AND environment_id = \(acme.id.rawValue)
             """)
-        var found: [String: Parked] = [:]
+        var deferred: [String: DeferredRow] = [:]
         for row in rows {
             let key: String = try row.value(0)
             #expect(try row.value(1) == key && row.value(2) == Topics.task.name)
-            found[key] = Parked(
+            deferred[key] = DeferredRow(
                 partition: try row.value(3), reason: try row.value(4), isDead: try row.value(5),
                 attemptCount: try row.value(6), isDue: try row.value(7))
         }
-        return found
+        return deferred
     }
 
-    /// All of them are due, over all partitions, once each, with no position used; and those of a decision that missed
-    /// are not.
-    @Test func keysOfDecisionsThatStandAreDue() throws {
+    /// All keys are due once, on all partitions, and no position is used. Keys of a decision with a version conflict
+    /// are not due.
+    @Test func keysOfCommittedDecisionsAreDue() throws {
         var acme = try TestEnvironment()
         let users = try acme.realm(.users)
         let before = try acme.connection.run("SELECT position FROM realm.environment")[0].decode(Int64.self)
@@ -70,68 +70,69 @@ import Testing
         add(ids + ids, decisions: ids.indices.map { $0 < 150 ? 0 : 1 } + ids.map { _ in 1 }, to: &batch)
         #expect(!batch.isEmpty)
         #expect(try batch.commit(on: &acme.connection).missed == [1])
-        let found = try parked(&acme)
-        #expect(Set(found.keys) == Set(ids.prefix(150).map(subject)))
-        #expect(found.values.allSatisfy { $0.isDue && !$0.isDead && $0.reason == "their team is gone" })
-        #expect(Set(found.values.map(\.partition)) == Set(0..<Int32(Topics.task.partitions)))
+        let deferred = try deferredRows(&acme)
+        #expect(Set(deferred.keys) == Set(ids.prefix(150).map(subject)))
+        #expect(deferred.values.allSatisfy { $0.isDue && !$0.isDead && $0.reason == "their team is gone" })
+        #expect(Set(deferred.values.map(\.partition)) == Set(0..<Int32(Topics.task.partitions)))
         #expect(try acme.connection.run("SELECT position FROM realm.environment")[0].decode(Int64.self) == before)
     }
 
-    /// As after a newer event of the key; only where it is worked on stays.
-    @Test func aKeyThatIsParkedAlreadyIsDueAnew() throws {
+    /// As after a newer event of the key; only its partition stays.
+    @Test func cascadeMakesDeferredKeyDue() throws {
         var acme = try TestEnvironment()
-        let parkings = ids.prefix(2).enumerated().map { index, id in
-            ParkedKeys.Parking(
+        let deferrals = ids.prefix(2).enumerated().map { index, id in
+            DeferredKeys.Deferral(
                 subject: EventSubject(realm: .manager, kind: .fieldTask, id: id),
                 partition: TopicPartition(topic: Topics.task.name, partition: 77), reason: "garbage",
                 isDead: index == 0, isCircuit: index == 1, attemptCount: 9, wait: .seconds(600), decision: index)
         }
-        try acme.connection.run(ParkedKeys.park(parkings, group: "group", environment: acme.id))
+        try acme.connection.run(DeferredKeys.deferKeys(deferrals, group: "group", environment: acme.id))
         var batch = WriteBatch(environment: acme.id)
         add(Array(ids.prefix(1)), decisions: [0], to: &batch)
-        // Another one of the same transaction may name a key again.
+        // Another decision of the transaction may name a key again.
         add(Array(ids.prefix(2)), decisions: [1, 1], reason: "they are gone", to: &batch)
         _ = try batch.commit(on: &acme.connection)
-        let anew = Parked(partition: 77, reason: "they are gone", isDead: false, attemptCount: 0, isDue: true)
-        #expect(try parked(&acme) == [subject(ids[0]): anew, subject(ids[1]): anew])
+        let due = DeferredRow(partition: 77, reason: "they are gone", isDead: false, attemptCount: 0, isDue: true)
+        #expect(try deferredRows(&acme) == [subject(ids[0]): due, subject(ids[1]): due])
         let circuits = try acme.connection.run("SELECT FROM pipeline.parked WHERE is_circuit")
         #expect(circuits.count == 0)
     }
 
-    /// What made a key due comes before what was decided without it: in the same transaction, or from another worker.
-    @Test(arguments: [true, false]) func aKeyThatIsDueIsNotParkedForLater(isSameTransaction: Bool) throws {
+    /// A cascade's cause takes precedence over a decision made without it, in the same transaction or by another
+    /// worker.
+    @Test(arguments: [true, false]) func dueKeyIsNotDeferred(isSameTransaction: Bool) throws {
         var acme = try TestEnvironment()
         let id = ids[0]
-        func park(_ wait: Duration, attempts: Int = 3) -> Statement {
-            ParkedKeys.park(
+        func deferral(after wait: Duration, attempts: Int = 3) -> Statement {
+            DeferredKeys.deferKeys(
                 [
-                    ParkedKeys.Parking(
+                    DeferredKeys.Deferral(
                         subject: EventSubject(realm: .manager, kind: .fieldTask, id: id),
                         partition: TopicPartition(topic: Topics.task.name, partition: 77), reason: "later",
                         isDead: false, isCircuit: false, attemptCount: attempts, wait: wait, decision: 1)
                 ], group: "group", environment: acme.id)
         }
-        func isDue() throws -> Bool? { try parked(&acme)[subject(id)]?.isDue }
+        func isDue() throws -> Bool? { try deferredRows(&acme)[subject(id)]?.isDue }
         for _ in 0..<2 {
             var batch = WriteBatch(environment: acme.id)
             add([id], decisions: [0], to: &batch)
-            if isSameTransaction { batch.also(park(.seconds(600))) }
+            if isSameTransaction { batch.also(deferral(after: .seconds(600))) }
             _ = try batch.commit(on: &acme.connection)
-            if !isSameTransaction { try acme.connection.run(park(.seconds(600))) }
+            if !isSameTransaction { try acme.connection.run(deferral(after: .seconds(600))) }
             #expect(try isDue() == true)
-            // Whoever takes it has seen all: it waits as long as they say, also when they took long.
+            // The worker that takes the key has read the cause: its own wait applies, however late it is written.
             let partition = TopicPartition(
-                topic: Topics.task.name, partition: try #require(try parked(&acme)[subject(id)]).partition)
-            let (due, _) = try ParkedKeys.takeDue(
-                DueRequest(countMax: 3, roomMax: 3, exceptions: [:], hastened: [:]), group: "group",
+                topic: Topics.task.name, partition: try #require(try deferredRows(&acme)[subject(id)]).partition)
+            let (due, _) = try DeferredKeys.takeDue(
+                DueRequest(countMax: 3, roomMax: 3, exceptions: [:], expedited: [:]), group: "group",
                 partitions: [partition], lease: .zero, on: &acme.connection)
             #expect(due.map(\.attemptCount) == [0])
-            try acme.connection.run(park(.seconds(600)))
+            try acme.connection.run(deferral(after: .seconds(600)))
             #expect(try isDue() == false)
         }
     }
 
-    // MARK: Taking them up
+    // MARK: Taking due keys
 
     private struct NoCall: ScheduledCall {
         let kind = CallKind.read
@@ -141,10 +142,11 @@ import Testing
     private typealias Scheduler = WorkScheduler<String, NoCall>
 
     private let now = ContinuousClock.now
-    private let place = TopicPartition(topic: Topics.task.name, partition: 0)
+    private let partition = TopicPartition(topic: Topics.task.name, partition: 0)
 
-    /// What a round asks for, and what it decides.
-    private func round(_ work: inout Scheduler, at time: ContinuousClock.Instant) -> (due: DueRequest?, decided: Int) {
+    /// Runs a cycle; returns its request for due keys, and the number of decided items.
+    private func runCycle(_ work: inout Scheduler, at time: ContinuousClock.Instant) -> (due: DueRequest?, decided: Int)
+    {
         var (due, count): (DueRequest?, Int) = (nil, 0)
         while let action = work.next(now: time) {
             switch action {
@@ -160,39 +162,39 @@ import Testing
         return (due, count)
     }
 
-    /// Whoever has parked keys that are due looks for them in the next round, and does not wait for messages before.
-    @Test func theyAreLookedForAtOnce() {
+    /// A worker that has deferred due keys scans for them in the next cycle, without waiting for messages.
+    @Test func deferredDueKeysAreScannedInTheNextCycle() {
         let environment = EnvironmentID(rawValue: 1)
         var work = Scheduler(WorkerLimits(), now: now)
-        work.assigned([place])
-        #expect(round(&work, at: now).due != nil)
-        #expect(round(&work, at: now).due == nil)
-        work.parkedDueKeys(in: environment, now: now)
-        #expect(work.dueNext <= now && work.mayHaveParked(environment))
-        #expect(round(&work, at: now).due != nil)
-        #expect(round(&work, at: now).due == nil)
+        work.assigned([partition])
+        #expect(runCycle(&work, at: now).due != nil)
+        #expect(runCycle(&work, at: now).due == nil)
+        work.deferredDueKeys(in: environment, now: now)
+        #expect(work.dueNext <= now && work.mayHaveDeferredKeys(environment))
+        #expect(runCycle(&work, at: now).due != nil)
+        #expect(runCycle(&work, at: now).due == nil)
     }
 
-    /// A backlog is worked off round by round, and not as much at a time as fits into a round every now and then.
-    @Test func whereMoreAreDueTheNextRoundLooksAgain() {
+    /// A backlog is taken in every cycle, not once per interval.
+    @Test func backlogIsScannedInTheNextCycle() {
         let environment = EnvironmentID(rawValue: 1)
         var work = Scheduler(WorkerLimits(), now: now)
-        work.assigned([place])
-        let request = DueRequest(countMax: 3, roomMax: 100, exceptions: [:], hastened: [:])
-        _ = round(&work, at: now)
+        work.assigned([partition])
+        let request = DueRequest(countMax: 3, roomMax: 100, exceptions: [:], expedited: [:])
+        _ = runCycle(&work, at: now)
         func due(_ count: Int) {
             let keys = (0..<count).map { _ in
-                ParkedKeys.Due(
+                DeferredKeys.Due(
                     environment: environment, subject: EventSubject(realm: .manager, kind: .fieldTask, id: UUID()),
-                    partition: place, attemptCount: 0)
+                    partition: partition, attemptCount: 0)
             }
             work.due(keys, of: request, parkedIn: [environment])
         }
         due(2)
-        let few = round(&work, at: now)
+        let few = runCycle(&work, at: now)
         #expect(few.due == nil && few.decided == 2)
         due(3)
-        let many = round(&work, at: now)
+        let many = runCycle(&work, at: now)
         #expect(many.due != nil && many.decided == 3)
     }
 }

@@ -9,9 +9,9 @@ import Testing
 
 @testable import KeyedWorker
 
-/// A handler that calls no other system is one function; the worker around it does all it does for others.
+/// A handler without calls is one function; the worker does the rest.
 @Suite(.ownThreads) struct DecidingTests {
-    @Test func aDeciderIsOneFunction() async throws {
+    @Test func handlerWithoutCallsIsOneFunction() async throws {
         try await withDecider { flow, worker, journal in
             let ana = UUID()
             let key = try flow.key(.users, .realms, ana)
@@ -21,7 +21,7 @@ import Testing
             try wait("its end") { try worker.step() == nil && worker.isIdle }
             #expect(journal.decided(ana) == ["written"])
 
-            // What cannot be decided yet is parked, and decided from what is there when it is due.
+            // A key that cannot be decided yet is deferred, and decided from the then current state.
             try flow.put(key, #"{"waits": true}"#)
             try flow.publishAll()
             try wait("it is parked") { try worker.step() == nil && parkedCount(&flow) == 1 }
@@ -33,9 +33,9 @@ import Testing
         }
     }
 
-    /// What a device or an integration did is told from what services wrote, deletions too, from the database through
-    /// the relay's headers to the handler; while a key is parked, everything may be an edit.
-    @Test func anEditIsToldFromWhatAServiceWrote() async throws {
+    /// Edits of devices and integrations are distinguished from writes of services, deletions included, from the
+    /// database through the relay's headers to the handler. While a key is deferred, everything may be an edit.
+    @Test func editsAreDistinguishedFromServiceWrites() async throws {
         try await withDecider { flow, worker, journal in
             let (ana, ben) = (UUID(), UUID())
             let key = try flow.key(.users, .realms, ana)
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    /// Lends a worker with a decider that reads `realm.events`.
+    /// Runs a worker with a decider that reads `realm.events`.
     private func withDecider(
         _ body: @Sendable (inout Flow, inout Worker<Decider>, Journal) throws -> Void
     ) async throws {
@@ -73,10 +73,10 @@ import Testing
             let journal = Journal()
             var limits = WorkerLimits()
             (limits.dueInterval, limits.attemptsMax) = (.milliseconds(20), 1_000_000)
-            let place = WorkerPlace(
+            let configuration = WorkerConfiguration(
                 group: "group", topics: [Topics.realm.name], brokers: cluster.address, properties: fastGroup,
                 conninfo: flow.conninfo)
-            var worker = try Worker(Decider(journal), at: place, limits: limits, logger: quiet)
+            var worker = try Worker(Decider(journal), at: configuration, limits: limits, logger: quiet)
             try body(&flow, &worker, journal)
         }
     }
@@ -92,14 +92,14 @@ import Testing
     }
 }
 
-/// What a decider was asked about each key.
+/// The inputs of each key.
 private final class Journal: Sendable {
     private let lines = Mutex<[UUID: [String]]>([:])
     func note(_ id: UUID, _ line: String) { lines.withLock { $0[id, default: []].append(line) } }
     func decided(_ id: UUID) -> [String] { lines.withLock { $0[id] ?? [] } }
 }
 
-/// Copies each object to `/common`, or waits as long as the object says so.
+/// Copies each object to `/common`, or waits for the time that the object names.
 private struct Decider: Handler {
     let journal: Journal
     private var directory = RealmDirectory()

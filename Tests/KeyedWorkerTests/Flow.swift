@@ -14,7 +14,7 @@ import Testing
 
 let deadlineMax = patienceMax
 
-struct TookTooLong: Error {
+struct WaitTimeout: Error {
     let what: String
 }
 
@@ -28,7 +28,7 @@ let partitionCounts = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name
 
 let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-/// A database with one environment, a broker, and what a test does with them.
+/// A database with one environment, a broker, and operations on them.
 struct Flow: ~Copyable {
     let cluster: MockCluster
     let conninfo: String
@@ -86,18 +86,18 @@ struct Flow: ~Copyable {
             logger: logger, pageCountMax: pageCountMax)
     }
 
-    /// Runs relays until `isDone`, as the runtime does: one that failed is made anew.
+    /// Runs relays until `isDone`, as the runtime does: a relay that failed is re-created.
     mutating func publish(_ what: String, until isDone: (inout Flow) throws -> Bool) throws {
         let end = ContinuousClock.now + deadlineMax
         while true {
             do {
                 var relay = try makeRelay()
                 while try !isDone(&self) {
-                    guard ContinuousClock.now < end else { throw TookTooLong(what: what) }
+                    guard ContinuousClock.now < end else { throw WaitTimeout(what: what) }
                     _ = try relay.step(waitMax: .milliseconds(5))
                 }
                 return
-            } catch let error as TookTooLong {
+            } catch let error as WaitTimeout {
                 throw error
             } catch is Relay.ContentLost {
             } catch is KafkaError {
@@ -105,7 +105,7 @@ struct Flow: ~Copyable {
         }
     }
 
-    /// Publishes all there is.
+    /// Publishes all changes.
     mutating func publishAll() throws {
         try publish("publishing all") { flow in
             let (epoch, publishedEpoch, position) = try flow.relayed()
@@ -113,7 +113,7 @@ struct Flow: ~Copyable {
         }
     }
 
-    /// What is on a topic from its beginning, for a group of its own.
+    /// Reads a topic from its beginning, as a separate group.
     func read(_ topic: Topic, countMin: Int) throws -> [Message] {
         var consumer = try Consumer(
             brokers: cluster.address, group: "reader-\(UUID())", topics: [topic.name], properties: fastGroup)
@@ -122,38 +122,38 @@ struct Flow: ~Copyable {
             messages += try consumer.nextBatch(countMax: 1_000, waitMax: .milliseconds(50))
             return messages.count >= countMin
         }
-        // What should not be there would come with the next batches.
+        // Unexpected messages would arrive with the next batches.
         for _ in 0..<5 { messages += try consumer.nextBatch(countMax: 1_000, waitMax: .milliseconds(50)) }
         return messages
     }
 }
 
-/// Repeats `step` until it answers true.
+/// Repeats `step` until it returns `true`.
 func wait(_ what: String, _ step: () throws -> Bool) throws {
     let end = ContinuousClock.now + deadlineMax
     while try !step() {
-        guard ContinuousClock.now < end else { throw TookTooLong(what: what) }
+        guard ContinuousClock.now < end else { throw WaitTimeout(what: what) }
     }
 }
 
-/// What a handler under test has seen, by key.
-final class Seen: Sendable {
+/// The keys that a handler under test has decided.
+final class DecidedKeys: Sendable {
     private let counts = Mutex<[UUID: Int]>([:])
-    func note(_ id: UUID) { counts.withLock { $0[id, default: 0] += 1 } }
-    func forget() { counts.withLock { $0 = [:] } }
+    func record(_ id: UUID) { counts.withLock { $0[id, default: 0] += 1 } }
+    func removeAll() { counts.withLock { $0 = [:] } }
     var ids: Set<UUID> { counts.withLock { Set($0.keys) } }
 }
 
-/// Notes each key and is done with it.
-struct NotingHandler: Handler {
-    let seen: Seen
+/// Records each key and finishes it.
+struct RecordingHandler: Handler {
+    let seen: DecidedKeys
 
     mutating func decide(
         _ inputs: [WorkItem<Never>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Never>] {
         inputs.map { input in
-            seen.note(input.subject.id)
+            seen.record(input.subject.id)
             return .finished
         }
     }

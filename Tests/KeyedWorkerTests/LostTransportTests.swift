@@ -10,12 +10,13 @@ import Testing
 @testable import KeyedWorker
 
 @Suite(.ownThreads) struct LostTransportTests {
-    /// The broker is killed and comes back empty while a group is away and while it is there: a new epoch begins, every
-    /// routed object is published again, and the group sees every one, also those published while it was away.
-    @Test(arguments: [true, false]) func anEmptyBrokerIsFilledAgain(whileTheGroupIsAway: Bool) async throws {
+    /// The broker is killed and restarts empty, while a group is stopped or running. A new epoch begins, every
+    /// published kind is published again, and the group receives all objects, including those published while it was
+    /// stopped.
+    @Test(arguments: [true, false]) func emptyBrokerIsRepublished(whileTheGroupIsAway: Bool) async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
-            let seen = Seen()
+            let seen = DecidedKeys()
             var ids = try add(40, to: &flow)
             if whileTheGroupIsAway {
                 try follow(&flow, seen, until: ids)
@@ -29,7 +30,7 @@ import Testing
             ids.formUnion(try add(10, to: &flow))
             try cluster.restartEmpty()
             ids.formUnion(try add(10, to: &flow))
-            seen.forget()
+            seen.removeAll()
             try publish(&flow, &worker, "all events again") { flow in
                 let relayed = try flow.relayed()
                 let progress = try flow.connection.run("SELECT DISTINCT epoch FROM pipeline.progress")
@@ -39,7 +40,7 @@ import Testing
             let relayed = try flow.relayed()
             #expect(relayed.epoch == 2)
 
-            // What is written afterwards goes its usual way.
+            // Later changes are published as usual.
             let more = try add(5, to: &flow)
             try publish(&flow, &worker, "later events") { _ in seen.ids.isSuperset(of: more) }
             let end = try flow.relayed()
@@ -47,32 +48,33 @@ import Testing
         }
     }
 
-    /// A broker that lost its content has as many messages again as the group had read: no later one tells of it.
-    @Test func aNewEpochIsReadWithoutAMessageThatTellsOfIt() async throws {
+    /// A broker that lost its content has as many messages again as the group had read: no later message reveals the
+    /// loss.
+    @Test func newEpochIsReadWithoutAMessageOfIt() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
-            let seen = Seen()
+            let seen = DecidedKeys()
             let ids = try add(10, to: &flow)
             var worker = try makeWorker(flow, seen)
             try publish(&flow, &worker, "the events") { _ in seen.ids == ids }
-            seen.forget()
+            seen.removeAll()
             try flow.connection.run("UPDATE realm.relay SET epoch = epoch + 1")
             let end = ContinuousClock.now + deadlineMax
             while seen.ids != ids {
-                guard ContinuousClock.now < end else { throw TookTooLong(what: "the events again") }
+                guard ContinuousClock.now < end else { throw WaitTimeout(what: "the events again") }
                 _ = try worker.step()
             }
         }
     }
 
-    @Test func aMessageNothingCanBeMadeOfIsParkedDeadAndTheOthersGoOn() async throws {
+    @Test func unreadableMessageIsDeadLettered() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             var producer = try Producer(brokers: cluster.address)
             try producer.send(Topics.realm.name, key: [1], value: [2], tag: 1)
             let isFlushed = producer.flush(waitMax: deadlineMax)
             #expect(isFlushed)
-            let seen = Seen()
+            let seen = DecidedKeys()
             let ids = try add(10, to: &flow)
             var worker = try makeWorker(flow, seen)
             try publish(&flow, &worker, "the good events") { _ in seen.ids == ids }
@@ -96,29 +98,29 @@ import Testing
         return ids
     }
 
-    private func makeWorker(_ flow: borrowing Flow, _ seen: Seen) throws -> Worker<NotingHandler> {
-        let place = WorkerPlace(
+    private func makeWorker(_ flow: borrowing Flow, _ seen: DecidedKeys) throws -> Worker<RecordingHandler> {
+        let configuration = WorkerConfiguration(
             group: "group", topics: [Topics.realm.name], brokers: flow.cluster.address, properties: fastGroup,
             conninfo: flow.conninfo)
-        return try Worker(NotingHandler(seen: seen), at: place, limits: WorkerLimits(), logger: quiet)
+        return try Worker(RecordingHandler(seen: seen), at: configuration, limits: WorkerLimits(), logger: quiet)
     }
 
-    /// A first member that reads all and goes, so that the group has committed offsets and a past epoch.
-    private func follow(_ flow: inout Flow, _ seen: Seen, until ids: Set<UUID>) throws {
+    /// A first member that reads everything and leaves: the group has committed offsets and a past epoch.
+    private func follow(_ flow: inout Flow, _ seen: DecidedKeys, until ids: Set<UUID>) throws {
         var worker = try makeWorker(flow, seen)
         try publish(&flow, &worker, "a first member") { _ in seen.ids == ids }
     }
 
-    /// Lets go of a worker before the next is made.
+    /// Destroys a worker before the next one is created.
     private func closing(
-        _ worker: consuming Worker<NotingHandler>, _ next: () throws -> Worker<NotingHandler>
-    ) throws -> Worker<NotingHandler> {
+        _ worker: consuming Worker<RecordingHandler>, _ next: () throws -> Worker<RecordingHandler>
+    ) throws -> Worker<RecordingHandler> {
         do { _ = consume worker }
         return try next()
     }
 
     private func publish(
-        _ flow: inout Flow, _ worker: inout Worker<NotingHandler>, _ what: String,
+        _ flow: inout Flow, _ worker: inout Worker<RecordingHandler>, _ what: String,
         until isDone: (inout Flow) throws -> Bool
     ) throws {
         let end = ContinuousClock.now + deadlineMax
@@ -128,10 +130,10 @@ import Testing
                 while true {
                     _ = try worker.step()
                     if try isDone(&flow) { return }
-                    guard ContinuousClock.now < end else { throw TookTooLong(what: what) }
+                    guard ContinuousClock.now < end else { throw WaitTimeout(what: what) }
                     _ = try relay.step(waitMax: .milliseconds(5))
                 }
-            } catch let error as TookTooLong {
+            } catch let error as WaitTimeout {
                 throw error
             } catch is Relay.ContentLost {
             } catch is KafkaError {

@@ -3,7 +3,7 @@ import Model
 
 @testable import KeyedWorker
 
-/// What the tests look at of a worker's scheduler.
+/// The scheduler's state, for tests.
 extension Worker {
     var isIdle: Bool { schedule(\.isIdle) }
     var breakers: [EnvironmentID: CircuitBreaker] { schedule(\.breakers) }
@@ -13,5 +13,5 @@ extension Worker {
         schedule { $0.inFlight.values.map(\.messages.count).reduce(0, +) }
     }
     var queuedCount: Int { schedule { $0.queues.values.map(\.count).reduce(0, +) } }
-    var underWayCount: Int { schedule(\.calls.underWayCount) }
+    var callsInFlightCount: Int { schedule(\.calls.inFlightCount) }
 }

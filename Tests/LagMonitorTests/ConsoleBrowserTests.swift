@@ -11,7 +11,7 @@ import Testing
 
 /// The console in a real browser.
 @Suite(.ownThreads, .serialized) struct ConsoleBrowserTests {
-    /// What would run as a script if a page took it for markup; each marks the page when it runs.
+    /// Markup that would run a script; each part marks the page when it runs.
     static let hostile =
         #"<img src=x onerror="window.caught=1"><script>window.caught=2</script>'"><svg onload=caught=3>"#
 
@@ -38,7 +38,7 @@ import Testing
 
     private func signIn(_ browser: Browser, _ page: Browser.Page) async throws {
         try await browser.wait("document.getElementById('sign-in')", on: page)
-        #expect(try await browser.value("document.body.innerText.includes('Parked')", on: page) == "false")
+        #expect(try await browser.value("document.body.innerText.includes('Deferred')", on: page) == "false")
         _ = try await browser.value("document.getElementById('sign-in').click()", on: page)
         try await browser.wait("document.querySelector('input[name=password]')", on: page)
         _ = try await browser.value(
@@ -49,7 +49,7 @@ import Testing
             """, on: page)
         try await browser.wait("document.querySelector('button[value=allow]')", on: page)
         _ = try await browser.value("document.querySelector('button[value=allow]').click()", on: page)
-        try await browser.wait("document.querySelector('[data-view=picture] .facts b')", on: page)
+        try await browser.wait("document.querySelector('[data-view=overview] .facts b')", on: page)
     }
 
     private func click(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws {
@@ -61,34 +61,34 @@ import Testing
         try await browser.value("document.querySelector('\(selector)').textContent", on: page)
     }
 
-    private func visit(_ hash: String, _ browser: Browser, _ page: Browser.Page, until found: String) async throws {
+    private func visit(_ hash: String, _ browser: Browser, _ page: Browser.Page, until condition: String) async throws {
         _ = try await browser.value("(location.hash = '\(hash)')", on: page)
-        try await browser.wait(found, on: page)
+        try await browser.wait(condition, on: page)
     }
 
-    @Test func aDeadKeyIsFoundUnderstoodAndTriedAgain() async throws {
+    @Test func deadLetteredKeyCanBeInspectedAndRetried() async throws {
         try await withBrowser { fixture, browser, page in
             try fixture.park("key-1", reason: "the project is closed")
-            var look = Look()
-            look.parked = [
+            var snapshot = MonitorSnapshot()
+            snapshot.parked = [
                 MonitorStore.Parked(
                     group: "entry-submitter", topic: "entry.events", dueCount: 0, waitingCount: 0, circuitCount: 0,
                     deadCount: 1)
             ]
-            // What was unfolded stays so when the page is brought up to date.
-            try await click("[data-view=picture] summary", browser, page)
-            fixture.board.publish(look)
+            // Unfolded details stay open after a refresh.
+            try await click("[data-view=overview] summary", browser, page)
+            fixture.board.publish(snapshot)
             try await browser.wait("document.querySelector('#dead-entry-submitter')", on: page)
             #expect(try await browser.value("document.querySelector('main details').open", on: page) == "true")
             try await click("#dead-entry-submitter", browser, page)
             try await click(".skip", browser, page)
-            let place = "document.activeElement.id + location.hash.slice(0, 7)"
-            #expect(try await browser.value(place, on: page) == "main#parked")
+            let focus = "document.activeElement.id + location.hash.slice(0, 9)"
+            #expect(try await browser.value(focus, on: page) == "main#deferred")
             try await click("button[data-key=key-1]", browser, page)
             try await browser.wait("document.querySelector('dialog[open] [data-line=reason]')", on: page)
             #expect(try await text("[data-line=reason]", browser, page) == "the project is closed")
             #expect(try fixture.acts("payload.viewed") == ["console:ana@example.com key-1"])
-            // It has an address of its own: Back closes it, and Forward comes back to it.
+            // An open key has an address: Back closes it, Forward reopens it.
             #expect(try await browser.value("location.hash.includes('open=')", on: page) == "true")
             _ = try await browser.value("history.back()", on: page)
             try await browser.wait("!document.querySelector('dialog') && !location.hash.includes('open=')", on: page)
@@ -96,33 +96,33 @@ import Testing
             try await browser.wait("document.querySelector('dialog[open] [data-line=reason]')", on: page)
             try await click("#close", browser, page)
             try await browser.wait("!document.querySelector('dialog') && !location.hash.includes('open=')", on: page)
-            // How long ago it was parked goes on, though the list waits for the person.
+            // Relative times are updated, although the list is not refreshed.
             _ = try await browser.value("(Date.now = ((now) => () => now() + 7200000)(Date.now), '')", on: page)
             try await browser.wait("document.querySelector('time').textContent === '2 h ago'", on: page)
             try await click("button[data-key=key-1]", browser, page)
             try await click("#retry", browser, page)
-            #expect(try fixture.acts("parked.retried").isEmpty, "it asks first")
+            #expect(try fixture.acts("parked.retried").isEmpty, "confirmation is required")
             try await click("#confirm", browser, page)
-            try await browser.wait("document.getElementById('notice').textContent === 'It is tried again.'", on: page)
+            try await browser.wait("document.getElementById('notice').textContent === 'Retry requested.'", on: page)
             #expect(try fixture.acts("parked.retried") == ["console:ana@example.com key-1"])
             let dead = try fixture.withDatabase {
                 try $0.run("SELECT is_dead, attempts FROM pipeline.parked").decode(Bool.self, Int32.self)
             }
             #expect(dead.count == 1 && !dead[0].0 && dead[0].1 == 0)
-            // A worker has taken it, and it died again: the page says so, whatever it lists.
+            // A worker dead-letters it again: the page displays it regardless of the list's filter.
             try fixture.withDatabase {
-                _ = try $0.run("UPDATE pipeline.parked SET is_dead = true, attempts = 3, reason = 'it is still closed'")
+                _ = try $0.run("UPDATE pipeline.parked SET is_dead = true, attempts = 3, reason = 'still closed'")
             }
-            let told = "document.querySelector('#notice.bad')?.textContent"
-            try await browser.wait("\(told).startsWith('key-1: it is parked again: it is still closed')", on: page)
+            let notice = "document.querySelector('#notice.bad')?.textContent"
+            try await browser.wait("\(notice).startsWith('key-1: deferred again: still closed')", on: page)
             _ = try await browser.value("document.getElementById('sign-out').click()", on: page)
             try await browser.wait("document.getElementById('sign-in')", on: page)
             #expect(try await browser.value("document.body.innerText.includes('key-1')", on: page) == "false")
         }
     }
 
-    /// A browser with the cookie of a session that is over, in a network whose attempts are used up.
-    @Test func tooManyAttemptsShowTheSignInPageWithTheRetryTime() async throws {
+    /// The browser has the cookie of an expired session, in a network whose attempts are exhausted.
+    @Test func rateLimitedPageShowsSignInAndRetryTime() async throws {
         try await withBrowser { _, browser, page in
             _ = try await browser.value("document.getElementById('sign-out').click()", on: page)
             try await browser.wait("document.getElementById('sign-in')", on: page)
@@ -141,38 +141,38 @@ import Testing
             _ = try await browser.value("location.reload()", on: page)
             try await browser.wait("!window.isLimited && document.querySelector('main [role=status]')", on: page)
             let reason = try await text("main [role=status]", browser, page)
-            #expect(reason.hasPrefix("Too many attempts; try again in a minute. The next attempt is at "))
+            #expect(reason.hasPrefix("Too many attempts; retry in one minute. The next attempt is at "))
             #expect(reason.contains(":"))
             #expect(try await browser.value("document.getElementById('banner').hidden", on: page) == "true")
             try await browser.wait("document.getElementById('sign-in')", on: page)
         }
     }
 
-    /// Handled is not well: an entry may have become invalid.
-    @Test func whatCameOfAKeyIsTold() async throws {
+    /// A processed key is not necessarily a success: an entry may have become invalid.
+    @Test func retryReportsOutcome() async throws {
         try await withBrowser { fixture, browser, page in
             let id = UUID()
             let subject = "/users/x@example.com/TimeEntry/\(id.text)"
             try fixture.addEntries([id], of: "x@example.com", fields: #"{"status": "invalid"}"#)
             try fixture.park("key-1", reason: "the project is closed", subject: subject)
-            try await visit("#parked", browser, page, until: "document.querySelector('button[data-key=key-1]')")
+            try await visit("#deferred", browser, page, until: "document.querySelector('button[data-key=key-1]')")
             try await click("button[data-key=key-1]", browser, page)
             try await click("#retry", browser, page)
             try await click("#confirm", browser, page)
-            try await browser.wait("document.getElementById('notice').textContent === 'It is tried again.'", on: page)
+            try await browser.wait("document.getElementById('notice').textContent === 'Retry requested.'", on: page)
             try fixture.withDatabase { _ = try $0.run("DELETE FROM pipeline.parked") }
             try await browser.wait("document.querySelector('#notice a')", on: page)
-            let told = try await text("#notice", browser, page)
-            #expect(told.contains("handled") && told.contains("position 1, status invalid"), "\(told)")
+            let notice = try await text("#notice", browser, page)
+            #expect(notice.contains("processed") && notice.contains("position 1, status invalid"), "\(notice)")
             try await click("#notice a", browser, page)
-            try await browser.wait("document.querySelector('#stories h3')", on: page)
-            #expect(try await text("#stories h3", browser, page) == subject)
-            // The key as it was opened, how its object is, and the time line.
+            try await browser.wait("document.querySelector('#timelines h3')", on: page)
+            #expect(try await text("#timelines h3", browser, page) == subject)
+            // The opened key, its object's state, and the timeline.
             #expect(try fixture.acts("payload.viewed").count == 3)
         }
     }
 
-    @Test func whatComesFromOutsideIsTextWhateverItLooksLike() async throws {
+    @Test func externalContentIsDisplayedAsText() async throws {
         try await withBrowser { fixture, browser, page in
             let bad = Self.hostile
             let json = String(decoding: try JSONEncoder().encode(["text": bad, bad: "x"]), as: UTF8.self)
@@ -201,20 +201,20 @@ import Testing
             try fixture.park(
                 bad, group: bad, topic: bad, reason: bad,
                 subject: "/users/x@y.z/TimeEntry/\(id.uuidString.lowercased())")
-            var looks = MadeLooks(topics: [bad], partitionCount: 1)
-            looks.groups = [bad]
-            var look = looks.look(at: 1_800_000_000_000)
-            look.at = Timestamp(millisecondsSinceEpoch: 1_800_000_000_000)
-            look.problems = [bad: bad]
-            look.reasons = [MonitorStore.Reason(group: bad, text: bad, isDead: true, count: 1)]
-            fixture.board.publish(look)
+            var generator = SnapshotGenerator(topics: [bad], partitionCount: 1)
+            generator.groups = [bad]
+            var snapshot = generator.snapshot(at: 1_800_000_000_000)
+            snapshot.at = Timestamp(millisecondsSinceEpoch: 1_800_000_000_000)
+            snapshot.problems = [bad: bad]
+            snapshot.reasons = [MonitorStore.Reason(group: bad, text: bad, isDead: true, count: 1)]
+            fixture.board.publish(snapshot)
             let name = "acme"
             let shows = "document.getElementById('main').textContent.includes(\(quoted(bad)))"
             try await browser.wait(shows, on: page)
-            for hash in ["#charts", "#parked"] {
+            for hash in ["#charts", "#deferred"] {
                 try await visit(hash, browser, page, until: "location.hash.length > 3 && \(shows)")
             }
-            try await visit("#parked", browser, page, until: "document.querySelector('button[data-key]')")
+            try await visit("#deferred", browser, page, until: "document.querySelector('button[data-key]')")
             try await click("button[data-key]", browser, page)
             try await browser.wait("document.getElementById('payload')?.textContent.includes('onerror')", on: page)
             #expect(try await text("[data-line=reason]", browser, page) == bad)
@@ -227,15 +227,15 @@ import Testing
             try await visit(
                 "#trace?environment=\(name)&id=\(id.uuidString)", browser, page,
                 until: "document.querySelector('.line li') && \(shows)")
-            // Every field that the views show, which others write.
+            // All external fields that the views display.
             try await visit(
                 "#environments", browser, page,
                 until: "document.querySelectorAll('[data-view=environments] tbody tr').length === 1")
             let script = "<script>window.caught=2</script>"
             #expect(try await cells(holding: script, browser, page) == "Back end")
-            try await visit("#acts", browser, page, until: "document.querySelector('[data-view=acts] tbody tr')")
-            #expect(try await cells(holding: script, browser, page) == "Detail,From,Of,What,Who")
-            try await click("[data-view=acts] form button", browser, page)
+            try await visit("#audit", browser, page, until: "document.querySelector('[data-view=audit] tbody tr')")
+            #expect(try await cells(holding: script, browser, page) == "Action,Address,Detail,Principal,Subject")
+            try await click("[data-view=audit] form button", browser, page)
             try await visit("#realms?environment=\(name)", browser, page, until: shows)
             try await visit(
                 "#realms?environment=\(name)&path=/users/x@y.z", browser, page,
@@ -245,16 +245,16 @@ import Testing
             #expect(try await browser.value("window.caught", on: page) == "undefined")
             let markup = "document.querySelectorAll('main img, main script, dialog img, dialog script').length"
             #expect(try await browser.value(markup, on: page) == "0")
-            // The policy holds even where a fault would write markup.
-            let written = """
-                (() => { try { document.body.innerHTML = '<img src=x onerror=caught=9>'; return 'written' }
-                catch { return 'refused' } })()
+            // The policy also prevents a faulty script from inserting markup.
+            let insertion = """
+                (() => { try { document.body.innerHTML = '<img src=x onerror=caught=9>'; return 'inserted' }
+                catch { return 'blocked' } })()
                 """
-            #expect(try await browser.value(written, on: page) == "refused")
+            #expect(try await browser.value(insertion, on: page) == "blocked")
         }
     }
 
-    /// The heads of the columns in which a table of the view shows a text.
+    /// Returns the headings of the table columns that contain a text.
     private func cells(holding text: String, _ browser: Browser, _ page: Browser.Page) async throws -> String {
         try await browser.value(
             """
@@ -264,34 +264,34 @@ import Testing
             """, on: page)
     }
 
-    /// A text as a literal of JavaScript.
+    /// Returns a JavaScript string literal.
     private func quoted(_ text: String) -> String {
         (try? JSONEncoder().encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
-    @Test func anHourOfTwoHundredPartitionsDoesNotGrowThePageOrTheService() async throws {
+    @Test func memoryIsStableWith200Partitions() async throws {
         try await withBrowser { fixture, browser, page in
-            var looks = MadeLooks(
+            var generator = SnapshotGenerator(
                 topics: (0..<10).map { "topic-\($0).events" }, partitionCount: 20)
             var at: Int64 = 1_800_000_000_000
-            func pass(_ seconds: Int64) {
+            func advance(_ seconds: Int64) {
                 for _ in 0..<(seconds / 10) {
                     at += 10_000
-                    var look = looks.look(at: at)
-                    look.at = Timestamp(millisecondsSinceEpoch: at)
-                    fixture.board.publish(look)
+                    var snapshot = generator.snapshot(at: at)
+                    snapshot.at = Timestamp(millisecondsSinceEpoch: at)
+                    fixture.board.publish(snapshot)
                 }
             }
-            pass(600)
+            advance(600)
             try await visit("#charts", browser, page, until: "document.querySelectorAll('[data-chart]').length === 10")
             let loaded = "performance.getEntriesByType('resource').reduce((sum, one) => sum + one.transferSize, 0)"
             let byteCount = try #require(Double(try await browser.value(loaded, on: page)))
             #expect(byteCount < 200_000, "\(byteCount) bytes were loaded")
-            pass(3_600)
+            advance(3_600)
             let (heap, memory) = (try await heap(browser, page), residentBytes())
             for _ in 0..<12 {
-                pass(3_600)
-                try await visit("#picture", browser, page, until: "document.querySelector('[data-topic]')")
+                advance(3_600)
+                try await visit("#overview", browser, page, until: "document.querySelector('[data-topic]')")
                 try await visit(
                     "#charts", browser, page, until: "document.querySelectorAll('[data-chart]').length === 10")
             }
@@ -306,7 +306,7 @@ import Testing
         try await browser.heapBytes(of: page)
     }
 
-    /// Of this process, which the service is in.
+    /// The resident memory of this process, which contains the service.
     private func residentBytes() -> Int {
         let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
         return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }.map { $0 * 4_096 } ?? 0

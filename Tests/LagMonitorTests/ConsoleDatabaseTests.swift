@@ -13,9 +13,9 @@ import Testing
 
 @testable import LagMonitor
 
-/// The console while the database is away, or has much to do.
+/// The console while the database is unavailable or busy.
 @Suite(.ownThreads) struct ConsoleDatabaseTests {
-    /// Another database of the same server, from which one can be renamed.
+    /// Renames a database from a connection to another database of the server.
     private func rename(_ conninfo: String, _ from: String, to: String) throws {
         var admin = try Connection(conninfo.replacing("dbname=\(name(conninfo))", with: "dbname=postgres"))
         try admin.runScript("ALTER DATABASE \(from) RENAME TO \(to)")
@@ -25,73 +25,73 @@ import Testing
         String(conninfo.split(separator: " ").first { $0.hasPrefix("dbname=") }?.dropFirst(7) ?? "")
     }
 
-    @Test func itBeginsWithoutTheDatabaseAndGoesOnWithIt() async throws {
+    @Test func consoleStartsBeforeDatabase() async throws {
         let conninfo = try TestEnvironment().conninfo
         let name = name(conninfo)
-        try rename(conninfo, name, to: name + "_away")
+        try rename(conninfo, name, to: name + "_renamed")
         try await withConsole(database: conninfo) { fixture in
             let visitor = ConsoleVisitor(fixture)
             #expect(try await visitor.send("GET", "/").status == 200)
-            #expect(try await visitor.send("GET", "/api/parked").status == 401)
-            let answer = try await visitor.send("GET", try await visitor.logIn(as: ConsoleFixture.administrator))
-            #expect(answer.status == 503)
-            #expect(String(decoding: answer.body, as: UTF8.self).contains("The database does not answer"))
-            #expect(visitor.cookies["fieldpost-console"] == nil, "nobody is let in without a record")
-            try rename(conninfo, name + "_away", to: name)
-            // So often that one network's sign-ins of a minute are not used up meanwhile.
+            #expect(try await visitor.send("GET", "/api/deferred").status == 401)
+            let response = try await visitor.send("GET", try await visitor.logIn(as: ConsoleFixture.administrator))
+            #expect(response.status == 503)
+            #expect(String(decoding: response.body, as: UTF8.self).contains("The database is unavailable"))
+            #expect(visitor.cookies["fieldpost-console"] == nil, "a sign-in requires an audit record")
+            try rename(conninfo, name + "_renamed", to: name)
+            // Slowly enough to stay within the network's rate limit.
             let end = ContinuousClock.now + patienceMax
             while try await visitor.signIn().status != 303 {
-                try #require(.now < end, "it does not find its database")
+                try #require(.now < end, "timed out: the console does not connect to its database")
                 try await Task.sleep(for: .milliseconds(2_500))
             }
-            #expect(try await visitor.send("GET", "/api/parked").status == 200)
+            #expect(try await visitor.send("GET", "/api/deferred").status == 200)
         }
     }
 
-    @Test func whatIsAskedOfADatabaseThatIsAwayIsAProblem() async throws {
+    @Test func unavailableDatabaseIsReported() async throws {
         let database = ConsoleDatabase("host=127.0.0.1 port=1 dbname=none")
         let problem = await #expect(throws: Problem.self) { try await database.run { _ in } }
-        #expect(problem?.detail == "The database does not answer at the moment.")
+        #expect(problem?.detail == "The database is unavailable.")
     }
 
-    /// Long looks hold up each other, and no other view.
-    @Test func longLooksLeaveTheOtherViewsAlone() async throws {
+    /// Long queries delay only each other.
+    @Test func longQueriesDoNotBlockShortOnes() async throws {
         let database = ConsoleDatabase(try makeFoundationDatabase())
         try database.open()
         defer { database.close() }
-        let (begun, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let (started, finish) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
                     try await database.run(.long) { _ in
-                        begun.signal()
-                        go.wait()
+                        started.signal()
+                        finish.wait()
                     }
                 }
             }
-            try await withOwnThread { for _ in 0..<2 { begun.wait() } }
-            let answer = try await database.run { try $0.run("SELECT 1::int4")[0].decode(Int32.self) }
-            #expect(answer == 1)
-            for _ in 0..<4 { go.signal() }
+            try await withOwnThread { for _ in 0..<2 { started.wait() } }
+            let result = try await database.run { try $0.run("SELECT 1::int4")[0].decode(Int32.self) }
+            #expect(result == 1)
+            for _ in 0..<4 { finish.signal() }
             try await group.waitForAll()
         }
     }
 
-    @Test func whatTakesTooLongIsGivenUp() async throws {
+    @Test func slowQueryTimesOut() async throws {
         let database = ConsoleDatabase(try makeFoundationDatabase())
         try database.open()
         defer { database.close() }
         let problem = await #expect(throws: Problem.self) {
             try await database.run(.long) { connection in
-                // As when its time is over.
+                // Simulates an expired time limit.
                 _ = try connection.run("SELECT set_config('statement_timeout', '1ms', false)")
                 _ = try connection.run("SELECT pg_sleep(60)")
             }
         }
-        #expect(problem?.detail?.contains("was given up") == true)
+        #expect(problem?.detail?.contains("exceeded its time limit") == true)
     }
 
-    @Test func aTimeLineSaysWhatWasNotLookedAt() throws {
+    @Test func timelineReportsWhatWasNotRead() throws {
         var environment = try TestEnvironment()
         let id = UUID()
         try environment.put([(id, "{}")], .note, into: .user("ana@example.com"))
@@ -102,26 +102,26 @@ import Testing
                 CASE WHEN i < 3 THEN \(id.text) ELSE 'x' END, 'here', '{"group":"g","reason":"it was closed"}'
             FROM generate_series(1, 12000) AS i
             """)
-        var bounds = StoryReader.Bounds()
-        bounds.recordsMax = 10_000
-        let bounded = try Story.load(id, in: environment.id, within: bounds, on: &environment.connection)
-        #expect(bounded[0].gaps.contains { $0.hasPrefix("the audit log: records before ") })
-        #expect(!bounded[0].hops.contains { $0.service == "audit" })
-        bounds.recordsMax = 20_000
-        let whole = try Story.load(id, in: environment.id, within: bounds, on: &environment.connection)
+        var limits = ObjectTraceReader.Bounds()
+        limits.recordsMax = 10_000
+        let limited = try ObjectTrace.load(id, in: environment.id, within: limits, on: &environment.connection)
+        #expect(limited[0].gaps.contains { $0.hasPrefix("the audit log: records before ") })
+        #expect(!limited[0].hops.contains { $0.service == "audit" })
+        limits.recordsMax = 20_000
+        let whole = try ObjectTrace.load(id, in: environment.id, within: limits, on: &environment.connection)
         #expect(!whole[0].gaps.contains { $0.hasPrefix("the audit log") })
-        // Why it was parked is told; who only looked at it is not.
+        // The reason of the retried key is included; views are not.
         let acts = whole[0].hops.filter { $0.service == "audit" }
         #expect(acts.map(\.event) == ["parked.retried"])
-        #expect(acts.first?.text.hasSuffix("; it was parked: it was closed") == true)
-        bounds.deadline = .now
-        let late = try Story.load(id, in: environment.id, within: bounds, on: &environment.connection)
-        #expect(late[0].gaps.contains { $0.hasPrefix("the change log: not looked at") })
-        #expect(late[0].gaps.contains { $0.hasPrefix("the audit log: not looked at") })
+        #expect(acts.first?.text.hasSuffix("; deferred because: it was closed") == true)
+        limits.deadline = .now
+        let late = try ObjectTrace.load(id, in: environment.id, within: limits, on: &environment.connection)
+        #expect(late[0].gaps.contains { $0.hasPrefix("the change log: not read") })
+        #expect(late[0].gaps.contains { $0.hasPrefix("the audit log: not read") })
     }
 
-    /// A line of the status log has the clock of who wrote it, which may be behind.
-    @Test func aLineIsToldAfterWhatWasWrittenBeforeIt() throws {
+    /// The timestamp of a status line is from the writer's clock, which may be behind.
+    @Test func statusLineFollowsEarlierWrites() throws {
         var environment = try TestEnvironment()
         let (id, line) = (UUID(), UUID())
         try environment.put([(id, "{}")], .timeEntry, into: .user("ana@example.com"))
@@ -129,19 +129,20 @@ import Testing
         let time = Timestamp(millisecondsSinceEpoch: written.millisecondsSince1970 - 1_000)
         let fields = #"{"entry":"\#(id.text)","status":"draft","timestamp":"\#(time.description)"}"#
         try environment.put([(line, fields)], .timeEntryStatus, into: .user("ana@example.com"))
-        func told() throws -> [Story.Hop] {
-            try Story.load(id, in: environment.id, within: StoryReader.Bounds(), on: &environment.connection)[0].hops
+        func hops() throws -> [ObjectTrace.Hop] {
+            try ObjectTrace.load(
+                id, in: environment.id, within: ObjectTraceReader.Bounds(), on: &environment.connection)[0].hops
         }
-        #expect(try told().map(\.event) == ["written", "status"])
-        // Its pointer is made anew: when it was written is told by the line alone.
+        #expect(try hops().map(\.event) == ["written", "status"])
+        // The pointer is rewritten later: only the line has the original time.
         try environment.connection.run(
             "UPDATE store.change SET changed_at = changed_at + interval '1 hour' WHERE id = \(line)")
-        let hops = try told()
-        #expect(hops.map(\.event) == ["status", "written"] && hops.first?.at == time)
+        let later = try hops()
+        #expect(later.map(\.event) == ["status", "written"] && later.first?.at == time)
     }
 
-    /// What is parked of other environments is not read.
-    @Test func environmentsCountTheirOwnParkedKeysByTheirKeys() throws {
+    /// Counts read only the deferred keys of the page's environments.
+    @Test func deferredKeysAreCountedPerEnvironmentByIndex() throws {
         let environment = try TestEnvironment()
         var connection = try Connection(environment.conninfo)
         try connection.run(

@@ -19,40 +19,41 @@ import Testing
 @testable import ServiceSettings
 @testable import Telemetry
 
-/// A console and an identity provider that really listen, on a database of their own.
+/// A running console and identity provider, with a dedicated database.
 struct ConsoleFixture: Sendable {
     let database: String
     let url: String
     let issuer: String
     let identity: IdentityState
-    let board = LookBoard()
+    let board = SnapshotBoard()
     let client = Client()
 
     static let clientID = "console"
     static let clientSecret = "s3cret: with + signs"
     static let password = "right"
     static let administrator = "ana@example.com"
-    static let stranger = "eve@example.com"
+    static let nonAdministrator = "eve@example.com"
 
-    /// Lends a connection to the database. It blocks, which a test may.
+    /// Runs `body` with a connection to the database. Blocks, which tests may.
     func withDatabase<Success: Sendable>(_ body: @Sendable (inout Connection) throws -> Success) throws -> Success {
         var connection = try Connection(database)
         return try body(&connection)
     }
 
-    /// The version of a key, as the page shows it.
+    /// Returns the version of a key that the page displays.
     func version(of key: String) throws -> String {
         try withDatabase {
-            try ParkedStore.load(ParkedStore.Selection(keys: [key]), countMax: 1, on: &$0).first?.version ?? ""
+            try DeferredKeyStore.load(DeferredKeyStore.Selection(keys: [key]), countMax: 1, on: &$0).first?.version
+                ?? ""
         }
     }
 
-    /// What the page sends to have something done about a key.
+    /// Returns the request body of an action on a key.
     func body(_ key: String, group: String = "entry-submitter", environment: Int = 1, version: String) -> String {
         #"{"group":"\#(group)","environment":\#(environment),"key":"\#(key)","version":"\#(version)"}"#
     }
 
-    /// What the audit log has of an action: each record's actor and subject.
+    /// Returns the audit records of an action as actor and subject.
     func acts(_ action: String) throws -> [String] {
         try withDatabase {
             try $0.run("SELECT actor || ' ' || subject FROM access.audit WHERE action = \(action) ORDER BY id")
@@ -60,7 +61,7 @@ struct ConsoleFixture: Sendable {
         }
     }
 
-    /// Gives each environment a person's realm with entries.
+    /// Adds a person's realm with entries to each environment.
     func addEntries(_ ids: [UUID], of email: String, fields: String) throws {
         try withDatabase { connection in
             try connection.run(
@@ -78,7 +79,7 @@ struct ConsoleFixture: Sendable {
         }
     }
 
-    /// Puts a key aside, dead unless it waits for its back end, whose object is an entry of Ana's.
+    /// Inserts a deferred key: dead-lettered, unless it waits for its back end.
     func park(
         _ key: String, group: String = "entry-submitter", topic: String = "entry.events", reason: String,
         subject: String = "", isCircuit: Bool = false
@@ -96,16 +97,16 @@ struct ConsoleFixture: Sendable {
     }
 }
 
-/// Starts the parts, lends them, and stops them.
+/// Starts the services, runs `body`, and stops them.
 ///
-/// - Parameter database: One that need not be there yet; `nil` makes one.
+/// - Parameter database: A database that may not exist yet; `nil` creates one.
 func withConsole(
     idleMax: Duration = .seconds(600), database: String? = nil, proxyCount: Int = 0,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
     _ body: @Sendable (ConsoleFixture) async throws -> Void
 ) async throws {
     // The environment's own connection is not needed.
-    let isThere = database == nil
+    let exists = database == nil
     let database = try database ?? TestEnvironment().conninfo
     let (port, identityPort) = (try Ports.free(), try Ports.free())
     let url = "http://127.0.0.1:\(port)"
@@ -142,7 +143,7 @@ func withConsole(
         startedCount += 1
         if startedCount == 2 { break }
     }
-    while isThere, !console.isDatabaseOpen { try await Task.sleep(for: .milliseconds(5)) }
+    while exists, !console.isDatabaseOpen { try await Task.sleep(for: .milliseconds(5)) }
     let outcome: Result<Void, any Error>
     do { outcome = .success(try await body(fixture)) } catch { outcome = .failure(error) }
     fixture.client.shutDown()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import LagMonitor
 
-/// A console that would let in somebody else does not start.
+/// Insecure settings prevent the start.
 @Suite struct ConsoleSettingsTests {
     private func problem(_ changes: [String: String]) -> String? {
         let usual = [
@@ -23,40 +23,40 @@ import Testing
 
     private static let tenant = "https://login.microsoftonline.com/11111111-2222-3333-4444-555555555555/v2.0"
 
-    @Test func aProviderSpeaksTLS() {
+    @Test func issuerRequiresTLS() {
         #expect(problem([:]) == nil)
         #expect(problem(["ISSUER": "http://127.0.0.1:9000"]) == nil)
         for issuer in ["http://login.example.com", "login.example.com", "ftp://login.example.com"] {
-            let said = problem(["ISSUER": issuer])
-            #expect(said?.contains("_CONSOLE_ISSUER must be an https address") == true, "\(issuer): \(said ?? "")")
+            let message = problem(["ISSUER": issuer])
+            #expect(message?.contains("_CONSOLE_ISSUER must be an https URL") == true, "\(issuer): \(message ??  "")")
         }
     }
 
-    @Test func administratorsHaveAddressesThatNobodyElseHas() {
+    @Test func ambiguousAdministratorAddressesAreRejected() {
         for text in ["rené@example.com", "ana", "ana@localhost"] {
-            let said = problem(["ADMINISTRATORS": text])
-            #expect(said?.contains("neither an address nor claim=value") == true, "\(text): \(said ?? "")")
+            let message = problem(["ADMINISTRATORS": text])
+            #expect(message?.contains("neither an address nor claim=value") == true, "\(text): \(message ??  "")")
         }
     }
 
-    @Test func domainsAreDomains() {
+    @Test func invalidDomainsAreRejected() {
         #expect(problem(["ISSUER": Self.tenant, "DOMAINS": "example.com,xn--exmple-cua.com,a-b.example.co"]) == nil)
         for text in [
             "Example.com", "example", "@example.com", "example.com.", "*.example.com", "exämple.com", "a b.com",
         ] {
-            let said = problem(["ISSUER": Self.tenant, "DOMAINS": text])
-            #expect(said?.contains("_DOMAINS: '\(text)' is no domain; it must be") == true, "\(said ?? "")")
+            let message = problem(["ISSUER": Self.tenant, "DOMAINS": text])
+            #expect(message?.contains("_DOMAINS: '\(text)' is not a domain; it must be") == true, "\(message ??  "")")
         }
     }
 
-    /// Whoever has a tenant of their own could name any address.
-    @Test func aProviderOfManyTenantsIsRefused() {
+    /// The administrators of any tenant could assert any address.
+    @Test func sharedIssuerIsRejected() {
         for name in ["common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad", "example.com"] {
             for domains in ["", "example.com"] {
-                let said = problem(["ISSUER": "https://login.microsoftonline.com/\(name)/v2.0", "DOMAINS": domains])
-                #expect(said?.contains("is shared by many tenants") == true, "\(name): \(said ?? "")")
+                let message = problem(["ISSUER": "https://login.microsoftonline.com/\(name)/v2.0", "DOMAINS": domains])
+                #expect(message?.contains("is shared by many tenants") == true, "\(name): \(message ??  "")")
             }
         }
-        #expect(problem(["DOMAINS": "example.com"])?.contains("is for a tenant of Microsoft Entra ID") == true)
+        #expect(problem(["DOMAINS": "example.com"])?.contains("requires a tenant of Microsoft Entra ID") == true)
     }
 }

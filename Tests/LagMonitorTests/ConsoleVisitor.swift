@@ -3,24 +3,24 @@ import Foundation
 import HTTPClient
 import Testing
 
-/// A browser as far as sign-ins need one: it keeps cookies, follows redirects, and sends forms.
+/// A minimal browser: it stores cookies, follows redirects and submits forms.
 final class ConsoleVisitor {
     private static let retryCountMax = 20
 
     private let fixture: ConsoleFixture
     private(set) var cookies: [String: String] = [:]
-    /// As they were set, with their attributes.
+    /// All received `Set-Cookie` headers.
     private(set) var setCookies: [String] = []
     var token = ""
-    /// Sent with each request.
+    /// Headers of every request.
     var headers: [(String, String)] = []
 
     init(_ fixture: ConsoleFixture) { self.fixture = fixture }
 
-    /// Holds a session's cookie that it was given by nobody.
+    /// Sets a forged session cookie.
     func forge(_ id: String) { cookies["fieldpost-console"] = id }
 
-    /// One request, without following where it leads.
+    /// Sends a request without following redirects.
     func send(
         _ method: String, _ path: String, headers: [(String, String)] = [], body: String? = nil
     ) async throws -> Response {
@@ -40,7 +40,7 @@ final class ConsoleVisitor {
         return response
     }
 
-    /// An act as the page sends it.
+    /// Sends an action like the page.
     func act(_ path: String, _ body: String, origin: String? = nil, token: String? = nil) async throws -> Int {
         try await send(
             "POST", path,
@@ -51,25 +51,25 @@ final class ConsoleVisitor {
         ).status
     }
 
-    /// Logs in at the provider, up to the address to which it sends the browser back.
+    /// Logs in at the provider and returns the callback URL.
     func logIn(as email: String) async throws -> String {
-        var begun = try await send("GET", "/sign-in")
-        // On a busy machine the provider may not answer in time; a person tries again.
-        for _ in 0..<Self.retryCountMax where begun.status == 503 { begun = try await send("GET", "/sign-in") }
-        let address = try #require(begun.headers["Location"], "\(begun.status)")
+        var response = try await send("GET", "/sign-in")
+        // The provider may time out on a busy machine.
+        for _ in 0..<Self.retryCountMax where response.status == 503 { response = try await send("GET", "/sign-in") }
+        let address = try #require(response.headers["Location"], "\(response.status)")
         let login = try await send("GET", address)
         let consent = try await submit(login, at: address, [("email", email), ("password", ConsoleFixture.password)])
-        let end = try await submit(consent, at: address, [("decision", "allow")])
-        return try #require(end.headers["Location"])
+        let result = try await submit(consent, at: address, [("decision", "allow")])
+        return try #require(result.headers["Location"])
     }
 
-    /// Signs in, and learns the session's token.
+    /// Signs in and stores the session's token.
     func signIn(as email: String = ConsoleFixture.administrator) async throws -> Response {
-        let answer = try await send("GET", try await logIn(as: email))
+        let response = try await send("GET", try await logIn(as: email))
         struct Session: Decodable { let token: String }
         let session = try await send("GET", "/api/session")
         if session.status == 200 { token = try JSONDecoder().decode(Session.self, from: Data(session.body)).token }
-        return answer
+        return response
     }
 
     private func submit(

@@ -24,27 +24,27 @@ import Testing
         try MonitorStore.reasons(try environment.connection.run(MonitorStore.reasons))
     }
 
-    @Test func reasonsAreToldByHowTheyBegin() throws {
+    @Test func reasonsAreGroupedByTheirBeginning() throws {
         var environment = try TestEnvironment()
         try Self.park(
             "g",
             [
-                "PostgreSQL refused it: 22P02", "PostgreSQL refused it: 23514", "2 records carry this marker",
-                "the project \"Alpha\" is closed", "the project \"Beta\" is closed", "nobody is there",
+                "PostgreSQL rejected it: 22P02", "PostgreSQL rejected it: 23514", "2 records carry this marker",
+                "the project \"Alpha\" is closed", "the project \"Beta\" is closed", "no response",
             ], &environment)
-        try Self.park("g", ["nobody is there"], isDead: true, &environment)
+        try Self.park("g", ["no response"], isDead: true, &environment)
         func reason(_ text: String, isDead: Bool = false, _ count: Int64) -> MonitorStore.Reason {
             MonitorStore.Reason(group: "g", text: text, isDead: isDead, count: count)
         }
-        let wanted = [
-            reason("records carry this marker", 1), reason("PostgreSQL refused it", 2), reason("nobody is there", 1),
-            reason("nobody is there", isDead: true, 1), reason("the project", 2),
+        let expected = [
+            reason("records carry this marker", 1), reason("PostgreSQL rejected it", 2), reason("no response", 1),
+            reason("no response", isDead: true, 1), reason("the project", 2),
         ]
         let reasons = try Self.reasons(&environment)
-        #expect(reasons.count == wanted.count && wanted.allSatisfy(reasons.contains), "\(reasons)")
+        #expect(reasons.count == expected.count && expected.allSatisfy(reasons.contains), "\(reasons)")
     }
 
-    @Test func reasonsAreBounded() throws {
+    @Test func numberOfReasonsIsLimited() throws {
         var environment = try TestEnvironment()
         let letters = "abcdefghijklmnopqrstuvwxyz".map { String($0) }
         let words = letters + letters.prefix(4).map { $0 + "z" }
@@ -54,21 +54,21 @@ import Testing
         #expect(reasons.first { $0.text == "a" }?.count == 3 && reasons.first { $0.text == "others" }?.count == 20)
     }
 
-    @Test func openCircuitsAreToldByEnvironment() throws {
+    @Test func openCircuitsAreCountedByEnvironment() throws {
         var environment = try TestEnvironment()
-        try Self.park("g", ["it is away", "it is away"], &environment)
-        try Self.park("g", ["it is away"], isDead: true, &environment)
+        try Self.park("g", ["unavailable", "unavailable"], &environment)
+        try Self.park("g", ["unavailable"], isDead: true, &environment)
         #expect(try Self.circuits(&environment).isEmpty)
         try environment.connection.run("UPDATE pipeline.parked SET is_circuit = true")
-        let wanted = MonitorStore.OpenCircuit(environment: "acme", group: "g", keyCount: 2)
-        #expect(try Self.circuits(&environment) == [wanted])
+        let expected = MonitorStore.OpenCircuit(environment: "acme", group: "g", keyCount: 2)
+        #expect(try Self.circuits(&environment) == [expected])
     }
 
     private static func circuits(_ environment: inout TestEnvironment) throws -> [MonitorStore.OpenCircuit] {
         try MonitorStore.circuits(try environment.connection.run(MonitorStore.circuits))
     }
 
-    @Test func allEnvironmentsThatAreBehindAreCounted() throws {
+    @Test func allEnvironmentsBehindAreCounted() throws {
         var environment = try TestEnvironment()
         let none = try MonitorStore.behind(try environment.connection.run(MonitorStore.behind))
         #expect(none == MonitorStore.Behind())

@@ -77,7 +77,7 @@ struct ObservedProgram: Sendable {
 
     var cycles: Cycles { record.cycles }
 
-    /// The end of its log, or what a program that writes tables wrote beside them.
+    /// The end of its log, or the errors of a program that writes tables.
     var output: String { port == 0 ? record.otherLines.joined(separator: "\n") : process.logTail() }
 
     func response(_ path: String) throws -> RawResponse { try Self.response(path, from: port) }
@@ -127,7 +127,7 @@ struct ProcessSize: CustomStringConvertible {
     var description: String { "\(threads) threads and \(megabytes) MB" }
 }
 
-/// What an observer notes and a test reads.
+/// Records of an observer, read by a test.
 private final class CycleRecord: Sendable {
     private struct State {
         var cycles = Cycles()
@@ -191,7 +191,7 @@ private struct MetricsFigures {
             guard let space = line.lastIndex(of: " ") else { continue }
             let value = line[line.index(after: space)...]
             switch line.prefix(while: { $0 != "{" && $0 != " " }) {
-            case "fieldpost_monitor_round_seconds": round = String(value)
+            case "fieldpost_monitor_cycle_seconds": round = String(value)
             case "fieldpost_monitor_problems": problems = String(value)
             case "kafka_consumergroup_group_topic_sum_lag" where line.contains("topic=\"\(Topics.entry.name)\""):
                 lag = Int(value) ?? -1

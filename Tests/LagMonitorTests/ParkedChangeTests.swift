@@ -6,7 +6,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// Acts on parked keys, and their records.
+/// Actions on deferred keys, and their audit records.
 @Suite(.ownThreads) struct ParkedChangeTests {
     private let conninfo: String
     private let administrator = Administrator(actor: "test:ana", address: "here")
@@ -24,43 +24,43 @@ import Testing
             """)
     }
 
-    private func seen(_ connection: inout Connection) throws -> [ParkedStore.Seen] {
-        try ParkedStore.load(ParkedStore.Selection(), countMax: 10, on: &connection).map { .init($0) }
+    private func seen(_ connection: inout Connection) throws -> [DeferredKeyStore.Seen] {
+        try DeferredKeyStore.load(DeferredKeyStore.Selection(), countMax: 10, on: &connection).map { .init($0) }
     }
 
-    private func told(_ connection: inout Connection) throws -> [String] {
+    private func auditRecords(_ connection: inout Connection) throws -> [String] {
         try connection.run("SELECT action || ' ' || subject FROM access.audit ORDER BY 1").decode(String.self)
     }
 
-    /// The audit log tells what was done, and nothing of keys that were not there any more.
-    @Test func onlyWhatWasChangedIsRecorded() throws {
+    /// The audit log contains what was changed, and nothing of keys that no longer exist.
+    @Test func onlyChangedKeysAreAudited() throws {
         var connection = try Connection(conninfo)
         let keys = try seen(&connection)
         try connection.run("DELETE FROM pipeline.parked WHERE key = 'a'")
         try connection.run("UPDATE pipeline.parked SET reason = 'another' WHERE key = 'b'")
-        let retried = try ParkedStore.retry(keys, by: administrator, on: &connection)
-        #expect(retried == ParkedStore.Changed(count: 1, otherCount: 1))
-        #expect(try told(&connection) == ["parked.retried c"])
-        // The same act of somebody who saw the same.
+        let retried = try DeferredKeyStore.retry(keys, by: administrator, on: &connection)
+        #expect(retried == DeferredKeyStore.Changed(count: 1, otherCount: 1))
+        #expect(try auditRecords(&connection) == ["parked.retried c"])
+        // The same action of a user with the same expected version.
         #expect(
-            try ParkedStore.discard(keys, by: administrator, on: &connection)
-                == ParkedStore.Changed(count: 1, otherCount: 2))
-        #expect(try told(&connection) == ["parked.discarded entry.events/0/1", "parked.retried c"])
-        #expect(try ParkedStore.discard(seen(&connection), by: administrator, on: &connection).count == 2)
+            try DeferredKeyStore.discard(keys, by: administrator, on: &connection)
+                == DeferredKeyStore.Changed(count: 1, otherCount: 2))
+        #expect(try auditRecords(&connection) == ["parked.discarded entry.events/0/1", "parked.retried c"])
+        #expect(try DeferredKeyStore.discard(seen(&connection), by: administrator, on: &connection).count == 2)
         #expect(
-            try ParkedStore.discard(keys, by: administrator, on: &connection) == ParkedStore.Changed(),
+            try DeferredKeyStore.discard(keys, by: administrator, on: &connection) == DeferredKeyStore.Changed(),
             "they are gone")
-        #expect(try told(&connection).count == 4)
+        #expect(try auditRecords(&connection).count == 4)
     }
 
-    /// There is nothing to decide about: it would never be dead again, and never be handled.
-    @Test func whatCouldNotBeReadIsNotTriedAgain() throws {
+    /// An unreadable message has nothing to decide: a retry would never end.
+    @Test func unreadableMessageIsNotRetried() throws {
         var connection = try Connection(conninfo)
         let unreadable = try seen(&connection).filter { $0.name.environmentID == 0 }
         #expect(unreadable.count == 1)
-        #expect(try ParkedStore.retry(unreadable, by: administrator, on: &connection).count == 0)
+        #expect(try DeferredKeyStore.retry(unreadable, by: administrator, on: &connection).count == 0)
         let isDead = try connection.run("SELECT is_dead FROM pipeline.parked WHERE environment_id = 0")
         #expect(try isDead[0].decode(Bool.self))
-        #expect(try told(&connection).isEmpty)
+        #expect(try auditRecords(&connection).isEmpty)
     }
 }

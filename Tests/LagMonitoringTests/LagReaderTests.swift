@@ -12,7 +12,7 @@ private final class Flag: Sendable {
 }
 
 @Suite(.ownThreads) struct LagReaderTests {
-    private static let place = TopicPartition(topic: "t", partition: 0)
+    private static let partition = TopicPartition(topic: "t", partition: 0)
 
     private static func produce(_ count: Int, at address: String) throws {
         var producer = try Producer(brokers: address)
@@ -21,26 +21,26 @@ private final class Flag: Sendable {
         #expect(isFlushed)
     }
 
-    @Test func aLookTellsWhatBrokersSay() async throws {
+    @Test func snapshotContainsBrokerState() async throws {
         try await withMockCluster(topics: ["t": 3, "u": 1]) { cluster in
             try Self.produce(3, at: cluster.address)
             let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: patienceMax)
-            let look = try reader.look(at: ["g": ["t"], "h": ["t", "u"], "nothing": ["missing"]], others: true)
-            #expect(look.groups.map(\.name) == ["g", "h"])
-            #expect(look.groups.map(\.offsets.count) == [3, 4])
-            #expect(look.groups.allSatisfy { $0.offsets.values.allSatisfy { $0 == nil } && $0.memberCount == nil })
-            #expect(look.available.count == 4)
-            // What is not there is said.
-            #expect(look.problems.keys.sorted() == ["topics"] && "\(look.problems)".contains("missing"))
-            #expect(look.available.filter { $0.key.topic == "t" }.values.map(\.upperBound).reduce(0, +) == 3)
-            let written = try #require(look.available.first { !$0.value.isEmpty })
+            let snapshot = try reader.look(at: ["g": ["t"], "h": ["t", "u"], "nothing": ["missing"]], others: true)
+            #expect(snapshot.groups.map(\.name) == ["g", "h"])
+            #expect(snapshot.groups.map(\.offsets.count) == [3, 4])
+            #expect(snapshot.groups.allSatisfy { $0.offsets.values.allSatisfy { $0 == nil } && $0.memberCount == nil })
+            #expect(snapshot.available.count == 4)
+            // Missing topics are reported.
+            #expect(snapshot.problems.keys.sorted() == ["topics"] && "\(snapshot.problems)".contains("missing"))
+            #expect(snapshot.available.filter { $0.key.topic == "t" }.values.map(\.upperBound).reduce(0, +) == 3)
+            let written = try #require(snapshot.available.first { !$0.value.isEmpty })
             let times = try reader.writtenTimes(of: [written.key: written.value.lowerBound])
-            #expect((0..<3_600_000).contains(look.milliseconds - (times[written.key] ?? 0)))
+            #expect((0..<3_600_000).contains(snapshot.milliseconds - (times[written.key] ?? 0)))
         }
     }
 
-    /// While messages are written and finished, what is told lies between what brokers say just before and just after.
-    @Test func aLagLiesBetweenTheOffsetsAroundIt() async throws {
+    /// While messages are written and consumed, the reported lag lies between the offsets directly before and after.
+    @Test func lagLiesBetweenSurroundingOffsets() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             let address = cluster.address
             let isOver = Flag()
@@ -63,8 +63,8 @@ private final class Flag: Sendable {
             let admin = try Admin(brokers: address, waitMax: patienceMax)
             let reader = try LagReader(brokers: address, properties: [:], waitMax: patienceMax)
             func offsets() throws -> (committed: Int64, end: Int64) {
-                let committed = try admin.committed(group: "g", [Self.place])[Self.place]
-                return (committed ?? 0, try admin.watermarks(Self.place).upperBound)
+                let committed = try admin.committed(group: "g", [Self.partition])[Self.partition]
+                return (committed ?? 0, try admin.watermarks(Self.partition).upperBound)
             }
             let end = ContinuousClock.now + patienceMax
             var moves = 0
@@ -92,15 +92,15 @@ private final class Flag: Sendable {
         }
     }
 
-    /// The age is the message's own, not that of the look.
-    @Test func secondsAreTheTrueAge() async throws {
+    /// The age is the message's own, not the snapshot's.
+    @Test func lagInSecondsIsTheMessageAge() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             let written = ContinuousClock.now
             try Self.produce(1, at: cluster.address)
             let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: patienceMax)
             var history = LagHistory()
             history.take(try reader.look(at: ["g": ["t"]], others: false))
-            history.learn(try reader.writtenTimes(of: history.unknownAges(of: "g")), of: "g")
+            history.learn(try reader.writtenTimes(of: history.offsetsOfUnknownAge(of: "g")), of: "g")
             for _ in 0..<3 {
                 let before = ContinuousClock.now
                 history.take(try reader.look(at: ["g": ["t"]], others: false))
@@ -110,15 +110,15 @@ private final class Flag: Sendable {
                     Issue.record("\(seconds)")
                     continue
                 }
-                // It was written and looked at between these.
+                // It was written, and the snapshot taken, between these.
                 #expect(.seconds(age) <= passed + .milliseconds(1))
                 #expect(.seconds(age) >= before - written - (passed - (before - written)) - .seconds(1))
             }
         }
     }
 
-    /// Looks that follow one another, of places that change, by one client.
-    @Test func timesAreReadAgainAndAgain() async throws {
+    /// Consecutive queries with changing offsets, by one client.
+    @Test func writeTimesCanBeReadRepeatedly() async throws {
         try await withMockCluster(topics: ["t": 2]) { cluster in
             var producer = try Producer(brokers: cluster.address)
             for key in 0..<UInt8(40) { try producer.send("t", key: [key], value: [key]) }
@@ -126,34 +126,34 @@ private final class Flag: Sendable {
             #expect(isFlushed)
             let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: patienceMax)
             for offset in [Int64(0), 3, 1, 1] {
-                let asked = Dictionary(
+                let positionsToRead = Dictionary(
                     uniqueKeysWithValues: (0..<2).map { (TopicPartition(topic: "t", partition: $0), offset) })
-                let times = try reader.writtenTimes(of: asked)
+                let times = try reader.writtenTimes(of: positionsToRead)
                 #expect(times.count == 2 && times.values.allSatisfy { $0 > 0 })
-                #expect(try reader.writtenTimes(of: [Self.place: offset]).count == 1)
+                #expect(try reader.writtenTimes(of: [Self.partition: offset]).count == 1)
             }
             #expect(try reader.writtenTimes(of: [:]).isEmpty)
-            #expect(try reader.writtenTimes(of: [Self.place: 2]).count == 1)
+            #expect(try reader.writtenTimes(of: [Self.partition: 2]).count == 1)
         }
     }
 
-    /// The mock cluster answers like Kafka before 2.4: when asked for all that a group has committed, with nothing.
-    @Test func groupsThatAreNotToldAreAskedByPartitions() async throws {
+    /// The mock cluster responds as Kafka before 2.4: a query for all offsets of a group returns none.
+    @Test func unlistedOffsetsAreQueriedByPartition() async throws {
         try await withMockCluster(topics: ["t": 3]) { cluster in
             try Self.produce(3, at: cluster.address)
             let admin = try Admin(brokers: cluster.address, waitMax: patienceMax)
-            let wanted = [Self.place: Int64(2), TopicPartition(topic: "t", partition: 2): 1]
-            try admin.commit(group: "g", wanted)
+            let expected = [Self.partition: Int64(2), TopicPartition(topic: "t", partition: 2): 1]
+            try admin.commit(group: "g", expected)
             #expect(try admin.committed(["g": nil])["g"]?.get() == [:])
             let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: patienceMax)
             let answers = try reader.committed(["g": nil, "other": nil], try admin.metadata())
-            #expect(try answers["g"]?.get() == wanted)
+            #expect(try answers["g"]?.get() == expected)
             #expect(try answers["other"]?.get() == [:])
         }
     }
 
-    /// A broker that was frozen leads a partition of each topic: what the other leads is told all the same.
-    @Test func oneBrokerThatHangsHidesNoOthersPartitions() async throws {
+    /// A frozen broker leads a partition of each topic; the other broker's partitions are reported nevertheless.
+    @Test func frozenBrokerHidesNoOtherPartitions() async throws {
         try await withMockCluster(topics: ["t": 2, "u": 2], brokers: 2) { cluster in
             for topic in ["t", "u"] {
                 for partition in [0, 1] as [Int32] { cluster.lead(topic, partition, by: partition + 1) }
@@ -162,8 +162,8 @@ private final class Flag: Sendable {
             let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: .seconds(2))
             #expect(try reader.look(at: ["g": ["t", "u"]], others: false).available.count == 4)
             cluster.setRoundTrip(milliseconds: 60_000, of: 2)
-            // What any broker may tell, the one that hangs is asked for too.
-            var answer: Result<LagLook, any Error>?
+            // Cluster-wide queries may also go to the frozen broker.
+            var answer: Result<LagSnapshot, any Error>?
             for _ in 0..<20 where (try? answer?.get())?.available.isEmpty ?? true {
                 answer = Result { try reader.look(at: ["g": ["t", "u"]], others: false) }
             }
@@ -175,7 +175,7 @@ private final class Flag: Sendable {
 
     private static func first(_ topic: String) -> TopicPartition { TopicPartition(topic: topic, partition: 0) }
 
-    @Test func brokersThatDoNotAnswerAreAnError() throws {
+    @Test func unavailableBrokersAreAnError() throws {
         let reader = try LagReader(brokers: "127.0.0.1:1", properties: [:], waitMax: .milliseconds(200))
         #expect(throws: KafkaError.self) { _ = try reader.look(at: ["g": ["t"]], others: false) }
     }

@@ -1,7 +1,7 @@
 import LagMonitoring
 import Testing
 
-/// The examples of Burrow's own tests of its evaluator, with its verdicts.
+/// The examples of Burrow's own evaluator tests, with its results.
 struct LagStatusRuleTests {
     struct Example: Sendable {
         let offsets: [Int64]
@@ -18,7 +18,7 @@ struct LagStatusRuleTests {
     private static let examples = [
         Example(
             offsets: growing, lags: [0, 50, 100, 150, 200], recentEnds: [5200], lag: 200, now: 600, status: .ok),
-        // As long ago as the commits took is not longer.
+        // Silent for exactly as long as the commits span.
         Example(
             offsets: growing, lags: [0, 50, 100, 150, 200], recentEnds: [5200], lag: 200, now: 900, status: .ok),
         Example(
@@ -37,9 +37,9 @@ struct LagStatusRuleTests {
         Example(
             offsets: [1000, 2000, 3000, 2000, 4000], lags: [100, 150, 200, 1250, 300], recentEnds: [4300], lag: 300,
             now: 600, status: .rewind),
-        // At the end now, whatever was.
+        // At the end now, regardless of earlier commits.
         Example(offsets: growing, lags: [50, 100, 150, 200, 250], recentEnds: [5250], lag: 0, now: 1000, status: .ok),
-        // Commits whose lag is not known change nothing.
+        // Commits with unknown lag change nothing.
         Example(
             offsets: [1000, 1500, 2000, 2500, 3000], lags: [0, nil, 50, nil, 100], recentEnds: [3200], lag: 200,
             now: 600, status: .ok),
@@ -49,9 +49,9 @@ struct LagStatusRuleTests {
             offsets: growing, lags: [250, 200, 150, 100, 50], recentEnds: [5050], lag: 50, now: 600, status: .ok),
     ]
 
-    @Test(arguments: examples) func verdictsAreBurrows(example: Example) {
+    @Test(arguments: examples) func statusesEqualBurrows(example: Example) {
         let commits = zip(example.offsets, example.lags).enumerated().map { index, commit in
-            CommitSeen(offset: commit.0, milliseconds: Int64(index + 1) * 100_000, lag: commit.1)
+            CommitSample(offset: commit.0, milliseconds: Int64(index + 1) * 100_000, lag: commit.1)
         }
         #expect(
             LagStatusRule.status(
@@ -59,10 +59,10 @@ struct LagStatusRuleTests {
                 == example.status)
     }
 
-    /// Burrow's issues 290 and 303: a group that was at the end for a long time is behind by what came since.
-    @Test func whatCameJustNowDoesNotMakeAStop() {
+    /// Burrow's issues 290 and 303: a group that was at the end for long is behind by the new messages only.
+    @Test func newMessageDoesNotCauseStop() {
         let commits = (0..<15).map { number in
-            CommitSeen(offset: 792_748_079 + Int64(number), milliseconds: 1_000 * Int64(number), lag: 0)
+            CommitSample(offset: 792_748_079 + Int64(number), milliseconds: 1_000 * Int64(number), lag: 0)
         }
         func status(_ recentEnds: [Int64], _ lag: Int64) -> LagStatus {
             LagStatusRule.status(commits: commits, recentEnds: recentEnds, lag: lag, now: 31_000)
@@ -71,7 +71,7 @@ struct LagStatusRuleTests {
         #expect(status([792_748_094, 792_748_093, 792_748_093, 792_748_093], 1) == .ok)
     }
 
-    @Test func whoCommittedNothingIsNotJudged() {
+    @Test func groupWithoutCommitsIsOK() {
         #expect(LagStatusRule.status(commits: [], recentEnds: [5], lag: 5, now: 0) == .ok)
     }
 }

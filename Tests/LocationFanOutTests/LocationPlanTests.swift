@@ -9,17 +9,20 @@ import Testing
 
 @testable import LocationFanOut
 
-/// What deciding about some people reads does not depend on how many there are, nor on what the planner knows of them.
+/// The number of index entries read for some people depends neither on the number of people nor on the planner's
+/// statistics.
 @Suite(.ownThreads) struct LocationPlanTests {
-    @Test(arguments: [false, true]) func peopleAreReadByKeys(isFresh: Bool) throws {
+    @Test(arguments: [false, true]) func peopleAreReadByIndexedKeys(isFresh: Bool) throws {
         var acme = try TestEnvironment()
-        let known = EnvironmentID(
-            rawValue: try acme.connection.run("INSERT INTO realm.environment (name) VALUES ('known') RETURNING id")[0]
-                .value(0))
+        let analyzed = EnvironmentID(
+            rawValue: try acme.connection.run("INSERT INTO realm.environment (name) VALUES ('analyzed') RETURNING id")[
+                0
+            ]
+            .value(0))
         for table in ["store.object", "realm.realm", "access.person"] {
             try acme.connection.runScript("ALTER TABLE \(table) SET (autovacuum_enabled = false)")
         }
-        try fill(known, &acme.connection)
+        try fill(analyzed, &acme.connection)
         try acme.connection.runScript("ANALYZE store.object; ANALYZE realm.realm; ANALYZE access.person")
         try fill(acme.id, &acme.connection)
         let subjects = try acme.connection.run(
@@ -28,9 +31,9 @@ import Testing
             EventSubject(realm: try .user(email), kind: .location, id: id)
         }
         let (handler, someMax) = (LocationHandler(), 40)
-        // What this connection has read is counted now, and not when its process ends.
+        // Flushes this connection's statistics, which otherwise happens when its process ends.
         _ = try entriesRead(&acme.connection)
-        // After five uses a prepared statement may get a plan for any values.
+        // After five uses a prepared statement may get a generic plan.
         for round in 0..<9 {
             if isFresh { acme.connection = try Connection(acme.conninfo) }
             let before = try entriesRead(&acme.connection)
@@ -46,7 +49,7 @@ import Testing
         }
     }
 
-    /// 2,000 people who tell their position, and 100 teams, which they are spread over.
+    /// Adds 2,000 people with locations, spread over 100 teams.
     private func fill(_ environment: EnvironmentID, _ connection: inout Connection) throws {
         let id = environment.rawValue
         try connection.run([
@@ -88,7 +91,7 @@ import Testing
         ])
     }
 
-    /// Entries of all indexes that were read so far.
+    /// Returns the number of entries of all indexes read so far.
     private func entriesRead(_ connection: inout Connection) throws -> Int64 {
         try connection.run("SELECT pg_stat_force_next_flush()")
         return try connection.run("SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes")[0].value(0)

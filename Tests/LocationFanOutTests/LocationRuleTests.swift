@@ -4,42 +4,41 @@ import Testing
 
 @testable import LocationFanOut
 
-/// The rule as tables.
+/// The rule, as tables.
 @Suite struct LocationRuleTests {
     private static let (red, blue, old) = (UUID(), UUID(), UUID())
 
-    private static func picture(
-        _ isTold: Bool, isThere: Bool = true, memberships: Set<UUID> = [], teams: Set<UUID> = [],
+    private static func snapshot(
+        _ hasLocation: Bool, exists: Bool = true, memberships: Set<UUID> = [], teams: Set<UUID> = [],
         copies: [RealmPath: Bool] = [:]
-    ) -> PersonPicture {
-        PersonPicture(isTold: isTold, isThere: isThere, memberships: memberships, teams: teams, copies: copies)
+    ) -> PersonSnapshot {
+        PersonSnapshot(hasLocation: hasLocation, exists: exists, memberships: memberships, teams: teams, copies: copies)
     }
 
-    /// Whether a position is told, whether the person is there, memberships, teams that are there: where copies are to
-    /// be.
-    private static let placed: [(PersonPicture, Set<RealmPath>)] = [
-        (picture(true), [.manager]),
-        (picture(false), []), (picture(true, isThere: false), []), (picture(false, isThere: false), []),
-        (picture(true, memberships: [red], teams: [red]), [.manager, .team(red)]),
-        (picture(true, memberships: [red, blue], teams: [red, blue]), [.manager, .team(red), .team(blue)]),
-        // A team that is not there yet, or no more; and one of others.
-        (picture(true, memberships: [red, blue], teams: [blue]), [.manager, .team(blue)]),
-        (picture(true, memberships: [red], teams: []), [.manager]),
-        (picture(true, memberships: [], teams: [red, blue]), [.manager]),
-        // Who tells no position, and who is no person any more, is in no team's realm either.
-        (picture(false, memberships: [red], teams: [red]), []),
-        (picture(true, isThere: false, memberships: [red], teams: [red]), []),
+    /// Snapshots with the expected realms of copies.
+    private static let copyCases: [(PersonSnapshot, Set<RealmPath>)] = [
+        (snapshot(true), [.manager]),
+        (snapshot(false), []), (snapshot(true, exists: false), []), (snapshot(false, exists: false), []),
+        (snapshot(true, memberships: [red], teams: [red]), [.manager, .team(red)]),
+        (snapshot(true, memberships: [red, blue], teams: [red, blue]), [.manager, .team(red), .team(blue)]),
+        // A team that does not exist, and one without a membership.
+        (snapshot(true, memberships: [red, blue], teams: [blue]), [.manager, .team(blue)]),
+        (snapshot(true, memberships: [red], teams: []), [.manager]),
+        (snapshot(true, memberships: [], teams: [red, blue]), [.manager]),
+        // Without a location or without a person, no team's realm has a copy.
+        (snapshot(false, memberships: [red], teams: [red]), []),
+        (snapshot(true, exists: false, memberships: [red], teams: [red]), []),
     ]
 
-    @Test(arguments: placed)
-    func whereCopiesAre(_ picture: PersonPicture, _ places: Set<RealmPath>) {
-        #expect(LocationRule.places(picture) == places)
-        // Where there is nothing, that is what is to be written.
-        #expect(LocationRule.changes(picture) == places.mapped(to: .put))
+    @Test(arguments: copyCases)
+    func copiesAreInExpectedRealms(_ snapshot: PersonSnapshot, _ paths: Set<RealmPath>) {
+        #expect(LocationRule.copyPaths(snapshot) == paths)
+        // Without existing copies, all expected ones are written.
+        #expect(LocationRule.changes(snapshot) == paths.mapped(to: .put))
     }
 
-    /// What is there, and whether it says what is told; and what is to be done.
-    private static let changed: [([RealmPath: Bool], [RealmPath: LocationRule.Change])] = [
+    /// Existing copies, and whether each is current, with the expected changes.
+    private static let changeCases: [([RealmPath: Bool], [RealmPath: LocationRule.Change])] = [
         ([:], [.manager: .put, .team(red): .put]),
         ([.manager: true, .team(red): true], [:]),
         ([.manager: false, .team(red): true], [.manager: .put]),
@@ -47,16 +46,16 @@ import Testing
         ([.manager: false, .team(old): false], [.manager: .put, .team(red): .put, .team(old): .delete]),
     ]
 
-    @Test(arguments: changed)
-    func onlyTheDifferenceIsWritten(
+    @Test(arguments: changeCases)
+    func onlyDifferencesAreWritten(
         _ copies: [RealmPath: Bool], _ changes: [RealmPath: LocationRule.Change]
     ) {
-        let picture = Self.picture(true, memberships: [Self.red], teams: [Self.red], copies: copies)
-        #expect(LocationRule.changes(picture) == changes)
-        // Who stops telling it is seen by nobody any more.
-        var silent = picture
-        silent.isTold = false
-        #expect(LocationRule.changes(silent) == Set(copies.keys).mapped(to: .delete))
+        let snapshot = Self.snapshot(true, memberships: [Self.red], teams: [Self.red], copies: copies)
+        #expect(LocationRule.changes(snapshot) == changes)
+        // Without a location, all copies are deleted.
+        var withoutLocation = snapshot
+        withoutLocation.hasLocation = false
+        #expect(LocationRule.changes(withoutLocation) == Set(copies.keys).mapped(to: .delete))
     }
 }
 

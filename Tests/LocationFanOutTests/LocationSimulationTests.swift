@@ -9,22 +9,21 @@ import Testing
 
 @testable import LocationFanOut
 
-/// Two workers, and events that come late, twice and in any order: what is left in the end is what a naive reading of
-/// all objects says.
+/// Two workers, and late, duplicate and reordered events: the copies converge to those computed from all objects.
 @Suite(.ownThreads) struct LocationSimulationTests {
-    @Test(arguments: Seeds.random(6, for: "location-fan-out")) func whateverComesWhenever(seed: UInt64) throws {
+    @Test(arguments: Seeds.random(6, for: "location-fan-out")) func eventsInAnyOrderConverge(seed: UInt64) throws {
         var simulation = try LocationSimulation(seed: seed)
         for _ in 0..<30 {
             for _ in 0..<15 { try simulation.step() }
             try simulation.settle()
-            try simulation.world.expectWhatIsNaive()
+            try simulation.world.expectReferenceCopies()
         }
-        // All of it is published again, as a new epoch has it.
+        // All events are published again, as with a new topic incarnation.
         let before = try simulation.world.position()
         try simulation.republish()
         try simulation.settle()
         #expect(try simulation.world.position() == before, "seed \(seed)")
-        #expect(simulation.missedCount > 0, "seed \(seed) met nothing at the same time")
+        #expect(simulation.missedCount > 0, "seed \(seed) had no conflict")
     }
 }
 
@@ -39,10 +38,10 @@ private struct LocationSimulation: ~Copyable {
     private var random: SplitMix64
     private let people: [UUID]
     private let teams = (0..<3).map { _ in UUID() }
-    private let strangers = [UUID(), UUID()]
+    private let foreignIDs = [UUID(), UUID()]
     private var handlers = [LocationHandler(), LocationHandler()]
     private var pending: [Pending?] = [nil, nil]
-    /// Events that nobody has handled yet, in no order.
+    /// Unprocessed events, in arbitrary order.
     private var inbox: [EventSubject] = []
     private var everything: Set<EventSubject> = []
     private var latitude = 0
@@ -52,7 +51,7 @@ private struct LocationSimulation: ~Copyable {
         people = [try world.person("ana"), try world.person("ben"), try world.person("cora")]
         self.world = world
         random = SplitMix64(seed: seed)
-        for person in people { changed(.common, .person, person) }
+        for person in people { publish(.common, .person, person) }
     }
 
     mutating func step() throws {
@@ -75,9 +74,9 @@ private struct LocationSimulation: ~Copyable {
 
     mutating func republish() throws { inbox += everything.shuffled(using: &random) }
 
-    // MARK: What people do
+    // MARK: Changes
 
-    private mutating func changed(_ realm: RealmPath, _ kind: Kind, _ id: UUID) {
+    private mutating func publish(_ realm: RealmPath, _ kind: Kind, _ id: UUID) {
         let subject = EventSubject(realm: realm, kind: kind, id: id)
         everything.insert(subject)
         inbox.append(subject)
@@ -88,35 +87,35 @@ private struct LocationSimulation: ~Copyable {
     private mutating func change() throws {
         let person = people[Int.random(in: 0..<people.count, using: &random)]
         let team = teams[Int.random(in: 0..<teams.count, using: &random)]
-        let isThere = Int.random(in: 0..<3, using: &random) > 0
+        let exists = Int.random(in: 0..<3, using: &random) > 0
         let membership = Membership.id(of: person, in: team)
         switch Int.random(in: 0..<10, using: &random) {
         case 0...3:
             latitude += 1
-            if isThere { try world.tell(person, Double(latitude % 90)) } else { try world.stopTelling(person) }
-            changed(try world.own(person), .location, person)
+            if exists { try world.report(person, Double(latitude % 90)) } else { try world.stopReporting(person) }
+            publish(try world.own(person), .location, person)
         case 4...6:
-            if isThere { try world.acme.add(person, to: team) } else { try world.acme.remove(person, from: team) }
-            changed(.common, .membership, membership)
+            if exists { try world.acme.add(person, to: team) } else { try world.acme.remove(person, from: team) }
+            publish(.common, .membership, membership)
         case 7:
-            if isThere { _ = try world.acme.makeTeam(team) } else { try world.acme.delete(.team, team, in: .common) }
-            changed(.common, .team, team)
+            if exists { _ = try world.acme.makeTeam(team) } else { try world.acme.delete(.team, team, in: .common) }
+            publish(.common, .team, team)
         case 8:
-            if isThere {
+            if exists {
                 try world.put(.person, person, "{\"name\":\"\(latitude)\"}", in: .common)
             } else {
                 try world.acme.delete(.person, person, in: .common)
             }
-            changed(.common, .person, person)
+            publish(.common, .person, person)
         default:
-            let stranger = strangers[Int.random(in: 0...1, using: &random)]
-            let fields = isThere ? #"{"latitude":80,"longitude":8}"# : #"{"latitude":"north"}"#
-            try world.put(.location, isThere ? stranger : person, fields, in: try world.own(person))
-            changed(try world.own(person), .location, isThere ? stranger : person)
+            let foreignID = foreignIDs[Int.random(in: 0...1, using: &random)]
+            let fields = exists ? #"{"latitude":80,"longitude":8}"# : #"{"latitude":"north"}"#
+            try world.put(.location, exists ? foreignID : person, fields, in: try world.own(person))
+            publish(try world.own(person), .location, exists ? foreignID : person)
         }
     }
 
-    // MARK: What workers do
+    // MARK: Workers
 
     private mutating func load(_ number: Int, countMax: Int) throws {
         guard pending[number] == nil, !inbox.isEmpty else { return }
@@ -138,7 +137,7 @@ private struct LocationSimulation: ~Copyable {
     private mutating func commit(_ number: Int) throws {
         guard let work = pending[number] else { return }
         pending[number] = nil
-        // It is killed, before or after: its events come to the next one.
+        // The worker crashes before or after its commit: its events are redelivered to the next one.
         let fate = Int.random(in: 0..<10, using: &random)
         if fate > 0 {
             let missed = try work.batch.commit(on: &world.acme.connection).missed

@@ -17,9 +17,9 @@ import Testing
         "2015-00-01", "2015-01-00", "0000-01-01", "2015/03/30", "20150330", "+015-03-30", "2015-03-30T00:00:00Z",
         "٢٠١٥-٠٣-٣٠",
     ])
-    func whatIsNotADateIsRefused(text: String) { #expect(Day(text) == nil) }
+    func invalidDateIsRejected(text: String) { #expect(Day(text) == nil) }
 
-    @Test func everyDayOfFourCenturiesComesBackAndFollowsTheOneBefore() throws {
+    @Test func everyDayOfFourCenturiesRoundTrips() throws {
         var weekday = try #require(Day("1900-01-01")).weekday
         #expect(weekday == .monday)
         let first = try #require(Day("1900-01-01"))
@@ -43,7 +43,7 @@ import Testing
         ("2015-03-30t08:00:00.1239z", "2015-03-30T08:00:00.123Z", "2015-03-30T08:00:00.123Z"),
         ("2015-01-01T00:30:00+01:00", "2015-01-01T00:30:00+01:00", "2014-12-31T23:30:00.000Z"),
     ])
-    func aTimeKeepsItsOffsetAndATimestampIsInUTC(text: String, zoned: String, timestamp: String) throws {
+    func zonedTimeKeepsOffsetAndTimestampIsUTC(text: String, zoned: String, timestamp: String) throws {
         #expect(ZonedTime(text)?.description == zoned)
         #expect(Timestamp(text)?.description == timestamp)
     }
@@ -54,12 +54,12 @@ import Testing
         "2015-03-30T08:00:00+0400",
         "2015-03-30T08:00:00+24:00", "2015-03-30T08:00:00.1234567890Z", "2015-03-30T08:00:00Zx",
     ])
-    func whatIsNotATimeIsRefused(text: String) {
+    func invalidTimeIsRejected(text: String) {
         #expect(ZonedTime(text) == nil)
         #expect(Timestamp(text) == nil)
     }
 
-    @Test func theDayIsTheOneTheClockShowed() {
+    @Test func dayFollowsTheClocksOffset() {
         #expect(ZonedTime("2015-01-01T00:30:00+01:00")?.day == Day("2015-01-01"))
         #expect(Timestamp("2015-01-01T00:30:00+01:00")?.day == Day("2014-12-31"))
     }

@@ -21,7 +21,7 @@ import Testing
         #"{"webhook":"https://hooks.example.com:8443/a/b?c=d%20e"}"#,
         #"{"digestAt":"00:00","quietHours":"23:59-00:00"}"#,
         #"{"timeZone":"UTC"}"#, #"{"timeZone":"America/Argentina/Buenos_Aires"}"#, #"{"timeZone":"Etc/GMT+5"}"#,
-    ]) func aChoiceIsTaken(json: String) { #expect(Self.objection(json) == nil) }
+    ]) func validChoiceIsAccepted(json: String) { #expect(Self.objection(json) == nil) }
 
     @Test(arguments: [
         "http://hooks.example.com/", "https://", "https:///a", "https://me@hooks.example.com/",
@@ -35,13 +35,13 @@ import Testing
         "https://127.0.0.01/", "https://127.0.0.0x1/", "https://127.0.0.256/", "https://1.2.3.4.5/", "https://a.1/",
         "https://-a/", "https://a-.example.com/", "https://\(String(repeating: "a", count: 64)).example.com/",
         "https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://[64:ff9b::7f00:1]/", "https://[fe80::1%25lo]/",
-    ]) func anAddressThatIsNotPlainIsRefused(address: String) {
+    ]) func unusualAddressIsRejected(address: String) {
         #expect(Self.objection(#"{"webhook":"\#(address)"}"#)?.contains("'webhook'") == true)
         let push = Self.push(address)
         #expect(Self.objection(#"{"pushes":[\#(push)]}"#)?.contains("'endpoint'") == true)
     }
 
-    @Test func browsersAreChecked() {
+    @Test func browserSubscriptionsAreValidated() {
         #expect(Self.objection(#"{"pushes":[\#(Self.push())]}"#) == nil)
         let wrong = [
             (Self.push("https://a/", "AA"), "'p256dh'"), (Self.push("https://a/", Self.auth), "'p256dh'"),
@@ -61,11 +61,11 @@ import Testing
         (#"{"quietHours":"22:00-25:00"}"#, "'quietHours'"), (#"{"quietHours":"22:00-06:00-07:00"}"#, "'quietHours'"),
         (#"{"timeZone":"+02:00"}"#, "'timeZone'"), (#"{"timeZone":""}"#, "'timeZone'"),
         (#"{"timeZone":"../../etc/passwd"}"#, "'timeZone'"), (#"{"timeZone":"Europe//Oslo"}"#, "'timeZone'"),
-    ]) func timesAreChecked(json: String, reason: String) {
-        #expect(Self.objection(json)?.contains(reason) == true, "\(Self.objection(json) ?? "taken")")
+    ]) func timesAreValidated(json: String, reason: String) {
+        #expect(Self.objection(json)?.contains(reason) == true, "\(Self.objection(json) ?? "accepted")")
     }
 
-    @Test func theHostIsTheOneThatIsCalled() {
+    @Test func hostIsParsedFromAddress() {
         #expect(SecureAddress("https://Hooks.Example.com:8443/a")?.host == "hooks.example.com")
         #expect(SecureAddress("https://hooks.example.com?a=https://b")?.host == "hooks.example.com")
         #expect(SecureAddress("https://hooks.example.com")?.host == "hooks.example.com")

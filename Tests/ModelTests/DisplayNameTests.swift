@@ -3,7 +3,7 @@ import Foundation
 import Model
 import Testing
 
-/// Names that look the same are equal, and an invisible name is refused.
+/// Names that look the same are equal, and an invisible name is rejected.
 @Suite struct DisplayNameTests {
     @Test(arguments: [
         ("Nord\u{200B}é", "Nordé"), ("Norde\u{301}", "Nordé"), ("ΟΔΟΣ", "οδος"), ("οδοσ", "οδος"),
@@ -13,7 +13,7 @@ import Testing
         ("No\u{7}rd", "Nord"), ("Nord\u{FE0F}", "Nord"), ("Nord\u{2800}", "Nord"), ("\u{3164}Nord", "Nord"),
         ("Ǆ", "ǆ"), ("ᾴ", "ΆΙ"),
     ])
-    func namesThatLookAlikeAreOne(one: String, other: String) {
+    func visuallyEqualNamesAreEqual(one: String, other: String) {
         #expect(DisplayName.key(one) == DisplayName.key(other))
         #expect(DisplayName.key(one).hashValue == DisplayName.key(other).hashValue)
     }
@@ -26,8 +26,8 @@ import Testing
         #expect(DisplayName.key(one) != DisplayName.key(other))
     }
 
-    /// Folding twice is folding once.
-    @Test func aKeyIsItsOwnKey() {
+    /// Folding is idempotent.
+    @Test func keyIsIdempotent() {
         for value in stride(from: UInt32(0x20), to: 0x1_FFFF, by: 1) {
             guard let scalar = Unicode.Scalar(value) else { continue }
             let key = DisplayName.key("a\(scalar)b")
@@ -40,7 +40,7 @@ import Testing
         "\u{00AD}", "\u{202E}\u{202C}", "\u{2060}", "\u{180E}", "\u{E0041}", "\u{FE0F}", "\u{301}", "\u{20DD}",
         "\u{7}", " \u{200D} ",
     ])
-    func anInvisibleNameIsRefused(name: String) throws {
+    func invisibleNameIsRejected(name: String) throws {
         #expect(!DisplayName.isVisible(name))
         let encoded = String(decoding: try JSONEncoder().encode(name), as: UTF8.self)
         let kinds: [(Kind, String)] = [
@@ -51,11 +51,11 @@ import Testing
         for (kind, fields) in kinds {
             #expect(kind.objection(to: Array(fields.utf8)) == "'name' must have a visible character")
         }
-        // A person may be without a name.
+        // A person may have no name.
         let person = Kind.person.objection(to: Array(#"{"name":\#(encoded)}"#.utf8))
         #expect((person == nil) == name.isEmpty)
     }
 
     @Test(arguments: ["x", "é", "日", "😀", "👨‍👩‍👧", "-", "٣", "e\u{301}", "न\u{93F}", "\u{E000}"])
-    func aVisibleNameIsTaken(name: String) { #expect(DisplayName.isVisible(name)) }
+    func visibleNameIsAccepted(name: String) { #expect(DisplayName.isVisible(name)) }
 }

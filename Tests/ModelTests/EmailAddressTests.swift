@@ -11,7 +11,7 @@ import Testing
         #expect(EmailAddress(text)?.description == lowered)
     }
 
-    /// Each looks like, or lowers or normalises to, somebody else's address.
+    /// Each resembles, or lowers or normalises to, another person's address.
     @Test(arguments: [
         "\u{212A}arl@example.com",  // the Kelvin sign lowers to k
         "an\u{0430}@example.com",  // a Cyrillic a
@@ -19,7 +19,7 @@ import Testing
         "ana\u{0301}@example.com",  // a combining accent
         "\u{FEFF}ana@example.com", "ana\u{200B}@example.com", "ana@example\u{3002}com", "ana@example.com\u{0}",
         "ana@ÉXAMPLE.com", "İana@example.com",
-    ]) func lookAlikesAreRefused(text: String) {
+    ]) func lookAlikeAddressesAreRejected(text: String) {
         #expect(EmailAddress(text) == nil)
         #expect((try? RealmPath.user(text)) == nil)
     }
@@ -33,16 +33,16 @@ import Testing
         String(repeating: "a", count: 65) + "@example.com",
         "a@" + String(repeating: "b", count: 64) + ".com",
         "a@" + Array(repeating: String(repeating: "b", count: 60), count: 5).joined(separator: "."),
-    ]) func whatIsNoAddressIsRefused(text: String) { #expect(EmailAddress(text) == nil) }
+    ]) func invalidAddressIsRejected(text: String) { #expect(EmailAddress(text) == nil) }
 
-    @Test func plusAndDotsMakeOtherPeople() {
+    @Test func plusAndDotsAreSignificant() {
         #expect(EmailAddress("ana+x@example.com") != EmailAddress("ana@example.com"))
         #expect(EmailAddress("a.na@example.com") != EmailAddress("ana@example.com"))
     }
 }
 
 @Suite struct FormFieldsTests {
-    @Test func whatIsEncodedIsReadAgain() {
+    @Test func formFieldsRoundTrip() {
         var fields = FormFields()
         fields.add("a b", "1&2=3")
         fields.add("ä", "%+\r\n\u{0}")
@@ -50,7 +50,7 @@ import Testing
         #expect(FormFields(fields.encoded) == fields)
     }
 
-    @Test func aFieldThatIsThereTwiceHasNoValue() {
+    @Test func duplicateFieldHasNoValue() {
         #expect(FormFields("a=1&a=2&b=3")?["a"] == nil)
         #expect(FormFields("a=1&a=2&b=3")?["b"] == "3")
         #expect(FormFields("x+y=a+b&flag")?["x y"] == "a b")
@@ -58,5 +58,5 @@ import Testing
     }
 
     @Test(arguments: ["a=%", "a=%4", "a=%zz", "a=%ff", String(repeating: "a=1&", count: 65)])
-    func whatCannotBeReadIsRefused(text: String) { #expect(FormFields(text) == nil) }
+    func invalidFormIsRejected(text: String) { #expect(FormFields(text) == nil) }
 }

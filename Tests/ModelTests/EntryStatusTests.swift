@@ -2,7 +2,7 @@ import Model
 import Testing
 
 @Suite struct EntryStatusTests {
-    @Test func theSeedsOrderCanBeFollowedStepByStepAndWithSteps() {
+    @Test func forwardOrderAllowsStepsAndSkips() {
         let order: [EntryStatus] = [.suggestion, .draft, .submitted, .released, .approved, .recorded]
         for (status, next) in zip(order, order.dropFirst()) { #expect(status.canMove(to: next)) }
         #expect(EntryStatus.submitted.canMove(to: .approved))
@@ -14,11 +14,11 @@ import Testing
         (.released, .submitted), (.invalid, .submitted), (.invalid, .draft), (.approved, .rejected),
         (.released, .rejected), (.approved, .submitted),
     ])
-    func backwardMovesOfBackEndsAndEditsAreLegal(from: EntryStatus, to: EntryStatus) {
+    func backwardTransitionsAreAllowed(from: EntryStatus, to: EntryStatus) {
         #expect(from.canMove(to: to))
     }
 
-    @Test func noDeviceMakesADraftOfWhatTheServerHas() {
+    @Test func deviceCannotMakeSubmittedEntryADraft() {
         for status in EntryStatus.allCases {
             #expect(!status.canMove(to: .suggestion))
             #expect(status.deviceMay(moveTo: .draft) == [.suggestion, .invalid].contains(status))
@@ -28,20 +28,20 @@ import Testing
         }
     }
 
-    @Test func aRecordedEntryStays() {
+    @Test func recordedEntryIsFinal() {
         #expect(EntryStatus.recorded.successors.isEmpty)
         #expect(EntryStatus.allCases.filter(\.isClosed) == [.recorded])
     }
 
-    @Test func stayingIsNotAMove() {
+    @Test func sameStatusIsNoTransition() {
         for status in EntryStatus.allCases { #expect(!status.canMove(to: status)) }
     }
 
-    @Test func aDeviceSetsOnlySuggestionAndDraft() {
+    @Test func deviceSetsOnlySuggestionAndDraft() {
         #expect(EntryStatus.allCases.filter(EntryStatus.deviceMay) == [.suggestion, .draft])
     }
 
-    @Test func everyStatusButSuggestionCanBeReached() {
+    @Test func everyStatusExceptSuggestionIsReachable() {
         for status in EntryStatus.allCases {
             #expect(EntryStatus.allCases.contains { $0.canMove(to: status) } == (status != .suggestion))
         }

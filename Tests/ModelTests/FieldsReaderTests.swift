@@ -5,11 +5,11 @@ import Testing
 
 @testable import Model
 
-/// The reading of fields from their bytes, against `JSONDecoder`, and the form in which they are stored.
+/// Decoding of fields from their bytes compared with `JSONDecoder`, and the normalised form in which they are stored.
 @Suite struct FieldsReaderTests {
-    /// Fields are judged as `JSONDecoder` judges them, whatever a field is; only unknown members of nested objects with
-    /// closed names are refused beyond that.
-    @Test(arguments: Kind.allCases) func fieldsAreJudgedAsByJSONDecoder(kind: Kind) throws {
+    /// Fields are accepted exactly if `JSONDecoder` accepts them; in addition, unknown members of nested objects with
+    /// closed keys are rejected.
+    @Test(arguments: Kind.allCases) func fieldsAreAcceptedAsByJSONDecoder(kind: Kind) throws {
         let id = UUID().text
         let values = [
             "null", "true", #""""#, #""x""#, "0", "-1", "7.0", "7.5", "-0.0", "1e2", "123456789012345678", "91", "[]",
@@ -32,12 +32,12 @@ import Testing
                 let json = Array(("{" + fields.map { "\"\($0)\": \($1)" }.joined(separator: ",") + "}").utf8)
                 #expect(
                     (kind.objection(to: json) == nil) == Self.isDecoded(json, as: kind.row.fields),
-                    "\(kind) \(name): \(value): \(kind.objection(to: json) ?? "taken")")
+                    "\(kind) \(name): \(value): \(kind.objection(to: json) ?? "accepted")")
             }
         }
     }
 
-    @Test func nestedObjectOfTooManyMembersIsRefused() throws {
+    @Test func oversizedNestedObjectIsRejected() throws {
         for count in [512, 513] {
             let members = (0..<count).map { #""field\#($0)":"value""# }.joined(separator: ",")
             let json = Array(#"{"operation":"choices","fields":{\#(members)}}"#.utf8)
@@ -50,7 +50,7 @@ import Testing
         (Kind.fieldTask, #"{"title":"x","place":{"LONG":1}}"#),
         (.defectCommand, #"{"operation":"modify","fields":{"LONG":1}}"#),
         (.team, #"{"name":{"LONG":1,"LONG":2}}"#), (.team, #"{"LONG":1,"LONG":2}"#),
-    ]) func problemQuotesLongNameInPart(kind: Kind, json: String) throws {
+    ]) func longNameIsTruncatedInError(kind: Kind, json: String) throws {
         // One character.
         let name = "x" + String(repeating: "\u{301}", count: 20_000)
         let problem = try #require(kind.objection(to: Array(json.replacing("LONG", with: name).utf8)))
@@ -101,8 +101,8 @@ import Testing
             "'durationMinutes' must be from 0 to"
         ),
         (.person, #"{"role":"king"}"#, "'role' must be one of admin, manager, worker"),
-        (.fieldTask, #"{"title":"x","place":{"x":1}}"#, "'place' has no field 'x'; it has: latitude"),
-        (.fieldTask, #"{"title":"x","place":{}}"#, "'place' must say where"),
+        (.fieldTask, #"{"title":"x","place":{"x":1}}"#, "'place' has no field 'x'; allowed are: latitude"),
+        (.fieldTask, #"{"title":"x","place":{}}"#, "'place' must have latitude and longitude, title"),
         (.fieldTask, #"{"title":"x","place":{"latitude":"1"}}"#, "'place.latitude' must be a number"),
         (.fieldTask, #"{"title":"x","place":{"countryCode":"DNK"}}"#, "'place.countryCode' must be two letters"),
         (.fieldTask, #"{"title":"x","place":7}"#, "'place' must be an object"),
@@ -114,23 +114,23 @@ import Testing
         (.personLookup, #"{"name":"x","email":"Ana@b.example"}"#, "'email' must be an e-mail address in lower case"),
         (.defectCommand, #"{"operation":"modify","fields":{"a":1}}"#, "'fields.a' must be a text"),
     ])
-    func aProblemNamesThePathAndWhatIsAllowed(kind: Kind, json: String, problem: String) {
-        let found = kind.objection(to: Array(json.utf8))
-        #expect(found?.hasPrefix(problem) == true, "\(found ?? "taken")")
+    func errorNamesPathAndAllowedValues(kind: Kind, json: String, problem: String) {
+        let objection = kind.objection(to: Array(json.utf8))
+        #expect(objection?.hasPrefix(problem) == true, "\(objection ?? "accepted")")
     }
 
-    /// A form that is refused today may be stored: who writes another field is not held up by it.
+    /// A stored value that current rules reject does not block writes of other fields.
     @Test func storedInvalidFieldDoesNotBlockOtherWrites() throws {
         let stored = try JSONObject(Array(#"{"name":"x","backgroundColor":"red","image":7}"#.utf8))
         #expect(throws: FieldObjection.self) { try Kind.team.checked(stored) }
         #expect(throws: FieldObjection.self) { try Kind.team.checked(stored, given: ["image"]) }
         #expect(try Kind.team.checked(stored, given: ["name"]).text(of: "name") == "x")
-        // A name without a visible character, which was accepted once: it is required, so it cannot be left out.
-        let unseen = try JSONObject(Array(#"{"name":"\u200b","backgroundColor":"red","teamDescription":"x"}"#.utf8))
-        let written = try Kind.team.checked(unseen, given: ["teamDescription"])
+        // A name without a visible character, which was accepted before: it is required, so it cannot be omitted.
+        let invisible = try JSONObject(Array(#"{"name":"\u200b","backgroundColor":"red","teamDescription":"x"}"#.utf8))
+        let written = try Kind.team.checked(invisible, given: ["teamDescription"])
         #expect(written.text(of: "teamDescription") == "x")
         for given in ["name", "backgroundColor"] as Set<String> {
-            #expect(throws: FieldObjection.self) { try Kind.team.checked(unseen, given: [given]) }
+            #expect(throws: FieldObjection.self) { try Kind.team.checked(invisible, given: [given]) }
         }
         let nameless = try JSONObject(Array(#"{"backgroundColor":"red"}"#.utf8))
         #expect(throws: FieldObjection("'name' is missing")) { try Kind.team.checked(nameless, given: ["image"]) }

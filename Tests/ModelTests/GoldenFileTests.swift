@@ -3,24 +3,24 @@ import Model
 import TestSupport
 import Testing
 
-/// One JSON file per type and version: what was written once can be read for ever, and nothing is lost on the way.
+/// One JSON file per type and version: stored data can be decoded permanently and round-trips without loss.
 @Suite struct GoldenFileTests {
-    @Test func everyTypeReadsAndWritesItsFileUnchanged() throws {
+    @Test func everyGoldenFileRoundTrips() throws {
         for kind in Kind.allCases { try expectUnchanged(kind.row.fields, kind) }
     }
 
-    /// A kind that is renamed has no file, and its file no kind.
-    @Test func everyFileIsAKinds() throws {
+    /// A renamed kind has no file, and its file no kind.
+    @Test func everyGoldenFileBelongsToAKind() throws {
         let folder = projectFolder.appendingPathComponent("Tests/ModelTests/Golden").path
         let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".v1.json") }
         #expect(Set(names) == Set(Kind.allCases.map { "\($0.rawValue).v1.json" }))
     }
 
-    @Test func everyKindHasARowOfItsOwn() {
+    @Test func everyKindHasItsOwnRow() {
         #expect(Set(Kind.allCases.map { ObjectIdentifier($0.row.fields) }).count == Kind.allCases.count)
     }
 
-    @Test func theFilesHaveEveryField() throws {
+    @Test func goldenFilesHaveEveryField() throws {
         for kind in Kind.allCases {
             let data = try golden("\(kind.rawValue).v1")
             let fields = try #require(try canonical(data) as? [String: Any])
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func whatIsAbsentOrNullHasAMeaning() throws {
+    @Test func absentAndNullFieldsHaveDefaults() throws {
         let json = #"{"status":"draft","text":null,"reporting":null,"timeType":null,"entryDate":null,"new":[1]}"#
         #expect(try JSONDecoder().decode(TimeEntry.self, from: Data(json.utf8)) == TimeEntry())
         #expect(try JSONDecoder().decode(TimeEntry.self, from: Data("{}".utf8)) == TimeEntry(status: .draft))
@@ -39,8 +39,8 @@ import Testing
         #expect(context.visible && !context.readOnly && !context.required)
     }
 
-    /// Written by whoever; what is stored so is read all the same.
-    @Test func aSectionShowsItemsOrWhatIsBelowANode() throws {
+    /// An integration may have stored it; it is decoded nevertheless.
+    @Test func sectionHasItemsOrRootNode() throws {
         func context(_ section: String) -> Data {
             Data(#"{"name":"Kind","sections":[{"name":"All"\#(section)}]}"#.utf8)
         }
@@ -49,11 +49,11 @@ import Testing
             #expect(Kind.reportingContext.objection(to: Array(context(section))) == nil)
         }
         let objection = Kind.reportingContext.objection(to: Array(context(items + root)))
-        #expect(objection == "'sections[0]' has 'items' and 'rootNode'; give one of them")
+        #expect(objection == "'sections[0]' has both 'items' and 'rootNode'; only one of them is allowed")
         #expect(try JSONDecoder().decode(ReportingContext.self, from: context(items + root)).sections.count == 1)
     }
 
-    @Test func anUnknownStatusIsAnErrorAndNotADraft() {
+    @Test func unknownStatusThrows() {
         #expect(throws: DecodingError.self) {
             try JSONDecoder().decode(TimeEntry.self, from: Data(#"{"status":"lost"}"#.utf8))
         }

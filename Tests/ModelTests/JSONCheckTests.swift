@@ -13,10 +13,10 @@ import Testing
         "\t\r\n[ 1 , 2 ]", String(repeating: "[", count: 32) + String(repeating: "]", count: 32),
         String(repeating: "9", count: 40),
     ])
-    func goodJSONPasses(text: String) throws { try JSONCheck.check(Array(text.utf8)) }
+    func validJSONPasses(text: String) throws { try JSONCheck.check(Array(text.utf8)) }
 
     @Test(arguments: [
-        ("", JSONProblem.Reason.endsEarly, 0), ("{", .endsEarly, 1), (#"{"a""#, .endsEarly, 4),
+        ("", JSONError.Reason.endsEarly, 0), ("{", .endsEarly, 1), (#"{"a""#, .endsEarly, 4),
         (#"{"a":"#, .endsEarly, 5),
         ("[1", .endsEarly, 2), ("\"a", .endsEarly, 2), ("tru", .endsEarly, 3), ("-", .endsEarly, 1),
         ("1.", .endsEarly, 2),
@@ -35,32 +35,32 @@ import Testing
         (#"{"a":"# + String(repeating: "[", count: 32), .nestedTooDeep, 36),
         (#"{"a":1,"b":2,"a":3}"#, .duplicateKey, 14), (#"{"a":1,"\u0061":3}"#, .duplicateKey, 8),
     ])
-    func badJSONIsRefusedWhereItIsBad(text: String, reason: JSONProblem.Reason, offset: Int) throws {
-        let problem = try #require(throws: JSONProblem.self) { try JSONCheck.check(Array(text.utf8)) }
+    func invalidJSONIsRejectedWithOffset(text: String, reason: JSONError.Reason, offset: Int) throws {
+        let problem = try #require(throws: JSONError.self) { try JSONCheck.check(Array(text.utf8)) }
         #expect(problem.reason == reason && problem.offset == offset)
     }
 
-    /// Which of two members counts would depend on the reader, however deep they are.
+    /// The value of duplicate keys would depend on the reader, at any depth.
     @Test(arguments: [
         (#"{"a":1,"a":2}"#, "a", 8), (#"{"a":{"x":1,"x":2}}"#, "a.x", 13), (#"[{"x":1},{"x":1,"x":2}]"#, "[1].x", 17),
         (#"{"a":[0,{"b":{"c":1,"d":{},"c":[]}}]}"#, "a[1].b.c", 28),
         (#"{"a":{"x":1,"\u0078":2}}"#, "a.x", 13), (#"{"a\n":[{"y":{}, "y" :0}]}"#, "a\n[0].y", 18),
         ("[{" + (0..<100).map { "\"\($0)\":0," }.joined() + "\"7\":0}]", "[0].7", 693),
     ])
-    func aKeyTwiceIsRefusedWithItsPath(text: String, path: String, offset: Int) throws {
+    func duplicateKeyIsRejectedWithPath(text: String, path: String, offset: Int) throws {
         let bytes = Array(text.utf8)
-        let problem = try #require(throws: JSONProblem.self) { try JSONCheck.check(bytes) }
+        let problem = try #require(throws: JSONError.self) { try JSONCheck.check(bytes) }
         #expect(problem.reason == .duplicateKey && problem.path == path && problem.offset == offset, "\(problem)")
-        #expect(problem.description.hasPrefix("'\(path)': the key was given before"))
+        #expect(problem.description.hasPrefix("'\(path)': duplicate key"))
         #expect(throws: problem) { try JSONCheck.checkKeys(ofFile: bytes) }
         #expect(throws: problem) { try JSONCanonical.bytes(of: bytes) }
         let isCanonical = JSONCanonical.isCanonical(bytes.span)
         #expect(!isCanonical)
     }
 
-    /// Values that a file's own reader judges are not judged by the check of its keys.
+    /// Values that a file's own reader validates are not validated by the check of its keys.
     @Test(arguments: ["", "nonsense", #"{"a":"\u0000"}"#, #"{"a":1e999}"#, String(repeating: "[", count: 2_000)])
-    func checkOfKeysRefusesNothingElse(text: String) throws { try JSONCheck.checkKeys(ofFile: Array(text.utf8)) }
+    func checkKeysRejectsOnlyDuplicates(text: String) throws { try JSONCheck.checkKeys(ofFile: Array(text.utf8)) }
 
     @Test(
         arguments: [
@@ -68,22 +68,22 @@ import Testing
             [0xF0, 0x80, 0x80, 0x80],
             [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xFF], [0xE2, 0x82, 0x41],
         ] as [[UInt8]])
-    func malformedUTF8IsRefused(bytes: [UInt8]) {
-        #expect(throws: JSONProblem(.malformedUTF8, at: 1)) { try JSONCheck.check([0x22] + bytes + [0x22]) }
+    func malformedUTF8IsRejected(bytes: [UInt8]) {
+        #expect(throws: JSONError(.malformedUTF8, at: 1)) { try JSONCheck.check([0x22] + bytes + [0x22]) }
     }
 
-    /// Strings are scanned eight bytes at a time: each byte is seen wherever it is among others.
-    @Test func everyByteIsSeenAtEveryPlace() throws {
-        for place in 0..<20 {
+    /// Strings are scanned eight bytes at a time: each byte is checked at every offset.
+    @Test func everyByteIsCheckedAtEveryOffset() throws {
+        for offset in 0..<20 {
             for byte in UInt8.min...UInt8.max {
                 var text = Array("\"\(String(repeating: "~", count: 24))\"".utf8)
-                text[1 + place] = byte
-                let problem: JSONProblem? =
+                text[1 + offset] = byte
+                let problem: JSONError? =
                     switch byte {
-                    case 0x00...0x1F: JSONProblem(.controlCharacter, at: 1 + place)
-                    case UInt8(ascii: "\""): JSONProblem(.trailing, at: 2 + place)
-                    case UInt8(ascii: "\\"): JSONProblem(.malformedEscape, at: 1 + place)
-                    case 0x80...0xFF: JSONProblem(.malformedUTF8, at: 1 + place)
+                    case 0x00...0x1F: JSONError(.controlCharacter, at: 1 + offset)
+                    case UInt8(ascii: "\""): JSONError(.trailing, at: 2 + offset)
+                    case UInt8(ascii: "\\"): JSONError(.malformedEscape, at: 1 + offset)
+                    case 0x80...0xFF: JSONError(.malformedUTF8, at: 1 + offset)
                     default: nil
                     }
                 if let problem {
@@ -96,12 +96,12 @@ import Testing
         }
     }
 
-    @Test func everyScalarPassesAndItsSwappedBytesDoNot() throws {
+    @Test func everyScalarPassesAndSwappedBytesFail() throws {
         for value in stride(from: UInt32(0x80), through: 0x10FFFF, by: 97) {
             guard let scalar = Unicode.Scalar(value) else { continue }
             let bytes = Array(String(scalar).utf8)
             try JSONCheck.check([0x22] + bytes + [0x22])
-            #expect(throws: JSONProblem.self) { try JSONCheck.check([0x22] + bytes.reversed() + [0x22]) }
+            #expect(throws: JSONError.self) { try JSONCheck.check([0x22] + bytes.reversed() + [0x22]) }
         }
     }
 
@@ -111,21 +111,21 @@ import Testing
         #expect(members.map(\.key) == ["a", "bé\n", "😀\""])
         #expect(members.map { String(decoding: bytes[$0.value], as: UTF8.self) } == ["[1, 2]", "\"x\"", #"{"c":0}"#])
         #expect(try JSONCheck.members(of: Array("{}".utf8)).isEmpty)
-        #expect(throws: JSONProblem(.notAnObject, at: 0)) { try JSONCheck.members(of: Array("[]".utf8)) }
-        #expect(throws: JSONProblem(.notAnObject, at: 0)) { try JSONCheck.members(of: []) }
+        #expect(throws: JSONError(.notAnObject, at: 0)) { try JSONCheck.members(of: Array("[]".utf8)) }
+        #expect(throws: JSONError(.notAnObject, at: 0)) { try JSONCheck.members(of: []) }
     }
 
-    @Test func anObjectHasABoundedNumberOfMembers() throws {
+    @Test func memberCountIsLimited() throws {
         let object = { (count: Int) in
             Array(("{" + (0..<count).map { "\"\($0)\":0" }.joined(separator: ",") + "}").utf8)
         }
         #expect(try JSONCheck.members(of: object(512)).count == 512)
-        #expect(throws: JSONProblem.self) { try JSONCheck.check(object(513)) }
+        #expect(throws: JSONError.self) { try JSONCheck.check(object(513)) }
         for count in [1, 23, 24, 25, 100] {
             for key in ["0", #"\u0030"#, "\(count - 1)"] {
                 let text = String(decoding: object(count).dropLast(), as: UTF8.self) + ",\"\(key)\":0}"
                 let offset = object(count).count + 1
-                let problem = try #require(throws: JSONProblem.self) { try JSONCheck.check(Array(text.utf8)) }
+                let problem = try #require(throws: JSONError.self) { try JSONCheck.check(Array(text.utf8)) }
                 #expect(problem.reason == .duplicateKey && problem.offset == offset)
             }
         }
@@ -135,10 +135,10 @@ import Testing
         let bytes = Array(#" [ 1 , {"a":[]}, "x" ] "#.utf8)
         let elements = try JSONCheck.elements(of: bytes)
         #expect(elements.map { String(decoding: bytes[$0], as: UTF8.self) } == ["1", #"{"a":[]}"#, "\"x\""])
-        #expect(throws: JSONProblem.self) { try JSONCheck.elements(of: Array("{}".utf8)) }
+        #expect(throws: JSONError.self) { try JSONCheck.elements(of: Array("{}".utf8)) }
     }
 
-    @Test func mergingReplacesAndAddsAndKeepsTheRest() throws {
+    @Test func mergingReplacesAddsAndKeepsMembers() throws {
         let stored = try JSONObject(Array(#"{"a": 1, "b":[2], "c":"x"}"#.utf8))
         let patch = try JSONObject(Array(#"{ "b":null, "d":{"e":1} }"#.utf8))
         #expect(String(decoding: stored.merging(patch), as: UTF8.self) == #"{"a":1,"b":null,"c":"x","d":{"e":1}}"#)
@@ -146,9 +146,9 @@ import Testing
         #expect(String(decoding: empty.merging(empty), as: UTF8.self) == "{}")
     }
 
-    /// Whatever the bytes are, the check ends, says where inside them, and agrees with an independent parser:
-    /// what passes, Foundation can read; what Foundation cannot read, does not pass.
-    @Test(arguments: [UInt64(1), 20_150_330, 811_213]) func damagedJSONIsJudgedAsFoundationDoes(seed: UInt64) throws {
+    /// For any bytes, the check terminates, reports an offset inside them, and agrees with an independent parser:
+    /// Foundation can decode what passes, and what Foundation cannot decode does not pass.
+    @Test(arguments: [UInt64(1), 20_150_330, 811_213]) func damagedJSONIsAcceptedAsByFoundation(seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let sample = Array(try golden("TimeEntry.v1"))
         var passed = 0
@@ -167,10 +167,10 @@ import Testing
                 try JSONCheck.check(bytes)
                 passed += 1
                 _ = try JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed)
-            } catch let problem as JSONProblem {
+            } catch let problem as JSONError {
                 try #require((0...bytes.count).contains(problem.offset), "seed \(seed)")
             }
         }
-        #expect(passed > 100, "seed \(seed): damage inside strings leaves good JSON")
+        #expect(passed > 100, "seed \(seed): damage inside strings leaves valid JSON")
     }
 }

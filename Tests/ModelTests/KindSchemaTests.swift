@@ -5,27 +5,26 @@ import TestSupport
 import Testing
 import Yams
 
-/// `deploy/openapi.yaml` tells app teams and integrators the fields of each kind as the code reads them: their names,
-/// their types, which may be null or absent, and the words that are allowed. `deploy/asyncapi.yaml` tells the same of
-/// the kinds that only services exchange.
+/// `deploy/openapi.yaml` describes the fields of each kind as the code decodes them: their names, types, nullability
+/// and allowed values. `deploy/asyncapi.yaml` describes the kinds that only services exchange.
 @Suite struct KindSchemaTests {
-    /// What no device and no integration can see.
+    /// Kinds that no device and no integration can access.
     private static let ofServices = Kind.allCases.filter(\.row.realms.isEmpty)
 
-    /// One of a schema's properties.
+    /// A property of a schema.
     private struct Property {
         let types: Set<String>
-        let words: Set<String>?
+        let allowedValues: Set<String>?
         let hasFormat: Bool
         let isDescribed: Bool
-        /// What an array holds.
+        /// The schema of an array's elements.
         let items: Node?
-        /// What stands under any name of an object.
+        /// The schema of an object's values.
         let values: Node?
 
         init(_ node: Node) throws {
             types = try #require(node["type"], "\(node)").texts
-            words = node["enum"]?.texts.subtracting(["null"])
+            allowedValues = node["enum"]?.texts.subtracting(["null"])
             items = node["items"]
             values = node["additionalProperties"]
             hasFormat = !node.names.isDisjoint(with: ["format", "pattern"])
@@ -47,7 +46,7 @@ import Yams
         try ProjectDocument(path)
     }
 
-    /// The schemas of the kinds that an object may be of, and those of what stands in their arrays, by their names.
+    /// Returns the schemas of the kinds and of their arrays' elements by name.
     private static func schemas() throws -> [String: Schema] {
         let all = try #require(try document().root["components"]?["schemas"])
         var schemas: [String: Schema] = [:]
@@ -77,7 +76,7 @@ import Yams
         }
     }
 
-    /// An object that is read, and a mutation that is sent, have the fields of their kind.
+    /// Objects that are read and mutations that are sent have the fields of their kind.
     @Test func objectsAndMutationsReferToTheSchemas() throws {
         let text = try Self.document("deploy/openapi.yaml").text
         for kind in Kind.allCases {
@@ -89,12 +88,12 @@ import Yams
         }
     }
 
-    /// What stands in an array of a kind.
+    /// Elements of an array of a kind.
     @Test(arguments: [
         (Kind.timeEntry, "reporting", "ReportingSelection"), (.reportingContext, "sections", "ReportingSection"),
         (.deliveryChoice, "pushes", "PushTarget"),
     ])
-    func partsHaveTheirSchema(kind: Kind, field: String, name: String) throws {
+    func arrayElementsHaveTheirSchema(kind: Kind, field: String, name: String) throws {
         let schema = try #require(try Self.schemas()[name])
         let whole = try fields(kind)
         let elements = try #require(whole[field] as? [[String: Any]])
@@ -111,33 +110,33 @@ import Yams
         }
     }
 
-    @Test func theWordsAreTheCodes() throws {
+    @Test func enumValuesEqualTheCode() throws {
         let schemas = try Self.schemas()
         let statuses = Set(EntryStatus.allCases.map(\.rawValue))
-        #expect(schemas["TimeEntry"]?.properties["status"]?.words == statuses)
-        #expect(schemas["TimeEntryStatus"]?.properties["status"]?.words == statuses)
+        #expect(schemas["TimeEntry"]?.properties["status"]?.allowedValues == statuses)
+        #expect(schemas["TimeEntryStatus"]?.properties["status"]?.allowedValues == statuses)
         let timeTypes = Set(TimeEntry.TimeType.allCases.map(\.rawValue))
-        #expect(schemas["TimeEntry"]?.properties["timeType"]?.words == timeTypes)
-        #expect(schemas["Person"]?.properties["role"]?.words == Set(Role.allCases.map(\.rawValue)))
+        #expect(schemas["TimeEntry"]?.properties["timeType"]?.allowedValues == timeTypes)
+        #expect(schemas["Person"]?.properties["role"]?.allowedValues == Set(Role.allCases.map(\.rawValue)))
     }
 
-    /// The document has a table of them, as others may be added.
-    @Test func everyCodeOfALineIsExplained() throws {
+    /// The document lists them in a table, because codes may be added.
+    @Test func everyStatusCodeIsDocumented() throws {
         let text = try Self.document().text
         for code in TimeEntryStatus.Code.all { #expect(text.contains("`\(code.rawValue)`"), "\(code.rawValue)") }
     }
 
-    /// The code takes of each field what the schema says, and nothing else.
+    /// Verifies that the code accepts exactly the values that the schema allows.
     private func compare(
         _ schema: Schema, _ name: String, _ whole: [String: Any], isTaken: ([String: Any]) throws -> Bool
     ) throws {
         #expect(try isTaken(whole), "\(name)")
         let samples: [(type: String, value: Any)] = [
-            ("null", NSNull()), ("string", "no word of any list"), ("integer", 7), ("number", 7.5), ("boolean", true),
+            ("null", NSNull()), ("string", "no value of any list"), ("integer", 7), ("number", 7.5), ("boolean", true),
             ("object", ["no": "field"]),
         ]
         for (field, property) in schema.properties {
-            #expect(property.isDescribed, "\(name).\(field) says what it is")
+            #expect(property.isDescribed, "\(name).\(field) has a description")
             func takes(with value: Any?) throws -> Bool {
                 var changed = whole
                 changed[field] = value
@@ -146,7 +145,7 @@ import Yams
             #expect(try takes(with: nil) != schema.required.contains(field), "\(name).\(field) is required or not")
             for (type, value) in samples {
                 let isNumber = type == "integer" && property.types.contains("number")
-                let isFree = type != "string" || property.words == nil && !property.hasFormat
+                let isFree = type != "string" || property.allowedValues == nil && !property.hasFormat
                 let isOfTexts = type != "object" || property.values.map { $0["type"]?.texts == ["string"] } ?? true
                 let isAllowed = (property.types.contains(type) || isNumber) && isFree && isOfTexts
                 #expect(try takes(with: value) == isAllowed, "\(name).\(field): \(type)")
@@ -155,7 +154,7 @@ import Yams
                 #expect(lists["type"]?.texts == ["string"], "\(name).\(field)")
                 #expect(try takes(with: ["no": ["field"]]) && !takes(with: ["no": [7]]), "\(name).\(field)")
             }
-            for word in property.words ?? [] { #expect(try takes(with: word), "\(name).\(field): \(word)") }
+            for value in property.allowedValues ?? [] { #expect(try takes(with: value), "\(name).\(field): \(value)") }
             #expect((property.items != nil) == (whole[field] is [Any]), "\(name).\(field)")
             guard let items = property.items else { continue }
             #expect(try takes(with: [Any]()) && !takes(with: [7]), "\(name).\(field)")
@@ -165,7 +164,7 @@ import Yams
         }
     }
 
-    /// An object of the kind with every field.
+    /// Returns an object of the kind with every field.
     private func fields(_ kind: Kind) throws -> [String: Any] {
         try #require(try canonical(golden("\(kind.rawValue).v1")) as? [String: Any])
     }

@@ -17,14 +17,14 @@ import Testing
         "", "users", "/", "/users/", "//ana", "/users/a/b", "/users/a b", "/users/a?b", "/users/a#b", "/users/é",
         "/users/a%2Fb", "/users/a\nb", "/users/" + String(repeating: "a", count: 255),
     ])
-    func whatIsNotAPathIsRefused(text: String) { #expect(RealmPath(text) == nil) }
+    func invalidPathIsRejected(text: String) { #expect(RealmPath(text) == nil) }
 
-    @Test func anAddressThatWouldLeaveItsRealmIsRefused() {
+    @Test func addressWithPathCharactersIsRejected() {
         #expect(throws: InvalidRealmPath.self) { try RealmPath.user("../catalogues") }
         #expect(throws: InvalidRealmPath.self) { try RealmPath.user("") }
     }
 
-    @Test func subjectsComeBack() throws {
+    @Test func subjectsRoundTrip() throws {
         let id = UUID()
         let subject = EventSubject(realm: try RealmPath.user("a@b.c"), kind: .timeEntry, id: id)
         #expect(subject.description == "/users/a@b.c/TimeEntry/" + id.uuidString.lowercased())
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func aKindIsPublishedOnOneTopicAtMost() {
+    @Test func kindHasAtMostOneTopic() {
         for kind in Kind.allCases {
             #expect(Topics.all.filter { $0.kinds.contains(kind) } == (Topics.topic(of: kind).map { [$0] } ?? []))
         }
@@ -51,8 +51,9 @@ import Testing
         #expect(Set(Topics.all.map(\.name)).count == Topics.all.count)
     }
 
-    /// Nothing that a device or an integration writes is a surprise: it is published, or the kind's row says where not.
-    @Test func aKindIsPublishedFromTheRealmsItIsIn() {
+    /// Every kind that a device or an integration writes is published from its realms, or the kind's row lists the
+    /// exceptions.
+    @Test func kindIsPublishedFromItsRealms() {
         let routes = Kind.allCases.compactMap { kind in kind.row.route.map { (kind, $0) } }
         let realms = Dictionary(uniqueKeysWithValues: routes.map { ($0.rawValue, $1.realms) })
         #expect(

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite struct ReportingTreeTests {
-    @Test func nestedTreesBecomeNodesThatNameTheirParents() throws {
+    @Test func nestedTreesFlattenToNodesWithParents() throws {
         let seed = try FirstModel.load()
         let objects = seed.objects
         #expect(objects.nodes.count == 14)
@@ -28,8 +28,8 @@ import Testing
         }
     }
 
-    /// The document's own slip: the Kind context points at a root that none of its trees has.
-    @Test func theSeedsDanglingReferenceIsReported() throws {
+    /// An error of the first model's document: the Kind context refers to a root that none of its trees has.
+    @Test func danglingReferenceOfFirstModelIsReported() throws {
         let dangling = try FirstModel.load().objects.danglingReferences
         #expect(dangling.count == 1)
         #expect(dangling.first?.contains("context 'Kind'") == true)
@@ -37,7 +37,7 @@ import Testing
         #expect(try FirstModel.repaired().danglingReferences.isEmpty)
     }
 
-    @Test func everySortOfDanglingReferenceIsReported() {
+    @Test func everyKindOfDanglingReferenceIsReported() {
         let objects = ReportingObjects(
             templates: [UUID(): ReportingTemplate(name: "T", type: "t", reportingContexts: [UUID()])],
             contexts: [

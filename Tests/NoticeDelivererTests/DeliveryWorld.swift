@@ -16,13 +16,13 @@ import Testing
 @testable import KeyedWorker
 @testable import NoticeDeliverer
 
-/// The deliverer's handler with a real database, and real servers that notices are carried to. A worker's steps are
-/// taken one by one, so that anything can happen between them.
+/// The deliverer's handler with a real database, and real receivers. A test runs a worker's steps one by one, and can
+/// inject events between them.
 struct DeliveryWorld: ~Copyable {
     static let secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
     private static let key = Data(repeating: 5, count: 32).base64EncodedString()
 
-    /// What the handler takes for the time.
+    /// The handler's clock.
     final class Time: Sendable {
         private let value: Mutex<Timestamp>
         init(_ time: Timestamp) { value = Mutex(time) }
@@ -36,7 +36,7 @@ struct DeliveryWorld: ~Copyable {
     private(set) var person = UUID()
     private(set) var path: RealmPath
     private var handler: DeliveryHandler
-    private var answer: DispatchAnswer?
+    private var result: DeliveryCallResult?
 
     init(email: String = "ana@example.com", _ change: (inout DeliverySettings) -> Void = { _ in }) throws {
         var acme = try TestEnvironment()
@@ -68,18 +68,18 @@ struct DeliveryWorld: ~Copyable {
     }
 
     static func handler(_ receivers: NoticeReceivers, _ time: Time) throws -> DeliveryHandler {
-        let couriers = Couriers(
+        let clients = DeliveryClientFactory(
             caFile: receivers.certificateFile, callMax: .seconds(5), secrets: try SecretBox([key]),
             now: { time.now })
         var limits = DeliveryHandler.Limits()
         limits.ageMax = .seconds(3_600)
-        return DeliveryHandler(couriers, limits: limits, logger: Logger(label: "deliverer"), now: { time.now })
+        return DeliveryHandler(clients, limits: limits, logger: Logger(label: "deliverer"), now: { time.now })
     }
 
-    // MARK: What people and other services do
+    // MARK: People and other services
 
-    /// From now on it is about somebody else.
-    mutating func become(_ email: String) throws { (person, path) = (UUID(), try .user(email)) }
+    /// Switches to another person.
+    mutating func switchPerson(to email: String) throws { (person, path) = (UUID(), try .user(email)) }
 
     func browser(_ path: String = "/push") -> PushTarget {
         PushTarget(
@@ -98,9 +98,9 @@ struct DeliveryWorld: ~Copyable {
         return try object?.decoded(as: DeliveryChoice.self, by: JSONDecoder())
     }
 
-    /// Writes a notice, and has its event handled.
+    /// Writes a notice and processes its event.
     @discardableResult
-    mutating func tell(_ text: String, isRead: Bool = false, id: UUID = UUID()) throws -> UUID {
+    mutating func notify(_ text: String, isRead: Bool = false, id: UUID = UUID()) throws -> UUID {
         let notice = Notice(about: nil, code: .defectModified, text: text, timestamp: time.now, isRead: isRead)
         try acme.put([(id, String(decoding: try JSONEncoder().encode(notice), as: UTF8.self))], .notice, into: path)
         try handle(id)
@@ -115,18 +115,18 @@ struct DeliveryWorld: ~Copyable {
 
     // MARK: The worker
 
-    /// The event of a notice.
+    /// Processes the event of a notice.
     mutating func handle(_ id: UUID) throws {
         let subject = EventSubject(realm: path, kind: .notice, id: id)
         guard case .finished = try decide(subject, .event) else {
-            Issue.record("a notice's event is finished at once")
+            Issue.record("a notice's event finishes immediately")
             return
         }
     }
 
     private mutating func decide(
-        _ subject: EventSubject, _ origin: WorkItem<DispatchAnswer>.Origin
-    ) throws -> Disposition<Dispatch> {
+        _ subject: EventSubject, _ origin: WorkItem<DeliveryCallResult>.Origin
+    ) throws -> Disposition<DeliveryCall> {
         var batch = WriteBatch(environment: acme.id)
         let item = WorkItem(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
         let dispositions = try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection)
@@ -135,18 +135,18 @@ struct DeliveryWorld: ~Copyable {
         return try #require(dispositions.first)
     }
 
-    /// Decides about the person with the last answer, and makes the call that was decided.
+    /// Processes the person's choice with the last result, and makes the decided call.
     ///
-    /// - Returns: What was sent; or for how long, and why, the person waits.
+    /// - Returns: The shipments sent; or the delay with its reason.
     mutating func step() async throws -> (sent: [Shipment], wait: Duration?, reason: String?) {
         let subject = EventSubject(realm: path, kind: .deliveryChoice, id: person)
-        let disposition = try decide(subject, answer.map { .answer($0) } ?? .retry)
-        answer = nil
+        let disposition = try decide(subject, result.map { .answer($0) } ?? .retry)
+        result = nil
         switch disposition {
-        case .call(let dispatch, _):
-            let call = try handler.caller(on: &acme.connection, for: acme.id)
-            answer = await call(dispatch)
-            return (dispatch.shipments, nil, nil)
+        case .call(let call, _):
+            let makeCall = try handler.caller(on: &acme.connection, for: acme.id)
+            result = await makeCall(call)
+            return (call.shipments, nil, nil)
         case .park(let reason, let wait, _): return ([], wait, reason)
         case .finished: return ([], nil, nil)
         case .again, .dead:
@@ -155,9 +155,9 @@ struct DeliveryWorld: ~Copyable {
         }
     }
 
-    /// Goes on until nothing is to be sent now.
+    /// Repeats steps until nothing is sent now.
     ///
-    /// - Returns: For how long, and why, the person waits.
+    /// - Returns: The delay with its reason.
     @discardableResult
     mutating func settle() async throws -> (wait: Duration?, reason: String?) {
         while true {
@@ -166,22 +166,22 @@ struct DeliveryWorld: ~Copyable {
         }
     }
 
-    /// The process ends, before what was answered is recorded.
+    /// Ends the process before it records the last result.
     mutating func crash() throws {
-        answer = nil
+        result = nil
         handler = try Self.handler(receivers, time)
     }
 
-    // MARK: What is stored
+    // MARK: Stored data
 
-    /// `way state attempts`, sorted, with the reasons.
+    /// Returns `channel state attempts` and the reason of all rows, sorted.
     mutating func ledger() throws -> [String] {
         try acme.connection.run("SELECT way, state, attempts, coalesce(last_error, '') FROM delivery.shipment")
             .decode(String.self, String.self, Int32.self, String.self)
             .map { "\($0) \($1) \($2) \($3)".trimmed }.sorted()
     }
 
-    /// The keys that are decided next.
+    /// Returns the deferred keys.
     mutating func parked() throws -> [String] {
         try acme.connection.run("SELECT key FROM pipeline.parked ORDER BY key").decode(String.self)
     }

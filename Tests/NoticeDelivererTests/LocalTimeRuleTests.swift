@@ -4,8 +4,8 @@ import Testing
 
 @testable import NoticeDeliverer
 
-/// Quiet hours and digests by a person's clock. Copenhagen is 1 h ahead of UTC, from 2026-03-29 01:00 UTC to 2026-10-25
-/// 01:00 UTC 2 h.
+/// Quiet hours and digests in local time. Copenhagen is 2 h ahead of UTC from 2026-03-29 01:00 UTC to 2026-10-25 01:00
+/// UTC, and otherwise 1 h.
 @Suite struct LocalTimeRuleTests {
     private static func copenhagen(_ time: Timestamp) -> Int {
         let summer = (Timestamp("2026-03-29T01:00:00Z"), Timestamp("2026-10-25T01:00:00Z"))
@@ -22,19 +22,19 @@ import Testing
             ("22:00-06:30", "2026-07-02T04:29", "2026-07-02T04:30"), ("22:00-06:30", "2026-07-02T04:30", nil),
             ("22:00-06:30", "2026-12-01T21:00", "2026-12-02T05:30"),
             ("12:00-13:00", "2026-12-01T11:59", "2026-12-01T12:00"),
-            // The nights of the changes are an hour shorter, and longer.
+            // The nights of the clock changes are an hour shorter, and longer.
             ("22:00-06:30", "2026-03-28T22:00", "2026-03-29T04:30"),
             ("22:00-06:30", "2026-10-24T21:00", "2026-10-25T05:30"),
             // 02:30 is missing on the first: an hour later it is 03:30.
             ("22:00-02:30", "2026-03-28T23:00", "2026-03-29T01:30"),
-            // 02:30 comes twice on the second, and after the first time it is 02:00 again.
+            // 02:30 occurs twice on the second, and after the first occurrence it is 02:00 again.
             ("22:00-02:30", "2026-10-24T23:00", "2026-10-25T00:30"), ("22:00-02:30", "2026-10-25T00:45", nil),
             ("22:00-02:30", "2026-10-25T01:10", "2026-10-25T01:30"),
         ] as [(String, String, String?)])
-    func quietHoursEndByThePersonsClock(hours: String, at: String, end: String?) throws {
+    func quietHoursEndInLocalTime(hours: String, at: String, end: String?) throws {
         let hours = try #require(QuietHours(hours))
-        let found = LocalTimeRule.quietEnd(hours, at: try Self.time(at), Self.copenhagen)
-        #expect(try found == end.map(Self.time), "\(found.map { "\($0)" } ?? "none")")
+        let quietEnd = LocalTimeRule.quietEnd(hours, at: try Self.time(at), Self.copenhagen)
+        #expect(try quietEnd == end.map(Self.time), "\(quietEnd.map { "\($0)" } ?? "none")")
     }
 
     @Test(arguments: [
@@ -42,14 +42,14 @@ import Testing
         ("07:30", "2026-03-28T12:00", "2026-03-29T05:30"), ("07:30", "2026-10-24T12:00", "2026-10-25T06:30"),
         ("00:00", "2026-12-31T22:59", "2026-12-31T23:00"), ("00:15", "2026-12-31T22:59", "2026-12-31T23:15"),
     ])
-    func theNextTimeOfTheDayIsFound(minute: String, after: String, next: String) throws {
+    func nextOccurrenceOfATimeOfDay(minute: String, after: String, next: String) throws {
         let minute = try #require(MinuteOfDay(minute))
         #expect(
             try LocalTimeRule.next(minute, after: try Self.time(after), Self.copenhagen) == Self.time(next))
     }
 
-    /// Whatever the time: what comes next is after it, within a day and an hour, and is shown so or is missing.
-    @Test func everyTimeComesAgainEveryDay() throws {
+    /// The next occurrence is later by at most a day and an hour, and has the local time or is after a gap.
+    @Test func nextOccurrenceIsWithinADay() throws {
         let begin = try Self.time("2026-03-20T00:00").millisecondsSinceEpoch
         for minuteText in ["00:00", "02:30", "03:00", "23:59"] {
             let minute = try #require(MinuteOfDay(minuteText))
@@ -63,8 +63,8 @@ import Testing
         }
     }
 
-    @Test func theZonesOfTheDatabaseAreKnown() throws {
-        var zones = Zones()
+    @Test func zonesMatchTheIANADatabase() throws {
+        var zones = TimeZoneCache()
         let copenhagen = zones.zone("Europe/Copenhagen")
         let zone = try #require(copenhagen)
         for text in ["2026-03-29T00:59", "2026-03-29T01:00", "2026-10-25T00:59", "2026-10-25T01:00"] {

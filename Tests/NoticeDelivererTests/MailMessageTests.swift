@@ -19,7 +19,7 @@ import Testing
         return String(decoding: message.bytes, as: UTF8.self)
     }
 
-    @Test func aMessageIsWhatTheStandardsSay() throws {
+    @Test func messageConformsToStandards() throws {
         #expect(
             try message("SAMPL1 (It fails) has changed")
                 == """
@@ -38,12 +38,12 @@ import Testing
                 """.replacing("\n", with: "\r\n"))
     }
 
-    /// Whatever a headline holds, there are these headers and no others, and no long line.
+    /// No headline adds a header or a long line.
     @Test(arguments: [
         "a\r\nBcc: eve@example.com", "a\nBcc: eve@example.com\n\nbody", "a\rBcc: e@x", "a\u{2028}Bcc: e@x", "a\u{85}b",
         "=?utf-8?B?QQ==?=", "Zähler zeigt 漢字 und 👩‍👩‍👧‍👦 nicht", String(repeating: "lang ", count: 200),
         String(repeating: "漢", count: 500), "", "\u{0}\u{1B}[31m", "ends with a space ", "a=b",
-    ]) func aHeadlineIsNoHeader(text: String) throws {
+    ]) func headlineCannotInjectHeaders(text: String) throws {
         let message = try message(text)
         let parts = message.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false)
         let lines = parts[0].components(separatedBy: "\r\n").filter { !$0.hasPrefix(" ") }
@@ -54,14 +54,14 @@ import Testing
             ])
         #expect(message.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F || $0 == 0x0D || $0 == 0x0A })
         for line in message.components(separatedBy: "\r\n") { #expect(line.utf8.count <= 78 && !line.contains("\n")) }
-        // What Python's standard library reads is what was meant.
+        // Python's standard library decodes the same text.
         let read = try Self.read(message)
         #expect(read.text == text.replacing("\r\n", with: "\n") + "\n")
         #expect(read.subject.trimmed == String(MailMessage.oneLine(text).unicodeScalars.prefix(120)).trimmed)
     }
 
-    /// What is one character on a screen may be of any length.
-    @Test func subjectIsBoundedWhateverItIsWrittenIn() throws {
+    /// One Character may have any length.
+    @Test func subjectIsLimitedByScalars() throws {
         let message = try message("Z" + String(repeating: "\u{301}", count: 20_000))
         let subject = message.components(separatedBy: "\r\n").drop { !$0.hasPrefix("Subject") }.prefix {
             $0.hasPrefix("Subject") || $0.hasPrefix(" ")
@@ -69,7 +69,7 @@ import Testing
         #expect(subject.count <= 7)
     }
 
-    @Test func anyTextIsAMessageOfTheseHeaders() throws {
+    @Test func generatedTextsMakeValidMessages() throws {
         var random = SplitMix64(seed: Seeds.random(1, for: "generated notices")[0])
         for _ in 0..<1_000 {
             let json = Data(GeneratedTexts.json(&random).utf8)
@@ -86,8 +86,8 @@ import Testing
         }
     }
 
-    /// A part of the text is there, also where all of it is one character.
-    @Test func pushTextIsCutByScalars() throws {
+    /// The message has part of the text, even if all of it is one Character.
+    @Test func pushTextIsTruncatedByScalars() throws {
         let text = "Z" + String(repeating: "\u{301}", count: 20_000)
         let item = Shipment.Item(
             id: UUID(), notice: Notice(about: nil, code: .defectModified, text: text, timestamp: .now()))
@@ -95,18 +95,18 @@ import Testing
         #expect(count <= PushMessage.textBytesMax && count > PushMessage.textBytesMax / 2)
     }
 
-    @Test func aDigestHasALineForEach() throws {
+    @Test func digestHasALineForEachNotice() throws {
         let message = try message("One\nof two", "Two")
         #expect(message.contains("Subject: 2 notices\r\n"))
         #expect(
             message.hasSuffix("\r\n\r\n2026-11-23 07:30 UTC  One of two\r\n2026-11-23 07:30 UTC  Two\r\n"))
     }
 
-    private struct Read: Decodable {
+    private struct DecodedMail: Decodable {
         let subject, text: String
     }
 
-    private static func read(_ message: String) throws -> Read {
+    private static func read(_ message: String) throws -> DecodedMail {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = [
@@ -126,7 +126,7 @@ import Testing
         try input.fileHandleForWriting.close()
         let data = output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
-        return try JSONDecoder().decode(Read.self, from: data)
+        return try JSONDecoder().decode(DecodedMail.self, from: data)
     }
 }
 

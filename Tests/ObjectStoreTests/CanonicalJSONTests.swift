@@ -3,9 +3,9 @@ import Postgres
 import TestSupport
 import Testing
 
-/// The canonical form is that of PostgreSQL, which wrote what databases and topics hold from before.
+/// The canonical form equals that of PostgreSQL, which wrote the content of existing databases and topics.
 @Suite(.ownThreads) struct CanonicalJSONTests {
-    @Test(arguments: Seeds.random(4, for: "canonical JSON")) func itIsWhatPostgreSQLWrites(seed: UInt64) throws {
+    @Test(arguments: Seeds.random(4, for: "canonical JSON")) func canonicalFormEqualsPostgreSQLs(seed: UInt64) throws {
         var connection = try Connection(TestServer.shared.makeDatabase())
         var random = RandomJSON(seed: seed)
         for _ in 0..<10 {
@@ -13,9 +13,9 @@ import Testing
             let rows = try connection.run(
                 "SELECT t::jsonb::text FROM unnest(\(texts)) WITH ORDINALITY AS u(t, n) ORDER BY n")
             for (text, expected) in zip(texts, try rows.decode(String.self)) {
-                let made = try CanonicalJSON(text)
-                #expect(String(decoding: made.bytes, as: UTF8.self) == expected, "\(text)")
-                #expect(try CanonicalJSON(made.bytes) == made)
+                let canonical = try CanonicalJSON(text)
+                #expect(String(decoding: canonical.bytes, as: UTF8.self) == expected, "\(text)")
+                #expect(try CanonicalJSON(canonical.bytes) == canonical)
             }
         }
     }
@@ -30,11 +30,11 @@ import Testing
         #expect(String(decoding: try CanonicalJSON(json).bytes, as: UTF8.self) == canonical)
     }
 
-    /// What is canonical is known for it, without being written anew: nearly all that is stored is.
+    /// Canonical JSON is detected without rewriting it, which applies to nearly all stored JSON.
     @Test(arguments: [
         #"{"a": 1}"#, #"{"b": 1, "aa": [true, null, "x\n\"y\\"]}"#, #"{}"#, #"{"n": -1.50}"#, #"{"ä": "ö"}"#,
     ])
-    func whatIsCanonicalIsKnown(json: String) {
+    func canonicalJSONIsDetected(json: String) {
         let isCanonical = JSONCanonical.isCanonical(Array(json.utf8).span)
         #expect(isCanonical)
     }
@@ -43,20 +43,20 @@ import Testing
         #"{"a":1}"#, #"{"aa": 1, "b": 2}"#, #"{"a": 1, "a": 1}"#, #"{"a": 1e2}"#, #"{"a": -0}"#, #"{"a": "\/"}"#,
         #"{"a": 1} "#, #"{"a": 01}"#, #"{"a": "\u0000"}"#, #"{"a": 1"#, "",
     ])
-    func whatIsNotIsNotTakenForIt(json: String) {
+    func nonCanonicalJSONIsDetected(json: String) {
         let isCanonical = JSONCanonical.isCanonical(Array(json.utf8).span)
         #expect(!isCanonical)
     }
 
-    @Test func aPatchReplacesAndAdds() throws {
+    @Test func mergingReplacesAndAddsMembers() throws {
         let stored = try CanonicalJSON(#"{"a":1,"c":{"x":1}}"#)
         let merged = try stored.merging(CanonicalJSON(#"{"c":{"y":2},"b":null}"#))
         #expect(try merged == CanonicalJSON(#"{"a":1,"b":null,"c":{"y":2}}"#))
-        #expect(throws: JSONProblem.self) { try stored.merging(CanonicalJSON("[1]")) }
+        #expect(throws: JSONError.self) { try stored.merging(CanonicalJSON("[1]")) }
     }
 }
 
-/// JSON in all its forms: escapes, blanks, exponents.
+/// Random JSON in all forms: escapes, blanks, exponents.
 private struct RandomJSON {
     private var random: SplitMix64
     init(seed: UInt64) { random = SplitMix64(seed: seed) }

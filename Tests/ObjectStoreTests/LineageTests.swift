@@ -7,10 +7,10 @@ import Testing
 
 @testable import ObjectStore
 
-/// What PostgreSQL may have cut short is noticed, and set apart from what others remember of it.
+/// A changed timeline is detected, and restored data is separated from cached state.
 @Suite(.ownThreads) struct LineageTests {
-    /// A standby that lacks the last transactions takes over: nobody works on it before it is said what that means.
-    @Test func aStandbyThatIsPromotedWhileBehindIsNotWorkedOn() throws {
+    /// A standby that lacks the last transactions is promoted: sessions are rejected until the restore is accepted.
+    @Test func promotedStandbyWithLossIsRejected() throws {
         let folder = try ClusterFolder("lineage")
         defer { folder.remove() }
         let primary = try ClusterServer(in: folder)
@@ -23,7 +23,7 @@ import Testing
         let standby = try primary.makeStandby()
         defer { standby.kill9() }
         let after = standby.conninfo("fieldpost")
-        #expect(throws: PostgresError.self, "a standby is not worked on") {
+        #expect(throws: PostgresError.self, "a standby is rejected") {
             _ = try Connection(after, check: Lineage.check)
         }
 
@@ -36,7 +36,7 @@ import Testing
         #expect(throws: PostgresError.self, "the connection is lost") { try worker.run("SELECT 1") }
         for _ in 0..<2 {
             let refused = #expect(throws: PostgresError.self) { try worker.run("SELECT 1") }
-            #expect(refused?.isOfOtherHistory == true)
+            #expect(refused?.isTimelineChange == true)
             #expect(refused?.description.contains("run: fieldpost restore") == true)
         }
         var administrator = try Connection(after)
@@ -48,18 +48,18 @@ import Testing
         let counter = try EnvironmentCounter(row)
         #expect(counter.position > 700 && counter.generation > 1)
         #expect(!Cursor(generation: 1, start: 700, position: 700).isGood(for: counter))
-        // Who remembers the time before does not go on; who begins now works.
+        // A process with cached state must exit; a new one works.
         let remembering = #expect(throws: PostgresError.self) { try worker.run("SELECT 1") }
-        #expect(remembering?.isOfOtherHistory == true)
+        #expect(remembering?.isTimelineChange == true)
         var fresh = try Connection(after, check: Lineage.check)
         #expect(try fresh.run("SELECT 1").count == 1)
     }
 
-    /// A dump brings the tables, and what was stored of the lineage, into another database.
-    @Test func aCopyMadeOfADumpIsNotWorkedOn() throws {
+    /// A dump copies the tables, including the stored lineage, to another database.
+    @Test func databaseRestoredFromDumpIsRejected() throws {
         try withRealm { connection, _, _, conninfo in
             _ = try Connection(conninfo, check: Lineage.check)
-            // As a dump does: the rows are the same, the table is made anew.
+            // Like a dump: the rows are the same, the table is re-created.
             try connection.runScript(
                 """
                 CREATE TABLE realm.copy (LIKE realm.lineage INCLUDING ALL);
@@ -71,12 +71,12 @@ import Testing
             let check = try schema().lazy.compactMap { $0.functionText("lineage_check") }.first
             try connection.runScript(try #require(check))
             let refused = #expect(throws: PostgresError.self) { _ = try Connection(conninfo, check: Lineage.check) }
-            #expect(refused?.isOfOtherHistory == true)
+            #expect(refused?.isTimelineChange == true)
         }
     }
 
-    /// However often an old backup is restored, and however much was handed out since it was made.
-    @Test func positionsAreBeyondAllThatWasHandedOut() throws {
+    /// Independent of the number of restores and of the positions allocated since the backup.
+    @Test func restoredPositionsExceedAllAllocatedOnes() throws {
         try withRealm { connection, environment, _, _ in
             let busiest = Int64(Date().timeIntervalSince1970 - 3_600) * Lineage.positionsPerSecondMax
             var generations: Set<Int64> = []
@@ -95,8 +95,8 @@ import Testing
         }
     }
 
-    /// A clock that was set back is no reason to publish in an epoch that messages have already.
-    @Test func theEpochIsAnother() throws {
+    /// A clock that was set back does not lead to an epoch that messages already have.
+    @Test func restoreStartsNewEpoch() throws {
         try withRealm { connection, environment, _, _ in
             let epoch = Int64(1) << 40
             try connection.run(
@@ -110,8 +110,8 @@ import Testing
         }
     }
 
-    /// The check needs no more than reading the table.
-    @Test func aRoleThatOnlyReadsCanBeChecked() throws {
+    /// The check requires only read access to the table.
+    @Test func readOnlyRoleCanBeChecked() throws {
         try withRealm { connection, _, _, conninfo in
             let role = "reader_\(UUID().uuidString.prefix(8).lowercased())"
             try connection.runScript(
@@ -128,7 +128,7 @@ import Testing
 }
 
 extension String {
-    /// The statement of a schema file that makes a function of `realm`.
+    /// The statement of a schema file that creates a function of `realm`.
     fileprivate func functionText(_ name: String) -> String? {
         guard let start = range(of: "CREATE FUNCTION realm.\(name)("),
             let end = range(of: "\n$$;", range: start.lowerBound..<endIndex)

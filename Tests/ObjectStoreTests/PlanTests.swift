@@ -5,11 +5,11 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What statements read does not depend on what the planner knows of an environment.
+/// The data that statements read does not depend on the planner's statistics.
 @Suite(.ownThreads) struct PlanTests {
-    /// One environment is large and analysed; another one grows, and the statistics do not know it. Whatever is read or
-    /// written of it costs a few index entries per object, under its counter's lock above all: never all it holds.
-    @Test(arguments: [false, true]) func anEnvironmentThatStatisticsDoNotKnowIsReadByKeys(isFresh: Bool) throws {
+    /// One environment is large and analysed; another one grows without statistics. Each read or write of it costs a
+    /// few index entries per object, in particular under its counter's lock, never the whole environment.
+    @Test(arguments: [false, true]) func environmentWithoutStatisticsIsReadByKeys(isFresh: Bool) throws {
         try withRealm { connection, known, realm, conninfo in
             try connection.run("ALTER TABLE store.object SET (autovacuum_enabled = false)")
             try Self.fill(known, realm, 20_000, &connection)
@@ -23,10 +23,10 @@ import Testing
             {
                 ids.append(try row.value(0))
             }
-            // What this connection has read is counted now, and not when its process ends.
+            // Report this connection's statistics now instead of at its end.
             _ = try Self.entriesRead(&connection)
             var keys = ids.map { ObjectKey(realm: realm, kind: .timeEntry, id: $0) }[...]
-            // After five uses a prepared statement may get a plan for any values.
+            // After five executions a prepared statement may get a generic plan.
             for round in 0..<12 {
                 if isFresh { connection = try Connection(conninfo) }
                 let some = Array(keys.prefix(60))
@@ -52,9 +52,9 @@ import Testing
         }
     }
 
-    /// The state of a whole environment comes in pages that read what they hand out, and a few entries for each realm
-    /// and kind that was asked for: nothing before the key they go on from, and nothing of other kinds.
-    @Test(arguments: [false, true]) func aPageOfAllRealmsReadsItsOwnKeys(isFresh: Bool) throws {
+    /// The state of a whole environment is read in pages, each of which reads its own objects and a few entries per
+    /// requested realm and kind: no keys before its start, and no other kinds.
+    @Test(arguments: [false, true]) func pageOfAllRealmsReadsOnlyItsKeys(isFresh: Bool) throws {
         try withRealm { connection, known, large, conninfo in
             try connection.run("ALTER TABLE store.object SET (autovacuum_enabled = false)")
             try Self.fill(known, large, 20_000, &connection)
@@ -76,7 +76,7 @@ import Testing
                 WHERE environment_id = \(environment.rawValue)
                 """)
             _ = try Self.entriesRead(&connection)
-            var (key, found): (Cursor.Key?, Set<String>) = (nil, [])
+            var (key, keys): (Cursor.Key?, Set<String>) = (nil, [])
             for _ in 0..<100 {
                 if isFresh { connection = try Connection(conninfo) }
                 let before = try Self.entriesRead(&connection)
@@ -89,18 +89,18 @@ import Testing
                     let realm: Int32? = try row.optional(0)
                     if let kind = try row.optional(2, as: Kind.self) {
                         let next = Cursor.Key(realm: realm, kind: kind, id: try row.value(3))
-                        (key, _) = (next, found.insert("\(next)"))
+                        (key, _) = (next, keys.insert("\(next)"))
                     } else if page.count <= 200 {
                         key = realm.map { Cursor.Key(firstOf: $0 + 1) }
                     }
                 }
                 if key == nil { break }
             }
-            #expect(key == nil && found.count == 5_200)
+            #expect(key == nil && keys.count == 5_200)
         }
     }
 
-    /// Objects as an initialisation writes them.
+    /// Writes objects as an initialization does.
     private static func fill(
         _ environment: EnvironmentID, _ realm: Int32, _ count: Int64, _ connection: inout Connection
     ) throws {
@@ -115,7 +115,7 @@ import Testing
         ])
     }
 
-    /// Entries of the objects' index that were read so far.
+    /// Returns the number of entries of the objects' index read until now.
     private static func entriesRead(_ connection: inout Connection) throws -> Int64 {
         try connection.run("SELECT pg_stat_force_next_flush()")
         return try connection.run("SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'object_pkey'")[0]

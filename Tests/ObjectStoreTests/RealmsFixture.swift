@@ -4,14 +4,14 @@ import ObjectStore
 import Postgres
 import TestSupport
 
-/// The text of every file in `deploy/schema`, in order.
+/// Returns the text of every file in `deploy/schema`, in order.
 func schema() throws -> [String] {
     let folder = projectFolder.appendingPathComponent("deploy/schema")
     return try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
         .map { try String(contentsOf: folder.appendingPathComponent($0), encoding: .utf8) }
 }
 
-/// A database with the schema, one environment and one realm.
+/// Creates a database with the schema, one environment and one realm.
 func withRealm(
     _ body: (inout Connection, EnvironmentID, Int32, String) throws -> Void
 ) throws {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThreads) struct WriteBatchTests {
-    @Test func anObjectIsPutPatchedAndDeletedAtGrowingPositions() throws {
+    @Test func writesGetIncreasingPositions() throws {
         try withRealm { connection, environment, realm, _ in
             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             var put = WriteBatch(environment: environment)
@@ -32,8 +32,8 @@ import Testing
         }
     }
 
-    /// Each change has the trace of its own decision, also where they differ and some have none.
-    @Test func aChangeBelongsToTheTraceOfItsDecision() throws {
+    /// Each change has the trace of its own decision, also if they differ or some have none.
+    @Test func changeHasTraceOfItsDecision() throws {
         try withRealm { connection, environment, realm, _ in
             let traces = [
                 TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), nil,
@@ -51,10 +51,10 @@ import Testing
                     }
                 }
                 let outcome = try batch.commit(on: &connection)
-                let found = try connection.run(
+                let rows = try connection.run(
                     "SELECT position, traceparent FROM store.change WHERE environment_id = \(environment)"
                 ).decode(Int64.self, String?.self)
-                let byPosition = Dictionary(found.map { ($0.0, $0.1) }) { first, _ in first }
+                let byPosition = Dictionary(rows.map { ($0.0, $0.1) }) { first, _ in first }
                 for (key, trace) in zip(keys, traces) {
                     let position = try #require(outcome.positions[key])
                     #expect(byPosition[position] == .some(trace?.text))
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func whatIsSoAlreadyIsNotWritten() throws {
+    @Test func unchangedObjectIsNotWritten() throws {
         try withRealm { connection, environment, realm, _ in
             let key = ObjectKey(realm: realm, kind: .user, id: UUID())
             for _ in 0..<2 {
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func aDecisionWhoseObjectMovedOnWritesNothingAndTheOthersDo() throws {
+    @Test func conflictedDecisionWritesNothing() throws {
         try withRealm { connection, environment, realm, _ in
             let stale = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             let fresh = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
@@ -91,7 +91,7 @@ import Testing
             _ = try setUp.commit(on: &connection)
             let loaded = try [stale, fresh].map { try RealmObject.stored($0, in: environment, on: &connection) }
 
-            // The phone's patch comes between a worker's load and its save.
+            // The phone's patch is committed between a worker's load and its save.
             var phone = WriteBatch(environment: environment)
             try phone.patch(loaded[0], CanonicalJSON(#"{"text":"phone"}"#), decision: 0, isEdit: true)
             _ = try phone.commit(on: &connection)
@@ -112,10 +112,10 @@ import Testing
         }
     }
 
-    /// Law 2: writers of one environment cannot deadlock, whatever order they name the objects in, and position order
+    /// Law 2: writers of one environment cannot deadlock, independent of the order of their objects, and position order
     /// is commit order.
     @Test func oppositeOrdersDoNotDeadlock() async throws {
-        try withRealm { _, environment, realm, conninfo in
+        try withRealm { connection, environment, realm, conninfo in
             let keys = (0..<50).map { _ in ObjectKey(realm: realm, kind: .timeEntry, id: UUID()) }
             let threads = (0..<4).map { writer in
                 BackgroundThread {
@@ -130,11 +130,16 @@ import Testing
                 }
             }
             for thread in threads { try thread.wait() }
+            let stored = try keys.map { try load($0, environment, &connection) }
+            #expect(stored.allSatisfy { $0?.fields == stored[0]?.fields }, "the last commit wrote every object")
+            let positions = stored.compactMap { $0?.position }
+            #expect(
+                positions.allSatisfy { $0 <= 8_000 } && positions.contains(8_000), "4 writers, 40 batches, 50 objects")
         }
     }
 
-    /// A reader that has seen a position has seen all before it: a checkpoint taken while others write is whole.
-    @Test func aReaderNeverSeesAGapThatIsFilledLater() async throws {
+    /// A reader that has read a position has all earlier ones: a checkpoint during concurrent writes is consistent.
+    @Test func readerNeverMissesLaterFilledGap() async throws {
         try withRealm { connection, environment, realm, conninfo in
             let writers = (0..<3).map { writer in
                 BackgroundThread {
@@ -153,7 +158,7 @@ import Testing
             var position: Int64 = 0
             var seen = 0
             while seen < 3 * 150 * 3 {
-                // Asked before the snapshot is taken: it holds all that they committed.
+                // Read before the snapshot, which therefore contains all commits of finished writers.
                 let areDone = writers.allSatisfy(\.isDone)
                 // Everything after `position`, up to the counter of the same snapshot.
                 let (counter, count) = try connection.transaction(.snapshot) { transaction in
@@ -179,7 +184,7 @@ import Testing
 }
 
 @Suite(.ownThreads) struct CompactionTests {
-    @Test func tombstonesGoBelowTheFloorAndNeverAboveTheRelay() throws {
+    @Test func compactionNeverPassesTheRelay() throws {
         try withRealm { connection, environment, realm, _ in
             let keys = (0..<3).map { _ in ObjectKey(realm: realm, kind: .timeEntry, id: UUID()) }
             for key in keys {
@@ -208,8 +213,8 @@ import Testing
         }
     }
 
-    /// Not waited for: a lock of the counter is only asked for when the floor is to move.
-    @Test func aLockedCounterIsSkippedAndNotAskedForInVain() throws {
+    /// Compaction does not wait: it requests the counter's lock only when the floor should move.
+    @Test func lockedCounterIsSkipped() throws {
         try withRealm { connection, environment, realm, conninfo in
             try connection.run("INSERT INTO realm.relay VALUES (\(environment.rawValue), 1, 1, 1, 100)")
             let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())

@@ -19,27 +19,27 @@ import Testing
 @Suite(.ownThreads) struct AttackTests {
     // MARK: Sessions
 
-    @Test func aSessionCannotBeChosenByTheClient() async throws {
+    @Test func clientCannotChooseItsSessionID() async throws {
         try await withOnboarding { fixture in
-            let wanted = Capability().text
-            let answer = try await fixture.client.send(
+            let chosen = Capability().text
+            let response = try await fixture.client.send(
                 Request(
-                    "POST", fixture.url("/register_device?session_id=\(wanted)"),
-                    headers: [("Content-Type", "application/json"), ("Cookie", "session_id=\(wanted)")],
-                    body: Array(#"{"email":"ana@example.com","session_id":"\#(wanted)"}"#.utf8)))
-            #expect(answer.status == 200)
-            #expect(!String(decoding: answer.body, as: UTF8.self).contains(wanted))
-            let socket = try await TestSocket(port: fixture.ports[0], path: "/sessions/\(wanted)")
+                    "POST", fixture.url("/register_device?session_id=\(chosen)"),
+                    headers: [("Content-Type", "application/json"), ("Cookie", "session_id=\(chosen)")],
+                    body: Array(#"{"email":"ana@example.com","session_id":"\#(chosen)"}"#.utf8)))
+            #expect(response.status == 200)
+            #expect(!String(decoding: response.body, as: UTF8.self).contains(chosen))
+            let socket = try await TestSocket(port: fixture.ports[0], path: "/sessions/\(chosen)")
             #expect(await socket.status == 404)
         }
     }
 
-    @Test func sessionsCannotBeGuessed() async throws {
+    @Test func sessionGuessesAreRateLimited() async throws {
         var limits = OnboardingLimits.quick
         limits.clientCountMax = 20
         try await withOnboarding(limits: limits) { fixture in
             let device = try await TestDevice(fixture)
-            // Ids are random through and through.
+            // Ids are entirely random.
             let ids = (0..<1_000).map { _ in Capability().text }
             #expect(Set(ids).count == 1_000)
             #expect(Set(ids.map { $0.prefix(3) }).count > 900)
@@ -66,26 +66,26 @@ import Testing
         }
     }
 
-    /// Somebody begins a session for Ana's address and has Ana open the login page.
-    @Test func aPersonIsAskedBeforeAStrangersDeviceGetsIn() async throws {
+    /// An attacker starts a session for Ana's address and sends Ana the login URL.
+    @Test func deviceAtAnotherAddressRequiresConfirmation() async throws {
         try await withOnboarding { fixture in
-            let stranger = try await TestDevice(fixture, address: "203.0.113.9")
-            let socket = try await TestSocket(port: fixture.ports[0], path: "/sessions/\(stranger.session)")
+            let attacker = try await TestDevice(fixture, address: "203.0.113.9")
+            let socket = try await TestSocket(port: fixture.ports[0], path: "/sessions/\(attacker.session)")
             let ana = TestBrowser(fixture: fixture, address: "192.0.2.1")
-            let page = try await ana.logIn(at: stranger.loginURL)
-            #expect(page.title == "Is this your device?" && page.body.contains("203.0.113.9"), "\(page.body)")
+            let page = try await ana.logIn(at: attacker.loginURL)
+            #expect(page.title == "Confirm your device" && page.body.contains("203.0.113.9"), "\(page.body)")
             #expect(page.body.contains("Test phone"))
             #expect(await socket.events.isEmpty)
-            let end = try await ana.submit(page, ["decision": "no"])
-            #expect(end.problem == "not-confirmed" && end.retry == nil)
+            let outcome = try await ana.submit(page, ["decision": "no"])
+            #expect(outcome.problem == "not-confirmed" && outcome.retry == nil)
             #expect(try await socket.event("error").payload["code"] == "not-confirmed")
-            // The answer counts once.
+            // The decision is final.
             #expect(try await ana.submit(page, ["decision": "yes"]).status == 400)
             #expect(await socket.events.map(\.name) == ["error"])
         }
     }
 
-    @Test func whoSaysYesComesIn() async throws {
+    @Test func confirmationCompletesLogin() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture, address: "203.0.113.9")
             let socket = try await device.connect()
@@ -94,16 +94,16 @@ import Testing
             for decision in ["", "maybe", "yes"] where decision != "yes" {
                 _ = try await browser.open(fixture.url("/auth_confirm?decision=\(decision)"))
             }
-            let end = try await browser.submit(page, ["decision": "yes"])
-            #expect(end.status == 200 && end.title == "You are logged in", "\(end.body)")
+            let outcome = try await browser.submit(page, ["decision": "yes"])
+            #expect(outcome.status == 200 && outcome.title == "You are logged in", "\(outcome.body)")
             try await socket.event("token")
         }
     }
 
     // MARK: Codes
 
-    /// The code of another login in one's own session, and one's own in another's.
-    @Test func aCodeWorksOnlyInTheLoginItWasGivenFor() async throws {
+    /// The code of one login in the session of another.
+    @Test func codeOfAnotherLoginIsRejected() async throws {
         try await withOnboarding { fixture in
             let browser = TestBrowser(fixture: fixture)
             let (ana, eve) = (try await TestDevice(fixture), try await TestDevice(fixture))
@@ -116,14 +116,14 @@ import Testing
             injected.add("state", fields[1]["state"] ?? "")
             injected.add("iss", fixture.issuer)
             let page = try await browser.open(fixture.url("/auth_callback?\(injected.encoded)"))
-            // PKCE: the provider refuses the other login's verifier.
+            // PKCE: the provider rejects the other login's verifier.
             #expect(page.problem == "provider-error", "\(page.body)")
             #expect(try await sockets[1].event("error").payload["code"] == "provider-error")
             #expect(await sockets[0].events.isEmpty)
         }
     }
 
-    @Test func anAnswerOfAnotherIssuerIsRefused() async throws {
+    @Test func responseOfAnotherIssuerIsRejected() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let browser = TestBrowser(fixture: fixture)
@@ -133,8 +133,8 @@ import Testing
         }
     }
 
-    /// The provider says that its answers name it (RFC 9207 §2.4).
-    @Test(arguments: ["", "&iss=http%3A%2F%2Fevil.example"]) func anAnswerMustNameItsIssuerOnce(more: String)
+    /// The provider declares that its responses carry `iss` (RFC 9207 §2.4).
+    @Test(arguments: ["", "&iss=http%3A%2F%2Fevil.example"]) func responseWithoutSingleIssuerIsRejected(more: String)
         async throws
     {
         try await withOnboarding { fixture in
@@ -148,17 +148,17 @@ import Testing
 
     // MARK: Addresses, headers, pages
 
-    @Test func nobodyIsSentElsewhere() async throws {
+    @Test func redirectsToForeignAddressesAreIgnored() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
-            let answer = try await fixture.client.send(
+            let response = try await fixture.client.send(
                 Request(
                     "POST", fixture.url("/register_device"),
                     headers: [
                         ("Content-Type", "application/json"), ("X-Forwarded-Host", "evil.example"),
                         ("X-Forwarded-Proto", "https"), ("Forwarded", "host=evil.example"),
                     ], body: Array(#"{"email":"ana@example.com","redirect_uri":"https://evil.example"}"#.utf8)))
-            #expect(!String(decoding: answer.body, as: UTF8.self).contains("evil"))
+            #expect(!String(decoding: response.body, as: UTF8.self).contains("evil"))
             let state = FormFields(URL(string: device.loginURL)?.query ?? "")?["state"] ?? ""
             for query in [
                 "redirect_uri=https://evil.example", "next=//evil.example", "return_to=https://evil.example",
@@ -167,7 +167,7 @@ import Testing
                 let page = try await TestBrowser(fixture: fixture).open(fixture.url("/auth_callback?\(query)"))
                 #expect(page.headers["Location"] == nil && !page.body.contains("evil"), "\(page.body)")
             }
-            // The sandbox's provider sends nobody to an address that is not registered.
+            // The sandbox's provider rejects redirect URLs that are not registered.
             let elsewhere = device.loginURL.replacingOccurrences(
                 of: "redirect_uri=http%3A%2F%2F127.0.0.1", with: "redirect_uri=http%3A%2F%2Fevil.example")
             let refused = try await TestBrowser(fixture: fixture).open(elsewhere)
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    @Test func nothingFromOutsideIsWrittenIntoHeadersOrPages() async throws {
+    @Test func externalInputIsNotReflectedInHeadersOrPages() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
@@ -196,26 +196,26 @@ import Testing
         }
     }
 
-    @Test func aDevicesNameIsShownAsText() async throws {
+    @Test func deviceNameIsEscaped() async throws {
         var limits = OnboardingLimits.quick
         limits.confirm = .always
         try await withOnboarding(limits: limits) { fixture in
-            let answer = try await fixture.client.send(
+            let response = try await fixture.client.send(
                 Request(
                     "POST", fixture.url("/register_device"),
                     headers: [
                         ("Content-Type", "application/json"), ("User-Agent", "<script>alert(\"1\")</script>"),
                         ("X-Forwarded-For", "<b>\"', 192.0.2.1"),
                     ], body: Array(#"{"email":"ana@example.com"}"#.utf8)))
-            let json = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
+            let json = try #require(try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
             let page = try await TestBrowser(fixture: fixture).logIn(
                 at: try #require(json["login_url"] as? String))
             #expect(page.body.contains("&lt;script&gt;alert(&quot;1&quot;)") && !page.body.contains("<script"))
         }
     }
 
-    /// What a provider or a browser says cannot forge a line of the log.
-    @Test func whatIsLoggedIsOneLineEach() async throws {
+    /// Input from a provider or a browser cannot forge a log line.
+    @Test func logEntriesAreSingleLines() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-log-\(UUID())").path
         let descriptor = unsafe open(folder, O_CREAT | O_RDWR | O_EXCL, 0o600)
         try #require(descriptor >= 0)
@@ -245,8 +245,8 @@ import Testing
         #expect(!text.contains("state=") && !text.contains("eyJ"))
     }
 
-    /// Without it device and browser would both have the proxy's address.
-    @Test func whatIsInFrontMustBeNamed() throws {
+    /// Otherwise device and browser would both have the proxy's address.
+    @Test func httpsURLRequiresProxyCount() throws {
         var limits = OnboardingLimits()
         #expect(throws: ConfigurationError.self) {
             try limits.check(url: "https://on.example.com", edge: HTTPEdge(), proxyCount: 0)
@@ -259,17 +259,17 @@ import Testing
         try limits.check(url: "https://on.example.com", edge: HTTPEdge(), proxyCount: 0)
     }
 
-    // MARK: Sizes and slowness
+    // MARK: Sizes and timeouts
 
-    @Test func whatIsTooLargeIsRefused() async throws {
+    @Test func oversizedRequestsAreRejected() async throws {
         try await withOnboarding { fixture in
             let large = #"{"email":"\#(String(repeating: "a", count: 5_000))@example.com"}"#
-            let answer = try await fixture.client.send(
+            let response = try await fixture.client.send(
                 Request(
                     "POST", fixture.url("/register_device"), headers: [("Content-Type", "application/json")],
                     body: Array(large.utf8)))
-            #expect(answer.status == 413)
-            // Without a length, too.
+            #expect(response.status == 413)
+            // Also without `Content-Length`.
             let chunked = try await TestSocket(
                 port: fixture.ports[0], path: "",
                 handshake: "POST /register_device HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -286,9 +286,9 @@ import Testing
         }
     }
 
-    @Test func whoSendsSlowlyIsDisconnected() async throws {
+    @Test func slowClientsAreDisconnected() async throws {
         var limits = OnboardingLimits.quick
-        // Far beyond what the answer to the last one takes: who sends slowly and reads too late loses it.
+        // Far above the time of the last response: a client that sends slowly and reads too late loses it.
         limits.requestMax = .seconds(12)
         try await withOnboarding(limits: limits) { fixture in
             // A head that never ends, one that ends slowly, and a body that drips.
@@ -298,7 +298,7 @@ import Testing
                 fixture,
                 "POST /register_device HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                     + "Content-Length: 4000\r\n\r\n", "")
-            // One that nobody reads, after the answer.
+            // A body that the server does not read after its response.
             async let unread = slowly(fixture, "POST /nope HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n", "")
             let (silentSocket, headSocket) = (try await silent, try await head)
             let (bodySocket, unreadSocket) = (try await body, try await unread)
@@ -316,7 +316,7 @@ import Testing
             if await socket.isEnded { break }
             try? await socket.raw([UInt8(ascii: "a")])
         }
-        #expect(await socket.isEnded, "it could go on for ever")
+        #expect(await socket.isEnded, "the server did not close the connection")
         return socket
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Onboarding
 
-/// Onboarding's connections end with their response, which is one.
+/// Each connection to onboarding gets one response and is then closed.
 @Suite(.ownThreads) struct ConnectionTests {
     @Test func eachConnectionGetsOneResponse() async throws {
         let targets = [
@@ -29,8 +29,8 @@ import Testing
         }
     }
 
-    @Test func networkHasItsLimitOfConnections() async throws {
-        // A connection ends with its response, but not with the one that asks for the body.
+    @Test func connectionsPerNetworkAreLimited() async throws {
+        // A connection closes after its response, but not after the interim response that requests the body.
         let held =
             "POST /register_device HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             + "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"

@@ -11,11 +11,11 @@ import Yams
 @testable import Sandbox
 @testable import ServiceRuntime
 
-/// `deploy/openapi.yaml` says what onboarding answers.
+/// Compares the responses of onboarding with `deploy/openapi.yaml`.
 @Suite(.ownThreads) struct ContractTests {
     private static func document() throws -> ProjectDocument { try ProjectDocument("deploy/openapi.yaml") }
 
-    /// Path → status codes, as the document lists them.
+    /// The status codes that the document lists for each path.
     private static func statuses() throws -> [String: Set<Int>] {
         var statuses: [String: Set<Int>] = [:]
         for (path, route) in try document().root["paths"]?.members ?? [] {
@@ -25,7 +25,7 @@ import Yams
         return statuses
     }
 
-    @Test func everyAnswerIsInTheDocument() async throws {
+    @Test func responsesMatchDocument() async throws {
         let statuses = try Self.statuses()
         let json = [("Content-Type", "application/json")]
         let form = [("Content-Type", "application/x-www-form-urlencoded")]
@@ -44,22 +44,22 @@ import Yams
         ]
         try await withOnboarding { fixture in
             for (method, path, headers, body, expected) in requests {
-                let answer = try await fixture.client.send(
+                let response = try await fixture.client.send(
                     Request(
                         method, fixture.url(path.replacingOccurrences(of: "{session_id}", with: Capability().text)),
                         headers: headers, body: method == "GET" ? nil : Array(body.utf8)))
                 let name = String(path.prefix { $0 != "?" })
-                #expect(answer.status == expected, "\(method) \(path) \(body.prefix(40))")
-                #expect(statuses[name]?.contains(answer.status) == true, "\(name) \(answer.status)")
-                let type = answer.headers["Content-Type"] ?? ""
+                #expect(response.status == expected, "\(method) \(path) \(body.prefix(40))")
+                #expect(statuses[name]?.contains(response.status) == true, "\(name) \(response.status)")
+                let type = response.headers["Content-Type"] ?? ""
                 #expect(
-                    answer.status < 300 || name.hasPrefix("/auth") && answer.status != 413
+                    response.status < 300 || name.hasPrefix("/auth") && response.status != 413
                         ? !type.contains("problem") : type == "application/problem+json", "\(name): \(type)")
             }
-            // A method that a path does not have.
+            // Methods that a path does not support.
             for path in ["/register_device", "/auth_confirm", "/v1/token"] {
-                let answer = try await fixture.client.send(Request(fixture.url(path)))
-                #expect(answer.status == 405 && answer.headers["Allow"] == "POST")
+                let response = try await fixture.client.send(Request(fixture.url(path)))
+                #expect(response.status == 405 && response.headers["Allow"] == "POST")
             }
             let device = try await TestDevice(fixture)
             let plain = try await fixture.client.send(Request(fixture.url("/sessions/\(device.session)")))
@@ -67,69 +67,69 @@ import Yams
         }
     }
 
-    /// What was answered, by the document's paths.
-    private actor Seen {
+    /// The observed status codes by the document's paths.
+    private actor ObservedStatuses {
         var statuses: [String: Set<Int>] = [:]
         func add(_ path: String, _ status: Int) { statuses[path, default: []].insert(status) }
     }
 
-    /// Each route answers with each status that the document lists, and with no other.
-    @Test func everyRouteAnswersWithEveryStatusItIsSaidTo() async throws {
-        let seen = Seen()
-        try await withOnboarding(settings: TestDevice.keepsTokens) { fixture in
-            let credential = try await TestDevice.comesIn(fixture).credential
-            await seen.add("/v1/token", try await fixture.renew(credential).status)
-            try await register(fixture, seen)
+    /// Each route returns every status that the document lists, and no other.
+    @Test func routesReturnAllDocumentedStatuses() async throws {
+        let observed = ObservedStatuses()
+        try await withOnboarding(settings: TestDevice.withRefreshTokens) { fixture in
+            let credential = try await TestDevice.logIn(fixture).credential
+            await observed.add("/v1/token", try await fixture.renew(credential).status)
+            try await register(fixture, observed)
             let session = try await TestDevice(fixture).session
             let plain = try await fixture.client.send(Request(fixture.url("/sessions/\(session)")))
-            await seen.add("/sessions/{session_id}", plain.status)
+            await observed.add("/sessions/{session_id}", plain.status)
             let browser = TestBrowser(fixture: fixture)
             func logIn(_ switches: IdentitySwitches = IdentitySwitches(), decision: String = "allow") async throws {
                 let device = try await TestDevice(fixture)
                 let socket = try await device.connect()
-                await seen.add("/sessions/{session_id}", await socket.status)
+                await observed.add("/sessions/{session_id}", await socket.status)
                 fixture.identity.switches = switches
                 let page = try await browser.logIn(at: device.loginURL, decision: decision)
                 fixture.identity.switches = IdentitySwitches()
-                await seen.add("/auth_callback", page.status)
+                await observed.add("/auth_callback", page.status)
             }
             try await logIn()
             try await logIn(decision: "refuse")
             try await logIn(IdentitySwitches(clockSkewSeconds: 600))
             try await logIn(IdentitySwitches(failure: .down, failureAt: "token"))
         }
-        try await withOnboarding(limits: Self.asking) { fixture in
+        try await withOnboarding(limits: Self.alwaysConfirming) { fixture in
             for decision in ["yes", "no"] {
                 let device = try await TestDevice(fixture)
                 let browser = TestBrowser(fixture: fixture)
                 let question = try await browser.logIn(at: device.loginURL)
-                await seen.add("/auth_callback", question.status)
-                await seen.add("/auth_confirm", try await browser.submit(question, ["decision": decision]).status)
+                await observed.add("/auth_callback", question.status)
+                await observed.add("/auth_confirm", try await browser.submit(question, ["decision": decision]).status)
             }
         }
         try await withOnboarding(limits: Self.narrow) { fixture in
-            for _ in 0..<3 { try await register(fixture, seen) }
+            for _ in 0..<3 { try await register(fixture, observed) }
         }
         try await withOnboarding { fixture in
-            try await fixture.withoutDatabase { try await register(fixture, seen) }
+            try await fixture.withoutDatabase { try await register(fixture, observed) }
         }
-        try await withOnboarding(settings: TestDevice.keepsTokens) { fixture in
-            let credential = try await TestDevice.comesIn(fixture).credential
+        try await withOnboarding(settings: TestDevice.withRefreshTokens) { fixture in
+            let credential = try await TestDevice.logIn(fixture).credential
             try fixture.withDatabase { connection in
                 _ = try connection.run(
                     "INSERT INTO realm.move (environment_id, move_id, state) VALUES (1, gen_random_uuid(), 'left')")
             }
-            await seen.add(
+            await observed.add(
                 "/register_device", try await TestDevice.register(fixture, OnboardingFixture.known).status)
-            await seen.add("/v1/token", try await fixture.renew(credential).status)
+            await observed.add("/v1/token", try await fixture.renew(credential).status)
         }
         var expected = try Self.statuses().filter { !$0.key.hasPrefix("/v1/") || $0.key == "/v1/token" }
-        // Tokens that expire while the person is asked: it would take as long.
+        // Requires tokens that expire during confirmation, which would take too long.
         expected["/auth_confirm"]?.remove(502)
-        #expect(await seen.statuses == expected)
+        #expect(await observed.statuses == expected)
     }
 
-    private static var asking: OnboardingLimits {
+    private static var alwaysConfirming: OnboardingLimits {
         var limits = OnboardingLimits.quick
         limits.confirm = .always
         return limits
@@ -141,8 +141,8 @@ import Yams
         return limits
     }
 
-    /// Asks every route what needs no login, in all its ways.
-    private func register(_ fixture: OnboardingFixture, _ seen: Seen) async throws {
+    /// Sends every kind of request that requires no login to all routes.
+    private func register(_ fixture: OnboardingFixture, _ observed: ObservedStatuses) async throws {
         let json = [("Content-Type", "application/json")]
         let form = [("Content-Type", "application/x-www-form-urlencoded")]
         let (session, state) = (Capability().text, Capability().text)
@@ -162,16 +162,16 @@ import Yams
             ("POST", "/v1/token", "/v1/token", json, String(repeating: " ", count: 5_000)),
         ]
         for (method, path, target, headers, body) in requests {
-            let answer = try await fixture.client.send(
+            let response = try await fixture.client.send(
                 Request(
                     method, fixture.url(target), headers: headers, body: method == "GET" ? nil : Array(body.utf8),
                     totalMax: .seconds(40)))
-            await seen.add(path, answer.status)
+            await observed.add(path, response.status)
         }
     }
 
-    /// An event's frame is what the document says, and no more.
-    @Test func eventsHaveTheirShape() async throws {
+    /// Event frames have exactly the documented fields.
+    @Test func eventsMatchDocument() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
@@ -192,13 +192,13 @@ import Yams
         }
     }
 
-    @Test func everyProblemAndEventIsNamedInTheDocument() throws {
+    @Test func problemsAndEventsAreDocumented() throws {
         let text = try Self.document().text
         let problems = [
             Problem.contentTypeWrong, Problems.malformed, Problems.emailUnusable, Problems.organisationUnknown,
             Problems.personUnknown, Problems.sessionUnknown, Problems.upgradeNeeded, Problems.tooMany,
-            Problems.providerUnavailable, Problems.loginNotSetUp, Problems.databaseUnavailable,
-            Problems.loginNeeded(.unknown), Problems.renewalUnderWay(seconds: 1), Problems.credentialMissing,
+            Problems.providerUnavailable, Problems.loginNotConfigured, Problems.databaseUnavailable,
+            Problems.loginNeeded(.unknown), Problems.renewalInProgress(seconds: 1), Problems.credentialMissing,
         ]
         for problem in problems {
             let name = problem.type.replacingOccurrences(of: "urn:fieldpost:problem:", with: "")

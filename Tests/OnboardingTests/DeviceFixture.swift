@@ -8,18 +8,18 @@ import Testing
 @testable import Onboarding
 @testable import Sandbox
 
-/// A clock that a test moves on.
+/// A clock that tests can advance.
 final class TestClock: Sendable {
     private let ahead = Atomic<Int64>(0)
 
     var aheadSeconds: Int64 { ahead.load(ordering: .relaxed) }
     var now: Int64 { TokenCheck.now() + aheadSeconds }
-    func pass(seconds: Int64) { ahead.add(seconds, ordering: .relaxed) }
+    func advance(seconds: Int64) { ahead.add(seconds, ordering: .relaxed) }
 }
 
 extension OnboardingFixture {
-    /// What `POST /v1/token` answered.
-    struct Renewed: Sendable {
+    /// A response of `POST /v1/token`.
+    struct RenewalResponse: Sendable {
         let status: Int
         let json: [String: String]
         let retryAfter: Int?
@@ -31,26 +31,26 @@ extension OnboardingFixture {
         }
     }
 
-    func renew(_ credential: String, instance: Int = 0, address: String = "192.0.2.1") async throws -> Renewed {
-        let answer = try await client.send(
+    func renew(_ credential: String, instance: Int = 0, address: String = "192.0.2.1") async throws -> RenewalResponse {
+        let response = try await client.send(
             Request(
                 "POST", url("/v1/token", instance: instance),
                 headers: [("Content-Type", "application/json"), ("X-Forwarded-For", address)],
                 body: Array(try JSONSerialization.data(withJSONObject: ["credential": credential])),
                 totalMax: .seconds(40)))
-        let json = try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any] ?? [:]
-        return Renewed(
-            status: answer.status, json: json.compactMapValues { $0 as? String },
-            retryAfter: answer.headers["Retry-After"].flatMap { Int($0) })
+        let json = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any] ?? [:]
+        return RenewalResponse(
+            status: response.status, json: json.compactMapValues { $0 as? String },
+            retryAfter: response.headers["Retry-After"].flatMap { Int($0) })
     }
 
-    /// Time passes here and at the provider.
-    func pass(seconds: Int64) {
-        clock.pass(seconds: seconds)
+    /// Advances the clocks of onboarding and the provider.
+    func advance(seconds: Int64) {
+        clock.advance(seconds: seconds)
         identity.switches.clockSkewSeconds = Int(clock.aheadSeconds)
     }
 
-    /// What the device API checks tokens with, by the same clock.
+    /// Returns a token verifier like the device API's, with the same clock.
     func verifier() -> TokenVerifier {
         let identity = EnvironmentIdentity(
             environment: 1, issuer: issuer, audience: Self.audience, jwksURL: issuer + "/jwks")
@@ -58,7 +58,7 @@ extension OnboardingFixture {
         return TokenVerifier(environments: { [identity] }, now: { clock.now }, fetch: { try await keys.fetch($0) })
     }
 
-    /// `fieldpost environment …`.
+    /// Runs `fieldpost environment …`.
     func command(_ arguments: String...) async throws -> Answer {
         let variables = [
             "FIELDPOST_DATABASE_URL": database,
@@ -69,11 +69,11 @@ extension OnboardingFixture {
 }
 
 extension TestDevice {
-    /// The environment asks for refresh tokens.
-    static let keepsTokens = "scopes = '{openid,email,offline_access}'"
+    /// Settings of an environment that requests refresh tokens.
+    static let withRefreshTokens = "scopes = '{openid,email,offline_access}'"
 
-    /// A device comes in; its token, and what it renews it with.
-    static func comesIn(
+    /// Registers a device and logs in; returns its token and credential.
+    static func logIn(
         _ fixture: OnboardingFixture, _ email: String = OnboardingFixture.known
     ) async throws -> (token: String, credential: String) {
         let device = try await TestDevice(fixture, email)

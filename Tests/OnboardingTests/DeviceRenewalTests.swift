@@ -1,29 +1,29 @@
-import Tenants
 import Foundation
 import HTTPClient
 import Identity
 import Model
 import Postgres
 import Secrets
+import Tenants
 import TestSupport
 import Testing
 
 @testable import Onboarding
 @testable import Sandbox
 
-/// A device that renews its token by itself: what it is answered, whatever happens on the way.
+/// Token renewals by devices, including lost responses, replays, concurrency and crashes.
 @Suite(.ownThreads) struct DeviceRenewalTests {
-    /// It lives on while its tokens end, each renewed with the credential of the one before.
-    @Test func aDeviceLivesThroughTenTokensWithoutItsPerson() async throws {
-        try await withOnboarding(instances: 2, settings: TestDevice.keepsTokens) { fixture in
+    /// Each token is renewed with the credential of the previous renewal.
+    @Test func deviceRenewsTenTokensWithoutLogin() async throws {
+        try await withOnboarding(instances: 2, settings: TestDevice.withRefreshTokens) { fixture in
             let gateway = fixture.verifier()
-            var (token, credential) = try await TestDevice.comesIn(fixture)
+            var (token, credential) = try await TestDevice.logIn(fixture)
             var seen = Set([credential])
-            for turn in 0..<10 {
+            for index in 0..<10 {
                 #expect(try await gateway.identity(of: token).email == OnboardingFixture.known)
-                fixture.pass(seconds: 3_600 + 61)
+                fixture.advance(seconds: 3_600 + 61)
                 await #expect(throws: TokenError.expired) { try await gateway.identity(of: token) }
-                let renewed = try await fixture.renew(credential, instance: turn % 2)
+                let renewed = try await fixture.renew(credential, instance: index % 2)
                 #expect(renewed.status == 200, "\(renewed.json)")
                 #expect(renewed.json["token_type"] == "Bearer" && renewed.json["expires_at"] != nil)
                 (token, credential) = (try renewed["access_token"], try renewed["credential"])
@@ -31,7 +31,7 @@ import Testing
             }
             #expect(try await gateway.identity(of: token).email == OnboardingFixture.known)
             #expect(try fixture.count("SELECT count(*) FROM onboarding.refresh_token") == 1)
-            // Nobody who reads the database has what a device renews its token with.
+            // The database does not contain the credential.
             let dump = try fixture.withDatabase { connection in
                 try connection.run("SELECT string_agg(t::text, '') FROM onboarding.refresh_token t")[0].value(
                     0, as: String.self)
@@ -40,13 +40,13 @@ import Testing
         }
     }
 
-    @Test func aLostAnswerIsAskedForAgain() async throws {
-        try await withOnboarding(instances: 2, settings: TestDevice.keepsTokens) { fixture in
-            let first = try await TestDevice.comesIn(fixture).credential
+    @Test func renewalAfterLostResponseSucceeds() async throws {
+        try await withOnboarding(instances: 2, settings: TestDevice.withRefreshTokens) { fixture in
+            let first = try await TestDevice.logIn(fixture).credential
             let lost = try await fixture.renew(first)["credential"]
-            // However often it is lost.
+            // Even after repeated losses.
             var next = lost
-            for turn in 0..<3 { next = try await fixture.renew(first, instance: turn % 2)["credential"] }
+            for index in 0..<3 { next = try await fixture.renew(first, instance: index % 2)["credential"] }
             #expect(next != lost)
             let third = try await fixture.renew(next)["credential"]
             #expect(try await fixture.renew(third).status == 200)
@@ -54,51 +54,51 @@ import Testing
         }
     }
 
-    /// What was spent comes again: from whoever has a copy, or from the device that the copy was made of.
-    @Test(arguments: [0, 1]) func aReplayShutsBothOut(spent: Int) async throws {
-        try await withOnboarding(instances: 2, settings: TestDevice.keepsTokens) { fixture in
-            let first = try await TestDevice.comesIn(fixture).credential
-            // Its answer was lost, and another one took its place.
+    /// A spent credential is replayed: by the owner of a copy, or by the copied device.
+    @Test(arguments: [0, 1]) func replayRevokesDevice(spent: Int) async throws {
+        try await withOnboarding(instances: 2, settings: TestDevice.withRefreshTokens) { fixture in
+            let first = try await TestDevice.logIn(fixture).credential
+            // The response was lost, and another credential was issued.
             let replaced = try await fixture.renew(first)["credential"]
             let second = try await fixture.renew(first)["credential"]
             let third = try await fixture.renew(second)["credential"]
             let refused = try await fixture.renew([first, replaced][spent], instance: 1)
-            #expect(refused.status == 401 && refused.type == "login-needed" && refused.json["reason"] == "reused")
+            #expect(refused.status == 401 && refused.type == "login-required" && refused.json["reason"] == "reused")
             for credential in [third, second, first, third] {
                 let ended = try await fixture.renew(credential)
                 #expect(ended.status == 401 && ended.json["reason"] == "ended", "\(ended.json)")
             }
             #expect(try fixture.count(Self.audited("device.reused")) == 1)
-            // Another device of the person is another one.
-            #expect(try await fixture.renew(try await TestDevice.comesIn(fixture).credential).status == 200)
+            // The person's other devices are not affected.
+            #expect(try await fixture.renew(try await TestDevice.logIn(fixture).credential).status == 200)
         }
     }
 
-    /// A stranger who knows the name of a device, or shares its network address, guesses secrets.
+    /// An attacker who has the device id, or shares the network address, guesses secrets.
     @Test func guessedSecretsDoNotLockADeviceOut() async throws {
         var limits = OnboardingLimits.quick
         (limits.clientCountMax, limits.renewalCountMax) = (5, 4)
-        try await withOnboarding(limits: limits, settings: TestDevice.keepsTokens) { fixture in
-            var credential = try await TestDevice.comesIn(fixture).credential
-            let other = try await TestDevice.comesIn(fixture).credential
+        try await withOnboarding(limits: limits, settings: TestDevice.withRefreshTokens) { fixture in
+            var credential = try await TestDevice.logIn(fixture).credential
+            let other = try await TestDevice.logIn(fixture).credential
             let name = credential.prefix(44)
             for attempt in 0..<12 {
-                // Random ones, and one that another device was given.
+                // Random secrets, and one that was issued to another device.
                 let guess = name + (attempt == 0 ? other.suffix(43) : Capability().text[...])
-                let answer = try await fixture.renew(String(guess), address: "192.0.2.9")
-                #expect(answer.status == (attempt < 5 ? 401 : 429), "\(attempt): \(answer.json)")
-                if attempt < 5 { #expect(answer.json["reason"] == "unknown") }
+                let response = try await fixture.renew(String(guess), address: "192.0.2.9")
+                #expect(response.status == (attempt < 5 ? 401 : 429), "\(attempt): \(response.json)")
+                if attempt < 5 { #expect(response.json["reason"] == "unknown") }
             }
             for address in ["192.0.2.9", "192.0.2.1"] {
-                let answer = try await fixture.renew(credential, address: address)
-                #expect(answer.status == 200, "\(answer.json)")
-                credential = try answer["credential"]
+                let response = try await fixture.renew(credential, address: address)
+                #expect(response.status == 200, "\(response.json)")
+                credential = try response["credential"]
             }
             #expect(try fixture.count(Self.audited("device.reused")) == 0)
         }
     }
 
-    @Test func secretIssuerRecognisesItsSecretsAlone() throws {
+    @Test func secretIssuerRecognisesOnlyItsSecrets() throws {
         func box(_ bytes: UInt8...) throws -> SecretBox {
             try SecretBox(bytes.map { Data(repeating: $0, count: 32).base64EncodedString() })
         }
@@ -111,38 +111,41 @@ import Testing
         for _ in 0..<1_000 { #expect(!issuer.hasIssued(Capability(), for: device)) }
     }
 
-    /// Two instances are asked at once: one of them calls the provider, with a refresh token that it takes once.
-    @Test func oneRenewalAtATimeUsesTheRefreshToken() async throws {
-        try await withOnboarding(instances: 2, settings: TestDevice.keepsTokens) { fixture in
-            let credential = try await TestDevice.comesIn(fixture).credential
+    /// Two instances get concurrent requests: only one calls the provider, which accepts each refresh token once.
+    @Test func concurrentRenewalIsRejectedWhileLeaseHeld() async throws {
+        try await withOnboarding(instances: 2, settings: TestDevice.withRefreshTokens) { fixture in
+            let credential = try await TestDevice.logIn(fixture).credential
             fixture.identity.switches.failureAt = "token"
             fixture.identity.switches.failure = .held
             async let first = fixture.renew(credential)
-            try await eventually("the renewal is under way") {
+            try await eventually("the renewal is in progress") {
                 try fixture.count("SELECT count(*) FROM onboarding.refresh_token WHERE lease_until > now()") == 1
             }
             let second = try await fixture.renew(credential, instance: 1)
-            #expect(second.status == 503 && second.type == "renewal-under-way" && second.retryAfter != nil)
+            #expect(second.status == 503 && second.type == "renewal-in-progress" && second.retryAfter != nil)
             fixture.identity.switches.failure = IdentitySwitches.Failure.none
             let next = try await first["credential"]
             #expect(try await fixture.renew(next, instance: 1).status == 200)
         }
     }
 
-    @Test func manyAtOnceSpendNothingTwice() async throws {
-        try await withOnboarding(instances: 2, settings: TestDevice.keepsTokens) { fixture in
-            let devices = [try await TestDevice.comesIn(fixture), try await TestDevice.comesIn(fixture)]
+    @Test func concurrentRenewalsKeepDevicesUsable() async throws {
+        try await withOnboarding(instances: 2, settings: TestDevice.withRefreshTokens) { fixture in
+            let devices = [try await TestDevice.logIn(fixture), try await TestDevice.logIn(fixture)]
             var current = devices.map(\.credential)
             for _ in 0..<4 {
                 let tried = current
-                let answers = try await withThrowingTaskGroup(of: (Int, OnboardingFixture.Renewed).self) { group in
-                    for turn in 0..<6 {
-                        group.addTask { (turn % 2, try await fixture.renew(tried[turn % 2], instance: turn / 2 % 2)) }
+                let responses = try await withThrowingTaskGroup(of: (Int, OnboardingFixture.RenewalResponse).self) {
+                    group in
+                    for index in 0..<6 {
+                        group.addTask {
+                            (index % 2, try await fixture.renew(tried[index % 2], instance: index / 2 % 2))
+                        }
                     }
                     return try await group.reduce(into: []) { $0.append($1) }
                 }
-                #expect(answers.allSatisfy { [200, 503].contains($0.1.status) }, "\(answers)")
-                // Which of several answers is the newest nobody can tell from outside: the device asks once more.
+                #expect(responses.allSatisfy { [200, 503].contains($0.1.status) }, "\(responses)")
+                // The order of concurrent responses is unknown to the device, so it renews again.
                 for device in 0..<2 { current[device] = try await fixture.renew(tried[device])["credential"] }
             }
             #expect(try fixture.count("SELECT count(*) FROM onboarding.refresh_token WHERE newest IS NOT NULL") == 2)
@@ -150,13 +153,13 @@ import Testing
     }
 
     enum Crash: CaseIterable {
-        /// Before the provider was called; after its refresh token was stored; after the credential was.
-        case leased, kept, completed
+        /// Before the call to the provider; after storing its refresh token; after storing the credential.
+        case leased, refreshTokenStored, completed
     }
 
-    @Test(arguments: Crash.allCases) func aCrashBetweenAnyTwoStepsCostsNothing(crash: Crash) async throws {
-        try await withOnboarding(instances: 2, settings: TestDevice.keepsTokens) { fixture in
-            let credential = try await TestDevice.comesIn(fixture).credential
+    @Test(arguments: Crash.allCases) func renewalResumesAfterCrashAtAnyStep(crash: Crash) async throws {
+        try await withOnboarding(instances: 2, settings: TestDevice.withRefreshTokens) { fixture in
+            let credential = try await TestDevice.logIn(fixture).credential
             let presented = try #require(DeviceCredential(credential))
             let provider = OpenIDProvider(client: fixture.client)
             let store = DeviceStore(secrets: fixture.secrets, leaseMax: .seconds(60))
@@ -167,34 +170,34 @@ import Testing
                 let tokens = try await provider.refresh(
                     renewal.refreshToken, as: renewal.organisation.client, at: metadata)
                 let refreshToken = try #require(tokens.refreshToken)
-                #expect(try fixture.withDatabase { try store.keep(refreshToken, of: renewal, on: &$0) } == .done)
+                #expect(try fixture.withDatabase { try store.store(refreshToken, of: renewal, on: &$0) } == .done)
             }
             if crash == .completed {
                 let next = presented.successor(by: store.issuer)
                 #expect(
                     try fixture.withDatabase { connection in
                         let isDone = try store.complete(renewal, used: presented, next: next, on: &connection)
-                        // The database's answer may have been lost, too.
+                        // The database's response may have been lost.
                         let isDoneAgain = try store.complete(renewal, used: presented, next: next, on: &connection)
                         return isDone == .done && isDoneAgain == .done
                     })
             } else {
-                // While it may be under way still.
-                #expect(try await fixture.renew(credential).type == "renewal-under-way")
+                // The lease is still held.
+                #expect(try await fixture.renew(credential).type == "renewal-in-progress")
                 try fixture.withDatabase { _ = try $0.run("UPDATE onboarding.refresh_token SET lease_until = now()") }
             }
             let next = try await fixture.renew(credential, instance: 1)["credential"]
-            // What was under way, and wakes up, changes nothing any more.
+            // The interrupted renewal resumes late, without effect.
             try fixture.withDatabase { connection in
-                let isKept = try store.keep("stale", of: renewal, on: &connection)
+                let isStored = try store.store("stale", of: renewal, on: &connection)
                 let late = presented.successor(by: store.issuer)
                 let isDone = try store.complete(renewal, used: presented, next: late, on: &connection)
-                #expect(isKept == .overtaken && isDone == .overtaken)
+                #expect(isStored == .superseded && isDone == .superseded)
             }
             #expect(try await fixture.renew(next).status == 200)
             try fixture.withDatabase { connection in
                 _ = try connection.run("UPDATE onboarding.refresh_token SET newest = NULL, former = NULL")
-                #expect(try store.keep("stale", of: renewal, on: &connection) == .shutOut)
+                #expect(try store.store("stale", of: renewal, on: &connection) == .revoked)
             }
         }
     }
@@ -203,26 +206,26 @@ import Testing
         "SELECT count(*) FROM access.audit WHERE action = \(action)"
     }
 
-    // MARK: The rule
+    // MARK: DeviceRule
 
-    @Test func aCredentialIsWorthWhatIsStored() {
+    @Test func decisionDependsOnStoredSecrets() {
         let (newest, former, other) = (Bytea([1]), Bytea([2]), Bytea([3]))
-        let stored = DeviceRule.Stored(newest: newest, former: former)
-        #expect(DeviceRule.judge(stored, secret: newest) == .renew)
-        #expect(DeviceRule.judge(stored, secret: former) == .renew)
-        #expect(DeviceRule.judge(stored, secret: other) == .reused)
+        let stored = DeviceRule.StoredDevice(newest: newest, former: former)
+        #expect(DeviceRule.decide(stored, secret: newest) == .renew)
+        #expect(DeviceRule.decide(stored, secret: former) == .renew)
+        #expect(DeviceRule.decide(stored, secret: other) == .reused)
         var busy = stored
         busy.busySeconds = 0.2
-        #expect(DeviceRule.judge(busy, secret: newest) == .busy(seconds: 1))
-        #expect(DeviceRule.judge(busy, secret: other) == .reused)
+        #expect(DeviceRule.decide(busy, secret: newest) == .busy(seconds: 1))
+        #expect(DeviceRule.decide(busy, secret: other) == .reused)
         var unbound = stored
-        unbound.isPersons = false
-        #expect(DeviceRule.judge(unbound, secret: newest) == .ended)
-        #expect(DeviceRule.judge(DeviceRule.Stored(newest: nil, former: nil), secret: other) == .ended)
-        #expect(DeviceRule.judge(DeviceRule.Stored(newest: newest, former: nil), secret: former) == .reused)
+        unbound.isBound = false
+        #expect(DeviceRule.decide(unbound, secret: newest) == .ended)
+        #expect(DeviceRule.decide(DeviceRule.StoredDevice(newest: nil, former: nil), secret: other) == .ended)
+        #expect(DeviceRule.decide(DeviceRule.StoredDevice(newest: newest, former: nil), secret: former) == .reused)
     }
 
-    @Test func aCredentialHasOneForm() throws {
+    @Test func malformedCredentialsAreRejected() throws {
         let issuer = SecretIssuer(try SecretBox([Data(repeating: 1, count: 32).base64EncodedString()]))
         let credential = DeviceCredential(by: issuer)
         let successor = credential.successor(by: issuer)

@@ -7,23 +7,23 @@ import Testing
 @testable import Onboarding
 @testable import Sandbox
 
-/// Logins at a provider with the shape of Microsoft Entra ID: whoever vouches for the address, its attacks stay out.
+/// Logins at an emulator of Microsoft Entra ID, with each kind of address verification and attacks on it.
 @Suite(.ownThreads) struct EntraLoginTests {
     private static let tenant = "6d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60"
     private static let personal = "9188040d-6c67-4c5b-b112-36a304b66dad"
 
     private func withEntra(
-        _ vouching: String, _ body: @Sendable (OnboardingFixture) async throws -> Void
+        _ addressVerification: String, _ body: @Sendable (OnboardingFixture) async throws -> Void
     ) async throws {
         let settings = """
             issuer = replace(issuer, '/acme', '/\(Self.tenant)/v2.0'),
                 jwks_url = replace(jwks_url, '/acme/jwks', '/\(Self.tenant)/discovery/v2.0/keys'),
-                audience = client_id, address_vouched_by = '\(vouching)'
+                audience = client_id, address_vouched_by = '\(addressVerification)'
             """
         try await withOnboarding(settings: settings, body)
     }
 
-    /// Logs in; the code of the problem, or `nil`, and what the device was told.
+    /// Logs in and returns the problem's code, or `nil` and the device's token event.
     private func logIn(
         _ fixture: OnboardingFixture, _ person: IdentityPerson? = nil
     ) async throws -> (problem: String?, token: TestSocket.Event?) {
@@ -45,9 +45,8 @@ import Testing
         }
     }
 
-    /// The name that a person logs in with is the address, and the ID token the device API's: the access token is for
-    /// somebody else.
-    @Test func aTenantsPersonComesIn() async throws {
+    /// The login name is the address, and the ID token is the device's: the access token has another audience.
+    @Test func tenantAccountLogsIn() async throws {
         try await withEntra("issuer") { fixture in
             let (problem, token) = try await logIn(fixture)
             #expect(problem == nil)
@@ -60,7 +59,7 @@ import Testing
                     .value(0, as: String.self)
             }
             #expect(subject == claims["sub"] as? String && subject != OnboardingFixture.known)
-            // The names of what the token said are kept for `fieldpost environment check`, and nothing else of it.
+            // Only the names of the token's claims are stored, for `fieldpost environment check`.
             let names = try names(fixture)
             #expect(names == claims.keys.sorted() && names.contains("preferred_username"))
             let row = try fixture.withDatabase { connection in
@@ -78,44 +77,44 @@ import Testing
         return Data(base64Encoded: text).flatMap { try? JSONSerialization.jsonObject(with: $0) } as? [String: Any]
     }
 
-    /// Somebody's account says what is not so: each is refused, and after that the real person comes in still.
+    /// Accounts with misleading claims: each is rejected, and the real person can log in afterwards.
     static let attacks: [(String, IdentityPerson)] = {
         let ana = IdentityPerson(email: OnboardingFixture.known)
-        func changed(_ what: String, _ change: (inout IdentityPerson) -> Void) -> (String, IdentityPerson) {
+        func changed(_ label: String, _ change: (inout IdentityPerson) -> Void) -> (String, IdentityPerson) {
             var person = ana
             change(&person)
-            return (what, person)
+            return (label, person)
         }
         return [
             changed("another tenant's") { $0.tenant = "7d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60" },
             changed("a personal account") { $0.tenant = personal },
             changed("a guest") { $0.provider = "live.com" },
             changed("a foreign domain") { $0.tokenEmail = "ana@evil.example" },
-            changed("a look-alike domain") { $0.tokenEmail = "ana@examp\u{04CF}e.com" },
+            changed("a homograph domain") { $0.tokenEmail = "ana@examp\u{04CF}e.com" },
             changed("a name of a foreign domain") { $0.preferredUsername = "ana@example.com.evil.example" },
             changed("a name that is no address") { $0.preferredUsername = "ana" },
         ]
     }()
 
-    @Test(arguments: 0..<attacks.count) func whoIsNotTheTenantsStaysOut(index: Int) async throws {
-        let (what, person) = Self.attacks[index]
+    @Test(arguments: 0..<attacks.count) func foreignAccountIsRejected(index: Int) async throws {
+        let (label, person) = Self.attacks[index]
         try await withEntra("issuer") { fixture in
             let attack = try await logIn(fixture, person)
-            #expect(attack.problem == "email-unverified", "\(what)")
+            #expect(attack.problem == "email-unverified", "\(label)")
             #expect(try fixture.count("SELECT count(*) FROM access.person WHERE subject IS NOT NULL") == 0)
             let real = try await logIn(fixture, IdentityPerson(email: OnboardingFixture.known))
             #expect(real.problem == nil)
         }
     }
 
-    /// A whole provider of another tenant signs with good keys: its issuer is not the environment's.
-    @Test func anotherTenantsProviderIsNobodyHere() async throws {
+    /// Another tenant's provider signs with valid keys, but its issuer is not the environment's.
+    @Test func providerOfAnotherTenantIsRejected() async throws {
         try await withEntra("issuer") { fixture in
             for tenant in [Self.personal, "7d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60"] {
                 let device = try await TestDevice(fixture)
                 let socket = try await device.connect()
                 let url = device.loginURL.replacingOccurrences(of: Self.tenant, with: tenant)
-                // The code it gives is no code of the tenant's, or a token of another issuer.
+                // The code is not one of the tenant's, or its token has another issuer.
                 let page = try await TestBrowser(fixture: fixture).logIn(at: url)
                 #expect(page.problem == "token-refused", "\(page.body)")
                 #expect(try await socket.event("error").payload["code"] == "token-refused")
@@ -125,13 +124,13 @@ import Testing
         }
     }
 
-    @Test func theDomainsOwnerMayBeAskedFor() async throws {
+    @Test func domainOwnerVerificationIsRequired() async throws {
         try await withEntra("xms_edov") { fixture in
             var person = IdentityPerson(email: OnboardingFixture.known, tokenEmail: OnboardingFixture.known)
             #expect(try await logIn(fixture, person).problem == "email-unverified", "absent")
-            // What is lacking is seen in what was told.
-            let lacking = try names(fixture)
-            #expect(lacking.contains("email") && !lacking.contains("xms_edov"))
+            // The stored claim names show which one is missing.
+            let stored = try names(fixture)
+            #expect(stored.contains("email") && !stored.contains("xms_edov"))
             person.edov = false
             #expect(try await logIn(fixture, person).problem == "email-unverified", "false")
             person.edov = true
@@ -140,31 +139,31 @@ import Testing
         }
     }
 
-    /// Its ID token is the device's again, and nobody can revoke anything there: a device is shut out all the same.
-    @Test func aTenantsLoginLasts() async throws {
+    /// The ID token is the device's. The provider has no revocation endpoint, but the device can still be revoked.
+    @Test func tenantDeviceRenewsUntilRevoked() async throws {
         try await withEntra("issuer") { fixture in
             try fixture.withDatabase { _ = try $0.run("UPDATE access.provider SET scopes = '{openid,offline_access}'") }
-            var credential = try await TestDevice.comesIn(fixture).credential
+            var credential = try await TestDevice.logIn(fixture).credential
             for _ in 0..<2 {
-                fixture.pass(seconds: 3_700)
+                fixture.advance(seconds: 3_700)
                 let renewed = try await fixture.renew(credential)
                 let claims = try #require(Self.claims(try renewed["access_token"]))
                 #expect(claims["aud"] as? String == OnboardingFixture.clientID)
                 #expect(claims["exp"] as? Int64 ?? 0 > fixture.clock.now)
                 credential = try renewed["credential"]
             }
-            // A guest since: what the login would refuse is not renewed.
+            // The account became a guest: tokens that a login rejects are not renewed.
             fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, provider: "live.com"))
             #expect(try await fixture.renew(credential).json["reason"] == "token-refused")
             fixture.identity.add(IdentityPerson(email: OnboardingFixture.known))
             let revoked = try await fixture.command("revoke", "acme", "--all")
-            #expect(revoked.status == 1 && revoked.errors.contains("--forget"), "\(revoked.errors)")
+            #expect(revoked.status == 1 && revoked.errors.contains("--local-only"), "\(revoked.errors)")
             #expect(try await fixture.renew(credential).json["reason"] == "ended")
         }
     }
 
-    /// As environments are unless they are told otherwise.
-    @Test func withoutTheSettingNobodyComesIn() async throws {
+    /// With the default setting.
+    @Test func defaultVerificationRejectsEntraTokens() async throws {
         try await withEntra("email_verified") { fixture in
             let person = IdentityPerson(
                 email: OnboardingFixture.known, tokenEmail: OnboardingFixture.known, edov: true)

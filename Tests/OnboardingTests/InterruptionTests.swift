@@ -12,10 +12,10 @@ import Testing
 @testable import Onboarding
 @testable import Sandbox
 
-/// What is cut off in the middle: instances that stop, a database that is away, an environment that is busy.
+/// Interruptions: instances that stop, an unavailable database, a busy environment.
 @Suite(.ownThreads) struct InterruptionTests {
-    /// An instance took the attempt, and was killed before it came to an end.
-    @Test func anAttemptThatNobodyEndedMayBeMadeAnew() async throws {
+    /// An instance consumed the attempt and was killed before its outcome.
+    @Test func interruptedAttemptOffersRetry() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
@@ -24,7 +24,7 @@ import Testing
             try fixture.withDatabase { connection in
                 _ = try connection.run("UPDATE onboarding.login SET used_at = now()")
             }
-            // While it may still be under way nothing is said.
+            // While it may still be in progress, it is not offered.
             #expect(try await browser.open(back.url).status == 400)
             try fixture.withDatabase { connection in
                 _ = try connection.run("UPDATE onboarding.login SET used_at = now() - interval '31 seconds'")
@@ -39,8 +39,8 @@ import Testing
         }
     }
 
-    /// The code is spent when the database goes away: the end of the login waits for it.
-    @Test func aDatabaseThatIsAwayForAMomentLosesNoLogin() async throws {
+    /// The database becomes unavailable after the code is spent: the login's completion retries.
+    @Test func loginSurvivesDatabaseOutage() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let browser = TestBrowser(fixture: fixture)
@@ -61,10 +61,10 @@ import Testing
         }
     }
 
-    /// A database that is busy, or unavailable for a moment, is waited for before the device must.
-    @Test func registrationWaitsForABusyDatabase() async throws {
+    /// Registration retries while the database is busy or unavailable, before the device has to.
+    @Test func registrationRetriesDuringDatabaseOutage() async throws {
         var limits = OnboardingLimits.quick
-        limits.registerPatienceMax = .seconds(60)
+        limits.registerRetryMax = .seconds(60)
         try await withOnboarding(limits: limits) { fixture in
             var registering: Task<Int, any Error>?
             try await fixture.withoutDatabase {
@@ -73,16 +73,16 @@ import Testing
             }
             #expect(try await registering?.value == 200)
         }
-        limits.registerPatienceMax = .zero
+        limits.registerRetryMax = .zero
         try await withOnboarding(limits: limits) { fixture in
             try await fixture.withoutDatabase {
-                let answer = try await TestDevice.register(fixture, OnboardingFixture.known)
-                #expect(answer.status == 503 && answer.headers["Retry-After"] != nil)
+                let response = try await TestDevice.register(fixture, OnboardingFixture.known)
+                #expect(response.status == 503 && response.headers["Retry-After"] != nil)
             }
         }
     }
 
-    @Test func aSessionThatExpiresDuringTheLoginIsOver() async throws {
+    @Test func sessionExpiredDuringLoginGetsNoToken() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let browser = TestBrowser(fixture: fixture)
@@ -101,8 +101,8 @@ import Testing
         }
     }
 
-    /// Another environment's counter is held, by a large import perhaps.
-    @Test func anEnvironmentThatIsBusyHoldsUpNoOther() async throws {
+    /// Another environment's counter is locked, for example by a large import.
+    @Test func busyEnvironmentDoesNotDelayOthers() async throws {
         try await withOnboarding { fixture in
             try fixture.addEnvironment(number: 2, domain: "other.example", people: ["zoe@other.example"])
             var busy = try Connection(fixture.database)
@@ -120,14 +120,14 @@ import Testing
             try await socket.event("data ready")
             #expect(try fixture.count("SELECT count(*) FROM onboarding.session WHERE wants_realm") == 1)
             try busy.runScript("ROLLBACK")
-            try await eventually("the other is served") {
+            try await eventually("the other environment's session is processed") {
                 try fixture.count("SELECT count(*) FROM onboarding.session WHERE wants_realm") == 0
             }
         }
     }
 
-    /// A key that this instance does not have yet, or a payload that was changed.
-    @Test func anEventThatDoesNotOpenEndsItsOwnSocketOnly() async throws {
+    /// The instance lacks the key, or the payload was altered.
+    @Test func undecryptableEventClosesOnlyItsSocket() async throws {
         try await withOnboarding { fixture in
             let (ana, bo) = (try await TestDevice(fixture), try await TestDevice(fixture, "bo@example.com"))
             let sockets = [try await ana.connect(), try await bo.connect()]
@@ -148,18 +148,18 @@ import Testing
         }
     }
 
-    /// A device is told of the realm of the address it gave while the login finds that its person has another's.
+    /// A device is notified of the realm of the address it entered, while the login assigns another person's realm.
     ///
-    /// - Parameter isWaiting: Whether the login waits for the one that tells when it ends; else it is the other way
-    ///   round.
-    @Test(arguments: [true, false]) func whoseRealmIsToldIsWhoseTheSessionIs(isWaiting: Bool) async throws {
+    /// - Parameter isWaiting: Whether the login waits for the notifier's lock; otherwise the notifier waits for the
+    ///   login's.
+    @Test(arguments: [true, false]) func notifiedRealmIsTheSessionPersons(isWaiting: Bool) async throws {
         try await withOnboarding(settings: "hide_unknown = false") { fixture in
             let browser = TestBrowser(fixture: fixture)
             let email = "bo@example.com"
             let second = try await fixture.deviceAfterChange(to: email)
             let socket = try await second.connect()
             try await socket.event("realm initialized")
-            // Who tells needs the counter last, the login the session first.
+            // The notifier locks the counter last, the login locks the session first.
             var other = try Connection(fixture.database)
             try other.runScript(
                 isWaiting
@@ -178,14 +178,14 @@ import Testing
             try other.runScript("COMMIT")
             #expect(try await page.status == 200)
             try await socket.wait("the person's realm") { socket in
-                let told = socket.events.last { $0.name == "realm initialized" }
-                return told?.payload["path"] == "/users/ana@example.com" && socket.events.last?.name == "data ready"
+                let last = socket.events.last { $0.name == "realm initialized" }
+                return last?.payload["path"] == "/users/ana@example.com" && socket.events.last?.name == "data ready"
             }
         }
     }
 
-    /// The answer of the commit was lost, and what follows the login has been told since.
-    @Test func theEndOfALoginDoneAgainTakesNothingBack() async throws {
+    /// The commit's response was lost, and later events were stored meanwhile.
+    @Test func repeatedLoginCompletionKeepsEvents() async throws {
         try await withOnboarding { fixture in
             let browser = TestBrowser(fixture: fixture)
             let email = "bo@example.com"
@@ -194,13 +194,13 @@ import Testing
             #expect(try await browser.logIn(at: second.loginURL, as: email).status == 200)
             try await socket.event("data ready")
             let session = try #require(Capability(second.session)).key
-            let told: Statement = "SELECT count(*) FROM onboarding.event WHERE session_id = \(session)"
-            #expect(try fixture.count(told) == 3)
+            let eventCount: Statement = "SELECT count(*) FROM onboarding.event WHERE session_id = \(session)"
+            #expect(try fixture.count(eventCount) == 3)
             let isDone = try fixture.withDatabase { connection in
                 let address = try #require(EmailAddress(email))
-                let place = try Organisation.find(address, fixture.secrets, on: &connection)
-                guard case .found(let organisation, _) = place else { return false }
-                let found = SessionStore.Found(
+                let lookup = try Organisation.find(address, fixture.secrets, on: &connection)
+                guard case .organisation(let organisation, _) = lookup else { return false }
+                let login = SessionStore.PendingLogin(
                     session: session, state: Bytea([]), email: address, organisation: organisation, nonce: "",
                     verifier: "", deviceAddress: "", deviceName: "")
                 let row = try connection.run("SELECT id, object_id FROM access.person")[0]
@@ -209,19 +209,19 @@ import Testing
                     realm: try .user(OnboardingFixture.known), object: try row.value(1))
                 let identity = Identity(
                     environment: 1, issuer: fixture.issuer, subject: "ana", email: email, name: nil, expires: 0)
-                let token = EventStore.New(
+                let token = EventStore.NewEvent(
                     session: session, event: .token(access: "t", expires: 0, credential: nil))
                 return try SessionStore(secrets: fixture.secrets, limits: .quick).complete(
-                    found, person: person, token: token, identity: identity, device: nil, from: "",
+                    login, person: person, token: token, identity: identity, device: nil, from: "",
                     events: EventStore(secrets: fixture.secrets), on: &connection)
             }
             #expect(isDone)
-            #expect(try fixture.count(told) == 3)
+            #expect(try fixture.count(eventCount) == 3)
         }
     }
 
-    /// The acknowledgement was stored, but its answer did not reach the device.
-    @Test func whoComesBackAfterTheEndIsToldThatItIsTheEnd() async throws {
+    /// The acknowledgement was stored, but the close frame did not reach the device.
+    @Test func reconnectAfterCompletionIsClosedNormally() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
@@ -236,7 +236,7 @@ import Testing
 }
 
 extension OnboardingFixture {
-    /// Runs `body` while nobody can use the database.
+    /// Runs `body` while the database rejects connections.
     func withoutDatabase(_ body: () async throws -> Void) async throws {
         let name = try withDatabase { try $0.run("SELECT current_database()")[0].value(0, as: String.self) }
         var outside = try Connection(try TestServer.shared.makeDatabase())
@@ -248,9 +248,9 @@ extension OnboardingFixture {
         try outcome.get()
     }
 
-    /// Waits until so many sessions of the database wait for a lock.
+    /// Waits until `count` sessions of the database wait for a lock.
     fileprivate func waitForLocks(_ count: Int) async throws {
-        try await eventually("\(count) wait for a lock") {
+        try await eventually("\(count) sessions wait for a lock") {
             try self.count(
                 """
                 SELECT count(*) FROM pg_stat_activity

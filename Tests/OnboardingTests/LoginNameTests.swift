@@ -10,7 +10,7 @@ import Testing
 @testable import Onboarding
 @testable import Sandbox
 
-/// What a person is called after their login.
+/// A person's name after their login.
 @Suite(.ownThreads) struct LoginNameTests {
     /// The names of the person's two objects.
     private func names(_ fixture: OnboardingFixture) throws -> [String: String] {
@@ -22,13 +22,13 @@ import Testing
         }
     }
 
-    /// Writes a field of the person's objects; `isEdit`: as a person does.
+    /// Writes a name into one of the person's objects; `isEdit`: as an edit by the person.
     private func write(_ name: String, _ kind: Kind, isEdit: Bool, _ fixture: OnboardingFixture) throws {
         try fixture.withDatabase { connection in
             var directory = RealmDirectory()
             let path: RealmPath = kind == .user ? try .user("ana@example.com") : .common
-            let found = try directory.id(of: path, in: fixture.environment, create: true, on: &connection)
-            let realm = try #require(found)
+            let number = try directory.id(of: path, in: fixture.environment, create: true, on: &connection)
+            let realm = try #require(number)
             let ids = try connection.run("SELECT object_id FROM access.person WHERE email = 'ana@example.com'")
             let id: UUID = kind == .user ? UUID() : try ids[0].value(0)
             var batch = WriteBatch(environment: fixture.environment)
@@ -46,9 +46,9 @@ import Testing
         try #require(page.status == 200, "\(page.body)")
     }
 
-    @Test func theNameOfTheLoginIsTheirsUntilTheyGiveAnother() async throws {
+    @Test func loginNameAppliesUntilEdited() async throws {
         try await withOnboarding { fixture in
-            // The realm was filled before.
+            // The realm was initialised before.
             try write("ana", .user, isEdit: false, fixture)
             try await logIn(as: "  Ana \u{1b} Ørsted ", fixture)
             #expect(try names(fixture) == ["Person": "Ana Ørsted", "User": "Ana Ørsted"])
@@ -58,11 +58,11 @@ import Testing
             }
             #expect(stored == "Ana Ørsted")
 
-            // She has another one at the provider.
+            // The provider has a new name.
             try await logIn(as: "Ana Holm", fixture)
             #expect(try names(fixture) == ["Person": "Ana Holm", "User": "Ana Holm"])
 
-            // She gives herself one: the provider's comes no more.
+            // After an edit, the provider's name no longer applies.
             try write("Anna", .person, isEdit: true, fixture)
             try await logIn(as: "Ana H.", fixture)
             #expect(try names(fixture) == ["Person": "Anna", "User": "Ana H."])
@@ -71,8 +71,8 @@ import Testing
         }
     }
 
-    /// One character may be of any number of scalars.
-    @Test func longNameIsCutByScalars() async throws {
+    /// A single character can have any number of scalars.
+    @Test func longNameIsTruncatedByScalars() async throws {
         try await withOnboarding { fixture in
             try await logIn(as: "x" + String(repeating: "\u{301}", count: 1_000), fixture)
             #expect(try names(fixture)["Person"]?.unicodeScalars.count == 100)

@@ -7,11 +7,11 @@ import Testing
 
 @testable import Onboarding
 
-/// An organisation that has moved to another installation.
+/// An organisation that was transferred to another installation.
 @Suite(.ownThreads) struct MovedOrganisationTests {
     private static let url = "https://there.example"
 
-    /// As `fieldpost environment leave` has it.
+    /// As `fieldpost environment cut-over` has it.
     private func leave(_ fixture: OnboardingFixture) throws {
         try fixture.withDatabase { connection in
             _ = try connection.run([
@@ -27,26 +27,26 @@ import Testing
         }
     }
 
-    @Test func devicesAreToldWhereItIs() async throws {
-        try await withOnboarding(settings: TestDevice.keepsTokens) { fixture in
-            let credential = try await TestDevice.comesIn(fixture).credential
+    @Test func devicesGetNewBaseURL() async throws {
+        try await withOnboarding(settings: TestDevice.withRefreshTokens) { fixture in
+            let credential = try await TestDevice.logIn(fixture).credential
             let device = try await TestDevice(fixture)
             try leave(fixture)
-            let answer = try await TestDevice.register(fixture, OnboardingFixture.known)
-            let json = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
-            #expect(answer.status == 421 && json["baseURL"] as? String == Self.url)
+            let response = try await TestDevice.register(fixture, OnboardingFixture.known)
+            let json = try #require(try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
+            #expect(response.status == 421 && json["baseURL"] as? String == Self.url)
             #expect(json["type"] as? String == "urn:fieldpost:problem:environment-moved")
             let renewed = try await fixture.renew(credential)
             #expect(renewed.status == 421 && renewed.type == "environment-moved")
             #expect(renewed.json["baseURL"] == Self.url)
-            // Who was just logging in begins again.
+            // A login in progress must start over.
             let page = try await TestBrowser(fixture: fixture).logIn(at: device.loginURL)
             #expect(page.status == 400, "\(page.body)")
         }
     }
 
-    /// A session of it that waits for its realm does so for nothing, and nobody else waits for that.
-    @Test func othersComeIn() async throws {
+    /// A session of the transferred environment that waits for its realm does not block others.
+    @Test func movedEnvironmentDoesNotBlockOthers() async throws {
         try await withOnboarding { fixture in
             try leave(fixture)
             try fixture.withDatabase { connection in

@@ -9,9 +9,9 @@ import Testing
 @testable import Onboarding
 @testable import Sandbox
 
-/// What may go wrong on the way in: the person sees a page, the device hears of it, and where it helps may try again.
+/// Failed logins: the page in the browser, the event for the device, and the retry.
 @Suite(.ownThreads) struct OnboardingFailureTests {
-    /// How a login fails, and what makes it work again.
+    /// A failing login.
     struct Failure: Sendable, CustomTestStringConvertible {
         let code: String
         let status: Int
@@ -46,7 +46,7 @@ import Testing
         Failure(code: "token-refused", status: 502, switches: IdentitySwitches(clockSkewSeconds: -86_400)),
     ]
 
-    @Test(arguments: failures) func aLoginThatFailsIsToldAndMayBeTriedAgain(failure: Failure) async throws {
+    @Test(arguments: failures) func failedLoginIsReportedAndCanBeRetried(failure: Failure) async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func aWrongPasswordIsTheProvidersMatter() async throws {
+    @Test func wrongPasswordIsHandledByProvider() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             var browser = TestBrowser(fixture: fixture)
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func aSessionHasSoManyAttempts() async throws {
+    @Test func loginAttemptsPerSessionAreLimited() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let browser = TestBrowser(fixture: fixture)
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func anAnswerWithoutItsStateIsNobodys() async throws {
+    @Test func responseWithUnknownStateIsRejected() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
@@ -107,23 +107,23 @@ import Testing
                 "code=\(code)&state=\(Capability().text)&state=\(Capability().text)", "error=access_denied", "",
             ] {
                 let page = try await browser.open(fixture.url("/auth_callback?\(query)"))
-                #expect(page.status == 400 && page.title.contains("not valid"), "\(query): \(page.body)")
+                #expect(page.status == 400 && page.title == "Invalid login link", "\(query): \(page.body)")
             }
-            // The right one still works: nothing of it was used up.
+            // The valid response still works: nothing was consumed.
             #expect(try await browser.open(back.url).status == 200)
             try await socket.event("token")
             #expect(await socket.events.filter { $0.name == "error" }.isEmpty)
         }
     }
 
-    @Test func anAnswerIsUsedOnce() async throws {
+    @Test func responseIsUsedOnce() async throws {
         try await withOnboarding(instances: 2) { fixture in
             let device = try await TestDevice(fixture)
             let browser = TestBrowser(fixture: fixture)
             let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
             var other = browser
             other.instance = 1
-            // At once on both instances: one of them gets it.
+            // Concurrently on both instances: only one succeeds.
             async let one = browser.open(back.url)
             async let two = other.open(back.url)
             let pages = try await [one, two]
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func aSessionExpires() async throws {
+    @Test func sessionExpires() async throws {
         var limits = OnboardingLimits.quick
         limits.sessionMax = .seconds(600)
         try await withOnboarding(limits: limits) { fixture in
@@ -143,7 +143,7 @@ import Testing
             #expect(lastingCount == 1)
             let browser = TestBrowser(fixture: fixture)
             let back = try await browser.logIn(at: device.loginURL, stopsBeforeCallback: true)
-            // Its last seconds begin as the device comes.
+            // The session is about to expire when the device connects.
             var socket: TestSocket
             repeat {
                 try fixture.withDatabase { connection in
@@ -158,22 +158,21 @@ import Testing
         }
     }
 
-    @Test func aProviderThatIsAwayFromTheStartIsSaidSo() async throws {
+    @Test func registrationReportsUnavailableProvider() async throws {
         try await withOnboarding { fixture in
             fixture.identity.switches = IdentitySwitches(failure: .down)
-            let answer = try await TestDevice.register(fixture, OnboardingFixture.known)
-            #expect(answer.status == 503)
-            #expect(String(decoding: answer.body, as: UTF8.self).contains("identity-provider-unavailable"))
+            let response = try await TestDevice.register(fixture, OnboardingFixture.known)
+            #expect(response.status == 503)
+            #expect(String(decoding: response.body, as: UTF8.self).contains("identity-provider-unavailable"))
             fixture.identity.switches = IdentitySwitches()
-            try await eventually("it is asked again") {
+            try await eventually("registration succeeds again") {
                 try await TestDevice.register(fixture, OnboardingFixture.known).status == 200
             }
         }
     }
 
-    /// The person stays who they were, with the realm of their first address.
-    @Test(arguments: ["true", "false"]) func aPersonWhoseAddressChangedHasTheirRealm(hidesUnknown: String) async throws
-    {
+    /// The person keeps the realm of their first address.
+    @Test(arguments: ["true", "false"]) func changedAddressKeepsRealm(hidesUnknown: String) async throws {
         try await withOnboarding(settings: "hide_unknown = \(hidesUnknown)") { fixture in
             let email = "bo@example.com"
             let second = try await fixture.deviceAfterChange(to: email)
@@ -184,8 +183,8 @@ import Testing
         }
     }
 
-    /// The provider made the account anew, and an administrator has unbound the old one.
-    @Test func aPersonWithAnotherAccountKeepsTheRealm() async throws {
+    /// The provider re-created the account, and an administrator unbound the old one.
+    @Test func reboundAccountKeepsRealm() async throws {
         try await withOnboarding { fixture in
             fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "old"))
             let first = try await TestDevice(fixture)
@@ -203,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func whatBecameOfALoginIsInTheAuditLog() async throws {
+    @Test func loginOutcomesAreAudited() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let browser = TestBrowser(fixture: fixture)
@@ -233,11 +232,11 @@ import Testing
         }
     }
 
-    @Test func aReassignedAddressInheritsNothing() async throws {
+    @Test func reassignedAddressIsRejected() async throws {
         try await withOnboarding { fixture in
             let first = try await TestDevice(fixture)
             #expect(try await TestBrowser(fixture: fixture).logIn(at: first.loginURL).status == 200)
-            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "somebody-else"))
+            fixture.identity.add(IdentityPerson(email: OnboardingFixture.known, subject: "another-account"))
             let second = try await TestDevice(fixture)
             let socket = try await second.connect()
             let page = try await TestBrowser(fixture: fixture).logIn(at: second.loginURL)
@@ -249,11 +248,11 @@ import Testing
 }
 
 /// Waits until a condition holds.
-func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
+func eventually(_ label: String, _ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + patienceMax
     while try await !condition() {
         guard .now < deadline else {
-            Issue.record("not in time: \(what)")
+            Issue.record("timed out: \(label)")
             throw CancellationError()
         }
         try await Task.sleep(for: .milliseconds(10))
@@ -261,8 +260,8 @@ func eventually(_ what: String, _ condition: () async throws -> Bool) async thro
 }
 
 extension OnboardingFixture {
-    /// The known person has come in; then the provider and the back end have another address of theirs, with which
-    /// this device begins.
+    /// Logs the known person in, changes their address at the provider and the back end, and registers a device with
+    /// the new address.
     func deviceAfterChange(to email: String) async throws -> TestDevice {
         identity.add(IdentityPerson(email: Self.known, subject: "ana"))
         let first = try await TestDevice(self)
@@ -272,7 +271,7 @@ extension OnboardingFixture {
         return try await TestDevice(self, email)
     }
 
-    /// As `initialize`, once the realm is registered.
+    /// Marks a realm as initialised after it is registered.
     func initializeWhenRegistered(_ email: String = known) async throws {
         try await eventually("the realm of \(email) is registered") { try isRegistered(email) }
         try initialize(email)

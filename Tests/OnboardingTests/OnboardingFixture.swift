@@ -20,7 +20,7 @@ import Testing
 @testable import ServiceSettings
 @testable import Telemetry
 
-/// Instances of onboarding and an identity provider that really listen, on one database of their own.
+/// Running instances of onboarding and an identity provider, with a dedicated database.
 struct OnboardingFixture: Sendable {
     let database: String
     let environment = EnvironmentID(rawValue: 1)
@@ -29,7 +29,7 @@ struct OnboardingFixture: Sendable {
     let identity: IdentityState
     let keys: IdentityKeys
     let secrets: SecretBox
-    /// By which tokens are judged.
+    /// The clock of token validation.
     let clock: TestClock
     let client = Client()
     let stopInstance: @Sendable (Int) async -> Void
@@ -43,13 +43,13 @@ struct OnboardingFixture: Sendable {
     var issuer: String { "http://127.0.0.1:\(identityPort)/acme" }
     func url(_ path: String, instance: Int = 0) -> String { "http://127.0.0.1:\(ports[instance])\(path)" }
 
-    /// Lends a connection to the database. It blocks, which a test may.
+    /// Runs `body` with a connection to the database. Blocks, which tests may.
     func withDatabase<Success: Sendable>(_ body: @Sendable (inout Connection) throws -> Success) throws -> Success {
         var connection = try Connection(database)
         return try body(&connection)
     }
 
-    /// Does what `realm-initializer` does at its end.
+    /// Marks a realm as initialised, like `realm-initializer`.
     func initialize(_ email: String = known) throws {
         try withDatabase { connection in
             var directory = RealmDirectory()
@@ -78,16 +78,16 @@ struct OnboardingFixture: Sendable {
     }
 }
 
-/// So many fixtures at a time: PostgreSQL's connections are not without end.
-private actor Turns {
-    static let shared = Turns(count: 8)
+/// Limits the number of concurrent fixtures, because PostgreSQL's connections are limited.
+private actor FixturePermits {
+    static let shared = FixturePermits(count: 8)
 
     private var count: Int
     private var waiting: [CheckedContinuation<Void, Never>] = []
 
     init(count: Int) { self.count = count }
 
-    func take() async {
+    func acquire() async {
         if count > 0 {
             count -= 1
         } else {
@@ -95,16 +95,16 @@ private actor Turns {
         }
     }
 
-    func give() { if waiting.isEmpty { count += 1 } else { waiting.removeFirst().resume() } }
+    func release() { if waiting.isEmpty { count += 1 } else { waiting.removeFirst().resume() } }
 }
 
-/// Starts the parts, lends them, and stops them.
+/// Starts the services, runs `body`, and stops them.
 func withOnboarding(
     instances: Int = 1, limits: OnboardingLimits = .quick, networkConnectionCountMax: Int = 0, proxyCount: Int = 1,
     settings: String = "", logger: Logger = .quiet,
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
-    await Turns.shared.take()
+    await FixturePermits.shared.acquire()
     let outcome: Result<Void, any Error>
     do {
         outcome = .success(
@@ -114,7 +114,7 @@ func withOnboarding(
     } catch {
         outcome = .failure(error)
     }
-    await Turns.shared.give()
+    await FixturePermits.shared.release()
     try outcome.get()
 }
 
@@ -194,7 +194,7 @@ extension Logger {
 }
 
 extension OnboardingLimits {
-    /// Short waits, and bounds that only their own tests meet.
+    /// Short intervals, and rate limits that only their own tests reach.
     static var quick: OnboardingLimits {
         var limits = OnboardingLimits()
         limits.interval = .milliseconds(5)

@@ -10,9 +10,9 @@ import Testing
 @testable import Onboarding
 @testable import Sandbox
 
-/// The happy path of "Onboarding A New Device", and the orders in which its steps may come.
+/// Successful onboarding of a device, with its steps in different orders.
 @Suite(.ownThreads) struct OnboardingFlowTests {
-    @Test func aNewPersonComesIn() async throws {
+    @Test func newPersonIsOnboarded() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             #expect(device.session.utf8.count == 43)
@@ -29,7 +29,7 @@ import Testing
             let ready = try await socket.event("data ready")
             for event in [token, realm, ready] { try await socket.acknowledge(event.id) }
             #expect(try await socket.ended() == 1000)
-            // The token names the person, and its id is bound to the address.
+            // The token has the person's address, to which its subject is bound.
             let claims = try TestToken(token.payload["access_token"] ?? "")
             #expect(claims.email == "ana@example.com" && claims.aud == OnboardingFixture.audience)
             let bound = try fixture.withDatabase { connection in
@@ -44,19 +44,19 @@ import Testing
         case beforeTheLogin, afterTheLogin, afterTheRealm, afterTheData
     }
 
-    @Test(arguments: Moment.allCases) func theSocketMayOpenAtAnyMoment(moment: Moment) async throws {
+    @Test(arguments: Moment.allCases) func socketReceivesAllEventsWheneverItOpens(moment: Moment) async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             var socket: TestSocket?
             if moment == .beforeTheLogin { socket = try await device.connect() }
             _ = try await TestBrowser(fixture: fixture).logIn(at: device.loginURL)
             if moment == .afterTheLogin { socket = try await device.connect() }
-            try await eventually("the realm is told") {
+            try await eventually("the realm's event is stored") {
                 try fixture.count("SELECT count(*) FROM onboarding.event WHERE name = 'realm initialized'") == 1
             }
             if moment == .afterTheRealm { socket = try await device.connect() }
             try fixture.initialize()
-            try await eventually("the data is told") {
+            try await eventually("the data's event is stored") {
                 try fixture.count("SELECT count(*) FROM onboarding.event WHERE name = 'data ready'") == 1
             }
             if moment == .afterTheData { socket = try await device.connect() }
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func eventsAreToldAgainUntilTheyAreAcknowledgedOnWhicheverInstance() async throws {
+    @Test func unacknowledgedEventsAreResentByAnyInstance() async throws {
         try await withOnboarding(instances: 2) { fixture in
             let device = try await TestDevice(fixture)
             let first = try await device.connect()
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func anInstanceThatStopsSendsItsDevicesToTheOther() async throws {
+    @Test func devicesReconnectAfterInstanceStops() async throws {
         try await withOnboarding(instances: 2) { fixture in
             let device = try await TestDevice(fixture, instance: 1)
             let first = try await device.connect(instance: 1)
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1]) func aNewerSocketTakesTheSessionOver(instance: Int) async throws {
+    @Test(arguments: [0, 1]) func newerSocketReplacesOlder(instance: Int) async throws {
         try await withOnboarding(instances: 2) { fixture in
             let device = try await TestDevice(fixture)
             let first = try await device.connect()
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func twoDevicesOfOnePersonComeInAtOnce() async throws {
+    @Test func twoDevicesOfOnePersonLogInConcurrently() async throws {
         try await withOnboarding { fixture in
             let devices = [try await TestDevice(fixture), try await TestDevice(fixture)]
             #expect(devices[0].session != devices[1].session)
@@ -134,11 +134,11 @@ import Testing
         }
     }
 
-    @Test func aRealmMayBeMadeOnlyAtTheLogin() async throws {
+    @Test func realmIsInitialisedAtLoginIfConfigured() async throws {
         try await withOnboarding(settings: "initialise_on = 'login'") { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
-            try await eventually("the session was looked at") {
+            try await eventually("the session is processed") {
                 try fixture.count("SELECT count(*) FROM onboarding.session WHERE NOT wants_realm") == 1
             }
             #expect(try !fixture.isRegistered(OnboardingFixture.known))
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func anAddressMayBelongToAnEnvironmentWhateverItsDomain() async throws {
+    @Test func explicitAddressBelongsToEnvironment() async throws {
         try await withOnboarding { fixture in
             try fixture.withDatabase { connection in
                 try connection.run([
@@ -166,13 +166,13 @@ import Testing
         }
     }
 
-    @Test func keysThatRotateAndClocksThatDifferALittleDoNotMatter() async throws {
+    @Test func rotatedKeysAndClockSkewAreTolerated() async throws {
         try await withOnboarding { fixture in
             for seconds in [0, 45, -45] {
                 fixture.identity.switches = IdentitySwitches(clockSkewSeconds: seconds)
                 try await fixture.keys.rotate()
-                // Keys are fetched again at most once a second.
-                try await eventually("new keys are known, with \(seconds) s") {
+                // Keys are refetched at most once per second.
+                try await eventually("new keys are accepted, with a skew of \(seconds) s") {
                     let device = try await TestDevice(fixture)
                     return try await TestBrowser(fixture: fixture).logIn(at: device.loginURL).status == 200
                 }
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func aRefreshTokenIsKeptSealed() async throws {
+    @Test func refreshTokenIsStoredEncrypted() async throws {
         try await withOnboarding(settings: "scopes = '{openid,email,offline_access}'") { fixture in
             let device = try await TestDevice(fixture)
             _ = try await TestBrowser(fixture: fixture).logIn(at: device.loginURL)
@@ -189,10 +189,10 @@ import Testing
             }
             #expect(sealed.bytes.count > 43 + 28)
             #expect(try fixture.count("SELECT count(*) FROM onboarding.refresh_token") == 1)
-            let place = SecretContext.refreshToken(fixture.environment, person: 1)
-            let token = try fixture.secrets.openText(sealed.bytes, at: place)
+            let context = SecretContext.refreshToken(fixture.environment, person: 1)
+            let token = try fixture.secrets.openText(sealed.bytes, at: context)
             #expect(fixture.identity.find(token, as: .refreshToken) != nil)
-            // Of another person it does not open; and it can be revoked.
+            // It cannot be opened for another person; and it can be revoked.
             #expect(throws: SecretBox.Failure.self) {
                 _ = try fixture.secrets.openText(
                     sealed.bytes, at: SecretContext.refreshToken(fixture.environment, person: 2))
@@ -202,7 +202,7 @@ import Testing
                 token, as: ProviderClient(id: OnboardingFixture.clientID, secret: OnboardingFixture.clientSecret),
                 at: try await provider.discover(fixture.issuer))
             #expect(fixture.identity.find(token, as: .refreshToken) == nil)
-            // Nothing that opens something is readable: neither sessions, codes nor tokens.
+            // The database does not contain the session id.
             let dump = try fixture.withDatabase { connection in
                 try connection.run("SELECT string_agg(s::text, '') FROM onboarding.session s")[0].value(
                     0, as: String.self)
@@ -212,7 +212,7 @@ import Testing
     }
 }
 
-/// What a token says, without checking it.
+/// The claims of a token, not verified.
 struct TestToken: Decodable {
     let iss: String
     let sub: String

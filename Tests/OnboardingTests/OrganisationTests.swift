@@ -8,7 +8,7 @@ import Testing
 
 @testable import Onboarding
 
-/// Whose an address is.
+/// Lookups of an address's organisation.
 @Suite(.ownThreads) struct OrganisationTests {
     private let secrets: SecretBox
     private let conninfo: String
@@ -19,8 +19,8 @@ import Testing
         conninfo = try makeFoundationDatabase()
         var connection = try Connection(conninfo)
         for id in [Int32(1), 2] {
-            let place = SecretContext.clientSecret(EnvironmentID(rawValue: id))
-            let secret = Bytea(try secrets.seal("hush", at: place))
+            let context = SecretContext.clientSecret(EnvironmentID(rawValue: id))
+            let secret = Bytea(try secrets.seal("hush", at: context))
             try EnvironmentRows(
                 id: id, name: "e\(id)",
                 provider: .init(issuer: "https://login.example/\(id)", clientID: "c", clientSecret: secret),
@@ -37,18 +37,18 @@ import Testing
     @Test(arguments: [
         ("bo@d7.example", Int32?.some(1), true), ("eve@d19999.example", 1, false), ("Ana@D7.example", 2, false),
         ("ana@d20001.example", nil, false),
-    ]) func theAddressCountsBeforeItsDomain(text: String, owner: Int32?, isKnown: Bool) throws {
+    ]) func addressTakesPrecedenceOverDomain(text: String, owner: Int32?, isKnown: Bool) throws {
         var connection = try Connection(conninfo)
         let email = try #require(EmailAddress(text))
         switch try Organisation.find(email, secrets, on: &connection) {
-        case .found(let organisation, let known):
-            #expect(organisation.environment.rawValue == owner && known == isKnown)
-        case .none, .notSetUp: #expect(owner == nil)
+        case .organisation(let organisation, let isKnownHere):
+            #expect(organisation.environment.rawValue == owner && isKnownHere == isKnown)
+        case .none, .notConfigured: #expect(owner == nil)
         }
     }
 
-    /// However many domains there are: strangers ask.
-    @Test func aDomainIsFoundByItsIndex() throws {
+    /// The cost does not depend on the number of domains: unauthenticated clients cause lookups.
+    @Test func domainLookupUsesIndex() throws {
         var connection = try Connection(conninfo)
         _ = try connection.run("SELECT pg_stat_force_next_flush()")
         let before = try reads(on: &connection)
@@ -59,7 +59,7 @@ import Testing
         #expect(after > before && after - before <= 2)
     }
 
-    /// Rows of domains, and entries of their indexes, that PostgreSQL has read.
+    /// Returns the number of domain rows and index entries that PostgreSQL has read.
     private func reads(on connection: inout Connection) throws -> Int64 {
         let rows = try connection.run(
             """

@@ -10,7 +10,7 @@ import Testing
 @testable import ServiceRuntime
 @testable import Telemetry
 
-/// WebSocket frames that are not as RFC 6455 has them, or more than a device needs.
+/// WebSocket frames that violate RFC 6455 or exceed the limits.
 @Suite(.ownThreads) struct SocketTests {
     struct Attack: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -26,7 +26,7 @@ import Testing
         Attack(testDescription: "a reserved opcode", closeCode: 1002) { try await $0.frame(0x83, []) },
         Attack(testDescription: "a reserved control opcode", closeCode: 1002) { try await $0.frame(0x8B, []) },
         Attack(testDescription: "binary", closeCode: 1003) { try await $0.frame(0x82, [1, 2, 3]) },
-        Attack(testDescription: "a continuation of nothing", closeCode: 1002) { try await $0.frame(0x80, [1]) },
+        Attack(testDescription: "a continuation without a message", closeCode: 1002) { try await $0.frame(0x80, [1]) },
         Attack(testDescription: "a message within a message", closeCode: 1002) {
             try await $0.frame(0x01, Array("{".utf8))
             try await $0.frame(0x81, Array("{}".utf8))
@@ -61,20 +61,20 @@ import Testing
         },
     ]
 
-    @Test(arguments: attacks) func theSocketIsClosedWithItsCode(attack: Attack) async throws {
+    @Test(arguments: attacks) func invalidFrameClosesSocket(attack: Attack) async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
             try await attack.send(socket)
             #expect(try await socket.ended() == attack.closeCode)
-            // The session is not harmed.
-            let again = try await device.connect()
+            // The session is still usable.
+            let second = try await device.connect()
             _ = try await TestBrowser(fixture: fixture).logIn(at: device.loginURL)
-            try await again.event("token")
+            try await second.event("token")
         }
     }
 
-    @Test func aMessageMayComeInFramesWithPingsBetween() async throws {
+    @Test func fragmentedMessageWithPingsIsAccepted() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await device.connect()
@@ -86,11 +86,11 @@ import Testing
             try await socket.frame(0x00, [])
             try await socket.frame(0x00, Array(text[3..<9]))
             try await socket.frame(0x80, Array(text[9...]))
-            try await eventually("it is acknowledged") {
+            try await eventually("the event is acknowledged") {
                 try fixture.count(
                     "SELECT count(*) FROM onboarding.event WHERE name = 'token' AND payload IS NULL") == 1
             }
-            // What is not its own cannot be acknowledged, and does nothing.
+            // Acknowledgements of foreign ids have no effect.
             try await socket.acknowledge(token.id + 1_000)
             try await socket.acknowledge(-1)
             try await fixture.initializeWhenRegistered()
@@ -98,10 +98,10 @@ import Testing
         }
     }
 
-    @Test func aClientThatDoesNotAnswerIsDisconnected() async throws {
+    @Test func unresponsiveClientIsDisconnected() async throws {
         var limits = OnboardingLimits.quick
         limits.socket.pingInterval = .milliseconds(100)
-        limits.socket.answerMax = .seconds(10)
+        limits.socket.responseMax = .seconds(10)
         try await withOnboarding(limits: limits) { fixture in
             let device = try await TestDevice(fixture)
             let quiet = try await device.connect()
@@ -113,27 +113,27 @@ import Testing
         }
     }
 
-    /// A client that reads nothing: what it is sent does not pile up.
-    @Test func aClientThatDoesNotReadIsDisconnected() async throws {
+    /// The send buffer of a client that does not read is limited.
+    @Test func nonReadingClientIsDisconnected() async throws {
         var limits = OnboardingLimits.quick
         limits.socket.pingInterval = .milliseconds(100)
-        limits.socket.answerMax = .seconds(10)
+        limits.socket.responseMax = .seconds(10)
         try await withOnboarding(limits: limits) { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await TestSocket(
                 port: fixture.ports[0], path: "/sessions/\(device.session)", reads: false)
-            try await eventually("it is attached") {
+            try await eventually("the socket is open") {
                 try fixture.count("SELECT count(*) FROM onboarding.session WHERE socket > 0") == 1
             }
-            // As an answer to each ping of its own it would have to take a pong.
+            // Each ping requires a pong, which the client does not read.
             for _ in 0..<200 { try? await socket.frame(0x89, Array(repeating: 7, count: 125)) }
-            try await eventually("the server has let go of it") { await socket.isDisconnected }
+            try await eventually("the server closes the connection") { await socket.isDisconnected }
         }
     }
 
     @Test(arguments: [
         ("GET", "Sec-WebSocket-Version: 8", 400...426), ("POST", "Sec-WebSocket-Version: 13", 400...426),
-    ]) func aHandshakeThatIsNoneOpensNothing(method: String, version: String, statuses: ClosedRange<Int>) async throws {
+    ]) func invalidHandshakeIsRejected(method: String, version: String, statuses: ClosedRange<Int>) async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture)
             let socket = try await TestSocket(

@@ -4,16 +4,16 @@ import HTTPClient
 import Model
 import Testing
 
-/// A browser as far as logins need one: it opens pages, follows redirects and sends forms.
+/// A minimal browser: it opens pages, follows redirects and submits forms.
 struct TestBrowser: Sendable {
     let fixture: OnboardingFixture
-    /// Its network address, as a proxy tells it.
+    /// The client's network address, as forwarded by a proxy.
     var address = "192.0.2.1"
     var password = "right"
-    /// The instance that answers the callback.
+    /// The instance that receives the callback.
     var instance = 0
 
-    /// A page that was answered.
+    /// A response page.
     struct Page: Sendable {
         let url: String
         let status: Int
@@ -21,7 +21,7 @@ struct TestBrowser: Sendable {
         let body: String
 
         var title: String { between("<title>", "</title>") ?? "" }
-        /// The code of the problem that a page names.
+        /// The code of the problem on the page.
         var problem: String? { between("data-code=\"", "\"") }
         var retry: String? {
             between("id=\"retry\" href=\"", "\"")?.replacingOccurrences(of: "&amp;", with: "&")
@@ -37,12 +37,12 @@ struct TestBrowser: Sendable {
         func field(_ name: String) -> String? { between("name=\"\(name)\" value=\"", "\"") }
     }
 
-    /// Opens a page; redirects are followed, also the one back to onboarding unless `stopsBeforeCallback`.
+    /// Opens a page and follows redirects, except the one to onboarding if `stopsBeforeCallback`.
     func open(_ url: String, stopsBeforeCallback: Bool = false) async throws -> Page {
         try await follow(request("GET", url), stopsBeforeCallback: stopsBeforeCallback)
     }
 
-    /// Logs in at the provider and allows access; the page at the end.
+    /// Logs in at the provider and decides on access; returns the final page.
     func logIn(
         at url: String, as email: String = OnboardingFixture.known, decision: String = "allow",
         stopsBeforeCallback: Bool = false
@@ -54,7 +54,7 @@ struct TestBrowser: Sendable {
         return try await submit(consent, ["decision": decision], stopsBeforeCallback: stopsBeforeCallback)
     }
 
-    /// Sends a page's form.
+    /// Submits a page's form.
     func submit(
         _ page: Page, _ values: [String: String], stopsBeforeCallback: Bool = false
     ) async throws -> Page {

@@ -9,26 +9,26 @@ import Testing
 
 @testable import Onboarding
 
-/// A phone that comes in.
+/// A simulated device.
 struct TestDevice: Sendable {
     let fixture: OnboardingFixture
     let session: String
     let loginURL: String
     private static let retryCountMax = 10
 
-    /// Registers an address. It tries again where the contract says so: 503 with `Retry-After`.
+    /// Registers an address. Retries after 503 with `Retry-After`, as the contract requires.
     init(
         _ fixture: OnboardingFixture, _ email: String = OnboardingFixture.known, instance: Int = 0,
         address: String = "192.0.2.1"
     ) async throws {
-        var answer = try await Self.register(fixture, email, instance: instance, address: address)
-        for _ in 0..<Self.retryCountMax where answer.status == 503 {
-            guard let seconds = answer.headers["Retry-After"].flatMap({ Int($0) }) else { break }
+        var response = try await Self.register(fixture, email, instance: instance, address: address)
+        for _ in 0..<Self.retryCountMax where response.status == 503 {
+            guard let seconds = response.headers["Retry-After"].flatMap({ Int($0) }) else { break }
             try await Task.sleep(for: .seconds(seconds))
-            answer = try await Self.register(fixture, email, instance: instance, address: address)
+            response = try await Self.register(fixture, email, instance: instance, address: address)
         }
-        try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
-        let json = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
+        try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
+        let json = try #require(try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
         self.fixture = fixture
         session = try #require(json["session_id"] as? String)
         loginURL = try #require(json["login_url"] as? String)
@@ -46,13 +46,13 @@ struct TestDevice: Sendable {
                 ], body: Array(body)))
     }
 
-    /// Opens its WebSocket.
+    /// Opens the session's WebSocket.
     func connect(instance: Int = 0) async throws -> TestSocket {
         try await TestSocket(port: fixture.ports[instance], path: "/sessions/\(session)")
     }
 }
 
-/// A WebSocket client, byte by byte: it can also say what a client must not.
+/// A WebSocket client at byte level, which can also violate the protocol.
 actor TestSocket {
     struct Event: Sendable, Equatable {
         let id: Int
@@ -68,7 +68,7 @@ actor TestSocket {
     private(set) var closeCode: Int?
     private(set) var isEnded = false
     private(set) var pingCount = 0
-    var answersPings = true
+    var respondsToPings = true
 
     init(
         port: Int, path: String, headers: String = "", handshake: String? = nil, reads: Bool = true,
@@ -84,21 +84,21 @@ actor TestSocket {
             }
             .connect(host: "127.0.0.1", port: port).get()
         let text = handshake ?? WebSocketBytes.handshake(path, headers: headers)
-        // The server may have had enough already.
+        // The server may have closed the connection already.
         try? await channel.writeAndFlush(ByteBuffer(string: text))
         Task { await self.read(stream) }
-        if reads, waits { try await wait("the handshake is answered") { $0.status != 0 || $0.isEnded } }
+        if reads, waits { try await wait("the handshake completes") { $0.status != 0 || $0.isEnded } }
     }
 
     deinit { channel.close(promise: nil) }
 
-    // MARK: Speaking
+    // MARK: Sending
 
     func acknowledge(_ id: Int) async throws { try await send("{\"acknowledge\":\(id)}") }
 
     func send(_ text: String) async throws { try await frame(0x81, Array(text.utf8)) }
 
-    /// A frame with a mask; the first byte as it is.
+    /// Sends a masked frame with the given first byte.
     func frame(_ first: UInt8, _ data: [UInt8], isMasked: Bool = true) async throws {
         try await raw(WebSocketBytes.frame(first, data, isMasked: isMasked))
     }
@@ -106,9 +106,9 @@ actor TestSocket {
     func raw(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }
 
     func disconnect() { channel.close(promise: nil) }
-    func ignorePings() { answersPings = false }
+    func ignorePings() { respondsToPings = false }
 
-    // MARK: Hearing
+    // MARK: Receiving
 
     private func read(_ stream: AsyncStream<ByteBuffer>) async {
         for await buffer in stream {
@@ -120,24 +120,24 @@ actor TestSocket {
     }
 
     private func readHead() {
-        guard let answer = WebSocketBytes.takeHead(&bytes) else { return }
-        (status, head) = answer
+        guard let response = WebSocketBytes.takeHead(&bytes) else { return }
+        (status, head) = response
     }
 
     private func readFrame() -> Bool {
         guard let (opcode, data) = WebSocketBytes.takeFrame(&bytes) else { return false }
         switch opcode {
-        case 1: hear(data)
+        case 1: addEvent(data)
         case 8: closeCode = data.count >= 2 ? Int(data[0]) << 8 | Int(data[1]) : 1005
         case 9:
             pingCount += 1
-            if answersPings { Task { try? await self.frame(0x8A, data) } }
+            if respondsToPings { Task { try? await self.frame(0x8A, data) } }
         default: break
         }
         return true
     }
 
-    private func hear(_ data: [UInt8]) {
+    private func addEvent(_ data: [UInt8]) {
         guard let json = try? JSONSerialization.jsonObject(with: Data(data)) as? [String: Any],
             let id = json["id"] as? Int, let name = json["event"] as? String
         else {
@@ -147,30 +147,30 @@ actor TestSocket {
         events.append(Event(id: id, name: name, payload: json["payload"] as? [String: String] ?? [:]))
     }
 
-    /// Waits for a condition on what was heard.
+    /// Waits for a condition on the received data.
     func wait(
-        _ what: String, within: Duration = patienceMax, _ condition: @Sendable (isolated TestSocket) -> Bool
+        _ label: String, within: Duration = patienceMax, _ condition: @Sendable (isolated TestSocket) -> Bool
     ) async throws {
         let deadline = ContinuousClock.now + within
         while !condition(self) {
             guard ContinuousClock.now < deadline else {
-                Issue.record("not in time: \(what); status \(status), events \(events), close \(closeCode ?? -1)")
+                Issue.record("timed out: \(label); status \(status), events \(events), close \(closeCode ?? -1)")
                 throw CancellationError()
             }
             try await Task.sleep(for: .milliseconds(2))
         }
     }
 
-    /// The next event of that name.
+    /// Waits for an event with this name.
     @discardableResult
     func event(_ name: String) async throws -> Event {
         try await wait("event \(name)") { socket in socket.events.contains { $0.name == name } }
         return try #require(events.last { $0.name == name })
     }
 
-    /// Waits for the end, and gives its code.
+    /// Waits until the socket closes and returns its close code.
     func ended() async throws -> Int? {
-        try await wait("the socket ends") { $0.isEnded }
+        try await wait("the socket closes") { $0.isEnded }
         return closeCode
     }
 }
@@ -188,7 +188,7 @@ private final class Forward: ChannelInboundHandler {
 }
 
 extension TestSocket {
-    /// Whether writing to it fails by now.
+    /// Whether writing to the connection fails.
     var isDisconnected: Bool {
         get async {
             do {

@@ -1,4 +1,3 @@
-import Tenants
 import Crypto
 import Essentials
 import Foundation
@@ -7,17 +6,18 @@ import Identity
 import JWTKit
 import Model
 import Postgres
+import Tenants
 import TestSupport
 import Testing
 
 @testable import Onboarding
 @testable import Sandbox
 
-/// ID tokens as an attacker would make them. The provider's real keys are fetched from the provider.
+/// Forged ID tokens, with keys fetched from the emulated provider.
 @Suite(.ownThreads) struct TokenCheckTests {
     private struct Login {
         let check: TokenCheck
-        let found: SessionStore.Found
+        let pending: SessionStore.PendingLogin
         let metadata: ProviderMetadata
         let claims: IdentityClaims
         let access: String
@@ -28,7 +28,8 @@ import Testing
     private func login(_ fixture: OnboardingFixture) async throws -> Login {
         let organisation = try fixture.withDatabase { connection in
             let email = try #require(EmailAddress(OnboardingFixture.known))
-            guard case .found(let organisation, _) = try Organisation.find(email, fixture.secrets, on: &connection)
+            guard
+                case .organisation(let organisation, _) = try Organisation.find(email, fixture.secrets, on: &connection)
             else { throw CancellationError() }
             return organisation
         }
@@ -42,7 +43,7 @@ import Testing
         access.aud = OnboardingFixture.audience
         return Login(
             check: TokenCheck(keys: JWKS(client: fixture.client), refetchMin: .zero),
-            found: SessionStore.Found(
+            pending: SessionStore.PendingLogin(
                 session: Bytea([1]), state: Bytea([]), email: try #require(EmailAddress(OnboardingFixture.known)),
                 organisation: organisation, nonce: Self.nonce, verifier: "", deviceAddress: "", deviceName: ""),
             metadata: metadata, claims: claims, access: try await fixture.keys.sign(access, with: "ES256"))
@@ -54,56 +55,56 @@ import Testing
         return try JSONDecoder().decode(ProviderTokens.self, from: try JSONEncoder().encode(json))
     }
 
-    @Test func theProvidersOwnTokenIsAccepted() async throws {
+    @Test func providerTokenIsAccepted() async throws {
         try await withOnboarding { fixture in
             let login = try await login(fixture)
             for algorithm in ["ES256", "RS256"] {
                 let token = try await fixture.keys.sign(login.claims, with: algorithm)
                 let accepted = try await login.check.accept(
-                    try tokens(token, login.access), for: login.found, login.metadata)
+                    try tokens(token, login.access), for: login.pending, login.metadata)
                 #expect(accepted.identity.subject == "ana" && accepted.token == login.access)
             }
         }
     }
 
-    @Test func wrongClaimsAreRefused() async throws {
+    @Test func wrongClaimsAreRejected() async throws {
         let changes: [(String, @Sendable (inout IdentityClaims) -> Void)] = [
             ("another nonce", { $0.nonce = "other" }), ("no nonce", { $0.nonce = nil }),
             ("another audience", { $0.aud = "other" }), ("the device API's audience", { $0.aud = "fieldpost" }),
             ("another issuer", { $0.iss += "x" }), ("expired", { $0.exp = $0.iat - 120 }),
             ("from the future", { $0.iat += 600 }), ("another party", { $0.authorizedParty = "other" }),
             ("no address", { $0.email = nil }), ("unverified", { $0.emailVerified = false }),
-            ("not said to be verified", { $0.emailVerified = nil }),
+            ("verification missing", { $0.emailVerified = nil }),
             ("another address", { $0.email = "bo@example.com" }),
             ("the address and more", { $0.email = "ana@example.com.evil" }),
-            ("a look-alike", { $0.email = "\u{FF41}na@example.com" }), ("no subject", { $0.sub = "" }),
+            ("a homograph", { $0.email = "\u{FF41}na@example.com" }), ("no subject", { $0.sub = "" }),
         ]
         try await withOnboarding { fixture in
             let login = try await login(fixture)
-            for (what, change) in changes {
+            for (label, change) in changes {
                 var claims = login.claims
                 change(&claims)
                 let token = try await fixture.keys.sign(claims, with: "ES256")
-                await #expect(throws: LoginProblem.self, "\(what)") {
+                await #expect(throws: LoginProblem.self, "\(label)") {
                     _ = try await login.check.accept(
-                        try tokens(token, login.access), for: login.found, login.metadata)
+                        try tokens(token, login.access), for: login.pending, login.metadata)
                 }
             }
             await #expect(throws: LoginProblem.tokenRefused("no ID token")) {
-                _ = try await login.check.accept(try tokens(nil, login.access), for: login.found, login.metadata)
+                _ = try await login.check.accept(try tokens(nil, login.access), for: login.pending, login.metadata)
             }
-            // An access token of somebody else is not handed out with Ana's ID token.
+            // Another person's access token is not combined with Ana's ID token.
             var other = login.claims
             (other.aud, other.sub) = (OnboardingFixture.audience, "bo")
             let good = try await fixture.keys.sign(login.claims, with: "ES256")
-            let stranger = try await fixture.keys.sign(other, with: "ES256")
+            let foreign = try await fixture.keys.sign(other, with: "ES256")
             await #expect(throws: LoginProblem.self) {
-                _ = try await login.check.accept(try tokens(good, stranger), for: login.found, login.metadata)
+                _ = try await login.check.accept(try tokens(good, foreign), for: login.pending, login.metadata)
             }
         }
     }
 
-    @Test func signaturesOfAnybodyElseAreRefused() async throws {
+    @Test func forgedSignaturesAreRejected() async throws {
         try await withOnboarding { fixture in
             let login = try await login(fixture)
             let good = try await fixture.keys.sign(login.claims, with: "ES256")
@@ -118,7 +119,7 @@ import Testing
             let jwk =
                 "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"\(Base64URL.text(Array(point.prefix(32))))\","
                 + "\"y\":\"\(Base64URL.text(Array(point.suffix(32))))\"}"
-            // What the provider publishes, taken as a shared secret.
+            // The provider's public keys, used as a shared secret.
             let published = try JSONEncoder().encode(["keys": try await fixture.keys.publicKeys()])
             func shared(_ secret: Data, _ header: String) -> String {
                 let text = Base64URL.text(Array(header.utf8)) + "." + parts[1]
@@ -142,17 +143,17 @@ import Testing
                 ("changed claims", parts[0] + "." + Base64URL.text(Array("{}".utf8)) + "." + parts[2]),
                 ("an RSA algorithm", try signed(#"{"alg":"RS256","kid":"\#(kid)"}"#)),
             ]
-            for (what, token) in forged {
-                await #expect(throws: LoginProblem.self, "\(what)") {
+            for (label, token) in forged {
+                await #expect(throws: LoginProblem.self, "\(label)") {
                     _ = try await login.check.accept(
-                        try tokens(token, login.access), for: login.found, login.metadata)
+                        try tokens(token, login.access), for: login.pending, login.metadata)
                 }
             }
         }
     }
 
-    /// Discovery that speaks for another issuer, or names an address nobody should be sent to.
-    @Test func discoveryMustSpeakForItsIssuer() async throws {
+    /// Discovery with another issuer, or an unusable endpoint.
+    @Test func discoveryOfAnotherIssuerIsRejected() async throws {
         try await withOnboarding { fixture in
             let provider = OpenIDProvider(client: fixture.client)
             let other = "http://127.0.0.1:\(fixture.identityPort)/other"

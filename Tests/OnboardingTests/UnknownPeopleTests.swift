@@ -11,22 +11,22 @@ import Testing
 @testable import Onboarding
 @testable import Sandbox
 
-/// Who is not known, and what strangers can find out.
+/// Unknown people, and information that unauthenticated clients can get.
 @Suite(.ownThreads) struct UnknownPeopleTests {
-    @Test func aStrangerCannotTellWhoIsKnown() async throws {
+    @Test func registrationDoesNotRevealKnownPeople() async throws {
         try await withOnboarding { fixture in
             var shapes: Set<[String]> = []
             for email in [OnboardingFixture.known, OnboardingFixture.unknown] {
-                let answer = try await TestDevice.register(fixture, email)
-                let json = try #require(try JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any])
+                let response = try await TestDevice.register(fixture, email)
+                let json = try #require(try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
                 let url = try #require(json["login_url"] as? String)
                 let names = FormFields(URL(string: url)?.query ?? "")?.items.map(\.name) ?? []
-                let headers = answer.headers.map(\.name).filter { $0.lowercased() != "date" }
-                shapes.insert(["\(answer.status)"] + json.keys.sorted() + names + headers)
-                // Nothing is told before the login, known or not.
+                let headers = response.headers.map(\.name).filter { $0.lowercased() != "date" }
+                shapes.insert(["\(response.status)"] + json.keys.sorted() + names + headers)
+                // No events before the login, known or not.
                 let device = try await TestDevice(fixture, email)
                 let socket = try await device.connect()
-                try await eventually("the session was looked at") {
+                try await eventually("the session is processed") {
                     try fixture.count("SELECT count(*) FROM onboarding.session WHERE wants_realm") == 0
                 }
                 #expect(await socket.events.isEmpty)
@@ -38,9 +38,9 @@ import Testing
         }
     }
 
-    /// Medians of interleaved requests: what differs between the two must be lost in what differs anyway. What else the
-    /// machine does may tell them apart in one measurement; what the answer tells is there in each.
-    @Test func theTimeOfAnAnswerDoesNotTellEither() async throws {
+    /// Compares medians of interleaved requests: the difference must be within the noise. Other load can cause a
+    /// difference in one measurement; a leak appears in every measurement.
+    @Test func registrationTimeDoesNotRevealKnownPeople() async throws {
         try await withOnboarding { fixture in
             var differences: [String] = []
             for measurement in 0..<4 {
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    /// How the times of those who are known differ from the others'; `nil` when they cannot be told apart.
+    /// Returns the difference of the medians of known and unknown people; `nil` if they are indistinguishable.
     private func difference(_ fixture: OnboardingFixture, _ measurement: Int) async throws -> String? {
         let people = (0..<80).map { "\(measurement)-\($0)@example.com" }
         try fixture.withDatabase { connection in
@@ -68,13 +68,13 @@ import Testing
         }
         let known = try #require(times["known"]?.sorted())
         let unknown = try #require(times["unknown"]?.sorted())
-        // The medians lie well within the middle of each other's times.
+        // Each median lies within the middle 80 % of the other's times.
         let isAlike =
             known[40] > unknown[8] && known[40] < unknown[72] && unknown[40] > known[8] && unknown[40] < known[72]
         return isAlike ? nil : "\(known[40]) against \(unknown[40])"
     }
 
-    @Test func whomTheBackEndDoesNotKnowHearsOfItAfterTheLogin() async throws {
+    @Test func unknownPersonGetsErrorAfterLogin() async throws {
         try await withOnboarding { fixture in
             let device = try await TestDevice(fixture, OnboardingFixture.unknown)
             let socket = try await device.connect()
@@ -86,14 +86,14 @@ import Testing
         }
     }
 
-    /// An integration looks after the environment: whom it knows is its matter, and its people are those who log in.
-    @Test(arguments: ["true", "false"]) func withoutABackEndWhoeverLogsInIsKnown(hidesUnknown: String) async throws {
+    /// An integration maintains the environment: each person who logs in counts as known.
+    @Test(arguments: ["true", "false"]) func loginWithoutBackendRegistersPerson(hidesUnknown: String) async throws {
         try await withOnboarding(settings: "hide_unknown = \(hidesUnknown)") { fixture in
             try fixture.withDatabase { _ = try $0.run("DELETE FROM backend.connection") }
             let email = OnboardingFixture.unknown
             let device = try await TestDevice(fixture, email)
             let socket = try await device.connect()
-            try await eventually("the session was looked at") {
+            try await eventually("the session is processed") {
                 try fixture.count("SELECT count(*) FROM onboarding.session WHERE wants_realm") == 0
             }
             #expect(try !fixture.isRegistered(email))
@@ -104,12 +104,12 @@ import Testing
         }
     }
 
-    @Test func anEnvironmentMaySayWhoIsKnown() async throws {
+    @Test func environmentMayRevealKnownPeople() async throws {
         try await withOnboarding(settings: "hide_unknown = false") { fixture in
-            let answer = try await TestDevice.register(fixture, OnboardingFixture.unknown)
-            #expect(answer.status == 404)
-            #expect(String(decoding: answer.body, as: UTF8.self).contains("person-unknown"))
-            // Then a device hears of its realm before the login, too.
+            let response = try await TestDevice.register(fixture, OnboardingFixture.unknown)
+            #expect(response.status == 404)
+            #expect(String(decoding: response.body, as: UTF8.self).contains("person-unknown"))
+            // Then the device's events precede the login.
             let socket = try await TestDevice(fixture).connect()
             try await socket.event("realm initialized")
             try fixture.initialize()
@@ -127,20 +127,20 @@ import Testing
         (#"{"email": ""}"#, 400, "email-unusable"), (#"{"email": 1}"#, 400, "malformed-request"),
         (#"{"mail": "ana@example.com"}"#, 400, "malformed-request"), ("", 400, "malformed-request"),
         ("[]", 400, "malformed-request"), ("{\"email\": \"\u{0}\"}", 400, "malformed-request"),
-    ]) func whatIsNoAddressHereIsRefused(body: String, status: Int, problem: String) async throws {
+    ]) func unusableAddressIsRejected(body: String, status: Int, problem: String) async throws {
         try await withOnboarding { fixture in
-            let answer = try await fixture.client.send(
+            let response = try await fixture.client.send(
                 Request(
                     "POST", fixture.url("/register_device"), headers: [("Content-Type", "application/json")],
                     body: Array(body.utf8)))
-            #expect(answer.status == status)
-            #expect(answer.headers["Content-Type"] == "application/problem+json")
-            #expect(String(decoding: answer.body, as: UTF8.self).contains(":\(problem)\""))
+            #expect(response.status == status)
+            #expect(response.headers["Content-Type"] == "application/problem+json")
+            #expect(String(decoding: response.body, as: UTF8.self).contains(":\(problem)\""))
         }
     }
 
-    /// Who is over its own bound counts no further against an address or a domain.
-    @Test func oneClientCannotUseUpTheBoundsOfOthers() async throws {
+    /// Requests beyond the client's limit do not count against addresses and domains.
+    @Test func clientCannotExhaustLimitsOfOthers() async throws {
         var limits = OnboardingLimits.quick
         limits.clientCountMax = 4
         limits.domainCountMax = 8
@@ -161,44 +161,44 @@ import Testing
     @Test(arguments: [
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8::1", "2001:db8:0:0::/64"), ("::1", "0:0:0:0::/64"),
         ("fe80::", "fe80:0:0:0::/64"), ("192.0.2.1", "192.0.2.1"), ("unknown", "unknown"),
-    ]) func aClientIsAnIPv4AddressOrAnIPv6Network(address: String, network: String) {
+    ]) func clientIsIPv4AddressOrIPv6Network(address: String, network: String) {
         #expect(ClientAddress.network(of: address) == network)
     }
 
-    @Test func registrationsAreLimitedPerAddressDomainAndClientOverAllInstances() async throws {
+    @Test func registrationsAreLimitedAcrossInstances() async throws {
         for limit in [\OnboardingLimits.addressCountMax, \.clientCountMax] {
             var limits = OnboardingLimits.quick
             limits[keyPath: limit] = 4
             try await withOnboarding(instances: 2, limits: limits) { fixture in
                 var statuses: [Int] = []
                 for index in 0..<6 {
-                    let answer = try await TestDevice.register(fixture, OnboardingFixture.known, instance: index % 2)
-                    statuses.append(answer.status)
-                    if answer.status == 429 { #expect(answer.headers["Retry-After"] == "60") }
+                    let response = try await TestDevice.register(fixture, OnboardingFixture.known, instance: index % 2)
+                    statuses.append(response.status)
+                    if response.status == 429 { #expect(response.headers["Retry-After"] == "60") }
                 }
                 #expect(statuses == [200, 200, 200, 200, 429, 429])
-                // What is limited is what was exceeded, and nothing else.
+                // Other limits are not affected.
                 let other = try await TestDevice.register(fixture, "bo@example.com", address: "198.51.100.7")
                 #expect(other.status == 200)
             }
         }
     }
 
-    /// A person whose address, or whose domain, strangers register from many network addresses gets in.
-    @Test func registrationsOfStrangersDoNotLockAPersonOut() async throws {
+    /// Registrations of a person's address or domain from many network addresses do not block the person.
+    @Test func foreignRegistrationsDoNotBlockPerson() async throws {
         var limits = OnboardingLimits.quick
         (limits.addressCountMax, limits.domainCountMax) = (2, 8)
         try await withOnboarding(limits: limits) { fixture in
-            for stranger in 0..<6 {
+            for index in 0..<6 {
                 var statuses: [Int] = []
                 for _ in 0..<3 {
-                    let answer = try await TestDevice.register(
-                        fixture, OnboardingFixture.known, address: "198.51.100.\(stranger)")
-                    statuses.append(answer.status)
+                    let response = try await TestDevice.register(
+                        fixture, OnboardingFixture.known, address: "198.51.100.\(index)")
+                    statuses.append(response.status)
                 }
-                #expect(statuses == [200, 200, 429], "\(stranger)")
+                #expect(statuses == [200, 200, 429], "\(index)")
             }
-            // The domain's limit is passed: a network address has a few left, and not more.
+            // Beyond the domain's limit, a network address has a small allowance left.
             var statuses: [Int] = []
             for number in 0..<4 {
                 let email = number == 0 ? OnboardingFixture.known : "p\(number)@example.com"

@@ -14,7 +14,7 @@ import Testing
 @testable import ServiceSettings
 @testable import Telemetry
 
-/// Runs parts for the length of `body`, then shuts them down gracefully.
+/// Runs components for the duration of `body`, then shuts them down gracefully.
 private func withRunning(
     _ components: [Component], health: Health,
     logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
@@ -63,7 +63,7 @@ private final class ErrorLog: Sendable {
 }
 
 @Suite(.ownThreads) struct ComponentTests {
-    @Test func aWorkerRunsAgainUntilItWorksAndTheProcessIsReadyAfterThat() async throws {
+    @Test func failedWorkerRestartsAndProcessBecomesReady() async throws {
         let health = Health(stallMax: .seconds(60))
         let runs = Atomic<Int>(0)
         let reason = Mutex<String?>(nil)
@@ -84,24 +84,24 @@ private final class ErrorLog: Sendable {
         #expect(runs.load(ordering: .relaxed) == 6)
     }
 
-    /// Also when an attempt takes longer than the longest wait between two, as that of a client with a wrong password.
-    @Test func aProblemIsLoggedOnceUntilTheWorkerWorksAgain() async throws {
+    /// Also if an attempt takes longer than the maximum backoff, as that of a client with a wrong password does.
+    @Test func repeatedFailureIsLoggedOnceUntilRecovery() async throws {
         let runs = Atomic<Int>(0)
         let worker = Component.worker("loop", restart: Backoff(first: .zero, waitMax: .milliseconds(1))) { control in
             let run = runs.add(1, ordering: .relaxed).newValue
             if run == 10 { control.progressed() }
             control.pause(.milliseconds(3))
-            throw Failure(description: run % 2 == 0 ? "first broker refuses" : "second broker refuses")
+            throw Failure(description: run % 2 == 0 ? "first broker rejects" : "second broker rejects")
         }
         let errors = ErrorLog()
         try await withRunning([worker], health: Health(stallMax: .seconds(60)), logger: errors.logger) {
             #expect(await eventually { runs.load(ordering: .relaxed) >= 20 })
         }
-        let (first, second) = ("first broker refuses", "second broker refuses")
+        let (first, second) = ("first broker rejects", "second broker rejects")
         #expect(errors.texts == [second, first, first, second])
     }
 
-    @Test func anErrorThatNeedsAPersonEndsTheProcessAndTheOtherLoops() async throws {
+    @Test func finalErrorStopsProcessAndOtherWorkers() async throws {
         let worker = Component.worker("loop", count: 2, isFinal: { $0 is Failure }) { control in
             if control.index == 1 { throw Failure(description: "no such property") }
             while !control.isStopping { control.pause(.seconds(600)) }
@@ -115,14 +115,14 @@ private final class ErrorLog: Sendable {
         #expect(error?.description == "no such property")
     }
 
-    @Test func stoppingCallsTheHooks() async throws {
+    @Test func stopCallsHooks() async throws {
         let woken = Atomic<Bool>(false)
         let started = Atomic<Bool>(false)
         let worker = Component.worker("loop") { control in
             control.whenStopping { woken.store(true, ordering: .relaxed) }
             started.store(true, ordering: .relaxed)
             while !control.isStopping { control.pause(.seconds(600)) }
-            // A loop that has ended is woken no more.
+            // The hooks of an ended loop are not called.
             while !woken.load(ordering: .relaxed) { control.pause(.milliseconds(1)) }
         }
         try await withRunning([worker], health: Health(stallMax: .seconds(60))) {
@@ -144,8 +144,8 @@ private final class ErrorLog: Sendable {
             let port = port.load(ordering: .relaxed)
             #expect(await get("/health/ready", port: port).hasPrefix("HTTP/1.1 200"))
             health.ready(false, source: "db", reason: "no \"route\"")
-            let answer = await get("/health/ready", port: port)
-            #expect(answer.hasPrefix("HTTP/1.1 503") && answer.contains(#""db":"no \"route\"""#))
+            let response = await get("/health/ready", port: port)
+            #expect(response.hasPrefix("HTTP/1.1 503") && response.contains(#""db":"no \"route\"""#))
             #expect(await get("/health/live", port: port).hasPrefix("HTTP/1.1 200"))
             health.ready(true, source: "db")
             health.shuttingDown()
@@ -155,17 +155,17 @@ private final class ErrorLog: Sendable {
         }
     }
 
-    @Test func aStalledLoopIsNotLive() {
+    @Test func stalledLoopIsNotLive() {
         let health = Health(stallMax: .seconds(60))
         let progress = health.watch("loop/0")
         let now = SteadyClock.nanoseconds()
         #expect(health.stalls(now: now + 59_000_000_000).isEmpty)
         #expect(health.stalls(now: now + 61_000_000_000).keys.sorted() == ["loop/0"])
-        health.forget(progress)
+        health.unwatch(progress)
         #expect(health.stalls(now: now + 61_000_000_000).isEmpty)
     }
 
-    @Test func whatARouteThrowsIsAProblem() async throws {
+    @Test func routeErrorsBecomeProblemDetails() async throws {
         let health = Health(stallMax: .seconds(60))
         let port = Atomic<Int>(0)
         let server = Component.http(
@@ -203,7 +203,7 @@ private final class ErrorLog: Sendable {
         }
     }
 
-    @Test func waitsGrowToTheirBoundAndStartAgain() {
+    @Test func backoffGrowsToMaximumAndResets() {
         var backoff = Backoff(first: .milliseconds(100), waitMax: .seconds(2))
         let waits = (0..<8).map { _ in backoff.failed(random: 1) }
         #expect(waits.map(\.milliseconds) == [100, 200, 400, 800, 1600, 2000, 2000, 2000])

@@ -35,7 +35,7 @@ import Testing
         (["SOMETHING_ELSE_ENTIRELY": "1"], "FIELDPOST_SOMETHING_ELSE_ENTIRELY is not a setting of this program"),
     ]
 
-    @Test(arguments: errors) func aMistakeIsOneLineThatNamesIt(given: [String: String], line: String) throws {
+    @Test(arguments: errors) func invalidSettingIsNamedInOneLine(given: [String: String], line: String) throws {
         var environment = Dictionary(uniqueKeysWithValues: given.map { ("FIELDPOST_" + $0.key, $0.value) })
         if !given.isEmpty { environment["FIELDPOST_DATABASE_URL"] = "postgresql://" }
         let error = #expect(throws: ConfigurationError.self) {
@@ -46,7 +46,7 @@ import Testing
         #expect(!description.contains("\n") && !description.contains("hunter2"))
     }
 
-    @Test func theEnvironmentOverridesTheFileAndTheFileTheDefaults() throws {
+    @Test func environmentOverridesFileAndFileOverridesDefaults() throws {
         let path = try file(
             #"{"database": {"url": "from file"}, "worker.count": 7, "kafka": {"security.protocol": "SSL"}, "dry": {"run": true}, "host.names": ["a", "b"]}"#
         )
@@ -70,7 +70,7 @@ import Testing
         #expect(!printed.contains("from file  ") && printed.contains("<redacted>  (file \(path))"))
     }
 
-    @Test func aPropertyThatItsLibraryRefusesIsNamedAsItWasGiven() throws {
+    @Test func rejectedPropertyIsNamedAsConfigured() throws {
         let path = try file(#"{"database.url": "x", "kafka": {"a.b": "1"}}"#)
         defer { try? FileManager.default.removeItem(atPath: path) }
         let configuration = try Configuration(
@@ -82,7 +82,7 @@ import Testing
             ("sasl.password", "FIELDPOST_KAFKA_SASL_PASSWORD is <redacted>: wrong"),
         ] {
             let error = #expect(throws: ConfigurationError.self) {
-                try configuration.properties(under: "kafka.") { found, _ in found == name ? "wrong" : nil }
+                try configuration.properties(under: "kafka.") { property, _ in property == name ? "wrong" : nil }
             }
             #expect(error?.description.hasSuffix(line) == true)
         }
@@ -90,11 +90,11 @@ import Testing
 
     @Test(arguments: [
         (#"{"worker": {"count": 0}}"#, "worker.count in"), (#"{"worker": {"cuont": 1}}"#, "did you mean worker.count?"),
-        ("[1]", "must hold one JSON object"), ("{", "is not JSON"), (#"{"worker.count": null}"#, "is null"),
+        ("[1]", "must contain one JSON object"), ("{", "is not valid JSON"), (#"{"worker.count": null}"#, "is null"),
         (#"{"a": [{}]}"#, "must be a list of texts"),
-        (#"{"log.level": "info", "log": {"level": "info"}}"#, "given twice"),
+        (#"{"log.level": "info", "log": {"level": "info"}}"#, "occurs twice"),
     ])
-    func aMistakeInTheFileIsNamed(json: String, part: String) throws {
+    func invalidFileIsNamedInError(json: String, part: String) throws {
         let path = try file(json)
         defer { try? FileManager.default.removeItem(atPath: path) }
         let error = #expect(throws: ConfigurationError.self) {
@@ -103,7 +103,7 @@ import Testing
         #expect(try #require(error).description.contains(part))
     }
 
-    @Test(arguments: ["1ms", "500ms", "30s", "90s", "5m", "2h", "7d"]) func durationsReadBack(text: String) {
+    @Test(arguments: ["1ms", "500ms", "30s", "90s", "5m", "2h", "7d"]) func durationsRoundTrip(text: String) {
         #expect(Duration(settingText: text)?.settingText == text)
     }
 

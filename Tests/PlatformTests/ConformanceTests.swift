@@ -13,17 +13,17 @@ import Testing
 @testable import Telemetry
 
 extension EdgeTests {
-    /// The server of the device API, and one that opens WebSockets, as onboarding's.
+    /// The server of the device API, and one with WebSockets like onboarding's.
     static let kinds: [WebSocketRoute?] = [nil, WebSocketRoute { _ in .refuse(Problem(.notFound)) }]
-    /// Nothing here may wait for the end of a limit: an answer that comes with it is none.
+    /// Long timeouts: a response that comes only with a timeout is a failure.
     private static let patient = HTTPLimits(idleMax: .seconds(30), headMax: .seconds(30), bodyMax: .seconds(30))
     private static let common = [
         "x-content-type-options: nosniff", "referrer-policy: no-referrer", "cache-control: no-store",
         "content-security-policy: default-src 'none'; frame-ancestors 'none'", "date: ",
     ]
 
-    /// What is no request is told so at once, as every answer tells, and the connection ends.
-    @Test(arguments: 0...1) func whatIsNoRequestIsAnswered(kind: Int) async throws {
+    /// Malformed input gets an immediate 400 with the common header fields, and the connection is closed.
+    @Test(arguments: 0...1) func malformedRequestGets400(kind: Int) async throws {
         let heads = [
             "NONSENSE\r\n\r\n", "GET /page\r\n\r\n", "GET /page HTTP/9.9\r\n\r\n", "\u{16}\u{3}\u{1}\u{2}\u{0}",
             "GET /page HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n",
@@ -33,26 +33,26 @@ extension EdgeTests {
         ]
         try await withServer(limits: Self.patient, webSocket: Self.kinds[kind]) { port in
             for head in heads {
-                let answer = await exchange(head, port: port).lowercased()
-                #expect(answer.hasPrefix("http/1.1 400 "), "\(head.prefix(60)): \(answer.prefix(200))")
+                let response = await exchange(head, port: port).lowercased()
+                #expect(response.hasPrefix("http/1.1 400 "), "\(head.prefix(60)): \(response.prefix(200))")
                 for field in Self.common + ["application/problem+json", "connection: close", "malformed-request"] {
-                    #expect(answer.contains(field), "\(head.prefix(60)): \(field)")
+                    #expect(response.contains(field), "\(head.prefix(60)): \(field)")
                 }
             }
         }
     }
 
-    /// A request before it is answered all the same, and first.
-    @Test func whatFollowsARequestMayBeNone() async throws {
+    /// An earlier request gets its response, and first.
+    @Test func malformedInputAfterRequestGets400() async throws {
         try await withServer(limits: Self.patient) { port in
-            let answer = await exchange("GET /page HTTP/1.1\r\nHost: localhost\r\n\r\nNONSENSE\r\n\r\n", port: port)
-            #expect(answer.hasPrefix("HTTP/1.1 200 "))
-            #expect(answer.components(separatedBy: "HTTP/1.1 400 ").count == 2, "\(answer)")
+            let response = await exchange("GET /page HTTP/1.1\r\nHost: localhost\r\n\r\nNONSENSE\r\n\r\n", port: port)
+            #expect(response.hasPrefix("HTTP/1.1 200 "))
+            #expect(response.components(separatedBy: "HTTP/1.1 400 ").count == 2, "\(response)")
         }
     }
 
-    /// HTTP/1.0 knows no chunks, and a connection ends after an answer (RFC 9112 §6.1, §9.3).
-    @Test(arguments: 0...1) func anHTTP10ConnectionEndsWithItsAnswer(kind: Int) async throws {
+    /// HTTP/1.0 has no chunks, and a connection is closed after a response (RFC 9112 §6.1, §9.3).
+    @Test(arguments: 0...1) func http10ConnectionClosesAfterResponse(kind: Int) async throws {
         try await withServer(
             limits: Self.patient, webSocket: Self.kinds[kind],
             routes: { router in
@@ -68,30 +68,30 @@ extension EdgeTests {
             }
         ) { port in
             for more in ["", "Connection: keep-alive\r\n"] {
-                let answer = await exchange("GET /page HTTP/1.0\r\n\(more)\r\n", port: port)
-                #expect(answer.hasPrefix("HTTP/1.0 200 ") && answer.hasSuffix("\r\n\r\npage"), "\(answer)")
-                #expect(answer.lowercased().contains("\r\nconnection: close\r\n"))
+                let response = await exchange("GET /page HTTP/1.0\r\n\(more)\r\n", port: port)
+                #expect(response.hasPrefix("HTTP/1.0 200 ") && response.hasSuffix("\r\n\r\npage"), "\(response)")
+                #expect(response.lowercased().contains("\r\nconnection: close\r\n"))
             }
             let flow = await exchange("GET /flow HTTP/1.0\r\n\r\n", port: port)
             #expect(flow.hasSuffix("\r\n\r\none two"), "\(flow)")
-            // Whoever says so themselves too, however they write it.
-            for word in ["close", "Close", "x, close"] {
-                let request = "GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: \(word)\r\n\r\n"
-                let answer = await exchange(request, port: port)
-                #expect(answer.hasPrefix("HTTP/1.1 200 ") && answer.contains("close"), "\(answer)")
+            // Also if the client requests it, in any spelling.
+            for option in ["close", "Close", "x, close"] {
+                let request = "GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: \(option)\r\n\r\n"
+                let response = await exchange(request, port: port)
+                #expect(response.hasPrefix("HTTP/1.1 200 ") && response.contains("close"), "\(response)")
             }
         }
     }
 
-    /// Clients that hang up and strangers who send nonsense fill no operator's log.
-    @Test func brokenRequestsAreNoErrors() async throws {
+    /// Disconnecting clients and malformed input cause no errors in the log.
+    @Test func brokenRequestsAreNotLoggedAsErrors() async throws {
         let log = Logged()
-        let begun = Flags()
+        let started = Flags()
         try await withServer(
             limits: Self.patient, logger: Logger(label: "test") { _ in log },
             routes: { router in
                 router.post("take") { request, _ in
-                    begun.raise()
+                    started.raise()
                     _ = try await request.body.collect(upTo: 1 << 20)
                     return Response(status: .ok)
                 }
@@ -99,21 +99,22 @@ extension EdgeTests {
         ) { port in
             let head = "POST /take HTTP/1.1\r\nHost: localhost\r\n"
             for nonsense in ["nonsense\r\n", "3\r\nabcdef", "fffffffffffffffff\r\n"] {
-                let answer = await exchange(head + "Transfer-Encoding: chunked\r\n\r\n" + nonsense, port: port)
-                #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("malformed-request"), "\(answer)")
-                for field in Self.common { #expect(answer.lowercased().contains(field)) }
+                let response = await exchange(head + "Transfer-Encoding: chunked\r\n\r\n" + nonsense, port: port)
+                #expect(response.hasPrefix("HTTP/1.1 400 ") && response.contains("malformed-request"), "\(response)")
+                for field in Self.common { #expect(response.lowercased().contains(field)) }
             }
             for rest in ["Content-Length: 5000\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"] {
-                let count = begun.count
-                await hangUp(port: port, after: head + rest) { begun.count > count }
+                let count = started.count
+                await hangUp(port: port, after: head + rest) { started.count > count }
             }
-            #expect(await eventually { log.lines.filter { $0.message.contains("body did not come") }.count == 5 })
+            #expect(
+                await eventually { log.lines.filter { $0.message.contains("request body not received") }.count == 5 })
         }
         #expect(log.lines.filter { $0.level > .debug && $0.message.contains("request") }.map(\.message) == [])
     }
 }
 
-/// Counts what tasks say.
+/// Counts signals of tasks.
 private final class Flags: Sendable {
     private let raised = Atomic<Int>(0)
 
@@ -121,7 +122,7 @@ private final class Flags: Sendable {
     func raise() { raised.add(1, ordering: .acquiringAndReleasing) }
 }
 
-/// Keeps what is logged.
+/// Records log events.
 private final class Logged: LogHandler, Sendable {
     private let all = Mutex<[(level: Logger.Level, message: String)]>([])
 

@@ -13,11 +13,11 @@ import Testing
 @testable import ServiceRuntime
 @testable import ServiceSettings
 
-/// A server that strangers reach: slow, oversized and foreign requests, and TLS of its own.
+/// A public server: slow, oversized and foreign requests, and its own TLS.
 @Suite(.ownThreads) struct EdgeTests {
     /// Lends a server's port.
     ///
-    /// - Parameter more: Adds to its routes.
+    /// - Parameter more: Adds routes.
     func withServer(
         _ edge: HTTPEdge = HTTPEdge(), limits: HTTPLimits = HTTPLimits(), webSocket: WebSocketRoute? = nil,
         logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
@@ -53,33 +53,33 @@ import Testing
     private static let quick = HTTPLimits(
         bodyBytesMax: 1 << 16, idleMax: .seconds(4), headMax: .seconds(3), bodyMax: .seconds(3))
 
-    @Test func aHeadThatTricklesIsCutOff() async throws {
+    @Test func slowHeadTimesOut() async throws {
         try await withServer(limits: Self.quick) { port in
             let start = ContinuousClock.now
-            let answer = await trickle("GET /page HTTP/1.1\r\nHost: localhost\r\nX: ", port: port)
-            #expect(answer.isEmpty && ContinuousClock.now - start < patienceMax)
-            // The silent one too.
+            let response = await trickle("GET /page HTTP/1.1\r\nHost: localhost\r\nX: ", port: port)
+            #expect(response.isEmpty && ContinuousClock.now - start < patienceMax)
+            // The silent connection too.
             #expect(await exchange("", port: port).isEmpty)
         }
     }
 
-    @Test func aBodyThatTricklesIsCutOff() async throws {
+    @Test func slowBodyTimesOut() async throws {
         try await withServer(limits: Self.quick) { port in
             let head = "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n"
-            let answer = await trickle(head, port: port)
-            #expect(!answer.contains("200"))
+            let response = await trickle(head, port: port)
+            #expect(!response.contains("200"))
         }
     }
 
-    @Test func aSecondHeadThatTricklesIsCutOff() async throws {
+    @Test func slowSecondHeadTimesOut() async throws {
         try await withServer(limits: Self.quick) { port in
             let first = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\nGET /page HTTP/1.1\r\nX: "
-            let answer = await trickle(first, port: port)
-            #expect(answer.components(separatedBy: "HTTP/1.1 200").count == 2, "\(answer)")
+            let response = await trickle(first, port: port)
+            #expect(response.components(separatedBy: "HTTP/1.1 200").count == 2, "\(response)")
         }
     }
 
-    @Test func oversizedRequestsAreRefused() async throws {
+    @Test func oversizedRequestsAreRejected() async throws {
         try await withServer(limits: HTTPLimits(bodyBytesMax: 1 << 16)) { port in
             let long = String(repeating: "x", count: 100_000)
             let requests = [
@@ -89,32 +89,33 @@ import Testing
                     + (0..<200).map { "X-\($0): y\r\n" }.joined() + "\r\n",
             ]
             for request in requests {
-                let answer = await exchange(request, port: port)
-                #expect(!answer.contains(" 200 "), "\(request.prefix(60)): \(answer.prefix(200))")
+                let response = await exchange(request, port: port)
+                #expect(!response.contains(" 200 "), "\(request.prefix(60)): \(response.prefix(200))")
             }
-            let told = "POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n"
-            #expect(await exchange(told, port: port).hasPrefix("HTTP/1.1 413"))
+            let oversized =
+                "POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n"
+            #expect(await exchange(oversized, port: port).hasPrefix("HTTP/1.1 413"))
         }
     }
 
-    @Test func everyAnswerTellsBrowsersToBeCareful() async throws {
+    @Test func everyResponseHasSecurityHeaders() async throws {
         try await withServer { port in
             for path in ["/page", "/nothing"] {
-                let answer = await get(path, port: port).lowercased()
+                let response = await get(path, port: port).lowercased()
                 for header in [
                     "x-content-type-options: nosniff", "referrer-policy: no-referrer", "cache-control: no-store",
                     "content-security-policy: default-src 'none'; frame-ancestors 'none'",
                 ] {
-                    #expect(answer.contains(header), "\(path): \(header)")
+                    #expect(response.contains(header), "\(path): \(header)")
                 }
-                #expect(!answer.contains("strict-transport-security") && !answer.contains("\r\nserver:"))
+                #expect(!response.contains("strict-transport-security") && !response.contains("\r\nserver:"))
             }
         }
     }
 
-    @Test func onlyConfiguredOriginsMayCall() async throws {
+    @Test func onlyConfiguredOriginsAreAllowed() async throws {
         try await withServer(HTTPEdge(origins: ["https://app.example.com"])) { port in
-            func ask(_ method: String, _ path: String, origin: String) async -> String {
+            func request(_ method: String, _ path: String, origin: String) async -> String {
                 let preflight = method == "OPTIONS" ? "Access-Control-Request-Method: POST\r\n" : ""
                 return await exchange(
                     "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nOrigin: \(origin)\r\n\(preflight)"
@@ -122,30 +123,30 @@ import Testing
                 ).lowercased()
             }
             let allowed = "access-control-allow-origin: https://app.example.com\r\n"
-            let preflight = await ask("OPTIONS", "/echo", origin: "https://app.example.com")
+            let preflight = await request("OPTIONS", "/echo", origin: "https://app.example.com")
             #expect(preflight.hasPrefix("http/1.1 204") && preflight.contains(allowed))
             let fields = "authorization, content-type, if-none-match, traceparent"
             #expect(preflight.contains("access-control-allow-headers: \(fields)\r\n"))
             #expect(preflight.contains("access-control-allow-methods: get, post, put, delete\r\n"))
             #expect(preflight.contains("access-control-expose-headers: etag, retry-after, www-authenticate\r\n"))
             #expect(!preflight.contains("allow-credentials"))
-            #expect(await ask("GET", "/page", origin: "https://app.example.com").contains(allowed))
-            #expect(await ask("GET", "/nothing", origin: "https://app.example.com").contains(allowed))
+            #expect(await request("GET", "/page", origin: "https://app.example.com").contains(allowed))
+            #expect(await request("GET", "/nothing", origin: "https://app.example.com").contains(allowed))
             for origin in [
                 "https://evil.example", "http://app.example.com", "https://app.example.com.evil.example", "null",
                 "https://app.example.com:444",
             ] {
                 for (method, path) in [("OPTIONS", "/echo"), ("GET", "/page")] {
-                    let answer = await ask(method, path, origin: origin)
-                    #expect(!answer.contains("access-control-allow"), "\(origin)")
-                    #expect(answer.contains("vary: origin\r\n"))
-                    #expect(method == "GET" || answer.hasPrefix("http/1.1 405"))
+                    let response = await request(method, path, origin: origin)
+                    #expect(!response.contains("access-control-allow"), "\(origin)")
+                    #expect(response.contains("vary: origin\r\n"))
+                    #expect(method == "GET" || response.hasPrefix("http/1.1 405"))
                 }
             }
         }
     }
 
-    @Test func itSpeaksTLSByItself() async throws {
+    @Test func serverTerminatesTLS() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "fieldpost-edge-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -157,17 +158,17 @@ import Testing
             var configuration = Client.Configuration()
             configuration.caFile = certificate
             let client = Client(configuration: configuration)
-            let answer = try await client.send(HTTPClient.Request("https://127.0.0.1:\(port)/page"))
-            #expect(answer.status == 200 && answer.body == Array("page".utf8))
-            #expect(answer.headers["Strict-Transport-Security"] == "max-age=31536000")
+            let response = try await client.send(HTTPClient.Request("https://127.0.0.1:\(port)/page"))
+            #expect(response.status == 200 && response.body == Array("page".utf8))
+            #expect(response.headers["Strict-Transport-Security"] == "max-age=31536000")
             client.shutDown()
-            // Without TLS there is no answer, and a handshake that does not come is not waited for.
+            // Plain HTTP gets no response, and a missing handshake does not block the server.
             #expect(!(await get("/page", port: port)).contains("200"))
             #expect(await exchange("", port: port).isEmpty)
         }
     }
 
-    @Test func aCertificateThatCannotBeReadIsOneLine() throws {
+    @Test func unreadableCertificateIsReportedInOneLine() throws {
         let edge = HTTPEdge(tls: .init(certificate: "/nowhere/certificate.pem", key: "/nowhere/key.pem"))
         let files = try #require(edge.tls)
         let error = #expect(throws: ComponentError.self) { try edge.configuration(of: files) }
@@ -175,7 +176,7 @@ import Testing
         #expect(error?.description.contains("\n") == false)
     }
 
-    @Test func settingsThatCannotBeRightAreRefused() throws {
+    @Test func invalidEdgeSettingsAreRejected() throws {
         func edge(_ variables: [String: String]) throws -> HTTPEdge {
             try HTTPEdge(Configuration(Setting.edge, environment: variables))
         }
@@ -189,7 +190,7 @@ import Testing
     }
 }
 
-/// Runs `openssl`, which is to end well.
+/// Runs `openssl`, which must succeed.
 private func openssl(_ arguments: String) throws {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")

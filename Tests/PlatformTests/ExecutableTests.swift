@@ -9,7 +9,7 @@ import Testing
 @testable import ServiceRuntime
 @testable import ServiceSettings
 
-/// A built service, run as its users run it.
+/// A built service, run like by its users.
 private struct Executable: ~Copyable {
     let process: pid_t
     private let output: Int32
@@ -41,14 +41,14 @@ private struct Executable: ~Copyable {
         close(output)
     }
 
-    /// The folder that holds the test bundle holds the executables as well.
+    /// The executables are in the folder of the test bundle.
     private static var directory: String? {
         let arguments = CommandLine.arguments
         let bundle = arguments.first { $0.hasSuffix(".xctest") } ?? arguments.first
         return bundle.map { URL(filePath: $0).deletingLastPathComponent().path }
     }
 
-    /// What is printed until `text` is, or until the end. What takes too long is killed.
+    /// Reads the output up to `text`, or to the end. Kills the process after a timeout.
     func read(until text: String? = nil) -> String {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
@@ -62,7 +62,7 @@ private struct Executable: ~Copyable {
         }
     }
 
-    /// The exit status; a signal gives 128 and its number, as in a shell.
+    /// Returns the exit status; 128 plus the number of a signal, as in a shell.
     func wait() -> Int32 {
         var status: Int32 = 0
         unsafe waitpid(process, &status, 0)
@@ -77,7 +77,7 @@ private struct Executable: ~Copyable {
         (["--print-config"], ["FIELDPOST_DATABASE_URL": "hunter2"], 0, " = <redacted>  (environment)"),
         (["--print-settings"], [:], 0, "\"variable\" : \"FIELDPOST_RELAY_PAGE\""),
         (["--nonsense"], [:], 2, "change-relay: unknown argument --nonsense; "),
-        (["--config"], [:], 2, "change-relay: --config needs a file\n"),
+        (["--config"], [:], 2, "change-relay: --config requires a file\n"),
         (["--config", "/nonexistent"], [:], 1, "change-relay: cannot read the configuration file /nonexistent\n"),
         ([], [:], 1, "change-relay: FIELDPOST_DATABASE_URL is not set: "),
         (
@@ -94,18 +94,18 @@ private struct Executable: ~Copyable {
         ),
     ]
 
-    @Test(arguments: 0..<cases.count) func answersAndExits(index: Int) async throws {
+    @Test(arguments: 0..<cases.count) func printsAndExits(index: Int) async throws {
         let (arguments, environment, status, part) = Self.cases[index]
         let (output, exit) = try await run("change-relay", arguments, environment: environment)
         #expect(exit == status)
         #expect(output.contains(part))
         #expect(!output.contains("hunter2") && !output.contains("Fatal error"))
         let lines = output.split(separator: "\n")
-        // Before there is a log, a failure is one line; after that, every line is one of the log.
+        // Before logging is set up, a failure is one line; afterwards every line is a log line.
         if status != 0 { #expect(lines.count == 1 || lines.allSatisfy { $0.hasPrefix("{") }) }
     }
 
-    @Test(arguments: Services.all.map(\.name)) func everyServiceTellsItsVersion(service: String) async throws {
+    @Test(arguments: Services.all.map(\.name)) func everyServicePrintsItsVersion(service: String) async throws {
         let (output, exit) = try await run(service, ["--version"], environment: [:])
         #expect(exit == 0)
         #expect(output == "\(service) \(fieldpostVersion)\n")
@@ -114,7 +114,7 @@ private struct Executable: ~Copyable {
     static let kafkaServices = Services.needing(.kafka).map(\.name)
 
     @Test(arguments: kafkaServices, [("NO_SUCH", "1", "no.such"), ("FETCH_MIN_BYTES", "few", "fetch.min.bytes")])
-    func aKafkaPropertyThatIsRefusedIsOneLine(service: String, property: (String, String, String)) async throws {
+    func rejectedKafkaPropertyIsReportedInOneLine(service: String, property: (String, String, String)) async throws {
         let (variable, value, name) = property
         let (output, exit) = try await run(
             service, environment: ["FIELDPOST_DATABASE_URL": "x", "FIELDPOST_KAFKA_" + variable: value])
@@ -124,8 +124,8 @@ private struct Executable: ~Copyable {
         #expect(output.contains(name))
     }
 
-    /// Each by itself is good, and librdkafka refuses them together.
-    @Test(arguments: kafkaServices) func aKafkaConfigurationThatIsRefusedEndsIt(service: String) async throws {
+    /// Each setting is valid on its own, but librdkafka rejects the combination.
+    @Test(arguments: kafkaServices) func rejectedKafkaConfigurationStopsService(service: String) async throws {
         let variables = [
             "FIELDPOST_DATABASE_URL": try makeFoundationDatabase(),
             "FIELDPOST_KAFKA_SECURITY_PROTOCOL": "SASL_PLAINTEXT",
@@ -133,10 +133,12 @@ private struct Executable: ~Copyable {
         ]
         let (output, exit) = try await run(service, environment: variables)
         #expect(exit == 1)
-        #expect(output.contains("NOSUCH") && output.contains("\"message\":\"stopped by a failure\""), "\(output)")
+        #expect(
+            output.contains("NOSUCH") && output.contains("\"message\":\"component failed, process stopped\""),
+            "\(output)")
     }
 
-    @Test(arguments: kafkaServices, [true, false]) func aSchemaOfAnotherVersionEndsIt(
+    @Test(arguments: kafkaServices, [true, false]) func unsupportedSchemaStopsService(
         service: String, isNewer: Bool
     ) async throws {
         let database = isNewer ? try makeFoundationDatabase() : try TestServer.shared.makeDatabase()
@@ -148,10 +150,10 @@ private struct Executable: ~Copyable {
             service, environment: ["FIELDPOST_DATABASE_URL": database, "FIELDPOST_KAFKA_BROKERS": "127.0.0.1:1"])
         #expect(exit == 1)
         #expect(output.contains("the database has schema \(isNewer ? 9999 : 0), this program"), "\(output)")
-        #expect(output.contains("\"message\":\"stopped by a failure\""))
+        #expect(output.contains("\"message\":\"component failed, process stopped\""))
     }
 
-    /// - Returns: All that it printed, and its exit status.
+    /// - Returns: The complete output and the exit status.
     private func run(
         _ name: String, _ arguments: [String] = [], environment: [String: String]
     ) async throws -> (String, Int32) {
@@ -163,16 +165,16 @@ private struct Executable: ~Copyable {
         }.get()
     }
 
-    @Test func stopsCleanlyWhenAsked() async throws {
+    @Test func serviceStopsCleanlyOnSignal() async throws {
         let (start, end, exit) = try await onThread(named: "executable") {
             Result {
                 let executable = try Executable("change-relay", environment: ["FIELDPOST_DATABASE_URL": "x"])
-                let start = executable.read(until: "admin listens")
+                let start = executable.read(until: "server listening")
                 kill(executable.process, SIGTERM)
                 return (start, executable.read(), executable.wait())
             }
         }.get()
-        #expect(start.contains("admin listens"))
+        #expect(start.contains("server listening"))
         #expect(end.contains("\"message\":\"stopped\""))
         #expect(exit == 0)
     }

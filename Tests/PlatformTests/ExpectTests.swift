@@ -14,7 +14,7 @@ extension EdgeTests {
             + fields.map { $0 + "\r\n" }.joined() + "\r\n"
     }
 
-    @Test(arguments: 0...1) func heldBackBodiesGetContinue(kind: Int) async throws {
+    @Test(arguments: 0...1) func withheldBodiesGetContinue(kind: Int) async throws {
         try await withServer(limits: Self.patient, webSocket: Self.kinds[kind]) { port in
             for isChunked in [false, true] {
                 try await withOwnThread {
@@ -26,7 +26,7 @@ extension EdgeTests {
                     let response = try connection.response(to: "POST")
                     #expect(response.status == 200 && response.body == Array("body".utf8))
                     guard kind == 0 else { return }
-                    // The connection is kept.
+                    // The connection stays open.
                     connection.send("GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     try expect(200, "GET", &connection)
                 }
@@ -34,8 +34,8 @@ extension EdgeTests {
         }
     }
 
-    /// A response without the body: the connection ends, since the client may send the body or leave it out.
-    @Test func bodiesThatAreNotReadAreAnsweredAtOnce() async throws {
+    /// A response without reading the body closes the connection, because the client may or may not send the body.
+    @Test func unreadBodiesGetImmediateResponse() async throws {
         try await withServer(limits: Self.patient) { port in
             for (target, length, status) in [("/nothing", 4, 404), ("/page", 4, 405), ("/echo", 1 << 20, 413)] {
                 for sendsBody in [false, true] {
@@ -52,17 +52,17 @@ extension EdgeTests {
         }
     }
 
-    @Test func bodiesThatComeAtOnceGetNoContinue() async throws {
+    @Test func bodiesSentImmediatelyGetNoContinue() async throws {
         try await withServer(limits: Self.patient) { port in
             try await withOwnThread {
                 var connection = try RawConnection(port: port)
-                let whole = Self.head("/echo", "Content-Length: 4") + "body"
-                connection.send(whole + whole + Self.head("/echo", "Content-Length: 0"))
+                let complete = Self.head("/echo", "Content-Length: 4") + "body"
+                connection.send(complete + complete + Self.head("/echo", "Content-Length: 0"))
                 for length in [4, 4, 0] {
                     let response = try connection.response(to: "POST")
                     #expect(response.status == 200 && response.body.count == length)
                 }
-                // Behind another request: its response comes first.
+                // After another request, whose response comes first.
                 connection.send(
                     "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n" + Self.head("/echo", "Content-Length: 4"))
                 try expect(200, "GET", &connection)

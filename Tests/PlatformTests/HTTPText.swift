@@ -4,19 +4,19 @@ import TestSupport
 @testable import HTTPServer
 @testable import ServiceRuntime
 
-/// Sends `request` to a local port and returns everything that comes back until the other side closes.
+/// Sends `request` to a local port and returns all output until the connection is closed.
 ///
-/// On a thread of its own: the server under test needs Swift's.
+/// Uses a separate thread, because the server under test needs Swift's.
 func exchange(_ request: String, port: Int) async -> String {
     await onThread(named: "exchange") { exchangeBlocking(request, port: port) }
 }
 
-/// The same, but after `beginning` it goes on for ever with a byte every 100 milliseconds.
+/// Sends `beginning`, then a byte every 100 ms without end.
 func trickle(_ beginning: String, port: Int) async -> String {
     await onThread(named: "trickle") { exchangeBlocking(beginning, port: port, trickles: true) }
 }
 
-/// Sends `request`, and resets the connection once `condition` holds.
+/// Sends `request`, and resets the connection when `condition` holds.
 func hangUp(port: Int, after request: String, when condition: @escaping @Sendable () -> Bool) async {
     let descriptor = connected(port: port)
     let bytes = Array(request.utf8)
@@ -27,7 +27,7 @@ func hangUp(port: Int, after request: String, when condition: @escaping @Sendabl
     close(descriptor)
 }
 
-/// A socket that is connected to a local port; negative when nobody listens there.
+/// Returns a socket connected to a local port; negative if there is no listener.
 private func connected(port: Int) -> Int32 {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
@@ -50,29 +50,29 @@ private func exchangeBlocking(_ request: String, port: Int, trickles: Bool = fal
     defer { close(descriptor) }
     let bytes = Array(request.utf8)
     _ = unsafe bytes.withUnsafeBytes { unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-    var answer: [UInt8] = []
+    var response: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 65_536)
     while true {
         var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         if trickles, unsafe poll(&ready, 1, 100) == 0 {
             let byte: [UInt8] = [UInt8(ascii: "x")]
             guard unsafe send(descriptor, byte, 1, Int32(MSG_NOSIGNAL)) == 1 else {
-                return String(decoding: answer, as: UTF8.self)
+                return String(decoding: response, as: UTF8.self)
             }
             continue
         }
         let count = unsafe chunk.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
-        guard count > 0 else { return String(decoding: answer, as: UTF8.self) }
-        answer += chunk[..<count]
+        guard count > 0 else { return String(decoding: response, as: UTF8.self) }
+        response += chunk[..<count]
     }
 }
 
-/// The answer to a request without a body.
+/// Returns the response to a request without a body.
 func get(_ path: String, port: Int, method: String = "GET") async -> String {
     await exchange("\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", port: port)
 }
 
-/// Waits until `condition` holds; false when it does not in time.
+/// Waits until `condition` holds; returns false after a timeout.
 func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     let deadline = ContinuousClock.now + patienceMax
     while ContinuousClock.now < deadline {

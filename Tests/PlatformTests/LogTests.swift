@@ -10,7 +10,7 @@ import Testing
 @testable import Telemetry
 
 @Suite(.ownThreads) struct LogTests {
-    /// The lines that `body` logs.
+    /// Returns the lines that `body` logs.
     private func lines(
         _ format: LineLogHandler.Format = .json, level: Logger.Level = .info, _ body: (Logger) -> Void
     ) throws -> [String] {
@@ -38,7 +38,7 @@ import Testing
         "{\"level\":\"critical\"}", "\u{1B}[2J",
     ]
 
-    @Test(arguments: hostile) func whateverIsLoggedStaysInItsString(text: String) throws {
+    @Test(arguments: hostile) func hostileTextStaysInItsString(text: String) throws {
         let lines = try lines {
             $0.info("\(text)", metadata: ["value": "\(text)", "\(text)k": ["nested": ["\(text)"]]])
         }
@@ -58,7 +58,7 @@ import Testing
         #expect(object["message"] == "true" && object["metadata.message"] == "false" && object["level"] == "info")
     }
 
-    @Test func linesAreBounded() throws {
+    @Test func lineLengthIsLimited() throws {
         let long = String(repeating: "é\n", count: 50_000)
         let many = Dictionary(uniqueKeysWithValues: (0..<500).map { ("key\($0)", Logger.MetadataValue.string(long)) })
         let lines = try lines { $0.info("\(long)", metadata: many) }
@@ -68,14 +68,14 @@ import Testing
         #expect(try JSONDecoder().decode(Line.self, from: Data(lines[0].utf8)).truncated)
     }
 
-    @Test func aTerminalIsNotObeyed() throws {
+    @Test func controlCharactersAreReplacedInText() throws {
         let lines = try lines(.text) { $0.warning("red \u{1B}[31m\nnew", metadata: ["a": "\u{9B}1m"]) }
         #expect(
             lines.count == 1 && !lines[0].unicodeScalars.contains("\u{1B}")
                 && !lines[0].unicodeScalars.contains("\u{9B}"))
     }
 
-    @Test func lesserLevelsAreNotWritten() throws {
+    @Test func lowerLevelsAreNotWritten() throws {
         #expect(try lines(level: .warning) { $0.info("no") }.isEmpty)
     }
 

@@ -31,7 +31,7 @@ import Testing
             """ + buckets.map { "call_duration_seconds_bucket{to=\"sap\",le=\"\($0.0)\"} \($0.1)\n" }.joined() + #"""
                 call_duration_seconds_sum{to="sap"} 92.0005
                 call_duration_seconds_count{to="sap"} 3
-                # HELP messaging_client_consumed_messages_total Messages taken from Kafka.
+                # HELP messaging_client_consumed_messages_total Number of messages consumed from Kafka.
                 # TYPE messaging_client_consumed_messages_total counter
                 messaging_client_consumed_messages_total{group="a\"b\\c\nd",messaging_destination_name="entry.events"} 7
                 # TYPE parked_keys gauge
@@ -41,7 +41,7 @@ import Testing
         #expect(registry.text() == golden)
     }
 
-    @Test func endlessLabelsDoNotFillMemory() {
+    @Test func seriesCountIsLimited() {
         let registry = MetricsRegistry()
         for number in 0..<(MetricsRegistry.seriesMax / 100 + 1) {
             _ = registry.makeMeter(label: "meter", dimensions: [("n", "\(number)")])
@@ -51,7 +51,7 @@ import Testing
         #expect(registry.text().split(separator: "\n").count == MetricsRegistry.seriesMax / 100 + 1)
     }
 
-    @Test func manyThreadsLoseNothing() async {
+    @Test func concurrentIncrementsAreNotLost() async {
         let registry = MetricsRegistry()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {
@@ -64,7 +64,7 @@ import Testing
         #expect(registry.text().hasSuffix("meter 80000\n"))
     }
 
-    @Test func theProcessIsMeasured() {
+    @Test func processMetricsAreExported() {
         let text = ProcessMetrics.text()
         for name in [
             "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds",

@@ -16,7 +16,7 @@ private func logger() -> Logger {
 }
 
 @Suite(.ownThreads) struct ShutdownTests {
-    @Test func whatDoesNotStopIsNamedAndTheProcessEndsInTime() async throws {
+    @Test func stubbornWorkerIsNamedAndProcessExitsInTime() async throws {
         let result = try #require(
             await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
                 let stubborn = Component.worker("stubborn") { control in
@@ -29,10 +29,10 @@ private func logger() -> Logger {
                     shutdownMax: .milliseconds(300))
             })
         let log = String(decoding: result.standardErrorContent, as: UTF8.self)
-        #expect(log.contains("did not stop in time") && log.contains(#""running":"stubborn""#))
+        #expect(log.contains("shutdown timed out") && log.contains(#""running":"stubborn""#))
     }
 
-    @Test func aPartThatFailsStopsTheOthers() async throws {
+    @Test func failedComponentStopsTheOthers() async throws {
         let result = try #require(
             await #expect(processExitsWith: .exitCode(1), observing: [\.standardErrorContent]) {
                 let patient = Component.worker("patient") { control in
@@ -45,11 +45,11 @@ private func logger() -> Logger {
                         shutdownMax: .seconds(200)))
             })
         let log = String(decoding: result.standardErrorContent, as: UTF8.self)
-        #expect(log.contains("api cannot listen on 192.0.2.1:0") && !log.contains("did not stop"))
+        #expect(log.contains("api cannot listen on 192.0.2.1:0") && !log.contains("shutdown timed out"))
     }
 
-    /// It was accepted just when the server stopped listening.
-    @Test(arguments: [true, false]) func aConnectionThatNobodyTakesDoesNotEndTheProcess(isActive: Bool) async throws {
+    /// The connection was accepted just when the server stopped listening.
+    @Test(arguments: [true, false]) func unhandledConnectionDoesNotTrap(isActive: Bool) async throws {
         if isActive {
             await #expect(processExitsWith: .exitCode(7)) { try await Self.drop(isActive: true) }
         } else {
@@ -59,9 +59,9 @@ private func logger() -> Logger {
 
     private static func drop(isActive: Bool) async throws -> Never {
         let http = HTTP1Channel(responder: { _, _, _ in }, configuration: HTTP1Channel.Configuration())
-        let held = HeldChannel(inner: http)
+        let retained = RetainedChannel(inner: http)
         let channel = EmbeddedChannel()
-        _ = try await held.setup(channel: channel, logger: Logger(label: "test")).get()
+        _ = try await retained.setup(channel: channel, logger: Logger(label: "test")).get()
         if isActive { try await channel.connect(to: SocketAddress(unixDomainSocketPath: "/x")).get() }
         _ = try? channel.finish(acceptAlreadyClosed: true)
         exit(7)

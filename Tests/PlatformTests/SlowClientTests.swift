@@ -6,9 +6,9 @@ import Testing
 @testable import ServiceRuntime
 @testable import ServiceSettings
 
-/// Clients that send nothing, or a byte now and then, alongside those that send requests.
+/// Clients that send nothing or single bytes, alongside clients that send requests.
 extension EdgeTests {
-    @Test func aNetworkHasItsLimitOfConnections() async throws {
+    @Test func connectionsPerNetworkAreLimited() async throws {
         let limits = HTTPLimits(
             networkConnectionCountMax: 20, idleMax: .seconds(300), headMax: .seconds(300), bodyMax: .seconds(300))
         try await withServer(limits: limits) { port in
@@ -17,7 +17,7 @@ extension EdgeTests {
         }
     }
 
-    @Test func requestsAreAnsweredBesideSilentConnections() async throws {
+    @Test func silentConnectionsDoNotBlockRequests() async throws {
         let limits = HTTPLimits(idleMax: .seconds(300), headMax: .seconds(300), bodyMax: .seconds(300))
         try await withServer(limits: limits) { port in
             try await withOwnThread {
@@ -54,7 +54,7 @@ extension EdgeTests {
         }
     }
 
-    /// A response before the end of a body neither ends nor extends the time that the body has.
+    /// A response before the end of a body neither cancels nor extends the body's timeout.
     @Test(arguments: 0...1) func trickledBodyIsCutOffAfterEarlyResponse(kind: Int) async throws {
         let limits = HTTPLimits(
             bodyBytesMax: 1 << 16, idleMax: .seconds(300), headMax: .seconds(300), bodyMax: .seconds(2))
@@ -65,8 +65,8 @@ extension EdgeTests {
             413: Self.postHead("/echo", "Content-Length: 100000"),
             429: Self.postHead("/limited", "Content-Length: 60000"),
         ]
-        // A server with a WebSocket ends each connection after one response.
-        let kept = Self.kinds[kind] == nil ? [false, true] : [false]
+        // A server with a WebSocket closes each connection after one response.
+        let isPersistentOptions = Self.kinds[kind] == nil ? [false, true] : [false]
         try await withServer(
             limits: limits, webSocket: Self.kinds[kind],
             routes: { router in
@@ -75,10 +75,12 @@ extension EdgeTests {
             }
         ) { port in
             try await withThrowingTaskGroup { group in
-                for isKept in kept {
+                for isPersistent in isPersistentOptions {
                     for (status, head) in heads {
                         group.addTask {
-                            try await withOwnThread { try expectCutOff(head, status, isKept: isKept, port: port) }
+                            try await withOwnThread {
+                                try expectCutOff(head, status, isPersistent: isPersistent, port: port)
+                            }
                         }
                     }
                 }
@@ -91,7 +93,7 @@ extension EdgeTests {
         "POST \(target) HTTP/1.1\r\nHost: localhost\r\n\(framing)\r\n\r\n"
     }
 
-    @Test func proxiesHaveNoLimitOfTheirNetwork() throws {
+    @Test func proxiesDisableTheNetworkLimit() throws {
         func countMax(_ variables: [String: String]) throws -> Int {
             try HTTPLimits.networkConnectionCountMax(Configuration(Setting.edge, environment: variables))
         }
@@ -102,12 +104,11 @@ extension EdgeTests {
     }
 }
 
-/// Trickles the body of a request that is answered at once, and waits for the end of the connection.
-///
-/// - Parameter isKept: Whether another request, answered before its body too, comes first.
-private func expectCutOff(_ head: String, _ status: Int, isKept: Bool, port: Int) throws {
+/// Sends the body of a request slowly after its early response, and waits for the end of the connection.
+/// - Parameter isPersistent: Whether another request with an early response precedes it.
+private func expectCutOff(_ head: String, _ status: Int, isPersistent: Bool, port: Int) throws {
     var connection = try RawConnection(port: port)
-    if isKept {
+    if isPersistent {
         connection.send(EdgeTests.postHead("/private", "Content-Length: 4"))
         try expect(401, "POST", &connection)
         connection.send("body")
@@ -115,10 +116,10 @@ private func expectCutOff(_ head: String, _ status: Int, isKept: Bool, port: Int
     connection.send(head)
     try expect(status, "POST", &connection)
     let isClosed = connection.waitForEnd(sending: head.contains("chunked") ? "1\r\n \r\n" : " ")
-    #expect(isClosed, "\(status), kept: \(isKept)")
+    #expect(isClosed, "\(status), isPersistentOptions: \(isPersistent)")
 }
 
-/// A connection whose client sends the beginning of a head, and nothing more.
+/// A connection whose client sends only the beginning of a head.
 private final class Silent {
     private let connection: RawConnection
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.ownThreads) struct ConnectionTests {
-    @Test func everyTypeComesBackAsItWasSent() throws {
+    @Test func everyTypeRoundTrips() throws {
         try withTestDatabase { connection, _ in
             let id = UUID()
             let rows = try connection.run(
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func arraysTravelInBinaryIncludingNullsAndNothing() throws {
+    @Test func binaryArraysSupportNullsAndEmptiness() throws {
         try withTestDatabase { connection, _ in
             var texts = BinaryArray(of: String.self)
             texts.append("a")
@@ -47,9 +47,9 @@ import Testing
                        PostgresTime(microsecondsSince2000: 3)])) AS x(t, u, j, b, z)
                 """)
             #expect(rows.count == 3)
-            let found = try rows.map { row in try (row.optional(0, as: String.self), row.value(1, as: UUID.self)) }
-            #expect(found.map(\.0) == ["a", nil, ""])
-            #expect(found.map(\.1) == ids)
+            let rowValues = try rows.map { row in try (row.optional(0, as: String.self), row.value(1, as: UUID.self)) }
+            #expect(rowValues.map(\.0) == ["a", nil, ""])
+            #expect(rowValues.map(\.1) == ids)
             let json = try rows.map { row in try row.value(2, as: String.self) }
             #expect(json == ["{}", "[1]", "null"])
             let none = [Int64]()
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func aFailureUndoesTheStatementsBeforeItInAPipeline() throws {
+    @Test func failureRollsBackEarlierStatementsOfPipeline() throws {
         try withTestDatabase(schema: ["CREATE TABLE entry (id text PRIMARY KEY)"]) { connection, _ in
             let error = #expect(throws: PostgresError.self) {
                 try connection.run(["INSERT INTO entry VALUES ('a')", "INSERT INTO entry VALUES ('a')", "SELECT 1"])
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func aTransactionCommitsWhatItsBodyDidOrNothing() throws {
+    @Test func transactionCommitsAllOrNothing() throws {
         struct Stop: Error {}
         try withTestDatabase(schema: ["CREATE TABLE entry (id text PRIMARY KEY)"]) { connection, _ in
             #expect(throws: Stop.self) {
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func aPipelineLargerThanTheSocketsBuffersIsAnswered() throws {
+    @Test func pipelineLargerThanSocketBuffersSucceeds() throws {
         try withTestDatabase { connection, _ in
             let large = String(repeating: "x", count: 8 << 20)
             let rows = try connection.run((0..<4).map { _ in "SELECT \(large)" })
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func aLostConnectionIsOpenedAgain() throws {
+    @Test func lostConnectionIsReopened() throws {
         try withTestDatabase { connection, conninfo in
             let process: Int32 = try connection.run("SELECT pg_backend_pid()")[0].value(0)
             var other = try Connection(conninfo)
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func allTimeOutsAreSet() throws {
+    @Test func allTimeoutsAreSet() throws {
         try withTestDatabase { _, conninfo in
             var limits = Limits()
             limits.statementMax = .seconds(2)
@@ -132,9 +132,9 @@ import Testing
         }
     }
 
-    /// A session that holds a lock is gone at the latest 11 s after its host: it may say nothing for 10 s, and its
-    /// socket is asked after 5 s, and again every 2 s, three times.
-    @Test func theSessionOfALockHolderThatIsGoneEnds() throws {
+    /// The session of an unreachable lock holder ends within 11 s: it may be idle for 10 s, and its socket is probed
+    /// after 5 s, and then every 2 s, three times.
+    @Test func sessionOfUnreachableLockHolderEnds() throws {
         let folder = try ClusterFolder("tcp")
         defer { folder.remove() }
         let port = try Ports.free()
@@ -142,7 +142,7 @@ import Testing
         try server.start()
         defer { server.kill9() }
         var connection = try Connection(
-            "host=127.0.0.1 port=\(port) user=\(ClusterServer.user) dbname=postgres", limits: .ofLockHolder)
+            "host=127.0.0.1 port=\(port) user=\(ClusterServer.user) dbname=postgres", limits: .lockHolder)
         let shown = try connection.run(
             """
             SELECT current_setting('idle_session_timeout'), current_setting('tcp_keepalives_idle'),
@@ -153,8 +153,8 @@ import Testing
         #expect(values == ["10s", "5", "2", "3", "10000", "5s"])
     }
 
-    /// What ends a session of its own accord, such as its own silence, is a lost connection.
-    @Test func aSessionThatWasSilentTooLongIsOpenedAgain() throws {
+    /// A session that the server ends, for example because it was idle, counts as a lost connection.
+    @Test func idleSessionIsReopened() throws {
         try withTestDatabase { _, conninfo in
             var limits = Limits()
             limits.idleMax = .milliseconds(50)
@@ -169,8 +169,8 @@ import Testing
         }
     }
 
-    /// Who remembers things of the database must not go on with another one under the same address.
-    @Test func aConnectionIsNotOpenedAgainToAnotherHistory() throws {
+    /// A process with cached state must not continue with a different database under the same address.
+    @Test func connectionIsNotReopenedOnDifferentTimeline() throws {
         try withTestDatabase(schema: [
             "CREATE TABLE history (name text); INSERT INTO history VALUES ('first')"
         ]) { other, conninfo in
@@ -179,7 +179,7 @@ import Testing
                 let process: Int32 = try connection.run("SELECT pg_backend_pid()")[0].value(0)
                 try other.run("SELECT pg_terminate_backend(\(process))")
                 let error = #expect(throws: PostgresError.self) { try connection.run("SELECT 1") }
-                #expect(error?.isOfOtherHistory == false)
+                #expect(error?.isTimelineChange == false)
             }
             try lose()
             #expect(try connection.run("SELECT name FROM history").count == 1)
@@ -187,14 +187,14 @@ import Testing
             try other.run("UPDATE history SET name = 'second'")
             for _ in 0..<2 {
                 let error = #expect(throws: PostgresError.self) { try connection.run("SELECT 1") }
-                #expect(error?.isOfOtherHistory == true && error?.isRetriable == false)
+                #expect(error?.isTimelineChange == true && error?.isRetriable == false)
             }
             var fresh = try Connection(conninfo, check: "SELECT name FROM history")
             #expect(try fresh.run("SELECT 1").count == 1)
         }
     }
 
-    @Test func aCopyThatFailsOnItsWayIsAnError() throws {
+    @Test func failingCopyThrows() throws {
         try withTestDatabase { connection, _ in
             var bytes = 0
             let error = #expect(throws: PostgresError.self) {
@@ -215,13 +215,13 @@ import Testing
         }
     }
 
-    @Test func aWrongAddressIsAnErrorThatSaysSo() {
+    @Test func wrongAddressThrowsConnectionRefused() {
         let error = #expect(throws: PostgresError.self) { _ = try Connection("host=127.0.0.1 port=1 dbname=none") }
         #expect(error?.sqlState == nil)
         #expect(error?.message.contains("Connection refused") == true)
     }
 
-    @Test func anAsyncCallerGetsAConnectionsThread() async throws {
+    @Test func poolRunsJobsOnConnectionThreads() async throws {
         let conninfo = try TestServer.shared.makeDatabase()
         let pool = try Pool(conninfo, size: 2)
         defer { pool.stop() }

@@ -7,7 +7,7 @@ import Testing
 @Suite(.ownThreads) struct DecodeTests {
     private enum Size: String, PostgresValue { case small, large }
 
-    @Test func aRowIsReadByItsTypes() throws {
+    @Test func rowDecodesByTypes() throws {
         try withTestDatabase { connection, _ in
             let id = UUID()
             let rows = try connection.run(
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func oneColumnIsReadAsAValueAndNotAsATuple() throws {
+    @Test func singleColumnDecodesAsValue() throws {
         try withTestDatabase { connection, _ in
             let rows = try connection.run("SELECT g FROM generate_series(1, 3) AS g")
             #expect(Set(try rows.decode(Int32.self)) == [1, 2, 3])
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func aTimestampIsSentAndReadToTheMillisecond() throws {
+    @Test func timestampsRoundTripToTheMillisecond() throws {
         try withTestDatabase { connection, _ in
             let time = try #require(Timestamp("2015-03-30T12:00:00.123Z"))
             let before = Timestamp(millisecondsSinceEpoch: -1)
@@ -48,8 +48,8 @@ import Testing
         }
     }
 
-    /// A statement that was changed without its reader is found by the first row.
-    @Test func aMistakeInTheStatementIsNamed() throws {
+    /// A mismatch between a statement and its reader is detected at the first row.
+    @Test func columnMismatchIsNamedInError() throws {
         try withTestDatabase { connection, _ in
             let rows = try connection.run("SELECT \(Int32(7)) AS number, \(String?.none) AS name, 'tiny'::text AS size")
             func message(_ read: (Row) throws -> Void) -> String? {
@@ -59,10 +59,10 @@ import Testing
             }
             #expect(
                 message { _ = try $0.decode(Int32.self, String?.self) }
-                    == "the row has 3 columns, and its reader reads fewer")
+                    == "the row has 3 columns, but its reader reads fewer")
             #expect(
                 message { _ = try $0.decode(Int32.self, String?.self, String.self, String.self) }
-                    == "the row has 3 columns, and its reader reads more")
+                    == "the row has 3 columns, but its reader reads more")
             #expect(
                 message { _ = try $0.decode(Int64.self, String?.self, String.self) }
                     == "number: expected Int64, found another type")
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func aReaderOfSomeColumnsIsLentToAnother() throws {
+    @Test func columnReadersCompose() throws {
         struct Name {
             let first: String
             let last: String?
@@ -90,9 +90,9 @@ import Testing
             let id = try columns.next(Int32.self)
             let name = try Name(&columns)
             #expect(throws: PostgresError.self) { try columns.end() }
-            let isThere = try columns.next(Bool.self)
+            let exists = try columns.next(Bool.self)
             try columns.end()
-            #expect(id == 1 && name.first == "Ana" && name.last == nil && isThere)
+            #expect(id == 1 && name.first == "Ana" && name.last == nil && exists)
         }
     }
 }

@@ -4,9 +4,9 @@ import Postgres
 import TestSupport
 import Testing
 
-/// `sslmode=verify-full`, against a server whose certificate only its own file vouches for.
+/// `sslmode=verify-full` with a self-signed server certificate.
 @Suite(.ownThreads) struct TLSTests {
-    @Test func aServerIsTrustedOnlyThroughItsAuthorityAndForItsName() async throws {
+    @Test func serverIsTrustedOnlyByAuthorityAndName() async throws {
         try await withOwnThread {
             let folder = try ClusterFolder("tls")
             let port = try Ports.free()
@@ -19,7 +19,7 @@ import Testing
                 ])
             try makeCertificate(named: "server", in: folder.path + "/postgres")
             try makeCertificate(named: "other", in: folder.path + "/postgres")
-            // PostgreSQL takes a key of its own user's only.
+            // PostgreSQL accepts only a key of its own user.
             try runToEnd("chown", ["--reference", folder.path + "/postgres", folder.path + "/postgres/server.key"])
             try server.start()
             defer { server.kill9() }
@@ -32,8 +32,8 @@ import Testing
             let rows = try connection.run("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
             #expect(try rows[0].value(0) == true)
 
-            let stranger = #expect(throws: PostgresError.self) { _ = try Connection(conninfo(authority: "other")) }
-            #expect(stranger?.message.contains("certificate verify failed") == true, "\(stranger?.message ?? "")")
+            let untrusted = #expect(throws: PostgresError.self) { _ = try Connection(conninfo(authority: "other")) }
+            #expect(untrusted?.message.contains("certificate verify failed") == true, "\(untrusted?.message ?? "")")
             let misnamed = #expect(throws: PostgresError.self) {
                 _ = try Connection(conninfo(host: "elsewhere.example", authority: "server"))
             }
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// A key, and a certificate for `localhost` that is its own authority.
+    /// Creates a key and a self-signed certificate for `localhost`.
     private func makeCertificate(named name: String, in folder: String) throws {
         let arguments =
             "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext subjectAltName=DNS:localhost"

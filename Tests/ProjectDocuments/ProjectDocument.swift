@@ -1,7 +1,7 @@
 import Foundation
 package import Yams
 
-/// A YAML document of the project, read once as text and once as what it says.
+/// A YAML document of the project, read both as text and as a parsed tree.
 package struct ProjectDocument {
     package let text: String
     package let root: Node

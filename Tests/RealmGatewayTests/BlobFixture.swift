@@ -55,13 +55,13 @@ enum TestImage {
 }
 
 extension GatewayDevice {
-    /// Sends a blob; what the header says of it is wrong on purpose.
+    /// Uploads a blob, with a wrong content type on purpose.
     @discardableResult
-    nonisolated func putBlob(_ id: UUID, _ bytes: [UInt8] = TestImage.make()) async throws -> Answer {
+    nonisolated func putBlob(_ id: UUID, _ bytes: [UInt8] = TestImage.make()) async throws -> GatewayResponse {
         var request = request("PUT", "/v1/blobs/\(id.text)")
         request.body = bytes
         request.headers[1].value = "text/html"
-        return Answer(try await fixture.client.send(request))
+        return GatewayResponse(try await fixture.client.send(request))
     }
 
     /// - Parameter tag: What the device holds of it.
@@ -74,12 +74,13 @@ extension GatewayDevice {
     nonisolated func seesBlob(_ id: UUID) async throws -> Bool {
         let response = try await getBlob(id)
         guard response.status != 200 else { return true }
-        let unknown = Answer(try await getBlob(UUID()))
-        let answer = Answer(response)
-        guard answer.status == 404, answer.body == unknown.body else { throw Told(status: answer.status) }
+        let (forbidden, missing) = (GatewayResponse(response), GatewayResponse(try await getBlob(UUID())))
+        guard forbidden.status == 404, forbidden.body == missing.body else {
+            throw UnexpectedStatus(status: forbidden.status)
+        }
         return false
     }
 
-    /// A blob that may not be read is told from one that is not there.
-    struct Told: Error { let status: Int }
+    /// The response to a forbidden blob differs from that to a missing one.
+    struct UnexpectedStatus: Error { let status: Int }
 }

@@ -9,9 +9,9 @@ import Testing
 
 @testable import RealmGateway
 
-/// Catching up from the change log, each realm from where the device is with it.
+/// Reading the change log from each realm's own position.
 @Suite(.ownThreads) struct ChangePageTests {
-    @Test func eachRealmGoesOnFromItsOwnPosition() async throws {
+    @Test func eachRealmContinuesFromItsOwnPosition() async throws {
         try await withGateway { fixture in
             let paths = (0..<3).map { _ in RealmPath.team(UUID()) }
             let numbers = try paths.map { try fixture.realm($0) }
@@ -33,7 +33,7 @@ import Testing
                 var limits = GatewayLimits()
                 limits.changeCountMax = 7
                 var realms = (0..<2).map {
-                    OpenRealm(path: paths[$0], number: numbers[$0], progress: .whole(held[numbers[$0]] ?? 0))
+                    OpenRealm(path: paths[$0], number: numbers[$0], progress: .changeLog(held[numbers[$0]] ?? 0))
                 }
                 var pages: [ChangePage] = []
                 repeat {
@@ -41,8 +41,8 @@ import Testing
                         realms, access: access, in: fixture.environment, limits: limits, on: &connection)
                     pages.append(page)
                     for index in realms.indices {
-                        guard case .whole(let held) = realms[index].progress else { continue }
-                        realms[index].progress = .whole(max(held, page.position))
+                        guard case .changeLog(let held) = realms[index].progress else { continue }
+                        realms[index].progress = .changeLog(max(held, page.position))
                     }
                 } while pages.last?.isFull == true && pages.count < 100
                 #expect(

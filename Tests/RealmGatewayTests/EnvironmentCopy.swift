@@ -11,9 +11,8 @@ import Testing
 
 /// An integration's copy of its environment: one stream, one cursor.
 ///
-/// Not `DeviceClient`, on purpose: that has a person's realms with a cursor for each, and no stream of everything. It
-/// also keeps what a check of the gateway needs and a copy does not: tombstones, repeats, every cursor with what was
-/// held at it.
+/// Deliberately not `DeviceClient`, which has a cursor per realm of a person and no stream of an environment. It also
+/// stores what only tests need: tombstones, repeats, and the state at every cursor.
 actor EnvironmentCopy {
     struct Object: Equatable, Sendable {
         var position: Int
@@ -21,39 +20,39 @@ actor EnvironmentCopy {
         var fields: String?
     }
 
-    /// A cursor that was handed out, and what was held with it.
-    struct Place: Sendable {
+    /// A cursor of the stream, and the copy at that point.
+    struct Snapshot: Sendable {
         var cursor: String
         var copy: [String: [String: Object]]
     }
 
     private let caller: GatewayDevice
     private let kinds: [String]?
-    private let keepsPlaces: Bool
+    private let recordsSnapshots: Bool
     /// By realm, then by kind and id.
     private(set) var copy: [String: [String: Object]] = [:]
     private(set) var cursor: String?
-    private(set) var places: [Place] = []
+    private(set) var snapshots: [Snapshot] = []
     private(set) var resetCount = 0
     private(set) var checkpoint = -1
     private(set) var checkpointCount = 0
     private(set) var keepaliveCount = 0
     private(set) var lineCount = 0
     private(set) var requestCount = 0
-    /// Positions since the stream went on from the change log, in the order they came.
+    /// Positions since the stream continued in the change log, in the order of arrival.
     private(set) var logged: [Int] = []
-    /// Objects that came although the copy had them already, or newer.
+    /// Objects that arrived although the copy had the same or a newer version.
     private(set) var repeats: [String] = []
 
-    init(_ fixture: GatewayFixture, key: String, kinds: [Kind]? = nil, keepsPlaces: Bool = false) {
+    init(_ fixture: GatewayFixture, key: String, kinds: [Kind]? = nil, recordsSnapshots: Bool = false) {
         caller = GatewayDevice(fixture, bearer: key)
         self.kinds = kinds?.map(\.rawValue)
-        self.keepsPlaces = keepsPlaces
+        self.recordsSnapshots = recordsSnapshots
     }
 
-    /// Goes back to what was held once.
-    func goOn(from place: Place) {
-        (cursor, copy) = (place.cursor, place.copy)
+    /// Restores an earlier snapshot.
+    func resume(from snapshot: Snapshot) {
+        (cursor, copy) = (snapshot.cursor, snapshot.copy)
         checkpoint = -1
     }
 
@@ -72,18 +71,18 @@ actor EnvironmentCopy {
         for line in response.body.split(separator: UInt8(ascii: "\n")) { try apply(Array(line)) }
     }
 
-    /// Follows the stream until the task is cancelled, the server ends it, or so many lines have come.
+    /// Follows the stream until the task is cancelled, the server ends it, or `count` lines have arrived.
     ///
-    /// - Returns: Whether it was hung up here.
+    /// - Returns: Whether the client disconnected.
     @discardableResult
     func follow(untilLines count: Int = .max, live: Bool = true) async throws -> Bool {
         let response = try await caller.fixture.client.stream(request(live: live))
         try #require(response.status == 200)
-        var left = count
+        var remaining = count
         for try await line in response.body.lines(bytesMax: 1 << 20) {
             try apply(line)
-            left -= 1
-            if left == 0 { return true }
+            remaining -= 1
+            if remaining == 0 { return true }
         }
         return false
     }
@@ -132,11 +131,11 @@ actor EnvironmentCopy {
 
     private func go(to value: [String: Any]) throws {
         let cursor = try #require(value["cursor"] as? String)
-        if keepsPlaces, cursor != self.cursor { places.append(Place(cursor: cursor, copy: copy)) }
+        if recordsSnapshots, cursor != self.cursor { snapshots.append(Snapshot(cursor: cursor, copy: copy)) }
         self.cursor = cursor
     }
 
-    /// What is there, by realm.
+    /// The objects that are not deleted, by realm.
     var shown: [String: [String: String]] {
         copy.mapValues { $0.compactMapValues(\.fields) }.filter { !$0.value.isEmpty }
     }
@@ -146,7 +145,7 @@ actor EnvironmentCopy {
         let deadline = ContinuousClock.now + patienceMax
         while !condition(self) {
             guard ContinuousClock.now < deadline else {
-                Issue.record("not in time: \(what)")
+                Issue.record("timeout: \(what)")
                 throw CancellationError()
             }
             try await Task.sleep(for: .milliseconds(2))
@@ -155,7 +154,7 @@ actor EnvironmentCopy {
 }
 
 extension GatewayFixture {
-    /// What all realms that an integration may open hold of these kinds, as the database says.
+    /// The stored objects of these kinds in all realms that an integration may open.
     func storedByRealm(_ kinds: [Kind]? = nil, in environment: Int32 = 1) throws -> [String: [String: String]] {
         let names = (kinds ?? Kind.allCases.filter(Permissions.isReadByIntegrations)).map(\.rawValue)
         let objects = try withDatabase { connection in

@@ -7,19 +7,19 @@ import Testing
 
 @testable import RealmGateway
 
-/// A permission that goes while a device is away.
+/// Permissions that are revoked while a device is offline.
 @Suite(.ownThreads) struct GatewayAbsenceTests {
-    /// What a person holds on account of something, and loses with it.
+    /// The object that grants a permission.
     enum Hold: CaseIterable, Sendable {
         case membership, role, team, share
     }
 
-    /// A realm that somebody may open for now.
+    /// A realm that a person may open until the permission is revoked.
     private struct Held {
         let path: RealmPath
         let object: UUID
         let kind: Kind
-        /// A write that the hold permits.
+        /// A write that the permission allows.
         let write: (op: String, fields: String?)
         let lose: @Sendable (GatewayFixture) throws -> Void
     }
@@ -51,8 +51,8 @@ import Testing
         }
     }
 
-    /// It comes back with its cursor, and with something in its queue: both are answered as of now.
-    @Test(arguments: Hold.allCases) func whoWasRemovedWhileAwayIsToldSo(hold: Hold) async throws {
+    /// The device reconnects with its cursor and a queued mutation: both are processed with the current permissions.
+    @Test(arguments: Hold.allCases) func permissionRevokedWhileOfflineClosesTheRealm(hold: Hold) async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let held = try await Self.hold(hold, try fixture.person("ana@example.com"), fixture)
@@ -64,7 +64,7 @@ import Testing
             #expect(shown[key] == "{\"title\":\"old\"}")
             let (highest, most) = (await ana.highest[path], await ana.mostHeld[path])
             #expect(await ana.cursors[path] != nil)
-            // While it is away.
+            // While it is offline.
             try held.lose(fixture)
             try fixture.put(held.kind, held.object, "{\"title\":\"secret\"}", in: held.path)
             try fixture.put(held.kind, UUID(), "{\"title\":\"secret\"}", in: held.path)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// Who came in, who did not, and from where.
+/// Audit records of logins, rejections and permission changes.
 @Suite(.ownThreads) struct GatewayAuditTests {
     private func records(_ fixture: GatewayFixture) throws -> [[String]] {
         try fixture.withDatabase { connection in
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    private func come(_ fixture: GatewayFixture, _ email: String, subject: String, from address: String) async throws {
+    private func logIn(_ fixture: GatewayFixture, _ email: String, subject: String, from address: String) async throws {
         let token = try await fixture.keys.token(email, subject: subject)
         _ = try await fixture.client.send(
             Request(
@@ -28,13 +28,13 @@ import Testing
                 headers: [("Authorization", "Bearer \(token)"), ("X-Forwarded-For", address)]))
     }
 
-    @Test func bindingsAndRefusalsAreToldOnce() async throws {
+    @Test func bindingsAndRejectionsAreAuditedOnce() async throws {
         try await withGateway(count: 2) { fixture in
             for _ in 0..<2 {
-                try await come(fixture, "ana@example.com", subject: "1", from: "10.9.9.9")
-                try await come(fixture, "ana@example.com", subject: "2", from: "10.9.9.9")
+                try await logIn(fixture, "ana@example.com", subject: "1", from: "10.9.9.9")
+                try await logIn(fixture, "ana@example.com", subject: "2", from: "10.9.9.9")
             }
-            // Without a proxy the header is anybody's to write: it does not count.
+            // Without a proxy, any client can set the header: it is ignored.
             let issuer = GatewayFixture.issuer
             #expect(
                 try records(fixture) == [
@@ -44,17 +44,17 @@ import Testing
         }
     }
 
-    @Test func aProxySaysWhereItsClientsAre() async throws {
+    @Test func proxyHeaderGivesTheClientsAddress() async throws {
         try await withGateway(proxyCount: 1) { fixture in
-            try await come(fixture, "ana@example.com", subject: "1", from: "6.6.6.6, 10.9.9.9")
-            try await come(fixture, "ben@example.com", subject: "2", from: "2001:db8::7")
-            try await come(fixture, "cho@example.com", subject: "3", from: "<script>")
+            try await logIn(fixture, "ana@example.com", subject: "1", from: "6.6.6.6, 10.9.9.9")
+            try await logIn(fixture, "ben@example.com", subject: "2", from: "2001:db8::7")
+            try await logIn(fixture, "cho@example.com", subject: "3", from: "<script>")
             #expect(try records(fixture).map { $0[3] } == ["10.9.9.9", "2001:db8::7", "127.0.0.1"])
         }
     }
 
-    /// What somebody may do more or less than before, whoever changed it, and nothing else.
-    @Test func whatChangesPermissionsIsTold() async throws {
+    /// Every change of permissions gets a record, by any caller, and no other change does.
+    @Test func permissionChangesAreAudited() async throws {
         try await withGateway { fixture in
             let key = try fixture.addIntegration("books")
             let books = GatewayDevice(fixture, bearer: key)
@@ -96,11 +96,11 @@ import Testing
                 await books.mutation("put", user, stored + ",\"catalogue\":\"\(catalogue)\"}", kind: "User", in: realm),
             ]).results
             #expect(results.count == 14 && results.allSatisfy { $0.hasPrefix("accepted") }, "\(results)")
-            let told = try records(fixture).filter { !$0[1].hasPrefix("login") }.map { "\($0[0]) \($0[1]) \($0[2])" }
+            let audited = try records(fixture).filter { !$0[1].hasPrefix("login") }.map { "\($0[0]) \($0[1]) \($0[2])" }
             let named = "person \(other.text) team \(team.text)"
             let shared = "item \(note.text) recipient \(me.text)"
             #expect(
-                told == [
+                audited == [
                     "ana@example.com membership.added \(named)", "ana@example.com membership.removed \(named)",
                     "ben@example.com item.shared \(shared)", "ben@example.com item.unshared \(shared)",
                     "ana@example.com copy.removed item \(note.text) share \(share.text)",
@@ -110,11 +110,11 @@ import Testing
         }
     }
 
-    /// What a token says cannot forge a line, or hide what follows.
-    @Test func aRecordIsOneLineOfText() async throws {
+    /// Claims of a token cannot forge a line or hide the following ones.
+    @Test func recordIsOneLineOfText() async throws {
         try await withGateway { fixture in
             let subject = "1\n2026-01-01 admin role.changed\u{1b}[2K\u{202e}"
-            try await come(fixture, "ana@example.com", subject: subject, from: "")
+            try await logIn(fixture, "ana@example.com", subject: subject, from: "")
             let record = try #require(try records(fixture).first)
             #expect(record[2] == "\(GatewayFixture.issuer) 1?2026-01-01 admin role.changed?[2K?")
         }

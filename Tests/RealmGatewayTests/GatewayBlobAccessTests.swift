@@ -9,13 +9,13 @@ import Testing
 
 @testable import RealmGateway
 
-/// Who may read an image: whoever may open a realm in which an object names it, whoever wrote that object.
+/// Read access to an image: callers who may open a realm with an object that refers to it, by any writer.
 @Suite(.ownThreads) struct GatewayBlobAccessTests {
     private static func task(_ image: UUID?) -> String {
         "{\"title\":\"t\"\(image.map { ",\"image\":\"\($0.text)\"" } ?? "")}"
     }
 
-    @Test func whoMayOpenTheRealmReadsTheBlob() async throws {
+    @Test func readerOfAReferencingRealmReadsTheBlob() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let bo = try await fixture.device("bo@example.com")
@@ -27,7 +27,7 @@ import Testing
             }
             #expect(try await readers() == [false, false, false])
             try await ana.putBlob(id)
-            #expect(try await readers() == [true, false, false], "what nothing names is its sender's")
+            #expect(try await readers() == [true, false, false], "only the uploader reads an unreferenced blob")
             try fixture.put(.fieldTask, task, Self.task(id), in: .team(team))
             #expect(try await readers() == [false, true, true], "the team's, and managers'")
             try fixture.remove(try fixture.person("bo@example.com"), from: team)
@@ -35,16 +35,16 @@ import Testing
             try fixture.set(.worker, of: "manager@example.com")
             #expect(try await readers() == [false, false, false])
             try fixture.delete(.fieldTask, task, in: .team(team))
-            #expect(try await readers() == [true, false, false], "nothing names it any more")
-            // A team that is no more opens for nobody.
+            #expect(try await readers() == [true, false, false], "no object refers to it any more")
+            // A deleted team grants no access.
             try fixture.put(.fieldTask, task, Self.task(id), in: .team(UUID()))
             try fixture.set(.manager, of: "manager@example.com")
             #expect(try await readers() == [false, false, false])
         }
     }
 
-    /// A kind, the realm and the fields that name a blob, and whether a worker, and a manager, may read it.
-    struct Place: Sendable, CustomTestStringConvertible {
+    /// A kind, realm and field that refer to a blob, and whether a worker and a manager may read it.
+    struct ReferenceCase: Sendable, CustomTestStringConvertible {
         let kind: Kind
         let path: RealmPath
         let field: String
@@ -53,16 +53,16 @@ import Testing
         var testDescription: String { "\(kind.rawValue) in \(path)" }
     }
 
-    static let places = [
-        Place(kind: .person, path: .common, field: "avatar", isWorkers: true),
-        Place(kind: .team, path: .common, field: "image", isWorkers: true),
-        Place(kind: .fieldTask, path: .manager, field: "image", isWorkers: false),
-        Place(
+    static let references = [
+        ReferenceCase(kind: .person, path: .common, field: "avatar", isWorkers: true),
+        ReferenceCase(kind: .team, path: .common, field: "image", isWorkers: true),
+        ReferenceCase(kind: .fieldTask, path: .manager, field: "image", isWorkers: false),
+        ReferenceCase(
             kind: .fieldTask, path: RealmPath("/users/ana@example.com") ?? .common, field: "image", isWorkers: true,
             isManagers: false),
     ]
 
-    @Test(arguments: places) func everyKindWithAnImageNamesIt(place: Place) async throws {
+    @Test(arguments: references) func everyImageFieldIsAReference(reference: ReferenceCase) async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let manager = try await fixture.device("manager@example.com", role: .manager)
@@ -70,18 +70,18 @@ import Testing
             let (first, second, object) = (UUID(), UUID(), UUID())
             for id in [first, second] { try await sender.putBlob(id, TestImage.make(.jpeg, id.text)) }
             for (now, before) in [(first, second), (second, first)] {
-                let fields = "{\"name\":\"n\",\"title\":\"t\",\"\(place.field)\":\"\(now.text)\"}"
-                try fixture.put(place.kind, object, fields, in: place.path)
-                #expect(try await ana.seesBlob(now) == place.isWorkers)
-                #expect(try await manager.seesBlob(now) == place.isManagers)
-                // What is named no more is its sender's again.
+                let fields = "{\"name\":\"n\",\"title\":\"t\",\"\(reference.field)\":\"\(now.text)\"}"
+                try fixture.put(reference.kind, object, fields, in: reference.path)
+                #expect(try await ana.seesBlob(now) == reference.isWorkers)
+                #expect(try await manager.seesBlob(now) == reference.isManagers)
+                // Once unreferenced, only its uploader reads it.
                 #expect(try await [manager.seesBlob(before), sender.seesBlob(before)] == [false, true])
             }
         }
     }
 
-    /// The field of another kind, and what is no id, name nothing; whoever writes it is not refused for it.
-    @Test func whatNamesNothingIsNoReference() async throws {
+    /// Fields of other kinds, and values that are not ids, are not references; the write is accepted.
+    @Test func otherValuesAreNotReferences() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let id = UUID()
@@ -97,8 +97,8 @@ import Testing
         }
     }
 
-    /// What a service copies, as what a device writes.
-    @Test func aCopyNamesWhatItsSourceNames() async throws {
+    /// Copies by a service refer to blobs like writes by a device.
+    @Test func copyRefersToTheBlobOfItsSource() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let bo = try await fixture.device("bo@example.com")
@@ -115,8 +115,8 @@ import Testing
         }
     }
 
-    /// Whatever is written, and however often: an object names what its fields say, and nothing else.
-    @Test(arguments: Seeds.random(2, for: "references")) func referencesAreWhatObjectsSay(seed: UInt64) async throws {
+    /// After any sequence of writes, the references match the objects' fields.
+    @Test(arguments: Seeds.random(2, for: "references")) func referencesMatchTheObjects(seed: UInt64) async throws {
         try await withGateway { fixture in
             let blobs = (0..<4).map { _ in UUID() }
             let keys = try [RealmPath.manager, .team(UUID())].flatMap { path in
@@ -134,7 +134,7 @@ import Testing
                         batch.put(key, try CanonicalJSON(Self.task(image)), decision: 0)
                     }
                 }
-                // A decision that misses writes nothing, its reference neither.
+                // A conflicted decision writes neither the object nor its reference.
                 if round.isMultiple(of: 3) { batch.expect(keys[0], at: 999_999_999, decision: 0) }
                 let filled = batch
                 try fixture.withDatabase { _ = try filled.commit(on: &$0) }
@@ -153,7 +153,7 @@ import Testing
             }
             #expect(wrong == 0)
             #expect(try fixture.references() > 0)
-            // Rows that are removed without a tombstone name nothing either.
+            // Rows that are removed without a tombstone have no references either.
             try fixture.withDatabase { _ = try $0.run("DELETE FROM store.object") }
             #expect(try fixture.references() == 0)
         }
@@ -161,7 +161,7 @@ import Testing
 }
 
 extension GatewayFixture {
-    /// How many references there are.
+    /// Returns the number of references.
     fileprivate func references() throws -> Int {
         try withDatabase { try $0.run("SELECT FROM blob.reference").count }
     }

@@ -9,9 +9,9 @@ import Testing
 
 @testable import RealmGateway
 
-/// Images: what is taken, and how it comes back.
+/// Upload and download of images.
 @Suite(.ownThreads) struct GatewayBlobTests {
-    @Test(arguments: ImageType.allCases) func aBlobComesBackAsItWasSent(type: ImageType) async throws {
+    @Test(arguments: ImageType.allCases) func uploadedBlobIsReturned(type: ImageType) async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let (id, bytes) = (UUID(), TestImage.make(type))
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func aBlobNeverChanges() async throws {
+    @Test func blobNeverChanges() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let id = UUID()
@@ -45,42 +45,43 @@ import Testing
         }
     }
 
-    static let strange: [[UInt8]] = [
+    static let unsupportedBodies: [[UInt8]] = [
         [], Array("GIF89a picture".utf8), Array("<html>".utf8), Array("RIFF    WAVEfmt ".utf8), [0xFF, 0xD8],
         Array(TestImage.make(.png).dropFirst()), Array("    ".utf8) + TestImage.make(.webp),
     ]
 
-    @Test(arguments: strange) func whatIsNoImageIsRefused(bytes: [UInt8]) async throws {
+    @Test(arguments: unsupportedBodies) func otherFormatsAreRejected(bytes: [UInt8]) async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let id = UUID()
-            let answer = try await ana.putBlob(id, bytes)
-            #expect(answer.status == 415 && answer.problem == "image-unknown")
+            let response = try await ana.putBlob(id, bytes)
+            #expect(response.status == 415 && response.problem == "image-unsupported")
             #expect(try await ana.getBlob(id).status == 404)
         }
     }
 
-    @Test func theLongestIsAMebibyte() async throws {
+    @Test func sizeIsLimitedToOneMebibyte() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let (longest, longer) = (UUID(), UUID())
             let bytes = TestImage.make(count: 1 << 20)
             #expect(try await ana.putBlob(longest, bytes).status == 201)
             #expect(try await ana.getBlob(longest).body == bytes)
-            let answer = try await ana.putBlob(longer, bytes + [0])
-            #expect(answer.status == 413 && answer.problem == "body-too-large")
-            #expect(answer.body.contains("\"bytesMax\":1048576"))
-            #expect(answer.headers["Content-Type"] == "application/problem+json")
+            let response = try await ana.putBlob(longer, bytes + [0])
+            #expect(response.status == 413 && response.problem == "body-too-large")
+            #expect(response.body.contains("\"bytesMax\":1048576"))
+            #expect(response.headers["Content-Type"] == "application/problem+json")
             #expect(try await ana.getBlob(longer).status == 404)
         }
     }
 
-    @Test func anIDIsAUUID() async throws {
+    @Test func idMustBeAUUID() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             for method in ["GET", "PUT"] {
-                let answer = Answer(try await fixture.client.send(ana.request(method, "/v1/blobs/picture", "{}")))
-                #expect(answer.status == 400 && answer.problem == "malformed-request")
+                let response = GatewayResponse(
+                    try await fixture.client.send(ana.request(method, "/v1/blobs/picture", "{}")))
+                #expect(response.status == 400 && response.problem == "malformed-request")
             }
             let id = UUID()
             try await ana.putBlob(id)
@@ -89,15 +90,15 @@ import Testing
         }
     }
 
-    /// Nothing that nobody names grows without end, however many requests come at a time.
-    @Test func onlySoManyAreNamedByNothing() async throws {
+    /// Unreferenced blobs are limited, also with concurrent requests.
+    @Test func unreferencedBlobsAreLimited() async throws {
         var limits = GatewayLimits()
-        limits.unnamedBlobCountMax = 3
+        limits.unreferencedBlobCountMax = 3
         try await withGateway(count: 2, limits: limits) { fixture in
             let (ana, there) = (
                 try await fixture.device("ana@example.com"), try await fixture.device("ana@example.com", gateway: 1)
             )
-            // All have counted before the first one is kept, if nothing keeps them from it.
+            // Without a lock, all would count before the first one is stored.
             try fixture.withDatabase { connection in
                 try connection.runScript(
                     """
@@ -115,27 +116,27 @@ import Testing
                 }
                 return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
             }
-            try await eventually("they wait for each other") {
+            try await eventually("the uploads wait for each other") {
                 try fixture.withDatabase { connection in
                     try connection.run("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").count > 5
                 }
             }
             lock.release()
-            let answers = try await sending
-            #expect(answers.values.filter { $0.status == 201 }.count == 3)
-            #expect(answers.values.filter { $0.problem == "too-many-blobs" && $0.status == 429 }.count == 9)
-            // Another person's are not counted, and one that is there may be sent again.
-            let kept = try #require(answers.first { $0.value.status == 201 }?.key)
+            let responses = try await sending
+            #expect(responses.values.filter { $0.status == 201 }.count == 3)
+            #expect(responses.values.filter { $0.problem == "too-many-blobs" && $0.status == 429 }.count == 9)
+            // Another person's blobs do not count, and a stored blob may be sent again.
+            let stored = try #require(responses.first { $0.value.status == 201 }?.key)
             #expect(try await fixture.device("bo@example.com").putBlob(UUID()).status == 201)
-            #expect(try await ana.putBlob(kept).status == 204)
-            try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\",\"image\":\"\(kept.text)\"}", in: .manager)
+            #expect(try await ana.putBlob(stored).status == 204)
+            try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\",\"image\":\"\(stored.text)\"}", in: .manager)
             #expect(try await ana.putBlob(UUID()).status == 201)
             #expect(try await ana.putBlob(UUID()).status == 429)
         }
     }
 
-    /// Everybody sees a person's object, and the id in it: nobody else sends the picture.
-    @Test(arguments: [true, false]) func nothingIsSentUnderAnIDThatAnObjectNames(isInCapitals: Bool) async throws {
+    /// Every person reads a `Person` object and its image's id: no other person can claim the id.
+    @Test(arguments: [true, false]) func referencedIDCannotBeClaimed(isInCapitals: Bool) async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let (me, id) = (try fixture.person("ana@example.com"), UUID())
@@ -144,14 +145,14 @@ import Testing
             #expect(try await ana.send([name]).results[0].hasPrefix("accepted"))
             let mallory = try await fixture.device("mallory@example.com")
             for device in [mallory, ana] {
-                let answer = try await device.putBlob(id)
-                #expect(answer.status == 409 && answer.problem == "blob-named")
+                let response = try await device.putBlob(id)
+                #expect(response.status == 409 && response.problem == "blob-referenced")
             }
             #expect(try await ana.getBlob(id).status == 404)
         }
     }
 
-    @Test func environmentsAreApart() async throws {
+    @Test func environmentsAreIsolated() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let id = UUID()
@@ -159,14 +160,14 @@ import Testing
             try fixture.put(.team, UUID(), "{\"name\":\"t\",\"image\":\"\(id.text)\"}", in: .common)
             let books = GatewayDevice(fixture, bearer: try fixture.addEnvironment(2))
             #expect(try await !books.seesBlob(id))
-            // What is named there, and its bytes, are nothing to this one.
+            // References and bytes of the other environment have no effect on this one.
             #expect(try await books.putBlob(id, TestImage.make(.webp)).status == 201)
             #expect(try await books.getBlob(id).headers["Content-Type"] == "image/webp")
             #expect(try await ana.getBlob(id).headers["Content-Type"] == "image/png")
         }
     }
 
-    @Test func anIntegrationReadsAllUntilItIsRemoved() async throws {
+    @Test func integrationReadsAllUntilItsRemoval() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
@@ -183,13 +184,13 @@ import Testing
         }
     }
 
-    /// While an upgrade waits for `fieldpost migrate --finish`, all but blobs works.
-    @Test func withoutItsTablesADeviceIsToldToComeAgain() async throws {
+    /// Before `fieldpost migrate --finish`, everything except blobs works.
+    @Test func missingTableIsReportedAsUnavailable() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             try fixture.withDatabase { try $0.runScript("DROP SCHEMA blob CASCADE") }
-            for answer in [try await ana.putBlob(UUID()), Answer(try await ana.getBlob(UUID()))] {
-                #expect(answer.status == 503 && answer.problem == "database-unavailable")
+            for response in [try await ana.putBlob(UUID()), GatewayResponse(try await ana.getBlob(UUID()))] {
+                #expect(response.status == 503 && response.problem == "database-unavailable")
             }
             try fixture.put(.team, UUID(), "{\"name\":\"t\",\"image\":\"\(UUID().text)\"}", in: .common)
         }

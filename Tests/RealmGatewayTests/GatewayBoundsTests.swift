@@ -15,17 +15,17 @@ import Testing
 @testable import ChangeRelay
 @testable import RealmGateway
 
-/// What the gateway does at its bounds, and what it hands on.
+/// The gateway at its limits, and trace propagation.
 @Suite(.ownThreads) struct GatewayBoundsTests {
-    /// `sync.lag.max`: a device that takes nothing is cut off; one that reads is not.
-    @Test func aDeviceThatStopsReadingIsClosed() async throws {
+    /// `sync.lag.max`: a device that does not read is disconnected; one that reads is not.
+    @Test func deviceThatStopsReadingIsDisconnected() async throws {
         var limits = GatewayLimits()
         limits.lagMax = .seconds(10)
         try await withGateway(limits: limits) { fixture in
-            let hasHeard = Flag()
-            let reader = try await RawStream(fixture, "ana@example.com", hearsLast: hasHeard)
+            let hasReceived = Flag()
+            let reader = try await RawStream(fixture, "ana@example.com", hearsLast: hasReceived)
             let stuck = try await RawStream(fixture, "ana@example.com")
-            // Else a failure would wait for them.
+            // Otherwise a failure would wait for them.
             defer {
                 reader.close()
                 stuck.close()
@@ -33,62 +33,62 @@ import Testing
             let hub = fixture.gateways[0].hub
             try await eventually("both streams are open") { hub.count == 2 }
             let realm = try fixture.realm(RealmPath.user("ana@example.com"))
-            // A write to it waits then.
+            // Then a write to it blocks.
             try fixture.writeMoreThanBuffersHold(realm)
-            try await eventually("the one that does not read is closed") { hub.count == 1 }
+            try await eventually("the stream without a reader is closed") { hub.count == 1 }
             let last = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
             try fixture.write { $0.put(last, try CanonicalJSON("{\"text\":\"last\"}"), decision: 0) }
-            try await eventually("the other one still hears") { hasHeard.isUp }
+            try await eventually("the other stream still gets changes") { hasReceived.isUp }
         }
     }
 
-    /// A gateway that stops waits for no device.
-    @Test(.timeLimit(.minutes(10))) func aDeviceThatStopsReadingDoesNotHoldUpAShutdown() async throws {
+    /// A shutdown does not wait for devices.
+    @Test(.timeLimit(.minutes(10))) func deviceThatStopsReadingDoesNotDelayAShutdown() async throws {
         let stuck = Mutex<RawStream?>(nil)
         defer { stuck.withLock { $0?.close() } }
         try await withGateway { fixture in
             let stream = try await RawStream(fixture, "ana@example.com")
             stuck.withLock { $0 = stream }
             let realm = try fixture.realm(RealmPath.user("ana@example.com"))
-            // A write waits when the gateway is asked to stop.
+            // A write is blocked when the shutdown starts.
             try fixture.writeMoreThanBuffersHold(realm)
             let hub = fixture.gateways[0].hub
             try await eventually("its stream is open") { hub.count == 1 }
         }
     }
 
-    /// `mutations.waiting.max`: what finds no room is refused whole, and may be sent again.
-    @Test func aFullQueueOfMutationsAnswersBusy() async throws {
+    /// `mutations.waiting.max`: a request to a full queue gets 503, is not applied, and may be retried.
+    @Test func fullMutationQueueReturnsBusy() async throws {
         var limits = GatewayLimits()
         limits.waitingMax = 1
         try await withGateway(limits: limits) { fixture in
-            // The first login of a person writes; it is over before the counter is locked.
+            // The first login of a person writes; it finishes before the counter is locked.
             let first = try await GatewayDevice(fixture, "ana@example.com")
             #expect(try await first.send([await first.mutation("put", UUID(), "{}")]).status == 200)
-            // The environment's counter is locked: a transaction of the gateway's waits.
+            // The environment's counter is locked, which blocks a transaction of the gateway.
             let lock = try await HeldLocks(fixture, countersOf: [1])
             defer { lock.release() }
             var phones: [GatewayDevice] = []
             for _ in 0..<5 { phones.append(try await GatewayDevice(fixture, "ana@example.com")) }
-            let answers = try await withThrowingTaskGroup(of: (Int, Answer).self) { group in
+            let responses = try await withThrowingTaskGroup(of: (Int, GatewayResponse).self) { group in
                 for (index, phone) in phones.enumerated() {
                     group.addTask {
                         (index, try await phone.sendOnce([await phone.mutation("put", UUID(), "{\"text\":\"x\"}")]))
                     }
                 }
-                var answers: [(Int, Answer)] = []
-                for try await answer in group {
-                    answers.append(answer)
-                    // One is in the transaction that waits, one at most waits for its turn.
-                    if answers.count == 3 { lock.release() }
+                var responses: [(Int, GatewayResponse)] = []
+                for try await response in group {
+                    responses.append(response)
+                    // One request is in the blocked transaction, and at most one is queued.
+                    if responses.count == 3 { lock.release() }
                 }
-                return answers
+                return responses
             }
             try lock.wait()
-            let busy = answers.filter { $0.1.status == 503 }
+            let busy = responses.filter { $0.1.status == 503 }
             #expect(busy.count >= 3 && busy.count < 5)
             #expect(busy.allSatisfy { $0.1.problem == "busy" && $0.1.headers["Retry-After"] == "1" })
-            #expect(answers.filter { $0.1.status == 200 }.count == 5 - busy.count)
+            #expect(responses.filter { $0.1.status == 200 }.count == 5 - busy.count)
             let phone = phones[try #require(busy.first).0]
             let again =
                 "{\"sequence\":1,\"realm\":\"\(await phone.realm)\",\"op\":\"put\",\"kind\":\"TimeEntry\","
@@ -97,15 +97,15 @@ import Testing
         }
     }
 
-    /// More environments are locked than there are connections that commit: mutations of another go on.
-    @Test func lockedEnvironmentsDoNotHoldUpAnother() async throws {
+    /// More environments are locked than there are commit connections: mutations of another environment make progress.
+    @Test func lockedEnvironmentsDoNotBlockOthers() async throws {
         var limits = GatewayLimits()
         limits.commitPoolSize = 2
         limits.lockedMax = .seconds(600)
         try await withGateway(limits: limits) { fixture in
             var devices: [GatewayDevice] = []
             for id in 2...6 { devices.append(GatewayDevice(fixture, bearer: try fixture.addEnvironment(Int32(id)))) }
-            let send: @Sendable (GatewayDevice) async throws -> Answer = { device in
+            let send: @Sendable (GatewayDevice) async throws -> GatewayResponse = { device in
                 try await device.send([
                     await device.mutation("put", UUID(), "{\"text\":\"x\"}", in: "/users/eva@example.com")
                 ])
@@ -113,29 +113,29 @@ import Testing
             for device in devices { #expect(try await send(device).status == 200) }
             let lock = try await HeldLocks(fixture, countersOf: [2, 3, 4, 5])
             defer { lock.release() }
-            let isAnswered = Flag()
-            try await withThrowingTaskGroup(of: Answer.self) { group in
+            let isCompleted = Flag()
+            try await withThrowingTaskGroup(of: GatewayResponse.self) { group in
                 for device in devices[..<4] {
                     group.addTask {
-                        let answer = try await send(device)
-                        isAnswered.raise()
-                        return answer
+                        let response = try await send(device)
+                        isCompleted.raise()
+                        return response
                     }
                 }
                 for _ in 0..<30 { #expect(try await send(devices[4]).status == 200) }
-                #expect(!isAnswered.isUp)
+                #expect(!isCompleted.isUp)
                 lock.release()
-                for try await answer in group { #expect(answer.status == 200) }
+                for try await response in group { #expect(response.status == 200) }
             }
             try lock.wait()
         }
     }
 
-    /// The page of one environment takes long: live devices of another hear of their changes.
-    @Test func aSlowEnvironmentDoesNotHoldUpAnothersLiveDevices() async throws {
+    /// While one environment's page takes long, live devices of another get their changes.
+    @Test func slowEnvironmentDoesNotDelayLiveDevicesOfAnother() async throws {
         try await withGateway { fixture in
             let keys = [try fixture.addEnvironment(2), try fixture.addEnvironment(3)]
-            // What is read of the first one's change log waits for a lock.
+            // Reading the first environment's change log waits for a lock.
             try fixture.withDatabase { connection in
                 try connection.runScript(
                     """
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func theTraceOfAMutationReachesItsEvent() async throws {
+    @Test func mutationsTraceReachesItsEvent() async throws {
         try await withGateway { fixture in
             let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
             let phone = try await GatewayDevice(fixture, "ana@example.com")
@@ -189,7 +189,7 @@ import Testing
                 "POST", "/v1/mutations",
                 "{\"clientId\":\"\(phone.clientID)\",\"mutations\":[\(await phone.mutation("put", id, "{}"))]}")
             request.headers.append(("traceparent", traceparent))
-            #expect(Answer(try await fixture.client.send(request)).status == 200)
+            #expect(GatewayResponse(try await fixture.client.send(request)).status == 200)
 
             try fixture.withDatabase { _ = try $0.run("UPDATE realm.relay SET position = 0") }
             let partitions = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions) })
@@ -213,7 +213,7 @@ import Testing
     }
 }
 
-/// Holds locks, as a session does that hangs in its transaction.
+/// Holds locks like a session with a stuck transaction.
 final class HeldLocks: Sendable {
     private let (isLocked, mayEnd) = (Flag(), Flag())
     private let holder: BackgroundThread
@@ -238,11 +238,11 @@ final class HeldLocks: Sendable {
 
     func release() { mayEnd.raise() }
 
-    /// Until the locks are gone.
+    /// Waits until the locks are released.
     func wait() throws { try holder.wait() }
 }
 
-/// A switch that tasks and threads share.
+/// A flag that tasks and threads share.
 final class Flag: Sendable {
     private let state = Atomic<Bool>(false)
 
@@ -250,17 +250,17 @@ final class Flag: Sendable {
     func raise() { state.store(true, ordering: .releasing) }
 }
 
-/// Waits for a condition of the server's.
+/// Waits for a condition on the server.
 func eventually(_ what: String, _ condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + patienceMax
     while try await !condition() {
-        try #require(ContinuousClock.now < deadline, "not in time: \(what)")
+        try #require(ContinuousClock.now < deadline, "timeout: \(what)")
         try await Task.sleep(for: .milliseconds(5))
     }
 }
 
 extension GatewayFixture {
-    /// More than the kernel holds of a stream that nobody reads.
+    /// Writes more than the kernel's buffers hold for a stream without a reader.
     fileprivate func writeMoreThanBuffersHold(_ realm: Int32) throws {
         let text = String(repeating: "x", count: 60_000)
         for _ in 0..<40 {
@@ -274,11 +274,11 @@ extension GatewayFixture {
     }
 }
 
-/// A live stream whose client sends its request and never reads; or reads, and keeps nothing.
+/// A live stream whose client sends its request and never reads, or reads and discards.
 private struct RawStream {
     private let channel: any Channel
 
-    /// - Parameter flag: Raised when the text `last` comes; without it nothing is read.
+    /// - Parameter flag: Raised when the text `last` arrives; without it nothing is read.
     init(_ fixture: GatewayFixture, _ email: String, hearsLast flag: Flag? = nil) async throws {
         let token = try await fixture.keys.token(email)
         let body = "{\"live\":true}"
@@ -290,7 +290,7 @@ private struct RawStream {
             .channelOption(.socketOption(.so_rcvbuf), value: flag == nil ? 4_096 : 1 << 20)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    if let flag { try channel.pipeline.syncOperations.addHandler(LastHeard(flag)) }
+                    if let flag { try channel.pipeline.syncOperations.addHandler(TextDetector(flag)) }
                 }
             }
             .connect(host: "127.0.0.1", port: fixture.ports[0]).get()
@@ -300,11 +300,11 @@ private struct RawStream {
     func close() { channel.close(promise: nil) }
 }
 
-private final class LastHeard: ChannelInboundHandler {
+private final class TextDetector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     private let flag: Flag
-    /// The end of what came before: the text may come in two pieces.
+    /// The end of the previous bytes: the text may arrive in two pieces.
     private var tail: [UInt8] = []
 
     init(_ flag: Flag) { self.flag = flag }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// Mutations that hold only for an object as its writer saw it.
+/// Conditional mutations: optimistic concurrency by position.
 @Suite(.ownThreads) struct GatewayConditionTests {
     private func mutation(
         _ device: GatewayDevice, _ op: String, _ id: UUID, _ fields: String?, at position: String
@@ -20,35 +20,36 @@ import Testing
         try #require(result.split(separator: " ").last.flatMap { Int($0) })
     }
 
-    @Test func aWriterWhoSawAnotherPositionChangesNothing() async throws {
+    @Test func staleExpectedPositionIsRejected() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let id = UUID()
             let made = try await ana.send([await mutation(ana, "put", id, "{\"text\":\"a\"}", at: "0")]).results
             let first = try position(made[0])
-            // It is there now, for a put as for the others.
+            // The object exists now, for a put as for the others.
             let again = try await ana.send([
                 await mutation(ana, "put", id, "{\"text\":\"b\"}", at: "0"),
                 await mutation(ana, "patch", id, "{\"text\":\"b\"}", at: "\(first - 1)"),
                 await mutation(ana, "delete", id, nil, at: "\(first + 1)"),
                 await mutation(ana, "patch", UUID(), "{\"text\":\"b\"}", at: "\(first)"),
             ]).results
-            #expect(again == Array(repeating: "position-passed", count: 4))
+            #expect(again == Array(repeating: "version-conflict", count: 4))
             let key = "TimeEntry/\(id.text)"
             #expect(try fixture.stored(await ana.realm)[key]?.contains("\"a\"") == true)
-            // One of two at the same position, and its repeat gets the same answer although the object has moved on.
+            // One of two writers at the same position succeeds, and its retry gets the same result although the object
+            // has changed since.
             let (patch, late) = (
                 await mutation(ana, "patch", id, "{\"text\":\"c\"}", at: "\(first)"),
                 await mutation(ana, "patch", id, "{\"text\":\"d\"}", at: "\(first)")
             )
             for _ in 0..<2 {
                 let results = try await ana.send([patch, late]).results
-                #expect(try position(results[0]) > first && results[1] == "position-passed")
+                #expect(try position(results[0]) > first && results[1] == "version-conflict")
             }
             #expect(try fixture.stored(await ana.realm)[key]?.contains("\"c\"") == true)
             let gone = try await ana.send([await ana.mutation("delete", id)]).results
             let tomb = try await ana.send([await mutation(ana, "put", id, "{\"text\":\"e\"}", at: "0")]).results
-            #expect(gone[0].hasPrefix("accepted") && tomb == ["position-passed"])
+            #expect(gone[0].hasPrefix("accepted") && tomb == ["version-conflict"])
             for wrong in ["-1", "1.5", "\"1\"", "null"] {
                 let results = try await ana.send([await mutation(ana, "patch", id, "{\"text\":\"f\"}", at: wrong)])
                 #expect(results.results == ["malformed-mutation"])
@@ -56,8 +57,8 @@ import Testing
         }
     }
 
-    /// Of many who saw the same, over several gateways, one writes.
-    @Test func oneOfManyWritesWhatTheyAllSaw() async throws {
+    /// Of many writers with the same expected position, at several gateways, one succeeds.
+    @Test func concurrentWritersWithOneExpectedPositionGiveOneSuccess() async throws {
         try await withGateway(count: 2) { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let task = UUID()
@@ -76,12 +77,12 @@ import Testing
                 return try await group.reduce(into: []) { $0.append($1) }
             }
             #expect(results.count { $0.hasPrefix("accepted") } == 1)
-            #expect(results.count { $0 == "position-passed" } == 7)
+            #expect(results.count { $0 == "version-conflict" } == 7)
         }
     }
 
-    /// People tell of themselves side by side; who writes others' objects in `/common` is alone with it.
-    @Test func whoSharesATransaction() throws {
+    /// Writes of own objects share a transaction; a write of others' objects in `/common` does not.
+    @Test func transactionsAreSharedUnlessFootprintsConflict() throws {
         let people = (1...3).map { number in
             Caller(
                 environment: EnvironmentID(rawValue: 1), id: Int32(number),
@@ -93,7 +94,9 @@ import Testing
             let change = Mutation(operation: operation, kind: kind, id: id ?? UUID())
             return MutationRequest(
                 caller: caller, address: "", clientID: UUID(), traceparent: nil,
-                mutations: [SubmittedMutation(sequence: 1, intent: .change(realm, change))])
+                mutations: [
+                    SubmittedMutation(sequence: 1, content: .success(RealmMutation(realm: realm, mutation: change)))
+                ])
         }
         func areTogether(_ requests: MutationRequest...) -> Bool {
             var footprints = Footprints()

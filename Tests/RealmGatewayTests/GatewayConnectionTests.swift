@@ -11,9 +11,9 @@ import Yams
 
 @testable import RealmGateway
 
-/// The gateway's connections: what is kept, what is streamed, and what stands in front.
+/// The gateway's connections: keep-alive, streaming, limits, and a proxy.
 @Suite(.ownThreads) struct GatewayConnectionTests {
-    @Test func eachRequestOfAKeptConnectionGetsOneResponse() async throws {
+    @Test func eachRequestOnAKeepAliveConnectionGetsOneResponse() async throws {
         let document = try ProjectDocument("deploy/openapi.yaml")
         let paths = try #require(document.root["paths"]).members.map(\.name).filter { $0.hasPrefix("/v1/") }
         try #require(paths.count >= 6)
@@ -47,7 +47,7 @@ import Yams
         }
     }
 
-    @Test func networkHasItsLimitOfConnections() async throws {
+    @Test func connectionsPerNetworkAreLimited() async throws {
         let http = HTTPLimits(networkConnectionCountMax: 20, idleMax: .seconds(300))
         try await withGateway(http: http) { fixture in
             let faults = try await SlowClients(port: fixture.ports[0]).limitFaults(20, path: "/v1/realms")
@@ -55,7 +55,7 @@ import Yams
         }
     }
 
-    /// A proxy that collects responses passes on each line of a live stream as it comes.
+    /// A proxy that buffers responses forwards each line of a live stream at once.
     @Test func liveLinesPassABufferingProxyAtOnce() async throws {
         try await withGateway { fixture in
             let path = try RealmPath.user("ana@example.com")
@@ -81,7 +81,7 @@ import Yams
                             ObjectKey(realm: realm, kind: .timeEntry, id: id), try CanonicalJSON("{}"), decision: 0)
                     }
                 }
-                Issue.record("the stream ended before the change came")
+                Issue.record("the stream ended before the change arrived")
             }
         }
     }

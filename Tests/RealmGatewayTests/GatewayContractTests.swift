@@ -15,58 +15,60 @@ import Yams
 /// `deploy/openapi.yaml` names the gateway's routes, their statuses and the kinds of problems, and no others.
 @Suite(.ownThreads) struct GatewayContractTests {
     /// Route, method and status, as in `/v1/sync post 200`.
-    private static func documented() throws -> Set<String> {
-        var found: Set<String> = []
+    private static func documentedStatuses() throws -> Set<String> {
+        var documented: Set<String> = []
         for (path, route) in try document().root["paths"]?.members ?? []
         where path.hasPrefix("/v1/") && path != "/v1/token" {
             for (method, operation) in route.members {
-                for status in operation["responses"]?.names ?? [] { found.insert("\(path) \(method) \(status)") }
+                for status in operation["responses"]?.names ?? [] { documented.insert("\(path) \(method) \(status)") }
             }
         }
-        return found
+        return documented
     }
 
     private static func document() throws -> ProjectDocument { try ProjectDocument("deploy/openapi.yaml") }
 
     private static func schemas() throws -> Node { try #require(try document().root["components"]?["schemas"]) }
 
-    @Test func everyRouteAnswersWithEveryStatusItIsSaidTo() async throws {
+    @Test func everyRouteReturnsItsDocumentedStatuses() async throws {
         let log = ContractLog(document: try Self.document().text)
         try await withGateway { fixture in
             let ana = try await GatewayDevice(fixture, "ana@example.com")
-            let stranger = try await GatewayDevice(fixture, "eve@elsewhere.com")
-            let nobody = GatewayDevice(fixture, bearer: "x.y.z")
+            let outsider = try await GatewayDevice(fixture, "eve@elsewhere.com")
+            let unauthenticated = GatewayDevice(fixture, bearer: "x.y.z")
             let good = "{\"clientId\":\"\(UUID())\",\"mutations\":[{\"sequence\":1}]}"
             let gap = "{\"clientId\":\"\(UUID())\",\"mutations\":[{\"sequence\":7}]}"
             let cases: [(GatewayDevice, String, String, String?)] = [
                 (ana, "GET", "/v1/realms", nil), (ana, "GET", "/v1/realms?after=x", nil),
-                (nobody, "GET", "/v1/realms", nil), (stranger, "GET", "/v1/realms", nil),
-                (ana, "GET", "/v1/deliveries", nil), (nobody, "GET", "/v1/deliveries", nil),
-                (stranger, "GET", "/v1/deliveries", nil),
-                (ana, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "["), (nobody, "POST", "/v1/sync", "{}"),
-                (stranger, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "{\"all\":true}"),
+                (unauthenticated, "GET", "/v1/realms", nil), (outsider, "GET", "/v1/realms", nil),
+                (ana, "GET", "/v1/deliveries", nil), (unauthenticated, "GET", "/v1/deliveries", nil),
+                (outsider, "GET", "/v1/deliveries", nil),
+                (ana, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "["),
+                (unauthenticated, "POST", "/v1/sync", "{}"),
+                (outsider, "POST", "/v1/sync", "{}"), (ana, "POST", "/v1/sync", "{\"all\":true}"),
                 (ana, "POST", "/v1/sync", "{\"x\":\"\(String(repeating: "x", count: 600_000))\"}"),
                 (ana, "POST", "/v1/mutations", good), (ana, "POST", "/v1/mutations", "{}"),
-                (nobody, "POST", "/v1/mutations", good), (stranger, "POST", "/v1/mutations", good),
+                (unauthenticated, "POST", "/v1/mutations", good), (outsider, "POST", "/v1/mutations", good),
                 (ana, "POST", "/v1/mutations", gap),
                 (ana, "POST", "/v1/mutations", "{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}"),
             ]
             for (device, method, path, body) in cases {
-                log.check(method, path, Answer(try await fixture.client.send(device.request(method, path, body))))
+                log.check(
+                    method, path, GatewayResponse(try await fixture.client.send(device.request(method, path, body))))
             }
             for path in ["/v1/sync", "/v1/mutations"] {
                 var request = ana.request("POST", path, "{}")
                 request.headers = [("Authorization", "Bearer \(ana.token)"), ("Content-Type", "text/plain")]
-                log.check("POST", path, Answer(try await fixture.client.send(request)))
+                log.check("POST", path, GatewayResponse(try await fixture.client.send(request)))
             }
-            let without = Answer(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
+            let without = GatewayResponse(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
             log.check("GET", "/v1/realms", without)
-            try await Self.answersOfBlobs(ana, nobody, stranger, log)
-            try await Self.answersOfCredentials(ana, nobody, stranger, log)
+            try await Self.blobResponses(ana, unauthenticated, outsider, log)
+            try await Self.credentialResponses(ana, unauthenticated, outsider, log)
         }
-        struct Away: Error {}
-        try await withGateway(fetch: { _ in throw Away() }) { fixture in
-            try await Self.answersOfAll(fixture, log)
+        struct Unavailable: Error {}
+        try await withGateway(fetch: { _ in throw Unavailable() }) { fixture in
+            try await Self.successResponses(fixture, log)
         }
         try await withGateway { fixture in
             var connection = try Connection(fixture.database)
@@ -76,17 +78,17 @@ import Yams
                 SELECT id, gen_random_uuid(), 'left', 'https://new.example' FROM realm.environment
                 """)
             let ana = try await GatewayDevice(fixture, "ana@example.com")
-            try await eventually("the environment has left") {
-                let answer = Answer(try await fixture.client.send(ana.request("GET", "/v1/realms", nil)))
-                return answer.status == 421 && answer.problem == "environment-moved"
+            try await eventually("the environment has moved") {
+                let response = GatewayResponse(try await fixture.client.send(ana.request("GET", "/v1/realms", nil)))
+                return response.status == 421 && response.problem == "environment-moved"
             }
-            try await Self.answersOfAll(fixture, log)
+            try await Self.successResponses(fixture, log)
         }
-        #expect(log.seen.withLock { $0 } == (try Self.documented()))
+        #expect(log.seen.withLock { $0 } == (try Self.documentedStatuses()))
     }
 
-    /// What each route answers to somebody who does nothing wrong.
-    private static func answersOfAll(_ fixture: GatewayFixture, _ log: ContractLog) async throws {
+    /// The responses to valid requests of each route.
+    private static func successResponses(_ fixture: GatewayFixture, _ log: ContractLog) async throws {
         let ana = try await GatewayDevice(fixture, "ana@example.com")
         let blob = "/v1/blobs/\(UUID().text)"
         let routes = [
@@ -95,63 +97,64 @@ import Yams
             ("PUT", "/v1/credentials/compass"), ("DELETE", "/v1/credentials/compass"),
         ]
         for (method, path) in routes {
-            log.check(method, path, Answer(try await fixture.client.send(ana.request(method, path, "{}"))))
+            log.check(method, path, GatewayResponse(try await fixture.client.send(ana.request(method, path, "{}"))))
         }
     }
 
-    private static func answersOfBlobs(
-        _ ana: GatewayDevice, _ nobody: GatewayDevice, _ stranger: GatewayDevice, _ log: ContractLog
+    private static func blobResponses(
+        _ ana: GatewayDevice, _ unauthenticated: GatewayDevice, _ outsider: GatewayDevice, _ log: ContractLog
     ) async throws {
         let (id, png) = (UUID(), TestImage.make())
         for bytes in [png, png, TestImage.make(.webp), [], png.dropLast(), TestImage.make(count: 1 << 20) + [0]] {
             log.check("PUT", "/v1/blobs/\(id)", try await ana.putBlob(id, bytes))
         }
-        for device in [nobody, stranger] {
+        for device in [unauthenticated, outsider] {
             log.check("PUT", "/v1/blobs/\(id)", try await device.putBlob(id))
-            log.check("GET", "/v1/blobs/\(id)", Answer(try await device.getBlob(id)))
+            log.check("GET", "/v1/blobs/\(id)", GatewayResponse(try await device.getBlob(id)))
         }
         let response = try await ana.getBlob(id)
-        log.check("GET", "/v1/blobs/\(id)", Answer(response), type: "image/png")
-        log.check("GET", "/v1/blobs/\(id)", Answer(try await ana.getBlob(id, holding: response.headers["ETag"])))
-        log.check("GET", "/v1/blobs/\(id)", Answer(try await ana.getBlob(UUID())))
+        log.check("GET", "/v1/blobs/\(id)", GatewayResponse(response), type: "image/png")
+        log.check(
+            "GET", "/v1/blobs/\(id)", GatewayResponse(try await ana.getBlob(id, holding: response.headers["ETag"])))
+        log.check("GET", "/v1/blobs/\(id)", GatewayResponse(try await ana.getBlob(UUID())))
         try ana.fixture.withDatabase {
             _ = try $0.run("UPDATE blob.content SET bytes = \(Bytea(Array(png.prefix(9)))) WHERE id = \(id)")
         }
-        log.check("GET", "/v1/blobs/\(id)", Answer(try await ana.getBlob(id)))
+        log.check("GET", "/v1/blobs/\(id)", GatewayResponse(try await ana.getBlob(id)))
         for method in ["PUT", "GET"] {
-            let answer = try await ana.fixture.client.send(ana.request(method, "/v1/blobs/x"))
-            log.check(method, "/v1/blobs/x", Answer(answer))
+            let response = try await ana.fixture.client.send(ana.request(method, "/v1/blobs/x"))
+            log.check(method, "/v1/blobs/x", GatewayResponse(response))
         }
-        for _ in 0..<GatewayLimits().unnamedBlobCountMax {
+        for _ in 0..<GatewayLimits().unreferencedBlobCountMax {
             log.check("PUT", "/v1/blobs/\(id)", try await ana.putBlob(UUID()))
         }
     }
 
-    private static func answersOfCredentials(
-        _ ana: GatewayDevice, _ nobody: GatewayDevice, _ stranger: GatewayDevice, _ log: ContractLog
+    private static func credentialResponses(
+        _ ana: GatewayDevice, _ unauthenticated: GatewayDevice, _ outsider: GatewayDevice, _ log: ContractLog
     ) async throws {
         let path = "/v1/credentials/compass"
         let good = #"{"user":"ana","password":"secret"}"#
         let long = #"{"user":"ana","password":"\#(String(repeating: "x", count: 5_000))"}"#
         let cases: [(GatewayDevice, String, String?)] = [
-            (ana, "PUT", good), (ana, "PUT", "{}"), (ana, "PUT", long), (nobody, "PUT", good),
-            (stranger, "PUT", good), (ana, "DELETE", nil), (nobody, "DELETE", nil), (stranger, "DELETE", nil),
+            (ana, "PUT", good), (ana, "PUT", "{}"), (ana, "PUT", long), (unauthenticated, "PUT", good),
+            (outsider, "PUT", good), (ana, "DELETE", nil), (unauthenticated, "DELETE", nil), (outsider, "DELETE", nil),
         ]
         for (device, method, body) in cases {
             let request = device.request(method, path, body)
-            log.check(method, path, Answer(try await ana.fixture.client.send(request)))
+            log.check(method, path, GatewayResponse(try await ana.fixture.client.send(request)))
         }
         var request = ana.request("PUT", path, good)
         request.headers = [("Authorization", "Bearer \(ana.token)"), ("Content-Type", "text/plain")]
-        log.check("PUT", path, Answer(try await ana.fixture.client.send(request)))
+        log.check("PUT", path, GatewayResponse(try await ana.fixture.client.send(request)))
     }
 
-    /// Why a mutation is rejected is one of the document's list.
+    /// Every rejection code is in the document's list.
     @Test func everyRejectionIsInTheDocument() throws {
         let parts = try Self.schemas()["Rejection"]?["allOf"]?.array() ?? []
         let listed = Set(parts.flatMap { $0["properties"]?["type"]?["enum"]?.texts ?? [] })
         let codes = MutationProblem.Code.allCases.map(\.rawValue)
-        let others = ["answer-forgotten", "data-refused", "malformed-mutation", "unknown-kind"]
+        let others = ["result-expired", "data-refused", "malformed-mutation", "unknown-kind"]
         #expect(listed == Set((codes + others).map { "urn:fieldpost:problem:\($0)" }))
     }
 
@@ -169,7 +172,7 @@ import Yams
     }
 }
 
-/// The answers that came, each checked against the document.
+/// The received responses, each checked against the document.
 private final class ContractLog: Sendable {
     let document: String
     /// As in `/v1/sync post 200`.
@@ -177,25 +180,27 @@ private final class ContractLog: Sendable {
 
     init(document: String) { self.document = document }
 
-    /// - Parameter type: Of an answer that is 200.
-    func check(_ method: String, _ path: String, _ answer: Answer, type expected: String = "application/json") {
+    /// - Parameter type: The content type of a response with status 200.
+    func check(
+        _ method: String, _ path: String, _ response: GatewayResponse, type expected: String = "application/json"
+    ) {
         var route = String(path.split(separator: "?")[0])
         if route.hasPrefix("/v1/blobs/") { route = "/v1/blobs/{id}" }
-        seen.withLock { _ = $0.insert("\(route) \(method.lowercased()) \(answer.status)") }
-        let type = answer.headers["Content-Type"] ?? ""
-        guard answer.status != 200 else {
+        seen.withLock { _ = $0.insert("\(route) \(method.lowercased()) \(response.status)") }
+        let type = response.headers["Content-Type"] ?? ""
+        guard response.status != 200 else {
             #expect(type == (route == "/v1/sync" ? "application/x-ndjson" : expected))
             return
         }
-        guard answer.status >= 400 else {
-            #expect(answer.body.isEmpty)
+        guard response.status >= 400 else {
+            #expect(response.body.isEmpty)
             return
         }
         #expect(type == "application/problem+json")
-        let problem = answer.problem ?? "none"
-        #expect(document.contains("`\(problem)`"), "\(route) \(answer.status): \(problem) is not in the document")
-        #expect(answer.json["status"] as? Int == answer.status && answer.json["title"] is String)
-        #expect((answer.status == 401) == (answer.headers["WWW-Authenticate"] != nil))
-        #expect((answer.status == 503) == (answer.headers["Retry-After"] != nil))
+        let problem = response.problem ?? "none"
+        #expect(document.contains("`\(problem)`"), "\(route) \(response.status): \(problem) is not in the document")
+        #expect(response.json["status"] as? Int == response.status && response.json["title"] is String)
+        #expect((response.status == 401) == (response.headers["WWW-Authenticate"] != nil))
+        #expect((response.status == 503) == (response.headers["Retry-After"] != nil))
     }
 }

@@ -11,14 +11,14 @@ import Testing
 
 @testable import RealmGateway
 
-/// People's own logins of HCL Compass: sealed, never told again, and an object that says what is known of them.
+/// People's own logins of HCL Compass: encrypted, never returned, and described by an object.
 @Suite(.ownThreads) struct GatewayCredentialsTests {
     private static let path = "/v1/credentials/compass"
 
     private func send(
         _ device: GatewayDevice, _ method: String = "PUT", _ body: String? = nil
-    ) async throws -> Answer {
-        Answer(try await device.fixture.client.send(device.request(method, Self.path, body)))
+    ) async throws -> GatewayResponse {
+        GatewayResponse(try await device.fixture.client.send(device.request(method, Self.path, body)))
     }
 
     private func login(_ fixture: GatewayFixture, _ email: String) throws -> (user: String?, secret: String)? {
@@ -26,9 +26,9 @@ import Testing
         return try fixture.withDatabase { connection in
             let rows = try connection.run(OwnDefectLogin.load([realm], in: fixture.environment))
             guard let own = try OwnDefectLogin.byRealm(rows)[realm] else { return nil }
-            let place = SecretContext.personalDefectLogin(fixture.environment, realm: realm)
+            let context = SecretContext.personalDefectLogin(fixture.environment, realm: realm)
             let box = try SecretBox([GatewayFixture.secretKey])
-            return (own.user, try box.openText(own.sealed.bytes, at: place))
+            return (own.user, try box.openText(own.sealed.bytes, at: context))
         }
     }
 
@@ -40,19 +40,19 @@ import Testing
         }
     }
 
-    @Test func aLoginIsSealedAndToldByAnObjectWithoutIt() async throws {
+    @Test func loginIsEncryptedAndItsAccountHasNoSecret() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
-            let answer = try await send(ana, "PUT", #"{"user":"ana","password":"first-secret"}"#)
-            #expect(answer.status == 204 && answer.body.isEmpty)
+            let response = try await send(ana, "PUT", #"{"user":"ana","password":"first-secret"}"#)
+            #expect(response.status == 204 && response.body.isEmpty)
             #expect(try login(fixture, "ana@example.com") ?? (nil, "") == ("ana", "first-secret"))
             #expect(try accounts(fixture).map(\.status) == [.unchecked])
             #expect(try accounts(fixture).map(\.user) == ["ana"])
-            // Another one takes its place, also where the first was checked.
+            // Another login replaces it, even if the first was verified.
             #expect(try await send(ana, "PUT", #"{"token":"c2Vjb25k"}"#).status == 204)
             #expect(try login(fixture, "ana@example.com") ?? ("", "") == (nil, "c2Vjb25k"))
             #expect(try accounts(fixture).map(\.user) == [nil])
-            // Nothing that others read has it.
+            // No readable object contains it.
             let stored = try fixture.withDatabase { connection in
                 try connection.run("SELECT fields FROM store.object").decode(CanonicalJSON?.self)
             }
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func whatIsRemovedIsGoneWithItsObject() async throws {
+    @Test func removalDeletesTheLoginAndItsObject() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             #expect(try await send(ana, "DELETE").status == 204)
@@ -70,7 +70,7 @@ import Testing
             #expect(try await send(ana, "DELETE").status == 204)
             #expect(try login(fixture, "ana@example.com") == nil)
             #expect(try accounts(fixture).isEmpty)
-            // And can come again.
+            // A new login can be stored.
             #expect(try await send(ana, "PUT", #"{"user":"ana","password":"t"}"#).status == 204)
             #expect(try accounts(fixture).map(\.status) == [.unchecked])
         }
@@ -82,35 +82,35 @@ import Testing
         #"{"user":"ana","password":7}"#, #"{"token":"top secret"}"#, #"{"token":null}"#,
         #"{"user":"ana","password":"top-secret","x":"y"}"#, #"{"user":"a\u0000","password":"top-secret"}"#,
         #"{"user":"ana","password":"\#(String(repeating: "p", count: 1_001))"}"#,
-    ]) func whatCannotBeALoginIsRefusedAndNotRepeated(body: String) async throws {
+    ]) func malformedLoginIsRejectedWithoutQuotingIt(body: String) async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
-            let answer = try await send(ana, "PUT", body)
-            #expect(answer.status == 400 && answer.problem == "malformed-request", "\(answer.body)")
-            #expect(!answer.body.contains("top"))
+            let response = try await send(ana, "PUT", body)
+            #expect(response.status == 400 && response.problem == "malformed-request", "\(response.body)")
+            #expect(!response.body.contains("top"))
             #expect(try accounts(fixture).isEmpty)
         }
     }
 
-    @Test func itIsForPeopleAndNeedsAKey() async throws {
+    @Test func loginNeedsAPersonAndASecretKey() async throws {
         let body = #"{"user":"ana","password":"s"}"#
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
             for method in ["PUT", "DELETE"] {
-                let answer = try await send(books, method, method == "PUT" ? body : nil)
-                #expect(answer.status == 403 && answer.problem == "person-only")
+                let response = try await send(books, method, method == "PUT" ? body : nil)
+                #expect(response.status == 403 && response.problem == "person-only")
             }
         }
         try await withGateway(secretKeys: []) { fixture in
             let ana = try await fixture.device("ana@example.com")
-            let answer = try await send(ana, "PUT", body)
-            #expect(answer.status == 503 && answer.problem == "credentials-unavailable")
-            #expect(answer.headers["Retry-After"] != nil)
+            let response = try await send(ana, "PUT", body)
+            #expect(response.status == 503 && response.problem == "credentials-unavailable")
+            #expect(response.headers["Retry-After"] != nil)
         }
     }
 
-    /// Commands are done in the order in which they were handed in, also those of one request.
-    @Test func aRequestsObjectsHavePositionsInTheOrderOfItsMutations() async throws {
+    /// Commands are executed in the order of submission, also those of one request.
+    @Test func positionsFollowTheOrderOfARequestsMutations() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let ids = (0..<30).map { _ in UUID() }
@@ -129,8 +129,8 @@ import Testing
         }
     }
 
-    /// A role that may not read secrets stores, replaces and removes them.
-    @Test func whoStoresALoginNeedsNoRightToReadIt() throws {
+    /// A database role without read access to secrets stores, replaces and removes them.
+    @Test func storingALoginNeedsNoReadPrivilege() throws {
         var acme = try TestEnvironment()
         let realm = try acme.realm(.user("ana@example.com"))
         let role = "service_\(UInt32.random(in: 0 ... .max))"
@@ -156,8 +156,8 @@ import Testing
         try acme.connection.runScript("RESET ROLE; DROP OWNED BY \(role); DROP ROLE \(role)")
     }
 
-    /// What a person has handed in is done as it is; nobody but them may hand it in.
-    @Test func aCommandThatIsHandedInIsClosed() async throws {
+    /// A submitted command cannot be changed, and only its owner may submit it.
+    @Test func submittedCommandIsClosed() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let id = UUID()

@@ -8,13 +8,13 @@ import Testing
 
 @testable import RealmGateway
 
-/// How a person chooses where notices go.
+/// The channels for notices that a person can choose.
 @Suite(.ownThreads) struct GatewayDeliveryTests {
-    @Test func whatIsOfferedIsTold() async throws {
+    @Test func configuredChannelsAreListed() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             func offer() async throws -> String {
-                Answer(try await fixture.client.send(ana.request("GET", "/v1/deliveries"))).body
+                GatewayResponse(try await fixture.client.send(ana.request("GET", "/v1/deliveries"))).body
             }
             #expect(try await offer() == #"{"email":false,"webhookHosts":[]}"#)
             try fixture.withDatabase { connection in

@@ -13,9 +13,9 @@ import Testing
 
 /// A phone: its copy of the realms, its cursors and its queue of mutations.
 ///
-/// Its copy is a twin of `DeviceClient`'s, on purpose, and read with another JSON reader: it checks the gateway line by
-/// line (objects are shown as they come, tombstones are kept, repeats are noted), and at each checkpoint the library is
-/// compared with it (`comparePhone`).
+/// Its copy deliberately duplicates that of `DeviceClient`, with another JSON parser: it checks the gateway line by
+/// line (objects are applied on arrival, tombstones are stored, repeats are recorded), and at each checkpoint the
+/// library is compared with it (`comparePhone`).
 actor GatewayDevice {
     let fixture: GatewayFixture
     let gateway: Int
@@ -31,25 +31,25 @@ actor GatewayDevice {
     }
 
     private(set) var copy: [String: [String: Object]] = [:]
-    /// What an app's library makes of the same lines.
+    /// The state of an app's library after the same lines.
     private(set) var phone = DeviceState(clientID: UUID())
     private(set) var cursors: [String: String] = [:]
     private var opened: Set<String> = []
     private(set) var checkpoint = 0
     private(set) var checkpointCount = 0
     private(set) var keepaliveCount = 0
-    /// Realms that were begun anew, but for the one that everybody has.
+    /// Realms that were reset, except the one that every person has.
     private(set) var resets: [String] = []
     private(set) var closed: [String] = []
     /// The realms that the stream has open.
     var openRealms: Set<String> { opened }
-    /// How many objects of a realm there were at most.
+    /// The maximum number of objects in each realm so far.
     private(set) var mostHeld: [String: Int] = [:]
-    /// The highest position of an object that ever came, by realm.
+    /// The highest position of any received object, by realm.
     private(set) var highest: [String: Int] = [:]
-    /// Objects that came although the device had them already, or newer.
+    /// Objects that arrived although the device had the same or a newer version.
     private(set) var repeats: [String] = []
-    /// Lines longer than the API promises.
+    /// Lines that exceed the API's limit.
     private(set) var linesTooLong = 0
     private(set) var lineCount = 0
     private var sequence = 0
@@ -78,21 +78,21 @@ actor GatewayDevice {
 
     // MARK: Mutations
 
-    /// Sends mutations as they are, and again while the gateway is busy: where others are always faster, it gives up.
-    func send(_ mutations: [String], client: UUID? = nil, at other: Int? = nil) async throws -> Answer {
+    /// Sends mutations unchanged, and retries while the gateway is busy: it gives up after too many conflicts.
+    func send(_ mutations: [String], client: UUID? = nil, at other: Int? = nil) async throws -> GatewayResponse {
         let end = ContinuousClock.now + patienceMax
         while true {
-            let answer = try await sendOnce(mutations, client: client, at: other)
-            guard answer.status == 503, .now < end else { return answer }
+            let response = try await sendOnce(mutations, client: client, at: other)
+            guard response.status == 503, .now < end else { return response }
         }
     }
 
-    func sendOnce(_ mutations: [String], client: UUID? = nil, at other: Int? = nil) async throws -> Answer {
+    func sendOnce(_ mutations: [String], client: UUID? = nil, at other: Int? = nil) async throws -> GatewayResponse {
         let body = "{\"clientId\":\"\(client ?? clientID)\",\"mutations\":[\(mutations.joined(separator: ","))]}"
-        return Answer(try await fixture.client.send(request("POST", "/v1/mutations", body, at: other)))
+        return GatewayResponse(try await fixture.client.send(request("POST", "/v1/mutations", body, at: other)))
     }
 
-    /// The next mutation's JSON; of the own realm unless another is given.
+    /// Returns the next mutation's JSON, by default for the person's own realm.
     func mutation(
         _ op: String, _ id: UUID, _ fields: String? = nil, kind: String = "TimeEntry", in other: String? = nil
     ) -> String {
@@ -105,35 +105,37 @@ actor GatewayDevice {
 
     // MARK: Sync
 
-    private func syncBody(live: Bool, naming names: [String] = [], only wanted: [String]? = nil) -> String {
-        _ = phone.syncRequest(isLive: live, only: wanted.map { Set($0.compactMap { RealmPath($0) }) })
-        let known = cursors
-        if let wanted {
-            // What is not wanted is held no longer.
-            opened.formIntersection(wanted)
-            cursors = cursors.filter { wanted.contains($0.key) }
-            copy = copy.filter { wanted.contains($0.key) }
+    private func syncBody(live: Bool, naming names: [String] = [], only realms: [String]? = nil) -> String {
+        _ = phone.syncRequest(isLive: live, only: realms.map { Set($0.compactMap { RealmPath($0) }) })
+        let previous = cursors
+        if let realms {
+            // Realms that are not listed are discarded.
+            opened.formIntersection(realms)
+            cursors = cursors.filter { realms.contains($0.key) }
+            copy = copy.filter { realms.contains($0.key) }
         }
         let held = cursors.map { "\"\($0)\":\"\($1)\"" }
-        let named = names.filter { cursors[$0] == nil }.map { "\"\($0)\":\(known[$0].map { "\"\($0)\"" } ?? "null")" }
-        let realms = (held + named).joined(separator: ",")
-        let only = wanted.map { ",\"only\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]" } ?? ""
-        return "{\"realms\":{\(realms)}\(only),\"live\":\(live)}"
+        let named = names.filter { cursors[$0] == nil }.map {
+            "\"\($0)\":\(previous[$0].map { "\"\($0)\"" } ?? "null")"
+        }
+        let members = (held + named).joined(separator: ",")
+        let only = realms.map { ",\"only\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]" } ?? ""
+        return "{\"realms\":{\(members)}\(only),\"live\":\(live)}"
     }
 
     /// Brings the copy up to date.
     ///
     /// - Parameters:
-    ///   - names: Further realms to name, also of those that are not wanted.
-    ///   - wanted: The realms to open, and no others.
-    func sync(naming names: [String] = [], only wanted: [String]? = nil) async throws {
-        let body = syncBody(live: false, naming: names, only: wanted)
+    ///   - names: Further realms to name.
+    ///   - only: The only realms to open.
+    func sync(naming names: [String] = [], only realms: [String]? = nil) async throws {
+        let body = syncBody(live: false, naming: names, only: realms)
         let response = try await fixture.client.send(request("POST", "/v1/sync", body))
         try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
         for line in response.body.split(separator: UInt8(ascii: "\n")) { try apply(Array(line)) }
     }
 
-    /// Reads only so many lines and then hangs up.
+    /// Reads `count` lines and then disconnects.
     func syncInterrupted(afterLines count: Int) async throws {
         let response = try await fixture.client.stream(request("POST", "/v1/sync", syncBody(live: false)))
         var left = count
@@ -144,16 +146,17 @@ actor GatewayDevice {
         }
     }
 
-    /// Follows the stream until the task is cancelled, the server ends it, or so many checkpoints have come.
+    /// Follows the stream until the task is cancelled, the server ends it, or the given number of checkpoints has
+    /// arrived.
     ///
     /// - Parameters:
-    ///   - names: Further realms to ask for.
-    ///   - wanted: The realms to open, and no others.
+    ///   - names: Further realms to name.
+    ///   - only: The only realms to open.
     func follow(
-        untilCheckpoints count: Int = .max, naming names: [String] = [], only wanted: [String]? = nil
+        untilCheckpoints count: Int = .max, naming names: [String] = [], only realms: [String]? = nil
     ) async throws {
         let start = checkpointCount
-        let body = syncBody(live: true, naming: names, only: wanted)
+        let body = syncBody(live: true, naming: names, only: realms)
         let response = try await fixture.client.stream(request("POST", "/v1/sync", body))
         try #require(response.status == 200)
         for try await line in response.body.lines(bytesMax: 1 << 20) {
@@ -181,33 +184,33 @@ actor GatewayDevice {
         case "checkpoint":
             checkpoint = try #require(value["position"] as? Int)
             checkpointCount += 1
-            try goOn(value)
+            try resume(value)
             comparePhone()
         case "keepalive":
             keepaliveCount += 1
-            try goOn(value)
+            try resume(value)
         default: Issue.record("unknown line \(key)")
         }
     }
 
-    /// One cursor is that of all open realms, which are named unless they are many.
-    private func goOn(_ value: [String: Any]) throws {
+    /// One cursor applies to all open realms, which are listed unless there are many.
+    private func resume(_ value: [String: Any]) throws {
         let cursor = try #require(value["cursor"] as? String)
         cursors = opened.reduce(into: [:]) { $0[$1] = cursor }
         let named = value["cursors"] as? [String: String]
         #expect(opened.count > Lines.namedCountMax ? named == nil : named == cursors)
     }
 
-    /// At a checkpoint, the library shows what the lines said.
+    /// At a checkpoint, the library has the same state.
     private func comparePhone() {
         let held = phone.copy.contents.map { path, content in
             (path.description, Set(content.map { "\($0.kind.rawValue)/\($0.id.text) \($1.position)" }))
         }
-        let said = copy.filter { opened.contains($0.key) }.mapValues { objects in
+        let expected = copy.filter { opened.contains($0.key) }.mapValues { objects in
             Set(objects.filter { $0.value.fields != nil }.map { "\($0) \($1.position)" })
         }
         let shown = Dictionary(uniqueKeysWithValues: held).filter { !$0.value.isEmpty }
-        #expect(shown == said.filter { !$0.value.isEmpty })
+        #expect(shown == expected.filter { !$0.value.isEmpty })
         #expect(phone.copy.position == Int64(checkpoint))
     }
 
@@ -242,7 +245,7 @@ actor GatewayDevice {
         mostHeld[realm] = max(mostHeld[realm] ?? 0, copy[realm]?.count ?? 0)
     }
 
-    /// What the device shows of a realm: objects that are not deleted.
+    /// The objects of a realm that are not deleted.
     func shown(_ realm: String) -> [String: String] { (copy[realm] ?? [:]).compactMapValues(\.fields) }
 
     /// Waits for a condition on the device.
@@ -250,7 +253,7 @@ actor GatewayDevice {
         let deadline = ContinuousClock.now + patienceMax
         while !condition(self) {
             guard ContinuousClock.now < deadline else {
-                Issue.record("not in time: \(what)")
+                Issue.record("timeout: \(what)")
                 throw CancellationError()
             }
             try await Task.sleep(for: .milliseconds(2))
@@ -258,8 +261,8 @@ actor GatewayDevice {
     }
 }
 
-/// An answer of the API as JSON.
-struct Answer: Sendable {
+/// A response of the API as JSON.
+struct GatewayResponse: Sendable {
     let status: Int
     let body: String
     let headers: Headers
@@ -277,7 +280,7 @@ struct Answer: Sendable {
     /// The problem's name, without its prefix.
     var problem: String? { (json["type"] as? String).map(Self.name) }
 
-    /// Per mutation its position, or the name of its problem.
+    /// The position or the problem's name, per mutation.
     var results: [String] {
         (json["results"] as? [[String: Any]] ?? []).map { result in
             if let accepted = result["accepted"] as? [String: Any] {
@@ -293,7 +296,7 @@ struct Answer: Sendable {
     }
 }
 
-/// What a realm holds, as the database says.
+/// The stored objects of a realm.
 extension GatewayFixture {
     func object(_ key: ObjectKey) throws -> RealmObject {
         try withDatabase { try RealmObject.stored(key, in: environment, on: &$0) }
@@ -322,7 +325,7 @@ extension GatewayFixture {
         return stored
     }
 
-    /// A realm's entries as `stored` gives them, without what the status log adds to them.
+    /// Returns a realm's entries like `stored`, without the fields of the status log.
     func entries(_ realm: String) throws -> [String: String] {
         try stored(realm).filter { $0.key.hasPrefix("TimeEntry/") }.mapValues(Self.withoutLog)
     }

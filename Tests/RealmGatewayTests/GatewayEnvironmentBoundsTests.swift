@@ -10,9 +10,9 @@ import Testing
 
 @testable import RealmGateway
 
-/// What `"all": true` is refused, when it begins anew, and what it costs.
+/// `"all": true`: rejections, resets and costs.
 @Suite(.ownThreads) struct GatewayEnvironmentBoundsTests {
-    @Test func aCursorBelowTheFloorOrOfAnotherGenerationBeginsAnew() async throws {
+    @Test func cursorBelowTheFloorOrOfAnotherGenerationIsReset() async throws {
         var limits = GatewayLimits()
         limits.pageCountMax = 2
         limits.changeCountMax = 3
@@ -21,12 +21,12 @@ import Testing
             let realms = try GatewayEnvironmentTests.realms(4, fixture)
             try GatewayEnvironmentTests.writeAtRandom(fixture, realms, count: 20, seed: 1)
             let books = EnvironmentCopy(fixture, key: key)
-            let half = EnvironmentCopy(fixture, key: key, keepsPlaces: true)
+            let half = EnvironmentCopy(fixture, key: key, recordsSnapshots: true)
             try await books.sync()
             #expect(try await half.follow(untilLines: 3, live: false))
-            let places = await half.places
-            let begun = try #require(places.last)
-            #expect(begun.cursor.split(separator: ":").count == 7)
+            let snapshots = await half.snapshots
+            let start = try #require(snapshots.last)
+            #expect(start.cursor.split(separator: ":").count == 7)
             try GatewayEnvironmentTests.writeAtRandom(fixture, realms, count: 20, seed: 2)
             try compact(fixture)
             try GatewayEnvironmentTests.writeAtRandom(fixture, realms, count: 5, seed: 3)
@@ -37,7 +37,7 @@ import Testing
                 #expect(await copy.resetCount == 2, "\(number)")
                 #expect(await copy.shown == (try fixture.storedByRealm()), "\(number)")
             }
-            // The floor passes a stream that is live: what it holds is at the counter.
+            // The floor passes a live stream: its state is at the counter.
             let following = Task { try await books.follow() }
             try await books.wait("live") { $0.checkpointCount >= 4 }
             try compact(fixture)
@@ -50,7 +50,7 @@ import Testing
             try fixture.withDatabase { connection in
                 _ = try connection.run("UPDATE realm.environment SET generation = 2, position = position + 1000")
             }
-            // The stream ends, and the next one begins anew.
+            // The stream ends, and the next one starts with a reset.
             _ = await following.result
             for copy in [books, half] {
                 try await copy.sync()
@@ -60,8 +60,8 @@ import Testing
         }
     }
 
-    /// The floor passes where the state began while its pages are read: it begins anew in the same stream.
-    @Test func aFloorThatPassesTheBeginningIsSeenByThePages() async throws {
+    /// The floor passes the start of the download while its pages are read: it restarts in the same stream.
+    @Test func floorAboveTheStartRestartsTheDownload() async throws {
         try await withGateway { fixture in
             _ = try fixture.addIntegration("books")
             let realms = try GatewayEnvironmentTests.realms(40, fixture)
@@ -74,11 +74,11 @@ import Testing
                 let lines = try await feed.advance().lines.map { String(buffer: $0) }
                 #expect(lines == ["{\"open\":{\"all\":true,\"reset\":true}}\n"])
                 while try await feed.advance().checkpoint == nil {}
-                // A stream that has the state and was not told for long.
+                // A stream that has the state and got no change for a long time.
                 try GatewayEnvironmentTests.writeAtRandom(fixture, realms, count: 3, seed: 7)
                 try compact(fixture)
-                let anew = try await feed.advance()
-                #expect(anew.lines.count == 1 && anew.checkpoint == nil && !feed.isDownloaded)
+                let restarted = try await feed.advance()
+                #expect(restarted.lines.count == 1 && restarted.checkpoint == nil && !feed.isDownloaded)
             }
         }
     }
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func whatIsRefused() async throws {
+    @Test func invalidRequestsAreRejected() async throws {
         try await withGateway { fixture in
             let key = try fixture.addIntegration("books")
             let books = GatewayDevice(fixture, bearer: key)
@@ -109,30 +109,30 @@ import Testing
                 (books, "{\"all\":true,\"kinds\":[]}", 400, "malformed-request", ["'kinds'", kinds]),
                 (books, "{\"all\":true,\"kinds\":\"User\"}", 400, "malformed-request", ["'kinds'", kinds]),
                 (books, "{\"all\":false}", 400, "malformed-request", ["'all' must be true"]),
-                (books, "{\"kinds\":[\"User\"]}", 400, "malformed-request", ["'kinds' goes with 'all'"]),
-                (books, "{\"cursor\":null}", 400, "malformed-request", ["'cursor' goes with 'all'"]),
+                (books, "{\"kinds\":[\"User\"]}", 400, "malformed-request", ["'kinds' requires 'all'"]),
+                (books, "{\"cursor\":null}", 400, "malformed-request", ["'cursor' requires 'all'"]),
                 (books, "{\"all\":true,\"cursor\":7}", 400, "malformed-request", ["'cursor'"]),
             ]
             for (caller, body, status, problem, words) in cases {
-                let answer = Answer(try await fixture.client.send(caller.request("POST", "/v1/sync", body)))
-                #expect(answer.status == status && answer.problem == problem, "\(body): \(answer.body)")
-                for word in words { #expect(answer.json["detail"].map { "\($0)".contains(word) } == true, "\(body)") }
-                #expect(answer.headers["Content-Type"] == "application/problem+json")
+                let response = GatewayResponse(try await fixture.client.send(caller.request("POST", "/v1/sync", body)))
+                #expect(response.status == status && response.problem == problem, "\(body): \(response.body)")
+                for word in words { #expect(response.json["detail"].map { "\($0)".contains(word) } == true, "\(body)") }
+                #expect(response.headers["Content-Type"] == "application/problem+json")
             }
-            // A kind may be named in any way that JSON can write it, and a cursor of a realm's is none of all of them.
+            // A kind may be written with JSON escapes, and a realm's cursor is not valid for the environment.
             let body = "{\"all\":true,\"kinds\":[\"Us\\u0065r\"],\"cursor\":\"1:0:0\"}"
-            let answer = Answer(try await fixture.client.send(books.request("POST", "/v1/sync", body)))
-            #expect(answer.status == 200 && answer.body.hasPrefix("{\"open\":{\"all\":true,\"reset\":true}}"))
+            let response = GatewayResponse(try await fixture.client.send(books.request("POST", "/v1/sync", body)))
+            #expect(response.status == 200 && response.body.hasPrefix("{\"open\":{\"all\":true,\"reset\":true}}"))
             let cursor = Cursor(generation: 1, start: 0, position: 0, kinds: Cursor.digest(of: [.user]))
             let one = "{\"realms\":{\"/users\":\"\(cursor)\"}}"
             #expect(Cursor("\(cursor)") == cursor)
             try fixture.put(.realms, UUID(), "{}", in: .users)
-            let realm = Answer(try await fixture.client.send(books.request("POST", "/v1/sync", one)))
+            let realm = GatewayResponse(try await fixture.client.send(books.request("POST", "/v1/sync", one)))
             #expect(realm.body.hasPrefix("{\"open\":{\"realm\":\"/users\",\"reset\":true}}"))
         }
     }
 
-    @Test func environmentsDoNotMix() async throws {
+    @Test func environmentsAreIsolated() async throws {
         try await withGateway { fixture in
             let keys = [try fixture.addIntegration("books"), try fixture.addEnvironment(2)]
             let copies = keys.map { EnvironmentCopy(fixture, key: $0) }
@@ -152,7 +152,7 @@ import Testing
                 try await copy.wait("the end") { $0.checkpoint >= end }
                 let stored = try fixture.storedByRealm(in: Int32(index + 1))
                 #expect(await copy.shown == stored && stored[path.description]?.isEmpty == false)
-                // From the beginning, too.
+                // Also without a cursor.
                 let again = EnvironmentCopy(fixture, key: keys[index])
                 try await again.sync()
                 #expect(await again.shown == stored)
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test func aRemovedIntegrationGetsNoMore() async throws {
+    @Test func removedIntegrationGetsNoMoreChanges() async throws {
         try await withGateway { fixture in
             let books = EnvironmentCopy(fixture, key: try fixture.addIntegration("books"))
             let following = Task { try await books.follow() }
@@ -172,9 +172,9 @@ import Testing
         }
     }
 
-    /// A round of a live stream reads as little with 2,000 realms as with 20, whether its statements are planned for
-    /// their values or for any, and the state of 2,000 comes in few pages.
-    @Test func aRoundCostsTheSameWhateverTheNumberOfRealms() async throws {
+    /// A poll of a live stream reads as little with 2,000 realms as with 20, with custom and generic plans, and the
+    /// state of 2,000 realms takes few pages.
+    @Test func pollCostIsIndependentOfTheNumberOfRealms() async throws {
         try await withGateway { fixture in
             _ = try fixture.addIntegration("books")
             var costs: [[Int64]] = []
@@ -200,12 +200,12 @@ import Testing
                     costs.append(rounds)
                 }
             }
-            // It takes 4 to 6; what the writer's connection has read may be counted with them.
+            // It takes 4 to 6; reads of the writer's connection may be included.
             #expect(costs.allSatisfy { $0.allSatisfy { $0 <= 30 } }, "\(costs)")
         }
     }
 
-    /// Index scans and entries read of realms, objects and change log, by the pool's one connection.
+    /// Returns the index scans and index entries read of realms, objects and change log, by the pool's one connection.
     private static func indexWork(_ pool: Pool) async throws -> Int64 {
         try await pool.run { connection in
             try connection.run("SELECT pg_stat_force_next_flush()")
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    /// The feed of the fixture's integration, with a connection of its own, and nobody live.
+    /// The feed of the fixture's integration, with its own connection, without a live device.
     private func withFeed(
         _ fixture: GatewayFixture, _ body: (EnvironmentFeed, Pool) async throws -> Void
     ) async throws {
@@ -237,14 +237,14 @@ import Testing
         }
         let services = SyncServices(
             pool: pool, numbers: numbers, hub: fixture.gateways[0].hub, limits: GatewayLimits())
-        let whole = WholeEnvironment(
+        let request = EnvironmentRequest(
             kinds: Kind.allCases.filter(Permissions.isReadByIntegrations), cursor: nil)
-        try await body(EnvironmentFeed.open(whole, services, access, counter).feed, pool)
+        try await body(EnvironmentFeed.open(request, services, access, counter).feed, pool)
     }
 }
 
 extension GatewayFixture {
-    /// People's realms with two objects each.
+    /// Creates people's realms with two objects each.
     fileprivate func makeRealms(_ count: Int) throws {
         try withDatabase { connection in
             _ = try connection.run([

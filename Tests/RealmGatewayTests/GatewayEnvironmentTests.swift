@@ -9,7 +9,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// `"all": true`: an integration's copy becomes its environment, whatever happens on the way.
+/// `"all": true`: an integration's copy converges to its environment, despite interruptions.
 @Suite(.ownThreads) struct GatewayEnvironmentTests {
     private static let small: GatewayLimits = {
         var limits = GatewayLimits()
@@ -25,7 +25,7 @@ import Testing
         #expect(await copy.repeats == [])
     }
 
-    @Test func theWholeEnvironmentComesAndThenItsChanges() async throws {
+    @Test func downloadIsFollowedByChanges() async throws {
         try await withGateway { fixture in
             let key = try fixture.addIntegration("books")
             let paths = try (0..<5).map { try RealmPath.user("p\($0)@example.com") }
@@ -37,7 +37,7 @@ import Testing
             try fixture.put(.timeEntry, gone, "{\"text\":\"gone\"}", in: paths[0])
             try fixture.delete(.timeEntry, gone, in: paths[0])
             try fixture.put(.person, moved, "{\"name\":\"Ana\"}", in: .common)
-            // What is the services' own is nobody's, whatever its kind.
+            // The services' own objects, of any kind, are not sent.
             try fixture.put(.timeEntry, UUID(), "{\"text\":\"own\"}", in: .polls)
             try fixture.put(.seenRecord, UUID(), "{}", in: paths[0])
             let kinds = [Kind.timeEntry, .person]
@@ -54,7 +54,7 @@ import Testing
             try fixture.put(.timeEntry, gone, "{\"text\":\"again\"}", in: paths[3])
             try fixture.delete(.timeEntry, gone, in: paths[3])
             try fixture.put(.timeEntry, UUID(), "{\"text\":\"own\"}", in: .polls)
-            // A realm that was not there.
+            // A new realm.
             let team = RealmPath.team(UUID())
             try fixture.put(.timeEntry, UUID(), "{\"text\":\"new\"}", in: team)
             let end = Int(try fixture.counter().position)
@@ -66,7 +66,7 @@ import Testing
             #expect(await books.logged == books.logged.sorted())
             #expect(await books.requestCount == 1)
 
-            // A change of another kind is none of its business: nothing is said of it but where the cursor is.
+            // A change of another kind is not sent, except that the cursor advances.
             let (lineCount, before) = (await books.lineCount, await books.checkpointCount)
             try fixture.put(.user, UUID(), "{\"name\":\"y\"}", in: paths[1])
             try fixture.put(.person, UUID(), "{\"name\":\"Ben\"}", in: .common)
@@ -75,17 +75,17 @@ import Testing
             #expect(await books.checkpointCount == before + 1)
             #expect(await books.lineCount == lineCount + 2)
 
-            // Other kinds are another stream: its cursor is not good for it.
+            // Other kinds are another stream, for which the cursor is not valid.
             let all = EnvironmentCopy(fixture, key: key)
-            await all.goOn(from: .init(cursor: try #require(await books.cursor), copy: [:]))
+            await all.resume(from: .init(cursor: try #require(await books.cursor), copy: [:]))
             try await all.sync()
             #expect(await all.resetCount == 1)
             try await same(fixture, all)
         }
     }
 
-    /// A silence tells where the cursor is, whatever happens to other kinds.
-    @Test func aQuietStreamKeepsAlive() async throws {
+    /// Keepalives advance the cursor, also during changes of other kinds.
+    @Test func idleStreamGetsKeepalives() async throws {
         var limits = GatewayLimits()
         limits.keepaliveMax = .milliseconds(300)
         try await withGateway(limits: limits) { fixture in
@@ -99,45 +99,45 @@ import Testing
             #expect(await books.checkpointCount == 1)
             let cursor = try #require(await books.cursor)
             let next = EnvironmentCopy(fixture, key: try fixture.addIntegration("next"), kinds: [.realms])
-            await next.goOn(from: .init(cursor: cursor, copy: [:]))
+            await next.resume(from: .init(cursor: cursor, copy: [:]))
             try await next.sync()
             #expect(await next.resetCount == 0)
         }
     }
 
-    /// Whatever cursor was handed out, what follows from it is the environment. The seed is printed.
+    /// A stream that resumes from any cursor converges to the environment. The seed is printed.
     @Test(arguments: Seeds.random(2, for: "cursors of the whole environment"))
-    func everyCursorLeadsToTheSameEnd(seed: UInt64) async throws {
+    func everyCursorConverges(seed: UInt64) async throws {
         try await withGateway(limits: Self.small) { fixture in
             let key = try fixture.addIntegration("books")
             let realms = try Self.realms(5, fixture)
             try Self.writeAtRandom(fixture, realms, count: 20, seed: seed)
-            let books = EnvironmentCopy(fixture, key: key, keepsPlaces: true)
-            // Half of the state, then changes behind and before it, then the rest.
+            let books = EnvironmentCopy(fixture, key: key, recordsSnapshots: true)
+            // Half of the state, then changes in both halves, then the rest.
             try await books.follow(untilLines: 8, live: false)
             try Self.writeAtRandom(fixture, realms, count: 20, seed: seed &+ 1)
             try await books.sync()
             try Self.writeAtRandom(fixture, realms + (try Self.realms(2, fixture)), count: 15, seed: seed &+ 2)
             try await books.sync()
             try await same(fixture, books)
-            let places = await books.places
-            #expect(places.count > 40)
-            for place in places {
+            let snapshots = await books.snapshots
+            #expect(snapshots.count > 40)
+            for snapshot in snapshots {
                 let copy = EnvironmentCopy(fixture, key: key)
-                await copy.goOn(from: place)
+                await copy.resume(from: snapshot)
                 try await copy.sync()
-                #expect(await copy.resetCount == 0, "\(place.cursor)")
-                #expect(await copy.shown == books.shown, "\(place.cursor)")
+                #expect(await copy.resetCount == 0, "\(snapshot.cursor)")
+                #expect(await copy.shown == books.shown, "\(snapshot.cursor)")
                 let repeats = await copy.repeats
-                #expect(repeats == [], "\(place.cursor)")
+                #expect(repeats == [], "\(snapshot.cursor)")
             }
         }
     }
 
-    /// Writers make realms, change and delete objects while the state is read with tiny pages, by a live stream and by
-    /// one that hangs up after every few lines. The seed is printed.
+    /// Writers create realms and change and delete objects during the download with small pages, by a live stream and
+    /// by one that disconnects after every few lines. The seed is printed.
     @Test(arguments: Seeds.random(2, for: "the whole environment while others write"))
-    func theCopyIsTheDatabaseThoughOthersWrite(seed: UInt64) async throws {
+    func copyConvergesDuringConcurrentWrites(seed: UInt64) async throws {
         try await withGateway(count: 2, limits: Self.small) { fixture in
             let key = try fixture.addIntegration("books")
             let realms = try Self.realms(12, fixture)
@@ -160,7 +160,7 @@ import Testing
                     }
                 }
             }
-            // The state is read to its end while they write, in many requests.
+            // The state is completed in many requests during the writes.
             for _ in 0..<60 { try await hasty.follow(untilLines: 3, live: false) }
             try await live.wait("the state and some changes") { $0.checkpointCount > 0 && $0.logged.count > 50 }
             over.raise()

@@ -20,7 +20,7 @@ import Testing
 @testable import ServiceSettings
 @testable import Telemetry
 
-/// Gateways that really listen, on one database of their own.
+/// Running gateways on their own database.
 struct GatewayFixture: Sendable {
     let database: String
     let environment = EnvironmentID(rawValue: 1)
@@ -35,7 +35,7 @@ struct GatewayFixture: Sendable {
 
     func url(_ path: String, gateway: Int = 0) -> String { "http://127.0.0.1:\(ports[gateway])\(path)" }
 
-    /// Lends a connection to the gateways' database. It blocks, which a test may.
+    /// Runs `body` with a connection to the gateways' database. It blocks the thread, which tests may do.
     func withDatabase<Success: Sendable>(
         _ body: @Sendable (inout Connection) throws -> Success
     ) throws -> Success {
@@ -43,7 +43,7 @@ struct GatewayFixture: Sendable {
         return try body(&connection)
     }
 
-    /// A realm's number.
+    /// Returns a realm's number.
     func realm(_ path: RealmPath) throws -> Int32 {
         try withDatabase { connection in
             var directory = RealmDirectory()
@@ -51,7 +51,7 @@ struct GatewayFixture: Sendable {
         }
     }
 
-    /// Writes objects as a service does.
+    /// Writes objects like a service.
     func write(_ fill: @Sendable (inout WriteBatch) throws -> Void) throws {
         try withDatabase { connection in
             var batch = WriteBatch(environment: environment)
@@ -61,7 +61,7 @@ struct GatewayFixture: Sendable {
     }
 }
 
-/// Starts gateways, lends them, and stops them.
+/// Starts gateways, runs `body`, and stops them.
 func withGateway(
     count: Int = 1, limits: GatewayLimits = GatewayLimits(), http: HTTPLimits = HTTPLimits(), proxyCount: Int = 0,
     secretKeys: [String] = [GatewayFixture.secretKey], fetch: (@Sendable (String) async throws -> [UInt8])? = nil,
@@ -106,7 +106,7 @@ func withGateway(
     try outcome.get()
 }
 
-/// One environment and its provider.
+/// Adds an environment and its provider.
 private func addEnvironment(to database: String) throws {
     var connection = try Connection(database)
     try EnvironmentRows(
@@ -132,7 +132,7 @@ struct TestKeys: Sendable {
         func verify(using algorithm: some JWTAlgorithm) {}
     }
 
-    /// A program's token: no e-mail address, but the client it was given to.
+    /// A client-credentials token: a client id, no e-mail address.
     struct ClientClaims: JWTPayload {
         var iss = GatewayFixture.issuer
         var sub: String

@@ -8,16 +8,16 @@ import Testing
 @testable import RealmGateway
 
 @Suite(.ownThreads) struct GatewayFlowTests {
-    @Test func whatOneDeviceChangesAnotherHas() async throws {
+    @Test func changeReachesAnotherDevice() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let tablet = try await GatewayDevice(fixture, "ana@example.com")
             let entry = UUID()
             let put = await phone.mutation("put", entry, "{\"text\":\"survey\",\"durationSeconds\":3600}")
-            let answer = try await phone.send([put])
-            #expect(answer.status == 200)
-            #expect(answer.results.first?.hasPrefix("accepted ") == true)
-            #expect(answer.json["expectedSequence"] as? Int == 2)
+            let response = try await phone.send([put])
+            #expect(response.status == 200)
+            #expect(response.results.first?.hasPrefix("accepted ") == true)
+            #expect(response.json["expectedSequence"] as? Int == 2)
 
             try await tablet.sync()
             let realm = await tablet.realm
@@ -27,7 +27,7 @@ import Testing
                     == "{\"durationSeconds\":3600,\"status\":\"draft\",\"text\":\"survey\"}")
             #expect(await tablet.resets == [realm])
             #expect(await tablet.checkpointCount == 1)
-            #expect(answer.results == ["accepted \(await tablet.copy[realm]?[key]?.position ?? 0)"])
+            #expect(response.results == ["accepted \(await tablet.copy[realm]?[key]?.position ?? 0)"])
 
             let following = Task { try await tablet.follow() }
             defer { following.cancel() }
@@ -44,11 +44,11 @@ import Testing
         }
     }
 
-    /// A device learns which `Person` is its own, and may write what goes by that id; a program is no person.
-    @Test func aDeviceIsToldWhoItIs() async throws {
+    /// A device gets the id of its `Person`, and may write the objects with that id; an integration is not a person.
+    @Test func realmsListNamesTheCallersPerson() async throws {
         try await withGateway { fixture in
             func realms(_ device: GatewayDevice) async throws -> [String: Any] {
-                Answer(try await fixture.client.send(device.request("GET", "/v1/realms"))).json
+                GatewayResponse(try await fixture.client.send(device.request("GET", "/v1/realms"))).json
             }
             let ana = try await fixture.device("ana@example.com")
             let ben = try await fixture.device("ben@example.com", role: .manager)
@@ -60,13 +60,13 @@ import Testing
                 let rename = await device.mutation("patch", me, "{\"name\":\"Me\"}", kind: "Person", in: "/common")
                 #expect(try await device.send([rename]).results.first?.hasPrefix("accepted") == true)
             }
-            let answer = try await realms(books)
-            #expect(answer["person"] == nil && answer["realms"] is [Any])
+            let response = try await realms(books)
+            #expect(response["person"] == nil && response["realms"] is [Any])
         }
     }
 
-    /// A first login makes a person in `/common`: all who are live get a checkpoint for it, which nobody waits for.
-    @Test func whoIsLiveIsToldOfWhoLogsInFirst() async throws {
+    /// A first login creates a person in `/common`: all live devices get a checkpoint for it, unprompted.
+    @Test func firstLoginReachesLiveDevices() async throws {
         try await withGateway { fixture in
             let phones = [
                 try await GatewayDevice(fixture, "ana@example.com"),

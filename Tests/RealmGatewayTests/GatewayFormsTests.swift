@@ -8,9 +8,9 @@ import Testing
 
 @testable import RealmGateway
 
-/// One value has one form where it is stored and read, in whatever form a device writes it.
+/// A value is stored and read in one form, whichever form a device writes.
 @Suite(.ownThreads) struct GatewayFormsTests {
-    @Test func idsAndWholeNumbersAreReadInOneForm() async throws {
+    @Test func idsAndIntegersAreNormalised() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let (entry, template, context, node) = (UUID(), UUID(), UUID(), UUID())
@@ -28,9 +28,9 @@ import Testing
                 $0.replacing("\"sequence\":1,", with: "\"sequence\":1.0,").replacing(
                     "\"sequence\":3,", with: "\"sequence\":3e0,")
             }
-            let answer = try await phone.send(mutations)
-            #expect(answer.results.allSatisfy { $0.hasPrefix("accepted") }, "\(answer.body)")
-            #expect(answer.json["expectedSequence"] as? Int == 4)
+            let response = try await phone.send(mutations)
+            #expect(response.results.allSatisfy { $0.hasPrefix("accepted") }, "\(response.body)")
+            #expect(response.json["expectedSequence"] as? Int == 4)
             try await phone.sync()
             let shown = await phone.shown(phone.realm)
             let stored = try fixture.stored(await phone.realm)
@@ -42,7 +42,7 @@ import Testing
                 #expect(own.contains(#"[{"context":"\#(context.text)","node":"\#(node.text)"}]"#), "\(own)")
                 #expect(objects["Appointment/\(appointment.text)"]?.contains(#""durationMinutes":90,"#) == true)
             }
-            // As JSON text too: 3600.0 is no other value for a reader of JSON, but is for others.
+            // As JSON text too: JSON parsers differ on whether 3600.0 equals 3600.
             let texts = try fixture.withDatabase { connection in
                 try connection.run("SELECT fields FROM store.object WHERE kind = \(Kind.appointment)").decode(
                     String.self)
@@ -51,25 +51,25 @@ import Testing
         }
     }
 
-    /// Not whole is not whole, for a person's entry and for any other object.
-    @Test func fractionalNumbersAreRefusedWithTheSameMessage() async throws {
+    /// Fractions are rejected in a person's entry and in any other object.
+    @Test func fractionalNumbersAreRejectedWithTheSameMessage() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             for value in ["3600.5", "1e-1", "\"3600\"", "true", "[]"] {
                 let when = #""when":"2026-03-30T10:00:00Z","why":"x""#
-                let answer = try await phone.send([
+                let response = try await phone.send([
                     await phone.mutation("put", UUID(), "{\"durationSeconds\":\(value)}"),
                     await phone.mutation("put", UUID(), "{\(when),\"durationMinutes\":\(value)}", kind: "Appointment"),
                 ])
-                #expect(answer.results == ["invalid-field", "invalid-field"], "\(answer.body)")
-                #expect(answer.body.contains("'durationSeconds' must be a whole number"))
-                #expect(answer.body.contains("'durationMinutes' must be a whole number"))
+                #expect(response.results == ["invalid-field", "invalid-field"], "\(response.body)")
+                #expect(response.body.contains("'durationSeconds' must be a whole number"))
+                #expect(response.body.contains("'durationMinutes' must be a whole number"))
             }
         }
     }
 
-    /// A path with a UUID in capitals is the same realm.
-    @Test func aPathInCapitalsIsTheSameRealm() async throws {
+    /// A path with an upper-case UUID is the same realm.
+    @Test func pathWithUpperCaseUUIDIsTheSameRealm() async throws {
         try await withGateway { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let (team, task) = (UUID(), UUID())
@@ -77,30 +77,30 @@ import Testing
             try fixture.put(.fieldTask, task, #"{"title":"x"}"#, in: .team(team))
             let path = "/teams/\(team.uuidString)"
             for body in ["{\"realms\":{\"\(path)\":null}}", "{\"only\":[\"\(path)\"]}"] {
-                let answer = Answer(try await fixture.client.send(manager.request("POST", "/v1/sync", body)))
-                #expect(answer.body.contains("{\"open\":{\"realm\":\"/teams/\(team.text)\""), "\(answer.body)")
-                #expect(answer.body.contains("\"id\":\"\(task.text)\"") && !answer.body.contains(team.uuidString))
+                let response = GatewayResponse(try await fixture.client.send(manager.request("POST", "/v1/sync", body)))
+                #expect(response.body.contains("{\"open\":{\"realm\":\"/teams/\(team.text)\""), "\(response.body)")
+                #expect(response.body.contains("\"id\":\"\(task.text)\"") && !response.body.contains(team.uuidString))
             }
             let patch = await manager.mutation("patch", task, #"{"isCompleted":true}"#, kind: "FieldTask", in: path)
-            // A manager who is no member may read the realm, and not write its tasks: the realm was found.
+            // A manager who is not a member may read the realm and not write its tasks: the realm was found.
             #expect(try await manager.send([patch]).results == ["kind-not-allowed"])
         }
     }
 
-    /// A form that is refused today may be stored from before.
+    /// A value that is rejected today may have been stored by an earlier release.
     @Test func storedInvalidFieldDoesNotBlockOtherFields() async throws {
         try await withGateway { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let team = UUID()
             try fixture.put(.team, team, #"{"name":"North","backgroundColor":"red"}"#, in: .common)
-            let answers = try await manager.send([
+            let responses = try await manager.send([
                 await manager.mutation("patch", team, #"{"name":"South"}"#, kind: "Team", in: "/common"),
                 await manager.mutation("patch", team, #"{"backgroundColor":"<svg>"}"#, kind: "Team", in: "/common"),
                 await manager.mutation("put", team, #"{"name":"South"}"#, kind: "Team", in: "/common"),
             ])
             #expect(
-                answers.results.map { String($0.prefix { $0 != " " }) } == ["accepted", "invalid-field", "accepted"])
-            #expect(answers.body.contains("'backgroundColor' must be six hexadecimal digits"))
+                responses.results.map { String($0.prefix { $0 != " " }) } == ["accepted", "invalid-field", "accepted"])
+            #expect(responses.body.contains("'backgroundColor' must be six hexadecimal digits"))
         }
     }
 }

@@ -8,9 +8,9 @@ import Testing
 @testable import RealmGateway
 @testable import Workbench
 
-/// An image on its way from one device to another, as a device calls the gateway.
+/// An image from one device to another, through the client library.
 @Suite(.ownThreads) struct GatewayImageTests {
-    @Test func aPersonsPictureComesToWhoSeesThem() async throws {
+    @Test func personsPictureReachesOtherDevices() async throws {
         try await withGateway { fixture in
             let gateway = GatewayClient(client: fixture.client, url: fixture.url(""))
             let ana = try await fixture.device("ana@example.com")
@@ -19,7 +19,7 @@ import Testing
             let bytes = TestImage.make(.webp, count: GatewayClient.imageBytesMax)
             for _ in 1...2 { try await gateway.putImage(id, bytes, token: ana.token) }
             #expect(try await gateway.image(id, token: ana.token) == bytes)
-            #expect(try await gateway.image(id, token: bo.token) == nil, "nothing names it yet")
+            #expect(try await gateway.image(id, token: bo.token) == nil, "no object refers to it yet")
 
             let name = await ana.mutation("patch", me, "{\"avatar\":\"\(id.text)\"}", kind: "Person", in: "/common")
             #expect(try await ana.send([name]).results[0].hasPrefix("accepted"))
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func whatIsRefusedIsTold() async throws {
+    @Test func rejectionIsReported() async throws {
         try await withGateway { fixture in
             let gateway = GatewayClient(client: fixture.client, url: fixture.url(""))
             let token = try await fixture.device("ana@example.com").token
@@ -41,12 +41,12 @@ import Testing
                 (Array("GIF89a picture".utf8), 415), (TestImage.make(count: GatewayClient.imageBytesMax + 1), 413),
                 (TestImage.make(.png, "another"), 409),
             ] {
-                let refusal = await #expect(throws: GatewayClient.Refusal.self) {
+                let refusal = await #expect(throws: GatewayClient.UnexpectedResponse.self) {
                     try await gateway.putImage(id, body, token: token)
                 }
                 #expect(refusal?.status == status)
             }
-            let refusal = await #expect(throws: GatewayClient.Refusal.self) {
+            let refusal = await #expect(throws: GatewayClient.UnexpectedResponse.self) {
                 _ = try await gateway.image(id, token: "nobody's")
             }
             #expect(refusal?.status == 401)

@@ -8,9 +8,9 @@ import Testing
 
 @testable import RealmGateway
 
-/// Bad input is refused clearly, and never holds up anybody else, nor the rest of its own queue.
+/// Invalid input is rejected with a clear problem, and blocks neither other clients nor the rest of its queue.
 @Suite(.ownThreads) struct GatewayInputTests {
-    @Test func badMutationsAreRejectedOneByOne() async throws {
+    @Test func invalidMutationsAreRejectedIndividually() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let id = UUID()
@@ -29,7 +29,7 @@ import Testing
                 (await phone.mutation("put", UUID(), "{\"status\":\"released\"}"), "status-not-allowed"),
                 (await phone.mutation("put", UUID(), "{\"durationSeconds\":\"long\"}"), "invalid-field"),
                 (
-                    // What the C library's scanning takes for an id, and nobody else.
+                    // A form that only the C library's scanner accepts as a UUID.
                     await phone.mutation(
                         "put", UUID(),
                         "{\"kind\":\"Note\",\"item\":\"\(UUID())\","
@@ -48,14 +48,14 @@ import Testing
                 ),
                 (await phone.mutation("put", id, "{\"text\":\"good\"}"), "accepted"),
             ]
-            let answer = try await phone.send(cases.map(\.0))
-            #expect(answer.status == 200, "\(answer.body)")
-            #expect(answer.results.map { $0.hasPrefix("accepted") ? "accepted" : $0 } == cases.map(\.1))
+            let response = try await phone.send(cases.map(\.0))
+            #expect(response.status == 200, "\(response.body)")
+            #expect(response.results.map { $0.hasPrefix("accepted") ? "accepted" : $0 } == cases.map(\.1))
             #expect(try fixture.entries(await phone.realm).count == 1)
         }
     }
 
-    @Test func badRequestsAreRefusedWhole() async throws {
+    @Test func malformedRequestsAreRejected() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let id = phone.clientID
@@ -84,23 +84,24 @@ import Testing
                 ("sync", "{\"realms\":{\"/users/a\":7}}", 400, "malformed-request"),
             ]
             for (path, body, status, problem) in cases {
-                let answer = Answer(try await fixture.client.send(phone.request("POST", "/v1/\(path)", body)))
-                #expect(answer.status == status, "\(path) \(body.prefix(80))")
-                #expect(answer.problem == problem, "\(path) \(body.prefix(80)): \(answer.body)")
-                #expect(answer.headers["Content-Type"] == "application/problem+json")
+                let response = GatewayResponse(
+                    try await fixture.client.send(phone.request("POST", "/v1/\(path)", body)))
+                #expect(response.status == status, "\(path) \(body.prefix(80))")
+                #expect(response.problem == problem, "\(path) \(body.prefix(80)): \(response.body)")
+                #expect(response.headers["Content-Type"] == "application/problem+json")
             }
             let many = (1...501).map { "{\"sequence\":\($0)}" }
             #expect(try await phone.send(many).status == 400)
             var text = phone.request("POST", "/v1/sync", "{}")
             text.headers = [("Authorization", "Bearer \(phone.token)"), ("Content-Type", "text/plain")]
-            #expect(Answer(try await fixture.client.send(text)).status == 415)
-            #expect(Answer(try await fixture.client.send(phone.request("GET", "/v1/sync"))).status == 405)
-            #expect(Answer(try await fixture.client.send(phone.request("GET", "/v1/nothing"))).status == 404)
+            #expect(GatewayResponse(try await fixture.client.send(text)).status == 415)
+            #expect(GatewayResponse(try await fixture.client.send(phone.request("GET", "/v1/sync"))).status == 405)
+            #expect(GatewayResponse(try await fixture.client.send(phone.request("GET", "/v1/nothing"))).status == 404)
         }
     }
 
-    /// One character on a screen may be of any number of bytes.
-    @Test func problemsQuoteLongTextsInPart() async throws {
+    /// One displayed character can have any number of bytes.
+    @Test func problemsTruncateLongQuotes() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let long = "x" + String(repeating: "\u{301}", count: 20_000)
@@ -109,9 +110,10 @@ import Testing
                 ("sync", #"{"realms":{"/\#(long)":null}}"#), ("sync", #"{"only":["/\#(long)"]}"#),
                 ("mutations", #"{"\#(long)":1}"#),
             ] {
-                let answer = Answer(try await fixture.client.send(phone.request("POST", "/v1/\(path)", body)))
-                #expect(answer.status == 400 && answer.body.unicodeScalars.contains("\u{301}"))
-                #expect(answer.body.utf8.count < 1_000, "\(body.prefix(20)): \(answer.body.utf8.count) bytes")
+                let response = GatewayResponse(
+                    try await fixture.client.send(phone.request("POST", "/v1/\(path)", body)))
+                #expect(response.status == 400 && response.body.unicodeScalars.contains("\u{301}"))
+                #expect(response.body.utf8.count < 1_000, "\(body.prefix(20)): \(response.body.utf8.count) bytes")
             }
             let unknown = #"{"\#(long)":1,"sequence""#
             let mutations = [
@@ -126,54 +128,54 @@ import Testing
                 "malformed-mutation", "unknown-kind", "unknown-field", "invalid-json", "invalid-field",
             ]
             for (mutation, result) in zip(mutations, results) {
-                let answer = try await phone.send([mutation])
-                #expect(answer.results == [result])
-                #expect(answer.body.utf8.count < 2_000, "\(result): \(answer.body.utf8.count) bytes")
+                let response = try await phone.send([mutation])
+                #expect(response.results == [result])
+                #expect(response.body.utf8.count < 2_000, "\(result): \(response.body.utf8.count) bytes")
             }
         }
     }
 
-    /// As many realms as `openapi.yaml` says, with cursors as long as they get, and not one more.
-    @Test func athousandRealmsMayBeNamed() async throws {
+    /// The documented maximum of realms, with cursors of maximum length, is accepted; one more is rejected.
+    @Test func requestMayNameAThousandRealms() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
-            func answer(_ count: Int) async throws -> Answer {
+            func response(_ count: Int) async throws -> GatewayResponse {
                 let cursor = "1:9000000000000000000:9000000000000000000:TimeEntry:\(UUID())"
                 let realms = (0..<count).map { _ in "\"/teams/\(UUID().uuidString.lowercased())\":\"\(cursor)\"" }
                 let body = "{\"realms\":{\(realms.joined(separator: ","))}}"
-                return Answer(try await fixture.client.send(phone.request("POST", "/v1/sync", body)))
+                return GatewayResponse(try await fixture.client.send(phone.request("POST", "/v1/sync", body)))
             }
-            let most = try await answer(1_000)
+            let most = try await response(1_000)
             #expect(most.status == 200, "\(most.body.prefix(300))")
             #expect(most.body.components(separatedBy: "{\"closed\":{\"realm\":\"/teams/").count == 1_001)
-            let more = try await answer(1_001)
+            let more = try await response(1_001)
             #expect(more.status == 400 && more.body.contains("at most 1000 "), "\(more.body.prefix(300))")
         }
     }
 
-    /// What a provider signs may be no text for PostgreSQL.
-    @Test func aTokenWithAZeroByteIsRefused() async throws {
+    /// A signed claim may contain text that PostgreSQL cannot store.
+    @Test func tokenWithAZeroByteIsRejected() async throws {
         try await withGateway { fixture in
             for (email, subject) in [("ana@example.com", "a\u{0}na"), ("an\u{0}a@example.com", "ana")] {
                 let token = try await fixture.keys.token(email, subject: subject)
-                let answer = Answer(
+                let response = GatewayResponse(
                     try await fixture.client.send(
                         Request(fixture.url("/v1/realms"), headers: [("Authorization", "Bearer \(token)")])))
-                #expect(answer.status == 401 && answer.problem == "invalid-token", "\(answer.body)")
+                #expect(response.status == 401 && response.problem == "invalid-token", "\(response.body)")
             }
         }
     }
 
-    @Test func strangersStayOut() async throws {
+    @Test func callersOutsideTheOrganisationAreRejected() async throws {
         try await withGateway { fixture in
-            let without = Answer(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
+            let without = GatewayResponse(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
             #expect(without.status == 401)
             #expect(without.problem == "token-missing")
             #expect(without.headers["WWW-Authenticate"] == "Bearer")
 
-            func realms(_ email: String, subject: String? = nil, expiresIn: Int = 600) async throws -> Answer {
+            func realms(_ email: String, subject: String? = nil, expiresIn: Int = 600) async throws -> GatewayResponse {
                 let token = try await fixture.keys.token(email, subject: subject, expiresIn: expiresIn)
-                return Answer(
+                return GatewayResponse(
                     try await fixture.client.send(
                         Request(fixture.url("/v1/realms"), headers: [("Authorization", "Bearer \(token)")])))
             }
@@ -182,7 +184,7 @@ import Testing
             #expect(expired.headers["WWW-Authenticate"]?.contains("invalid_token") == true)
             #expect(try await realms("ana@elsewhere.com").problem == "not-a-member")
             #expect(try await realms("ana@example.com").status == 200)
-            // Somebody else with the same address, and the same person with another one.
+            // Another account with the same address, and the same person with another one.
             #expect(try await realms("ana@example.com", subject: "other").problem == "identity-bound-elsewhere")
             let renamed = try await realms("ana.b@example.com", subject: "ana@example.com")
             let me = try fixture.person("ana@example.com").text
@@ -190,7 +192,7 @@ import Testing
                 renamed.body
                     == "{\"realms\":[{\"realm\":\"/users/ana@example.com\",\"permissions\":[\"read\",\"write\"]},"
                     + "{\"realm\":\"/common\",\"permissions\":[\"read\",\"write\"]}],\"person\":\"\(me)\"}")
-            // A guest that was invited although their domain is another.
+            // An invited guest of another domain.
             try fixture.withDatabase { connection in
                 _ = try connection.run(
                     "INSERT INTO access.person (environment_id, email) VALUES (1, 'guest@elsewhere.com')")
@@ -199,17 +201,17 @@ import Testing
         }
     }
 
-    @Test func anotherUsersRealmIsClosed() async throws {
+    @Test func otherUsersRealmIsClosed() async throws {
         try await withGateway { fixture in
             let ben = try await GatewayDevice(fixture, "ben@example.com")
             _ = try await ben.send([await ben.mutation("put", UUID(), "{\"text\":\"secret\"}")])
             let ana = try await GatewayDevice(fixture, "ana@example.com")
             let body = "{\"realms\":{\"/users/ben@example.com\":null,\"/users\":null}}"
-            let answer = Answer(try await fixture.client.send(ana.request("POST", "/v1/sync", body)))
-            #expect(answer.status == 200)
-            #expect(answer.body.contains("{\"closed\":{\"realm\":\"/users/ben@example.com\"}}\n"))
-            #expect(answer.body.contains("{\"closed\":{\"realm\":\"/users\"}}\n"))
-            #expect(!answer.body.contains("secret"))
+            let response = GatewayResponse(try await fixture.client.send(ana.request("POST", "/v1/sync", body)))
+            #expect(response.status == 200)
+            #expect(response.body.contains("{\"closed\":{\"realm\":\"/users/ben@example.com\"}}\n"))
+            #expect(response.body.contains("{\"closed\":{\"realm\":\"/users\"}}\n"))
+            #expect(!response.body.contains("secret"))
         }
     }
 }

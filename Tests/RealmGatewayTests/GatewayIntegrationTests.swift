@@ -12,18 +12,18 @@ import Testing
 
 @testable import RealmGateway
 
-/// Programs that come in with a key of ours, or with a token of the identity provider.
+/// Integrations that authenticate with a key, or with a token of the identity provider.
 @Suite(.ownThreads) struct GatewayIntegrationTests {
     private func addKey(_ fixture: GatewayFixture, _ name: String = "books") throws -> String {
         try fixture.addIntegration(name)
     }
 
-    private func status(_ fixture: GatewayFixture, _ bearer: String) async throws -> Answer {
+    private func status(_ fixture: GatewayFixture, _ bearer: String) async throws -> GatewayResponse {
         let caller = GatewayDevice(fixture, bearer: bearer)
-        return Answer(try await fixture.client.send(caller.request("GET", "/v1/realms")))
+        return GatewayResponse(try await fixture.client.send(caller.request("GET", "/v1/realms")))
     }
 
-    @Test func aKeyOpensEveryRealmAndWritesWhatIsTheServers() async throws {
+    @Test func keyOpensEveryRealmAndWritesServerFields() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))
             let ana = try await fixture.device("ana@example.com")
@@ -52,7 +52,7 @@ import Testing
             #expect(
                 try fixture.stored(realm)["TimeEntry/\(entry.uuidString.lowercased())"]?.contains("\"backendId\":\"7\"")
                     == true)
-            // It puts an object whole, also where a tombstone is.
+            // It puts a complete object, also over a tombstone.
             _ = try await books.send([await books.mutation("delete", entry, in: realm)])
             let again = try await books.send([
                 await books.mutation("put", entry, "{\"status\":\"approved\"}", in: realm)
@@ -60,13 +60,13 @@ import Testing
             #expect(again.results[0].hasPrefix("accepted"))
             #expect(
                 try fixture.stored(realm)["TimeEntry/\(entry.uuidString.lowercased())"] == "{\"status\":\"approved\"}")
-            // It is told which realms there are.
+            // It gets the list of realms.
             #expect(try await status(fixture, books.token).body.contains("{\"realm\":\"\(realm)\","))
         }
     }
 
-    /// The gateway takes the lines of an entry along; whoever does it by hand does no harm.
-    @Test func anEntryAndItsLineAreDeletedTogether() async throws {
+    /// The gateway deletes an entry's lines with it; an explicit delete of them is harmless.
+    @Test func entryAndItsLinesAreDeletedTogether() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))
             let ana = try await fixture.device("ana@example.com")
@@ -89,15 +89,17 @@ import Testing
         }
     }
 
-    @Test func aRemovedIntegrationIsShutOut() async throws {
+    @Test func removedIntegrationLosesAccess() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))
             let following = Task { try await books.follow(naming: ["/users"]) }
             try await books.wait("live") { $0.checkpointCount >= 1 }
             try fixture.withDatabase { connection in _ = try connection.run("DELETE FROM access.integration") }
-            let answer = try await books.send([await books.mutation("put", UUID(), "{}", kind: "Realms", in: "/users")])
-            #expect(answer.status == 401 && answer.problem == "invalid-token")
-            // Within seconds the stream ends too.
+            let response = try await books.send([
+                await books.mutation("put", UUID(), "{}", kind: "Realms", in: "/users")
+            ])
+            #expect(response.status == 401 && response.problem == "invalid-token")
+            // The stream ends within seconds too.
             _ = await following.result
             #expect(try await status(fixture, books.token).status == 401)
             #expect(try await status(fixture, IntegrationKey.make()).status == 401)
@@ -105,11 +107,11 @@ import Testing
         }
     }
 
-    /// What was removed while its write was decided misses under the counter's lock.
-    @Test func aRemovalMeanwhileIsSeenByTheWrite() async throws {
+    /// A write of an integration that is removed after its decision conflicts under the counter's lock.
+    @Test func removalBeforeTheCommitCausesAConflict() async throws {
         try await withGateway { fixture in
             _ = try addKey(fixture)
-            let isMissed = try fixture.withDatabase { connection in
+            let isConflicted = try fixture.withDatabase { connection in
                 let id: Int32 = try connection.run("SELECT id FROM access.integration")[0].value(0)
                 let caller = Caller(environment: fixture.environment, id: -id, identity: .integration(name: "books"))
                 let fields = Array("{\"userId\":\"a\",\"path\":\"/users/a\"}".utf8)
@@ -118,10 +120,12 @@ import Testing
                     mutations: [
                         SubmittedMutation(
                             sequence: 1,
-                            intent: .change(
-                                .users, Mutation(operation: .put, kind: .realms, id: UUID(), fields: fields)))
+                            content: .success(
+                                RealmMutation(
+                                    realm: .users,
+                                    mutation: Mutation(operation: .put, kind: .realms, id: UUID(), fields: fields))))
                     ])
-                let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
+                let store = MutationStore(environment: fixture.environment, storedResultCountMax: 10)
                 let numbers = RealmNumbers()
                 let realms = try numbers.numbers(
                     of: [.common, .users], in: fixture.environment, create: true, on: &connection)
@@ -129,16 +133,16 @@ import Testing
                 loaded.access = [caller: try AccessReader(caller, numbers, on: &connection).read(on: &connection)]
                 let plan = MutationPlan([request], loaded, now: .now)
                 try connection.run("DELETE FROM access.integration")
-                let work = MutationWork(requests: [request], plan: plan, loaded: loaded, realms: realms)
-                let outcome = try work.batch(store).commit(on: &connection)
+                let transaction = MutationTransaction(requests: [request], plan: plan, loaded: loaded, realms: realms)
+                let outcome = try transaction.batch(store).commit(on: &connection)
                 return !outcome.missed.isEmpty && outcome.positions.isEmpty
             }
-            #expect(isMissed)
+            #expect(isConflicted)
         }
     }
 
-    /// An e-mail address depends on a scope: a token without one may be a person's, who came with the same client.
-    @Test func clientCredentialsLetAnIntegrationIn() async throws {
+    /// The e-mail address depends on a scope: a token without one may be that of a person who used the same client.
+    @Test func clientCredentialsAuthenticateAnIntegration() async throws {
         try await withGateway { fixture in
             try fixture.withDatabase { connection in
                 _ = try connection.run([
@@ -159,7 +163,7 @@ import Testing
             ]
             for token in good { #expect(try await status(fixture, token).status == 200) }
             let bad = [
-                // A person who came with the client, and whose token names no address.
+                // A person who used the client, with a token without an address.
                 try await keys.clientToken("erp-client", subject: "ana"),
                 try await keys.clientToken("service-7", subject: "service-7"),
                 try await keys.clientToken("other", subject: "erp-client"),
@@ -169,22 +173,22 @@ import Testing
                 try await keys.clientToken("erp-client", subject: "erp-client") { $0.scope = "profile openid" },
             ]
             for (index, token) in bad.enumerated() {
-                let answer = try await status(fixture, token)
-                #expect(answer.status == 401 && answer.problem == "invalid-token", "\(index)")
+                let response = try await status(fixture, token)
+                #expect(response.status == 401 && response.problem == "invalid-token", "\(index)")
             }
-            // A person is a person whatever app they use.
+            // A person is a person with any app.
             let person = try await keys.clientToken("erp-client", subject: "ana", email: "ana@example.com")
             let realms = try await status(fixture, person)
             #expect(realms.status == 200 && realms.body.contains("/users/ana@example.com"))
             let caller = GatewayDevice(fixture, bearer: person)
             let body = "{\"realms\":{\"/users\":null}}"
-            let sync = Answer(try await fixture.client.send(caller.request("POST", "/v1/sync", body)))
+            let sync = GatewayResponse(try await fixture.client.send(caller.request("POST", "/v1/sync", body)))
             #expect(sync.body.contains("{\"closed\":{\"realm\":\"/users\"}}"))
         }
     }
 
-    /// Many realms have one cursor, and no line of the stream names them all.
-    @Test func aStreamOfManyRealmsGoesOnFromOneCursor() async throws {
+    /// Many realms have one cursor, and no line of the stream lists them all.
+    @Test func streamOfManyRealmsResumesFromOneCursor() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))
             let teams = (0..<Lines.namedCountMax + 20).map { _ in UUID() }
@@ -203,8 +207,8 @@ import Testing
         }
     }
 
-    /// Strangers with keys do not keep the database busy; a key that was just made works at once.
-    @Test func unknownKeysAreSeldomAskedFor() async throws {
+    /// Clients with invalid keys cannot overload the database; a new key works at once.
+    @Test func lookupsOfUnknownKeysAreLimited() async throws {
         #expect(IntegrationKey.isShaped(IntegrationKey.make()))
         for text in ["", "fpk_", IntegrationKey.make() + "A", "fpk_" + String(repeating: "é", count: 43)] {
             #expect(!IntegrationKey.isShaped(text))
@@ -229,8 +233,8 @@ import Testing
         }
     }
 
-    /// A key that was found while the integrations were being read is not taken for a removed one's.
-    @Test func aNewIntegrationStaysIn() async throws {
+    /// A key that is looked up during a reload is not treated as removed.
+    @Test func newIntegrationKeepsAccessDuringAReload() async throws {
         try await withGateway { fixture in
             let pool = try Pool(fixture.database, size: 2)
             defer { pool.stop() }
@@ -239,13 +243,13 @@ import Testing
             for number in 0..<100 {
                 let key = try addKey(fixture, "books-\(number)")
                 let hash = Data(SHA256.hash(data: Array(key.utf8)))
-                // Between two readings only so many are asked for.
-                var found: Caller?
+                // Lookups between two reloads are limited.
+                var caller: Caller?
                 let end = ContinuousClock.now + patienceMax
-                while found == nil, .now < end { found = try await directory.integration(keyHash: hash) }
-                let caller = try #require(found)
+                while caller == nil, .now < end { caller = try await directory.integration(keyHash: hash) }
+                let added = try #require(caller)
                 for _ in 0..<200 {
-                    #expect(!directory.isRemoved(caller))
+                    #expect(!directory.isRemoved(added))
                     await Task.yield()
                 }
             }
@@ -254,19 +258,19 @@ import Testing
         }
     }
 
-    @Test func aRemovedIntegrationGetsNoStream() async throws {
+    @Test func removedIntegrationGetsNoStream() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))
             #expect(try await status(fixture, books.token).status == 200)
             try fixture.withDatabase { connection in _ = try connection.run("DELETE FROM access.integration") }
             let body = "{\"realms\":{\"/users\":null}}"
-            let answer = Answer(try await fixture.client.send(books.request("POST", "/v1/sync", body)))
-            #expect(answer.status == 401 && answer.problem == "invalid-token")
+            let response = GatewayResponse(try await fixture.client.send(books.request("POST", "/v1/sync", body)))
+            #expect(response.status == 401 && response.problem == "invalid-token")
         }
     }
 
-    /// An integration may name anything; a realm is there once something was written into it.
-    @Test func aRealmOpensForAnIntegrationOnceItIsThere() async throws {
+    /// An integration may name any realm; a realm exists once something was written into it.
+    @Test func realmOpensForAnIntegrationOnceItExists() async throws {
         var limits = GatewayLimits()
         limits.keepaliveMax = .milliseconds(300)
         try await withGateway(limits: limits) { fixture in
@@ -286,8 +290,9 @@ import Testing
         }
     }
 
-    /// Its id is the person's: it comes back when they come in, and what they may do meanwhile is a worker's.
-    @Test func aDeletedPersonWritesAndComesBack() async throws {
+    /// A deleted `Person` is created again, with the same id, at the next login; meanwhile the person has a worker's
+    /// permissions.
+    @Test func deletedPersonIsRecreatedAtTheNextLogin() async throws {
         try await withGateway(count: 2) { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))
             let ana = try await fixture.device("ana@example.com", role: .manager)
@@ -297,13 +302,13 @@ import Testing
             let path = RealmPath.team(team).description
             let delete = await books.mutation("delete", me, kind: "Person", in: "/common")
             #expect(try await books.send([delete]).results[0].hasPrefix("accepted"))
-            let answer = try await ana.send([
+            let response = try await ana.send([
                 await ana.mutation("patch", task, "{\"isCompleted\":true}", kind: "FieldTask", in: path),
                 await ana.mutation("patch", task, "{\"title\":\"mine\"}", kind: "FieldTask", in: path),
             ])
-            #expect(answer.results.map { $0.split(separator: " ")[0] } == ["accepted", "field-not-allowed"])
-            // The other gateway does not know them yet.
-            let realms = Answer(try await fixture.client.send(ana.request("GET", "/v1/realms", at: 1)))
+            #expect(response.results.map { $0.split(separator: " ")[0] } == ["accepted", "field-not-allowed"])
+            // The other gateway has not cached them yet.
+            let realms = GatewayResponse(try await fixture.client.send(ana.request("GET", "/v1/realms", at: 1)))
             #expect(realms.status == 200)
             #expect(try fixture.stored("/common")["Person/\(me.text)"] == "{\"name\":\"\",\"role\":\"worker\"}")
             _ = try await books.send([await books.mutation("delete", me, kind: "Person", in: "/common")])
@@ -312,8 +317,8 @@ import Testing
         }
     }
 
-    /// The list of addresses counts before the domains, and an address is one by the same rule everywhere.
-    @Test func whoBelongsToTheOrganisation() async throws {
+    /// The list of addresses takes precedence over the domains, and addresses are compared by the same rule everywhere.
+    @Test func membershipFollowsAddressesThenDomains() async throws {
         try await withGateway { fixture in
             try fixture.withDatabase { connection in
                 _ = try connection.run([
@@ -321,7 +326,7 @@ import Testing
                     "INSERT INTO access.address VALUES ('guest@elsewhere.com', 1), ('ben@example.com', 2)",
                 ])
             }
-            func login(_ email: String) async throws -> Answer {
+            func login(_ email: String) async throws -> GatewayResponse {
                 try await status(fixture, try await fixture.keys.token(email))
             }
             #expect(try await login("Guest@elsewhere.com").status == 200)

@@ -7,12 +7,12 @@ import Testing
 
 @testable import RealmGateway
 
-/// A position is a place on Earth, or it is refused: `location-fan-out` shows it to others as it is.
+/// A location must have valid coordinates, since `location-fan-out` displays it to others unchanged.
 @Suite(.ownThreads) struct GatewayLocationTests {
-    @Test func onlyPlacesOnEarthAreTaken() async throws {
+    @Test func invalidCoordinatesAreRejected() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
-            // The first request makes the person.
+            // The first request creates the person.
             try await phone.sync()
             let ana = try fixture.withDatabase { connection in
                 try connection.run("SELECT object_id FROM access.person WHERE email = 'ana@example.com'")[0]
@@ -31,20 +31,21 @@ import Testing
                 (#"{"latitude":"north","longitude":0}"#, "latitude"),
             ]
             for (fields, field) in cases {
-                let answer = try await phone.send([await phone.mutation("put", ana, fields, kind: "Location")])
-                let isTaken = answer.results.first?.hasPrefix("accepted") ?? false
-                #expect(isTaken == (field == nil), "\(fields): \(answer.body)")
+                let response = try await phone.send([await phone.mutation("put", ana, fields, kind: "Location")])
+                let isAccepted = response.results.first?.hasPrefix("accepted") ?? false
+                #expect(isAccepted == (field == nil), "\(fields): \(response.body)")
                 guard let field else { continue }
-                #expect(answer.results == ["invalid-field"] && answer.body.contains("'\(field)'"), "\(answer.body)")
+                #expect(
+                    response.results == ["invalid-field"] && response.body.contains("'\(field)'"), "\(response.body)")
             }
-            // A patch is checked as what the object would be.
+            // A patch is validated as the resulting object.
             let patch = await phone.mutation("patch", ana, #"{"accuracy":-0.5}"#, kind: "Location")
             #expect(try await phone.send([patch]).results == ["invalid-field"])
         }
     }
 
-    /// Two devices of one person: the newest position stays, in whatever order they arrive.
-    @Test func anOlderPositionReplacesNoNewerOne() async throws {
+    /// Two devices of one person: the newest location wins, in any order of arrival.
+    @Test func olderLocationDoesNotReplaceANewerOne() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             try await phone.sync()
@@ -64,11 +65,11 @@ import Testing
                     .flatMap { $0.split(separator: #""latitude":"#).last?.prefix { $0 != "," } }.map(String.init)
             }
             let newest = try await put(phone, 2, "2026-03-30T10:00:00Z")
-            // Accepted at the position that the object has: nothing was changed.
+            // Accepted with the object's position: nothing was changed.
             #expect(try await put(tablet, 1, "2026-03-30T09:59:59.999Z") == newest)
             #expect(try await put(tablet, 1, "2026-03-30T11:00:00+02:00", "patch") == newest)
             #expect(try stored() == "2")
-            // The same moment, a newer one, and one without a time.
+            // The same time, a later one, and none.
             for (latitude, time) in [(3, "2026-03-30T12:00:00+02:00"), (4, "2026-03-30T10:00:01Z"), (5, nil)] {
                 #expect(try await put(tablet, latitude, time) != newest)
                 #expect(try stored() == "\(latitude)")
@@ -80,10 +81,10 @@ import Testing
                 let fields = #"{"latitude":\#(latitude),"longitude":0,"timestamp":"\#(time)"}"#
                 mutations.append(await phone.mutation("put", ana, fields, kind: "Location"))
             }
-            let answers = try await phone.send(mutations).results
-            #expect(answers[0] == answers[1] && answers[0].hasPrefix("accepted"))
+            let responses = try await phone.send(mutations).results
+            #expect(responses[0] == responses[1] && responses[0].hasPrefix("accepted"))
             #expect(try stored() == "6")
-            // A clock that is ahead does not block later positions.
+            // A clock that is ahead does not block later locations.
             _ = try await put(phone, 8, "2990-01-01T00:00:00Z")
             _ = try await put(tablet, 9, "2026-03-30T10:00:06Z")
             #expect(try stored() == "9")

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// What a device writes of an entry is in the entry's status log.
+/// A device's writes of an entry in the entry's status log.
 @Suite(.ownThreads) struct GatewayLogTests {
     private func entry(_ id: UUID, _ fixture: GatewayFixture, _ phone: GatewayDevice) async throws -> TimeEntry? {
         let fields = try fixture.stored(await phone.realm)["TimeEntry/\(id.text)"]
@@ -22,13 +22,13 @@ import Testing
         }.sorted { $0.timestamp < $1.timestamp }
     }
 
-    @Test func theNewestLineTellsTheStatus() async throws {
+    @Test func newestLineHasTheStatus() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let id = UUID()
             func send(_ operation: String, _ fields: String) async throws -> [EntryStatus] {
-                let answer = try await phone.send([await phone.mutation(operation, id, fields)])
-                try #require(answer.results.first?.hasPrefix("accepted") == true)
+                let response = try await phone.send([await phone.mutation(operation, id, fields)])
+                try #require(response.results.first?.hasPrefix("accepted") == true)
                 let entry = try #require(try await entry(id, fixture, phone))
                 let lines = try await lines(fixture, phone)
                 #expect(TimeEntryStatus.objection(to: lines, of: entry) == nil)
@@ -39,7 +39,7 @@ import Testing
             #expect(try await send("patch", #"{"text":"roof"}"#) == [.suggestion])
             #expect(try await send("put", #"{"text":"roof","status":"draft"}"#) == [.suggestion, .draft])
             #expect(try await send("put", #"{"submitRequested":true}"#) == [.suggestion, .draft])
-            // The service that refused it has a clock that is ahead.
+            // The clock of the service that rejected it is ahead.
             let ahead = Timestamp(millisecondsSinceEpoch: Timestamp.now.millisecondsSinceEpoch + 60_000)
             let realm = try fixture.realm(try .user("ana@example.com"))
             let stored = try fixture.object(ObjectKey(realm: realm, kind: .timeEntry, id: id))
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func theLinesOfAnEntryGoWithIt() async throws {
+    @Test func linesAreDeletedWithTheirEntry() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let (gone, kept, short) = (UUID(), UUID(), UUID())

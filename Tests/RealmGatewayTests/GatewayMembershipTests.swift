@@ -10,9 +10,9 @@ import Testing
 
 @testable import RealmGateway
 
-/// A permission that comes or goes while a device is live.
+/// Permissions that are granted or revoked while a device is live.
 @Suite(.ownThreads) struct GatewayMembershipTests {
-    @Test func aTeamOpensAndClosesAtOnce() async throws {
+    @Test func teamOpensAndClosesAtOnce() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let (me, team) = (try fixture.person("ana@example.com"), UUID())
@@ -26,20 +26,20 @@ import Testing
             try fixture.add(me, to: team)
             try await ana.wait("the team") { $0.shown(path).count == 3 && $0.cursors[path] != nil }
             try fixture.remove(me, from: team)
-            // What is written after the removal is not seen, however soon it comes.
+            // Objects that are written after the removal, however soon, are not received.
             try fixture.put(.fieldTask, UUID(), "{\"title\":\"secret\"}", in: .team(team))
             try await ana.wait("closed") { $0.closed == [path] }
             #expect(await ana.shown(path).isEmpty)
             try fixture.add(me, to: team)
             try await ana.wait("again, from its beginning") { $0.shown(path).count == 4 }
             #expect(await ana.resets.filter { $0 == path }.count == 2)
-            // A team that is no more has no members.
+            // A deleted team has no members.
             try fixture.delete(.team, team, in: .common)
             try await ana.wait("closed again") { $0.closed == [path, path] }
         }
     }
 
-    @Test func aManagersRealmsComeAndGoWithTheRole() async throws {
+    @Test func managersRealmsOpenAndCloseWithTheRole() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let team = UUID()
@@ -52,19 +52,19 @@ import Testing
             try await ana.wait("live") { $0.checkpointCount >= 1 }
             #expect(await ana.closed == [path])
             try fixture.set(.manager, of: "ana@example.com")
-            // The team was named: it opens when it may.
+            // The team was named: it opens once it is permitted.
             try await ana.wait("open") { $0.shown("/manager").count == 1 && $0.shown(path).count == 1 }
             try fixture.set(.worker, of: "ana@example.com")
             try await ana.wait("closed") { $0.closed.sorted() == ["/manager", path, path].sorted() }
         }
     }
 
-    /// The page of the change log in which a permission ends does not have the object that ended it, when that has
-    /// changed again since: what was written between is on the page all the same.
-    @Test func whatFollowsALostPermissionIsNotHandedOnBeforeItsObjectIs() async throws {
+    /// If the object that revoked a permission has changed again since, the page with the revocation does not have the
+    /// object, but has the writes in between.
+    @Test func changesAfterARevocationAreNotSent() async throws {
         var limits = GatewayLimits()
         limits.changeCountMax = 2
-        // The reader looks when something is committed through its gateway, and not before.
+        // The reader polls only when something is committed through its gateway.
         limits.liveInterval = .seconds(600)
         limits.liveIdleInterval = .seconds(600)
         try await withGateway(limits: limits) { fixture in
@@ -82,8 +82,8 @@ import Testing
         }
     }
 
-    /// The server makes one `User` object; should there be more, the same one counts always.
-    @Test func oneUserObjectSaysTheCatalogue() async throws {
+    /// The server creates one `User` object; among several, always the same one counts.
+    @Test func catalogueIsReadFromOneUserObject() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let users = (0..<6).map { _ in UUID() }
@@ -91,15 +91,15 @@ import Testing
                 let fields = "{\"email\":\"ana@example.com\",\"name\":\"A\",\"catalogue\":\"\(user.text)\"}"
                 try fixture.put(.user, user, fields, in: try .user("ana@example.com"))
             }
-            let realms = Answer(try await fixture.client.send(ana.request("GET", "/v1/realms")))
+            let realms = GatewayResponse(try await fixture.client.send(ana.request("GET", "/v1/realms")))
             let first = try #require(users.map(\.text).min())
             #expect(realms.body.contains("/catalogues/\(first)"))
             #expect(realms.body.components(separatedBy: "/catalogues/").count == 2)
         }
     }
 
-    /// `UUID.uuidString` is in capital letters, and a UUID is one however it is written.
-    @Test func aMembershipInCapitalLettersCounts() async throws {
+    /// `UUID.uuidString` is upper case, and UUIDs are equal in any case.
+    @Test func membershipWithUpperCaseUUIDsCounts() async throws {
         try await withGateway { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let ana = try await fixture.device("ana@example.com")
@@ -109,13 +109,13 @@ import Testing
                 "put", Membership.id(of: me, in: team),
                 "{\"person\":\"\(me.uuidString)\",\"team\":\"\(team.uuidString)\"}", kind: "Membership", in: "/common")
             #expect(try await manager.send([put]).results[0].hasPrefix("accepted"))
-            let realms = Answer(try await fixture.client.send(ana.request("GET", "/v1/realms")))
+            let realms = GatewayResponse(try await fixture.client.send(ana.request("GET", "/v1/realms")))
             #expect(realms.body.contains("{\"realm\":\"\(RealmPath.team(team))\""))
         }
     }
 
-    /// A team's name is no permission: its members' devices do not read everything again.
-    @Test func aTeamsNameIsHandedOnAsItComes() async throws {
+    /// A team's name does not affect permissions: its members' devices take no new snapshot.
+    @Test func teamsNameIsDeliveredWithoutASnapshot() async throws {
         try await withGateway { fixture in
             _ = try await fixture.device("ana@example.com")
             let (me, team, missing) = (try fixture.person("ana@example.com"), UUID(), UUID())
@@ -129,17 +129,17 @@ import Testing
                 let access = try AccessReader(caller, RealmNumbers(), on: &connection)
                 return (try access.read(on: &connection), access)
             }
-            func isTouched(_ team: UUID, isThere: Bool) throws -> Bool {
-                let touch = try #require(LiveChunk.Touch(kind: .team, id: team, isThere: isThere))
-                return state.isTouched(by: touch, in: access.common, own: access.own)
+            func isAffected(_ team: UUID, exists: Bool) throws -> Bool {
+                let change = try #require(LiveChunk.PermissionChange(kind: .team, id: team, exists: exists))
+                return state.isAffected(by: change, in: access.common, own: access.own)
             }
-            #expect(try !isTouched(team, isThere: true) && isTouched(team, isThere: false))
-            #expect(try !isTouched(UUID(), isThere: false) && isTouched(missing, isThere: true))
+            #expect(try !isAffected(team, exists: true) && isAffected(team, exists: false))
+            #expect(try !isAffected(UUID(), exists: false) && isAffected(missing, exists: true))
         }
     }
 
-    /// What is refused, or named at random, leaves no realm behind.
-    @Test func onlyWhatIsWrittenMakesARealm() async throws {
+    /// Rejected mutations and arbitrary names create no realm.
+    @Test func onlyWritesCreateRealms() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let manager = try await fixture.device("manager@example.com", role: .manager)
@@ -168,23 +168,23 @@ import Testing
             let before = try count()
             let refused = try await ana.send(await shares(20, owner: me) + shares(20, owner: UUID())).results
             #expect(refused.count == 40 && refused.allSatisfy { $0 == "realm-not-permitted" })
-            // With oneself, or with nobody.
+            // With oneself, or without a recipient.
             for recipient in [me, UUID()] {
                 #expect(try await ana.send([await sharing(with: recipient)]).results == ["invalid-field"])
             }
             #expect(try await manager.send([task]).results == ["realm-not-permitted"])
             let named = RealmPath.team(UUID()).description
             let body = "{\"realms\":{\"\(named)\":null}}"
-            let sync = Answer(try await fixture.client.send(manager.request("POST", "/v1/sync", body)))
+            let sync = GatewayResponse(try await fixture.client.send(manager.request("POST", "/v1/sync", body)))
             #expect(sync.body.contains("{\"closed\":{\"realm\":\"\(named)\"}}"))
-            // The own realms of the two and the managers' were made by that.
+            // That created the own realms of both and the managers'.
             #expect(try count() <= before + 3)
             #expect(try await ana.send([await sharing(with: boss)]).results[0].hasPrefix("accepted"))
         }
     }
 
-    /// A manager who named a team sees it once it is there, and its tasks, which they do not write there.
-    @Test func aTeamOpensForAManagerOnceItIsThere() async throws {
+    /// A manager who named a team gets it once it exists, with its tasks, which are written elsewhere.
+    @Test func teamOpensForAManagerOnceItExists() async throws {
         try await withGateway { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let team = UUID()
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func aRecipientRemovesAShare() async throws {
+    @Test func recipientRemovesAShare() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let ben = try await fixture.device("ben@example.com")
@@ -222,7 +222,7 @@ import Testing
             let following = [ana, ben].map { device in Task { try await device.follow() } }
             defer { for task in following { task.cancel() } }
             for device in [ana, ben] { try await device.wait("the share") { $0.shown(path).count == 2 } }
-            // The owner takes a link back, not the copy.
+            // The owner removes a link, not the copy.
             let take = await ana.mutation("delete", note, kind: "Note", in: path)
             #expect(try await ana.send([take]).results == ["kind-not-allowed"])
             let edits = [
@@ -239,8 +239,8 @@ import Testing
         }
     }
 
-    /// A long first download does not outlive its permission.
-    @Test func aDownloadEndsWithItsPermission() async throws {
+    /// A download ends when its permission is revoked.
+    @Test func revocationEndsADownload() async throws {
         var limits = GatewayLimits()
         limits.pageCountMax = 20
         try await withGateway(limits: limits) { fixture in
@@ -259,15 +259,15 @@ import Testing
             let path = RealmPath.team(team).description
             let following = Task { try await ana.follow() }
             defer { following.cancel() }
-            try await ana.wait("some of it") { ($0.copy[path]?.count ?? 0) > 100 }
+            try await ana.wait("a part of the realm") { ($0.copy[path]?.count ?? 0) > 100 }
             try fixture.remove(me, from: team)
             try await ana.wait("closed") { $0.closed == [path] && $0.checkpointCount > 0 }
             #expect(await ana.mostHeld[path] ?? 0 < 3_000)
         }
     }
 
-    /// A membership that is taken away between the decision and the commit makes the write miss.
-    @Test func aMembershipTakenAwayMeanwhileIsSeenByTheWrite() async throws {
+    /// A membership that is removed between the decision and the commit causes a conflict.
+    @Test func membershipRemovedBeforeTheCommitCausesAConflict() async throws {
         try await withGateway { fixture in
             _ = try await fixture.device("ana@example.com")
             let (me, team, task) = (try fixture.person("ana@example.com"), UUID(), UUID())
@@ -282,8 +282,11 @@ import Testing
                     identity: .person(email: "ana@example.com", realm: try .user("ana@example.com"), object: me))
                 let request = MutationRequest(
                     caller: caller, address: "", clientID: UUID(), traceparent: nil,
-                    mutations: [SubmittedMutation(sequence: 1, intent: .change(.team(team), done))])
-                let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
+                    mutations: [
+                        SubmittedMutation(
+                            sequence: 1, content: .success(RealmMutation(realm: .team(team), mutation: done)))
+                    ])
+                let store = MutationStore(environment: fixture.environment, storedResultCountMax: 10)
                 let numbers = RealmNumbers()
                 let access = try AccessReader(caller, numbers, on: &connection)
                 let realms = try numbers.numbers(
@@ -292,13 +295,13 @@ import Testing
                 loaded.access = [caller: try access.read(on: &connection)]
                 let plan = MutationPlan([request], loaded, now: .now)
                 try fixture.remove(me, from: team)
-                let work = MutationWork(requests: [request], plan: plan, loaded: loaded, realms: realms)
-                let first = work.outcomes(try work.batch(store).commit(on: &connection))[0]
+                let transaction = MutationTransaction(requests: [request], plan: plan, loaded: loaded, realms: realms)
+                let first = transaction.outcomes(try transaction.batch(store).commit(on: &connection))[0]
                 let second = try MutationBatch(store: store, numbers: numbers).run([request], on: &connection)[0]
                 return [first, second]
             }
-            guard case .contended = outcomes[0], case .answers(let answers, _) = outcomes[1],
-                case .rejected(let rejection)? = answers.first
+            guard case .conflicted = outcomes[0], case .results(let results, _) = outcomes[1],
+                case .failure(let rejection)? = results.first
             else {
                 Issue.record("\(outcomes)")
                 return

@@ -8,17 +8,17 @@ import Testing
 
 @testable import RealmGateway
 
-/// An environment moves between two installations while its devices work.
+/// An environment moves between two installations while its devices send mutations.
 @Suite(.ownThreads) struct GatewayMoveTests {
     private static let deviceCount = 10
     private static let mutationCount = 400
     private static let objectCount: Int64 = 20_000
     private let key = Data(repeating: 3, count: 32).base64EncodedString()
 
-    /// What a device got for each of its mutations, and the longest time without an answer that it could use.
-    private struct Course: Sendable {
-        /// What the gateway said of each.
-        var answers: [String] = []
+    /// One device's results, and its longest time without a usable response.
+    private struct DeviceRun: Sendable {
+        /// The result of each mutation.
+        var responses: [String] = []
         var atOldCount = 0
         var longest = Duration.zero
     }
@@ -32,50 +32,51 @@ import Testing
             ])
     }
 
-    private func said(_ answer: TestSupport.Answer) throws -> String {
-        try #require(answer.status == 0, "\(answer.errors)")
-        return answer.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    private func output(_ response: TestSupport.Answer) throws -> String {
+        try #require(response.status == 0, "\(response.errors)")
+        return response.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Sends one mutation after the other: again as long as it has no answer, and elsewhere once it is told so.
+    /// Sends mutations one by one: retries each until it has a result, and follows the redirect to the new
+    /// installation.
     private func work(
         _ device: GatewayDevice, _ old: GatewayFixture, _ new: GatewayFixture, _ accepted: SharedCount
-    ) async throws -> Course {
-        var course = Course()
-        var place = old
+    ) async throws -> DeviceRun {
+        var run = DeviceRun()
+        var target = old
         for _ in 0..<Self.mutationCount {
             let mutation = await device.mutation("put", UUID(), #"{"text":"x"}"#)
             let body = "{\"clientId\":\"\(device.clientID)\",\"mutations\":[\(mutation)]}"
             let start = ContinuousClock.now
             while true {
-                try #require(start.duration(to: .now) < patienceMax, "no answer")
-                let answer = Answer(
-                    try await place.client.send(
+                try #require(start.duration(to: .now) < patienceMax, "no response")
+                let response = GatewayResponse(
+                    try await target.client.send(
                         Request(
-                            "POST", place.url("/v1/mutations"),
+                            "POST", target.url("/v1/mutations"),
                             headers: [
                                 ("Authorization", "Bearer \(device.token)"), ("Content-Type", "application/json"),
                             ], body: Array(body.utf8), totalMax: patienceMax)))
-                if answer.status == 200 {
-                    course.answers.append(try #require(answer.results.first))
+                if response.status == 200 {
+                    run.responses.append(try #require(response.results.first))
                     break
                 }
-                if answer.status == 421 {
-                    #expect(answer.problem == "environment-moved")
-                    place = new
+                if response.status == 421 {
+                    #expect(response.problem == "environment-moved")
+                    target = new
                 } else {
-                    try #require(answer.status >= 500 || answer.status == 401, "\(answer)")
+                    try #require(response.status >= 500 || response.status == 401, "\(response)")
                 }
                 try await Task.sleep(for: .milliseconds(20))
             }
-            course.longest = max(course.longest, start.duration(to: .now))
-            if place.database == old.database { course.atOldCount += 1 }
+            run.longest = max(run.longest, start.duration(to: .now))
+            if target.database == old.database { run.atOldCount += 1 }
             accepted.value.add(1, ordering: .relaxed)
         }
-        return course
+        return run
     }
 
-    /// The stream is cut twice, and what came is enough to go on.
+    /// The export stream is interrupted twice, and resumes.
     private func move(from old: GatewayFixture, to new: GatewayFixture) throws {
         try withFolder { folder in
             let file = folder.appendingPathComponent("stream")
@@ -91,10 +92,10 @@ import Testing
                 try Data(exported.output.utf8.prefix(bytes)).write(to: file)
                 let imported = try run(new, "import", file.path, "--key-from", "KEY")
                 guard bytes < Int.max else {
-                    let permission = try said(
+                    let permission = try output(
                         run(
-                            old, "leave", "test", said(imported), "--to", new.url(""), "--key-from", "KEY"))
-                    _ = try said(run(new, "begin", "test", permission, "--key-from", "KEY"))
+                            old, "cut-over", "test", output(imported), "--to", new.url(""), "--key-from", "KEY"))
+                    _ = try output(run(new, "activate", "test", permission, "--key-from", "KEY"))
                     return
                 }
                 #expect(imported.status != 0)
@@ -104,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func devicesGoOnWithTheirQueues() async throws {
+    @Test func devicesContinueTheirQueuesAfterTheMove() async throws {
         try await withGateway { old in
             let jwks = old.keys.jwks
             try await withGateway(fetch: { _ in jwks }) { new in
@@ -126,27 +127,27 @@ import Testing
                     ])
                 }
                 let accepted = SharedCount()
-                let courses = try await withThrowingTaskGroup(of: Course.self) { group in
+                let runs = try await withThrowingTaskGroup(of: DeviceRun.self) { group in
                     for number in 0..<Self.deviceCount {
                         let device = try await GatewayDevice(old, "p\(number)@example.com")
                         group.addTask { try await work(device, old, new, accepted) }
                     }
-                    try await eventually("devices are at work") { accepted.value.load(ordering: .relaxed) > 100 }
+                    try await eventually("devices are sending") { accepted.value.load(ordering: .relaxed) > 100 }
                     try await withOwnThread { try move(from: old, to: new) }
                     return try await group.reduce(into: []) { $0.append($1) }
                 }
-                try expectEachOnce(courses, old, new)
-                print("the longest pause of a device was \(courses.map(\.longest).max() ?? .zero)")
+                try expectEachOnce(runs, old, new)
+                print("the longest pause of a device was \(runs.map(\.longest).max() ?? .zero)")
             }
         }
     }
 
-    private func expectEachOnce(_ courses: [Course], _ old: GatewayFixture, _ new: GatewayFixture) throws {
+    private func expectEachOnce(_ runs: [DeviceRun], _ old: GatewayFixture, _ new: GatewayFixture) throws {
         let total = Self.deviceCount * Self.mutationCount
-        #expect(courses.map(\.answers.count).reduce(0, +) == total)
-        #expect(Set(courses.flatMap(\.answers)).count == total)
-        #expect(courses.flatMap(\.answers).allSatisfy { $0.hasPrefix("accepted") })
-        let atOld = courses.map(\.atOldCount).reduce(0, +)
+        #expect(runs.map(\.responses.count).reduce(0, +) == total)
+        #expect(Set(runs.flatMap(\.responses)).count == total)
+        #expect(runs.flatMap(\.responses).allSatisfy { $0.hasPrefix("accepted") })
+        let atOld = runs.map(\.atOldCount).reduce(0, +)
         #expect(atOld > 100 && atOld < total)
         let count = { (fixture: GatewayFixture, text: Statement) in
             try fixture.withDatabase { try $0.run(text)[0].decode(Int64.self) }
@@ -159,7 +160,7 @@ import Testing
     }
 }
 
-/// How many mutations were accepted, by all devices.
+/// The number of accepted mutations of all devices.
 private final class SharedCount: Sendable {
     let value = Atomic<Int>(0)
 }

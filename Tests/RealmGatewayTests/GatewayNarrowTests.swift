@@ -8,9 +8,9 @@ import Testing
 
 @testable import RealmGateway
 
-/// A device that names what it wants: `only`.
+/// `only`: a device that opens only the realms that it names.
 @Suite(.ownThreads) struct GatewayNarrowTests {
-    @Test func onlyWhatIsNamedIsOpened() async throws {
+    @Test func onlyNamedRealmsAreOpened() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let (me, teams) = (try fixture.person("ana@example.com"), [UUID(), UUID(), UUID()])
@@ -21,14 +21,14 @@ import Testing
             let paths = teams.map { RealmPath.team($0).description }
             try await ana.sync()
             #expect(await ana.openRealms == [await ana.realm, "/common", paths[0], paths[1]])
-            // One's own that is wanted; a team that is another's, and a realm that is not there, are closed as always.
+            // The own realm that is named; another's team and a missing realm are closed as always.
             let nobodys = RealmPath.team(UUID()).description
             try await ana.sync(only: [paths[0], paths[2], nobodys, "/manager"])
             #expect(await ana.openRealms == [paths[0]])
             #expect(await ana.closed.sorted() == [paths[2], nobodys, "/manager"].sorted())
             let (shown, cursors) = (await ana.shown(paths[0]), await ana.cursors)
             #expect(shown.count == 1 && Set(cursors.keys) == [paths[0]])
-            // It goes on from its cursor, and what is wanted again comes whole.
+            // It resumes from its cursor, and a realm that is named again is downloaded completely.
             let repeats = await ana.repeats.count
             try await ana.sync(only: [paths[0], "/common"])
             #expect(await ana.repeats.count == repeats)
@@ -38,8 +38,8 @@ import Testing
         }
     }
 
-    /// Whoever tells of what they hold is told what becomes of it: not wanted, it is closed, permitted or not.
-    @Test func whatIsHeldAndNotWantedIsClosed() async throws {
+    /// A realm with a cursor that is not in `only` is closed, permitted or not.
+    @Test func realmWithCursorOutsideOnlyIsClosed() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let (me, team) = (try fixture.person("ana@example.com"), UUID())
@@ -52,7 +52,7 @@ import Testing
             #expect(await ana.openRealms == ["/common", path])
             #expect(await ana.closed.sorted() == ["/manager", nobodys, mine].sorted())
             #expect(await ana.repeats == [])
-            // Live too, and once; what was closed comes whole when it is wanted again.
+            // Live too, and once; a closed realm is downloaded completely when it is named again.
             let following = Task { try await ana.follow(naming: ["/common", path], only: [mine]) }
             defer { following.cancel() }
             try await ana.wait("closed") { $0.closed.count == 5 && $0.cursors[mine] != nil }
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func aManagerNamesAnyTeam() async throws {
+    @Test func managerMayNameAnyTeam() async throws {
         try await withGateway { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let team = UUID()
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func anIntegrationNamesWhatItWants() async throws {
+    @Test func integrationMayNameAnyRealm() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
             try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\"}", in: .manager)
@@ -87,9 +87,10 @@ import Testing
         }
     }
 
-    /// What decides on the team is not open on such a device, and is heard of all the same: nothing is handed on after
-    /// a membership has ended, other teams stay shut, and the team opens when it may.
-    @Test func aLiveStreamKeepsToItWhateverBecomesOfMemberships() async throws {
+    /// The realm that grants access to the team is not open on such a device, and its changes are followed all the
+    /// same: nothing is sent after a membership has ended, other teams stay closed, and the team opens once it is
+    /// permitted.
+    @Test func liveStreamFollowsMembershipsOfItsNamedTeam() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let (me, team, other) = (try fixture.person("ana@example.com"), UUID(), UUID())
@@ -101,7 +102,7 @@ import Testing
             defer { following.cancel() }
             try await ana.wait("live, with nothing open") { $0.checkpointCount > 0 }
             #expect(await ana.closed == [path])
-            // The other team first: when the wanted one is there, that one would be.
+            // The other team first: once the named one has opened, the other would have too.
             try fixture.add(me, to: other)
             try fixture.add(me, to: team)
             try await ana.wait("the team") { $0.shown(path).count == 1 && $0.cursors[path] != nil }
@@ -114,13 +115,13 @@ import Testing
             try fixture.add(me, to: team)
             try await ana.wait("again") { $0.shown(path).count == 3 }
             let highest = await ana.highest
-            #expect(Set(highest.keys) == [path], "nothing of another realm was ever told")
+            #expect(Set(highest.keys) == [path], "no object of another realm was received")
             #expect(await ana.openRealms == [path])
         }
     }
 
-    /// A role is in `/common`, a catalogue in one's own realm.
-    @Test func aRoleAndACatalogueAreHeardOf() async throws {
+    /// A role is in `/common`, a catalogue reference in the person's own realm.
+    @Test func changesOfRoleAndCatalogueAreFollowed() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let catalogue = UUID()
@@ -139,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func whatCannotBeNamedIsRefusedWithItsReason() async throws {
+    @Test func invalidOnlyIsRejectedWithTheReason() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let many = (0...1_000).map { _ in "\"\(RealmPath.team(UUID()))\"" }.joined(separator: ",")
@@ -151,16 +152,16 @@ import Testing
                 ("{\"only\":[\(many)]}", "at most 1000 members"),
             ]
             for (body, detail) in cases {
-                let answer = Answer(try await fixture.client.send(ana.request("POST", "/v1/sync", body)))
-                #expect(answer.status == 400 && answer.problem == "malformed-request", "\(body.prefix(80))")
-                #expect((answer.json["detail"] as? String)?.contains(detail) == true, "\(answer.body.prefix(200))")
-                #expect(answer.headers["Content-Type"] == "application/problem+json")
+                let response = GatewayResponse(try await fixture.client.send(ana.request("POST", "/v1/sync", body)))
+                #expect(response.status == 400 && response.problem == "malformed-request", "\(body.prefix(80))")
+                #expect((response.json["detail"] as? String)?.contains(detail) == true, "\(response.body.prefix(200))")
+                #expect(response.headers["Content-Type"] == "application/problem+json")
             }
             let most = (0..<1_000).map { _ in "\"\(RealmPath.team(UUID()))\"" }.joined(separator: ",")
-            let answer = Answer(
+            let response = GatewayResponse(
                 try await fixture.client.send(ana.request("POST", "/v1/sync", "{\"only\":[\(most)]}")))
-            #expect(answer.status == 200)
-            #expect(answer.body.components(separatedBy: "{\"closed\":{\"realm\":\"/teams/").count == 1_001)
+            #expect(response.status == 200)
+            #expect(response.body.components(separatedBy: "{\"closed\":{\"realm\":\"/teams/").count == 1_001)
         }
     }
 }

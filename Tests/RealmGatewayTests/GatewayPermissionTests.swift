@@ -11,23 +11,23 @@ import Testing
 
 /// The table of permissions over HTTP: for every realm and caller, every kind, operation and field.
 @Suite(.ownThreads) struct GatewayPermissionTests {
-    @Test func everyCellOverHTTP() async throws {
+    @Test func everyCellHoldsOverHTTP() async throws {
         for kind in Kind.allCases { #expect(Set(PermissionBodies.values(kind).keys) == Set(kind.fieldNames)) }
         try await withGateway { fixture in
-            let world = try await PermissionPlaces(fixture)
+            let world = try await PermissionMatrix(fixture)
             var (cellCount, acceptedCount) = (0, 0)
             for caller in world.callers {
                 var written = Written()
-                for place in world.places {
-                    try place.restore(fixture)
-                    let keys = place.stored.map { "\(place.path) \($0.kind.rawValue)/\($0.id.text)" }
+                for realmCase in world.realmCases {
+                    try realmCase.restore(fixture)
+                    let keys = realmCase.stored.map { "\(realmCase.path) \($0.kind.rawValue)/\($0.id.text)" }
                     written.there.formUnion(keys)
                 }
                 try await list(caller, world)
-                for place in world.places {
-                    let access = Access(caller.standing, place.relations[caller.name] ?? .none)
-                    try await read(caller, place.path, access)
-                    cellCount += try await write(caller, place, world, &written)
+                for realmCase in world.realmCases {
+                    let access = Access(caller.standing, realmCase.relations[caller.name] ?? .none)
+                    try await read(caller, realmCase.path, access)
+                    cellCount += try await write(caller, realmCase, world, &written)
                 }
                 try check(written, of: caller.name, fixture)
                 acceptedCount += written.acceptedCount
@@ -36,40 +36,41 @@ import Testing
         }
     }
 
-    /// What `GET /v1/realms` says: all that may be read, and whether anything of it may be written.
-    private func list(_ caller: PermissionPlaces.Caller, _ world: PermissionPlaces) async throws {
+    /// Checks `GET /v1/realms`: all readable realms, and whether anything in them is writable.
+    private func list(_ caller: PermissionMatrix.Caller, _ world: PermissionMatrix) async throws {
         let device = caller.device
-        let answer = Answer(try await device.fixture.client.send(device.request("GET", "/v1/realms")))
-        let realms = try #require(answer.json["realms"] as? [[String: Any]])
+        let response = GatewayResponse(try await device.fixture.client.send(device.request("GET", "/v1/realms")))
+        let realms = try #require(response.json["realms"] as? [[String: Any]])
         var listed: [String: [String]] = [:]
         for realm in realms { listed[try #require(realm["realm"] as? String)] = realm["permissions"] as? [String] }
-        for place in world.places {
-            let access = Access(caller.standing, place.relations[caller.name] ?? .none)
-            let (realmClass, path) = (place.path.realmClass, place.path.description)
+        for realmCase in world.realmCases {
+            let access = Access(caller.standing, realmCase.relations[caller.name] ?? .none)
+            let (realmClass, path) = (realmCase.path.realmClass, realmCase.path.description)
             let rights = PermissionTable.mayWrite(realmClass, access) ? ["read", "write"] : ["read"]
             let expected = PermissionTable.mayRead(realmClass, access) ? rights : nil
             #expect(listed[path] == expected, "\(caller.name) \(path)")
         }
     }
 
-    private func read(_ caller: PermissionPlaces.Caller, _ path: RealmPath, _ access: Access) async throws {
+    private func read(_ caller: PermissionMatrix.Caller, _ path: RealmPath, _ access: Access) async throws {
         let (device, name) = (caller.device, caller.name)
         let body = "{\"realms\":{\"\(path)\":null}}"
-        let answer = Answer(try await device.fixture.client.send(device.request("POST", "/v1/sync", body)))
+        let response = GatewayResponse(try await device.fixture.client.send(device.request("POST", "/v1/sync", body)))
         let mayRead = PermissionTable.mayRead(path.realmClass, access)
         let expected = mayRead ? "{\"open\":{\"realm\":\"\(path)\"" : "{\"closed\":{\"realm\":\"\(path)\"}}"
         let others = mayRead ? "{\"closed\":{\"realm\":\"\(path)\"" : "{\"open\":{\"realm\":\"\(path)\""
-        #expect(answer.body.contains(expected), "\(name) \(path)")
-        #expect(!answer.body.contains(others) && answer.body.contains("{\"objects\":{\"realm\":\"\(path)\"") == mayRead)
+        #expect(response.body.contains(expected), "\(name) \(path)")
+        #expect(
+            !response.body.contains(others) && response.body.contains("{\"objects\":{\"realm\":\"\(path)\"") == mayRead)
     }
 
     private struct Cell {
-        let target: PermissionPlaces.Target
+        let target: PermissionMatrix.Target
         let operation: Mutation.Operation
-        /// `nil` with a delete.
+        /// `nil` for a delete.
         let field: String?
 
-        /// A put has all fields without which there is no such object.
+        /// A put has all required fields.
         var names: [String] {
             guard let field else { return [] }
             let required = operation == .put ? PermissionBodies.required(target.kind) : []
@@ -79,46 +80,46 @@ import Testing
         var fields: String? { field == nil ? nil : PermissionBodies.json(names, target.values) }
     }
 
-    /// Every kind, operation and field, of an object that is new, of one that is there, and of the caller's own. What
-    /// is there is deleted last, and the share whose realm it is after all else.
+    /// Every kind, operation and field, of a new object, of an existing one and of the caller's own. Existing objects
+    /// are deleted last, and the share that owns the realm after all others.
     private func cells(
-        _ caller: PermissionPlaces.Caller, _ place: PermissionPlaces.Place, _ world: PermissionPlaces
+        _ caller: PermissionMatrix.Caller, _ realmCase: PermissionMatrix.RealmCase, _ world: PermissionMatrix
     ) -> [Cell] {
         var cells: [Cell] = []
         for operation in Mutation.Operation.allCases {
             for kind in Kind.allCases {
                 let fields = operation == .delete ? [nil] : (kind.fieldNames + ["nonsense"]).map(Optional.some)
                 for field in fields {
-                    for target in world.targets(kind, caller, in: place) {
+                    for target in world.targets(kind, caller, in: realmCase) {
                         cells.append(Cell(target: target, operation: operation, field: field))
                     }
                 }
             }
         }
         func isLast(_ cell: Cell) -> Bool {
-            cell.operation == .delete && place.path.realmClass == .share(cell.target.id)
+            cell.operation == .delete && realmCase.path.realmClass == .share(cell.target.id)
         }
         return cells.filter { !isLast($0) } + cells.filter(isLast)
     }
 
-    /// What is there and what is gone, as far as this test wrote it, by realm, kind and id.
+    /// The objects that this test wrote and deleted, by realm, kind and id.
     private struct Written {
         var there: Set<String> = []
         var gone: Set<String> = []
         var acceptedCount = 0
 
-        /// What the table says to a cell, and what follows from it.
+        /// Returns the table's result for a cell, and applies it.
         mutating func expect(
-            _ cell: Cell, _ caller: PermissionPlaces.Caller, in place: PermissionPlaces.Place
+            _ cell: Cell, _ caller: PermissionMatrix.Caller, in realmCase: PermissionMatrix.RealmCase
         ) -> String {
-            let (target, path) = (cell.target, place.path)
+            let (target, path) = (cell.target, realmCase.path)
             let key = "\(path) \(target.kind.rawValue)/\(target.id.text)"
             let isThere = there.contains(key)
-            var object = ObjectStanding(target.kind, isOwn: target.id == caller.person)
+            var object = WriteTarget(target.kind, isOwn: target.id == caller.person)
             if cell.field == "role" { (object.roleBefore, object.roleAfter) = (target.role, .worker) }
             let problem = PermissionTable.problem(
                 of: cell.operation, object, fields: cell.names, in: path.realmClass,
-                Access(caller.standing, place.relations[caller.name] ?? .none))
+                Access(caller.standing, realmCase.relations[caller.name] ?? .none))
             if let problem { return problem.rawValue }
             switch cell.operation {
             case .put: there.insert(key)
@@ -131,10 +132,10 @@ import Testing
     }
 
     private func write(
-        _ caller: PermissionPlaces.Caller, _ place: PermissionPlaces.Place, _ world: PermissionPlaces,
+        _ caller: PermissionMatrix.Caller, _ realmCase: PermissionMatrix.RealmCase, _ world: PermissionMatrix,
         _ written: inout Written
     ) async throws -> Int {
-        let cells = cells(caller, place, world)
+        let cells = cells(caller, realmCase, world)
         var index = 0
         while index < cells.count {
             let part = cells[index..<min(index + 500, cells.count)]
@@ -143,21 +144,21 @@ import Testing
                 mutations.append(
                     await caller.device.mutation(
                         cell.operation.rawValue, cell.target.id, cell.fields, kind: cell.target.kind.rawValue,
-                        in: place.path.description))
+                        in: realmCase.path.description))
             }
-            let answer = try await caller.device.send(mutations)
-            try #require(answer.status == 200 && answer.results.count == part.count, "\(answer.body)")
-            for (cell, result) in zip(part, answer.results) {
-                let expected = written.expect(cell, caller, in: place)
+            let response = try await caller.device.send(mutations)
+            try #require(response.status == 200 && response.results.count == part.count, "\(response.body)")
+            for (cell, result) in zip(part, response.results) {
+                let expected = written.expect(cell, caller, in: realmCase)
                 if result.prefix(while: { $0 != " " }) == expected { continue }
-                Issue.record("\(caller.name) \(place.path) \(cell): \(result), and not \(expected)")
+                Issue.record("\(caller.name) \(realmCase.path) \(cell): \(result), expected \(expected)")
             }
             index += part.count
         }
         return cells.count
     }
 
-    /// What was accepted is in PostgreSQL, and what was deleted is not.
+    /// Accepted objects are in PostgreSQL, and deleted ones are not.
     private func check(_ written: Written, of caller: String, _ fixture: GatewayFixture) throws {
         let stored = try fixture.withDatabase { connection in
             let rows = try connection.run(
@@ -172,7 +173,7 @@ import Testing
         #expect(written.gone.intersection(stored).sorted() == [], "\(caller)")
     }
 
-    @Test func whatPeopleWriteOfThemselvesAndManagersOfThem() async throws {
+    @Test func peopleWriteTheirPersonAndManagersWriteThatOfOthers() async throws {
         try await withGateway { fixture in
             let worker = try await fixture.device("worker@example.com")
             let manager = try await fixture.device("manager@example.com", role: .manager)

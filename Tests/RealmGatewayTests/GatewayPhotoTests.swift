@@ -8,7 +8,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// Photos as cameras make them, sent to the gateway.
+/// Photos with a camera's metadata.
 @Suite(.ownThreads) struct GatewayPhotoTests {
     @Test(arguments: ImageType.allCases) func photosAreStoredAndReadWithoutMetadata(type: ImageType) async throws {
         try await withGateway { fixture in
@@ -23,13 +23,13 @@ import Testing
                 try $0.run("SELECT bytes FROM blob.content WHERE id = \(id)")[0].decode(Bytea.self).bytes
             }
             #expect(stored == blob.body)
-            // The device sends what it has again, or what it has got.
+            // The device sends its original again, or the downloaded version.
             for bytes in [photo, blob.body] { #expect(try await ana.putBlob(id, bytes).status == 204) }
             #expect(try await ana.putBlob(id, TestImage.make(type, "another")).problem == "blob-taken")
         }
     }
 
-    /// An earlier release stored photos as they were sent.
+    /// An earlier release stored photos with their metadata.
     @Test func photosOfAnEarlierReleaseAreReadWithoutMetadata() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    /// An earlier release stored damaged photos too: they are served up to the damage, or the answer says why not.
+    /// An earlier release stored damaged photos too: they are served up to the damage, or the problem gives the reason.
     @Test func damagedPhotosOfAnEarlierReleaseAreServedOrReported() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
@@ -66,30 +66,30 @@ import Testing
             try store(Array(photo[..<pixels.upperBound]))
             #expect(try await ana.getBlob(id).body == ImageMetadataTests.bare(.jpeg, 6))
             try store(Array(photo.prefix(100)))
-            let answer = Answer(try await ana.getBlob(id))
-            #expect(answer.status == 410 && answer.problem == "image-unreadable")
+            let response = GatewayResponse(try await ana.getBlob(id))
+            #expect(response.status == 410 && response.problem == "image-unreadable")
         }
     }
 
-    @Test(arguments: ["heic", "heix", "mif1", "avif"]) func photosOfPhonesAreRefusedWithAnAdvice(brand: String)
+    @Test(arguments: ["heic", "heix", "mif1", "avif"]) func photosOfPhonesAreRejectedWithAdvice(brand: String)
         async throws
     {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let id = UUID()
-            let answer = try await ana.putBlob(id, [0, 0, 0, 24] + Array("ftyp\(brand)\0\0\0\0mif1heic".utf8))
-            #expect(answer.status == 415 && answer.problem == "image-heif")
-            #expect(answer.body.contains("Convert the image to JPEG, PNG or WebP"))
+            let response = try await ana.putBlob(id, [0, 0, 0, 24] + Array("ftyp\(brand)\0\0\0\0mif1heic".utf8))
+            #expect(response.status == 415 && response.problem == "image-heif")
+            #expect(response.body.contains("Convert the image to JPEG, PNG or WebP"))
             #expect(try await ana.getBlob(id).status == 404)
         }
     }
 
-    @Test(arguments: ImageType.allCases) func damagedPhotosAreRefused(type: ImageType) async throws {
+    @Test(arguments: ImageType.allCases) func damagedPhotosAreRejected(type: ImageType) async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let id = UUID()
-            let answer = try await ana.putBlob(id, Array(TestImage.make(type).prefix(20)))
-            #expect(answer.status == 422 && answer.problem == "image-malformed")
+            let response = try await ana.putBlob(id, Array(TestImage.make(type).prefix(20)))
+            #expect(response.status == 422 && response.problem == "image-malformed")
             #expect(try await ana.getBlob(id).status == 404)
         }
     }

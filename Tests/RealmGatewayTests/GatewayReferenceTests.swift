@@ -26,7 +26,9 @@ import Testing
         return await device.mutation(op, team, fields, kind: "Team", in: "/common")
     }
 
-    private func codes(_ answer: Answer) -> [String] { answer.results.map { String($0.prefix { $0 != " " }) } }
+    private func codes(_ response: GatewayResponse) -> [String] {
+        response.results.map { String($0.prefix { $0 != " " }) }
+    }
 
     @Test(arguments: [false, true]) func membershipNeedsItsTeamAndItsPerson(isIntegration: Bool) async throws {
         try await withGateway { fixture in
@@ -78,14 +80,14 @@ import Testing
             let (me, ben) = (try fixture.person("manager@example.com"), try fixture.person("ben@example.com"))
             let (red, note, entry, realm) = (UUID(), UUID(), UUID(), await device.realm)
             let link = "{\"kind\":\"Note\",\"item\":\"\(note)\",\"recipient\":\"\(ben)\"}"
-            let answer = try await device.send([
+            let response = try await device.send([
                 await team("put", red, by: device), await put(me, red, by: device),
                 await device.mutation("put", note, "{\"title\":\"n\"}", kind: "Note"),
                 await device.mutation("put", SharedItem.id(of: note, with: ben), link, kind: "SharedItem"),
                 await device.mutation("put", entry, "{}"), await team("delete", red, by: device),
                 await device.mutation("delete", note, kind: "Note"), await device.mutation("delete", entry),
             ])
-            #expect(codes(answer) == Array(repeating: "accepted", count: 8))
+            #expect(codes(response) == Array(repeating: "accepted", count: 8))
             let own = try #require(RealmPath(realm))
             for (kind, id, path) in [(Kind.team, red, RealmPath.common), (.note, note, own)] {
                 let object = try fixture.object(ObjectKey(realm: try fixture.realm(path), kind: kind, id: id))
@@ -93,7 +95,7 @@ import Testing
                 // Both mutations share its position.
                 let (first, last) = kind == .team ? (0, 5) : (2, 6)
                 let expected = "accepted \(object.position)"
-                #expect(answer.results[first] == expected && answer.results[last] == expected, "\(kind)")
+                #expect(response.results[first] == expected && response.results[last] == expected, "\(kind)")
             }
             let entryCount: Int64 = try fixture.withDatabase {
                 try $0.run("SELECT count(*) FROM store.object WHERE id = \(entry)")[0].value(0)
@@ -110,8 +112,8 @@ import Testing
             func lookup(_ id: UUID, by device: GatewayDevice) async -> String {
                 await device.mutation("put", id, fields, kind: "PersonLookup", in: "/common")
             }
-            let known = try await books.send([await lookup(me, by: books), await lookup(UUID(), by: books)])
-            #expect(codes(known) == ["accepted", "invalid-field"])
+            let existing = try await books.send([await lookup(me, by: books), await lookup(UUID(), by: books)])
+            #expect(codes(existing) == ["accepted", "invalid-field"])
             try fixture.delete(.person, me, in: .common)
             let own = try await ana.send([
                 await lookup(me, by: ana),
@@ -122,9 +124,9 @@ import Testing
         }
     }
 
-    /// The manager's team is refused while the role is lost, and the membership that follows it comes after the role is
-    /// back: without the check it was accepted, a membership of a team that never existed.
-    @Test func membershipAfterARegainedRoleNeedsTheRefusedTeam() async throws {
+    /// The manager's team is rejected while the role is revoked, and the membership that follows is sent after the role
+    /// is granted again: without the check it was accepted, a membership of a team that never existed.
+    @Test func membershipAfterARegainedRoleNeedsTheRejectedTeam() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)
             let (me, red) = (try fixture.person("manager@example.com"), UUID())
@@ -139,7 +141,7 @@ import Testing
     /// A referenced object.
     enum Target: CaseIterable, Sendable { case team, person, recipient }
 
-    /// A referenced object that is deleted between the decision and the commit makes the write miss.
+    /// A referenced object that is deleted between the decision and the commit causes a conflict.
     @Test(arguments: Target.allCases) func deletionBetweenDecisionAndCommitIsDetected(target: Target) async throws {
         try await withGateway { fixture in
             _ = try await fixture.device("manager@example.com", role: .manager)
@@ -166,8 +168,10 @@ import Testing
                     identity: .person(email: "manager@example.com", realm: own, object: me))
                 let request = MutationRequest(
                     caller: caller, address: "", clientID: UUID(), traceparent: nil,
-                    mutations: [SubmittedMutation(sequence: 1, intent: .change(realm, put))])
-                let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
+                    mutations: [
+                        SubmittedMutation(sequence: 1, content: .success(RealmMutation(realm: realm, mutation: put)))
+                    ])
+                let store = MutationStore(environment: fixture.environment, storedResultCountMax: 10)
                 let numbers = RealmNumbers()
                 let realms = try numbers.numbers(
                     of: [.common, own], in: fixture.environment, create: true, on: &connection)
@@ -175,13 +179,13 @@ import Testing
                 loaded.access = [caller: try AccessReader(caller, numbers, on: &connection).read(on: &connection)]
                 let plan = MutationPlan([request], loaded, now: .now)
                 try fixture.delete(target == .team ? .team : .person, target == .team ? red : ben, in: .common)
-                let work = MutationWork(requests: [request], plan: plan, loaded: loaded, realms: realms)
-                let first = work.outcomes(try work.batch(store).commit(on: &connection))[0]
+                let transaction = MutationTransaction(requests: [request], plan: plan, loaded: loaded, realms: realms)
+                let first = transaction.outcomes(try transaction.batch(store).commit(on: &connection))[0]
                 let second = try MutationBatch(store: store, numbers: numbers).run([request], on: &connection)[0]
                 return [first, second]
             }
-            guard case .contended = outcomes[0], case .answers(let answers, _) = outcomes[1],
-                case .rejected(let rejection)? = answers.first
+            guard case .conflicted = outcomes[0], case .results(let results, _) = outcomes[1],
+                case .failure(let rejection)? = results.first
             else {
                 Issue.record("\(outcomes)")
                 return

@@ -8,8 +8,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// Who may make what of whom, over HTTP: every caller, every role that somebody has and is given, of others and of
-/// themselves.
+/// Changes of roles over HTTP: every caller, every role before and after, of others and of themselves.
 @Suite(.ownThreads) struct GatewayRoleTests {
     private struct Person: Sendable {
         let device: GatewayDevice
@@ -21,15 +20,15 @@ import Testing
     private struct Change: Sendable {
         let name: String
         let caller: GatewayDevice
-        let standing: Standing
+        let standing: AccessPrincipal
         let target: Person
         let isOwn: Bool
         let given: Role
 
-        /// What a put or a patch of the role alone is answered.
+        /// Returns the expected result of a put or patch of the role alone.
         func expected(_ operation: Mutation.Operation) -> String {
             let mayPatch = PermissionTable.mayMake(given, of: target.role, isOwn: isOwn, standing)
-            let object = ObjectStanding(.person, isOwn: isOwn, roleBefore: target.role, roleAfter: given)
+            let object = WriteTarget(.person, isOwn: isOwn, roleBefore: target.role, roleAfter: given)
             let problem = Permissions.objection(
                 to: operation, object, fields: ["role"], in: .common, Access(standing))
             switch (operation, standing) {
@@ -43,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func everyChangeOfARoleOverHTTP() async throws {
+    @Test func everyChangeOfARoleHoldsOverHTTP() async throws {
         try await withGateway { fixture in
             let targets = try await people("target", fixture)
             let callers = try await people("caller", fixture)
@@ -69,7 +68,7 @@ import Testing
                             target: caller, isOwn: true, given: given))
                 }
             }
-            // The compiler takes seconds for such sums inside of an expectation.
+            // The compiler takes seconds for such a sum in an expectation.
             let (count, patchCount) = (3 * (3 * 4 + 3), 9 + 9 + 4)
             #expect(changes.count == count)
             var accepted: [Mutation.Operation: Int] = [:]
@@ -78,7 +77,7 @@ import Testing
                     accepted[operation, default: 0] += 1
                 }
             }
-            // An admin and an integration: any of three to any of three; a manager: two to two.
+            // An admin and an integration: any of three roles to any; a manager: two to two.
             #expect(accepted == [.patch: patchCount, .put: 9])
         }
     }
@@ -94,24 +93,24 @@ import Testing
         return people
     }
 
-    /// Asks for a change, reads what became of it, and takes it back.
+    /// Requests a change, checks its effect, and reverts it.
     ///
     /// - Returns: Whether it was accepted.
     private func make(
         _ change: Change, _ operation: Mutation.Operation, _ fixture: GatewayFixture
     ) async throws -> Bool {
         let (target, expected) = (change.target, change.expected(operation))
-        let what: Comment = "\(change.name) \(operation) \(change.isOwn) \(target.role) \(change.given)"
+        let comment: Comment = "\(change.name) \(operation) \(change.isOwn) \(target.role) \(change.given)"
         let audited = try auditCount(fixture)
         let mutation = await change.caller.mutation(
             operation.rawValue, target.id, "{\"role\":\"\(change.given.rawValue)\"}", kind: "Person", in: "/common")
         let result = try #require(try await change.caller.send([mutation]).results.first)
-        #expect(result.prefix { $0 != " " } == expected, what)
+        #expect(result.prefix { $0 != " " } == expected, comment)
         let isAccepted = expected == "accepted"
         let after = isAccepted ? change.given : target.role
-        #expect(try stored(target, fixture) == after.rawValue, what)
-        #expect(try await isManager(target) == after.isManager, what)
-        #expect(try auditCount(fixture) - audited == (after == target.role ? 0 : 1), what)
+        #expect(try stored(target, fixture) == after.rawValue, comment)
+        #expect(try await isManager(target) == after.isManager, comment)
+        #expect(try auditCount(fixture) - audited == (after == target.role ? 0 : 1), comment)
         if isAccepted { try fixture.set(target.role, of: target.device.email) }
         return isAccepted
     }
@@ -129,11 +128,11 @@ import Testing
         }
     }
 
-    /// Whether the person is now shown what is for managers.
+    /// Returns whether the person now gets the managers' realms.
     private func isManager(_ person: Person) async throws -> Bool {
-        let answer = Answer(
+        let response = GatewayResponse(
             try await person.device.fixture.client.send(person.device.request("GET", "/v1/realms")))
-        let realms = try #require(answer.json["realms"] as? [[String: Any]])
+        let realms = try #require(response.json["realms"] as? [[String: Any]])
         return realms.contains { $0["realm"] as? String == "/manager" }
     }
 

@@ -11,42 +11,42 @@ import Testing
 @Suite(.ownThreads) struct GatewaySequenceModelTests {
     private static let queueLength = 5_000
 
-    /// Random batches, repeats, gaps and holes, one request at a time, at two gateways: each answer is the model's.
-    @Test func randomBatchesRepeatsAndGapsAreAnsweredAsTheModelSays() async throws {
+    /// Random batches, repeats and gaps, one request at a time, at two gateways: each response matches the model's.
+    @Test func randomBatchesRepeatsAndGapsMatchTheModel() async throws {
         let seed = Seeds.random(1, for: "sequences")[0]
         try await withGateway(count: 2) { fixture in
             let queue = try await Queue(fixture, length: Self.queueLength)
             var random = SplitMix64(seed: seed)
             var next = 1
-            var answers: [String] = []
+            var responses: [String] = []
             var gapCount = 0
             while next <= Self.queueLength {
                 let request = Self.request(next: next, &random)
-                let answer = try await queue.send(request, at: Int.random(in: 0...1, using: &random))
+                let response = try await queue.send(request, at: Int.random(in: 0...1, using: &random))
                 let isWhole = zip(request, request.dropFirst()).allSatisfy { $0 + 1 == $1 }
                 guard isWhole, request[0] <= next else {
                     gapCount += 1
-                    #expect(answer.status == 409 && answer.problem == "sequence-gap", "seed \(seed): \(request)")
-                    #expect(answer.json["expectedSequence"] as? Int == next, "seed \(seed): \(request)")
+                    #expect(response.status == 409 && response.problem == "sequence-gap", "seed \(seed): \(request)")
+                    #expect(response.json["expectedSequence"] as? Int == next, "seed \(seed): \(request)")
                     continue
                 }
-                #expect(answer.status == 200, "seed \(seed): \(request.first ?? 0) at \(next): \(answer.body)")
-                #expect(answer.results.count == request.count)
-                for (sequence, result) in zip(request, answer.results) {
-                    if sequence == answers.count + 1 { answers.append(result) }
-                    #expect(answers[sequence - 1] == result, "seed \(seed): \(sequence)")
+                #expect(response.status == 200, "seed \(seed): \(request.first ?? 0) at \(next): \(response.body)")
+                #expect(response.results.count == request.count)
+                for (sequence, result) in zip(request, response.results) {
+                    if sequence == responses.count + 1 { responses.append(result) }
+                    #expect(responses[sequence - 1] == result, "seed \(seed): \(sequence)")
                 }
                 next = max(next, request[request.count - 1] + 1)
-                #expect(answer.json["expectedSequence"] as? Int == next, "seed \(seed)")
+                #expect(response.json["expectedSequence"] as? Int == next, "seed \(seed)")
             }
             #expect(gapCount > 5, "seed \(seed)")
             try await queue.checkStored()
         }
     }
 
-    /// Requests of one client on several connections at once, in any order: a request that is answered 200 found
-    /// every number before its first one applied, and a 409 found its first number too high.
-    @Test func requestsOnSeveralConnectionsAtOnceLeaveNoGap() async throws {
+    /// Concurrent requests of one client on several connections, in any order: a request with 200 had every lower
+    /// number applied before it, and one with 409 had a first number that was too high.
+    @Test func concurrentRequestsLeaveNoGap() async throws {
         let seed = Seeds.random(1, for: "sequences at once")[0]
         try await withGateway(count: 2) { fixture in
             let queue = try await Queue(fixture, length: Self.queueLength)
@@ -59,22 +59,23 @@ import Testing
                 }
                 requests.append(Array(from..<min(from + 120, Self.queueLength + 1)))
                 requests.shuffle(using: &random)
-                let answers = try await withThrowingTaskGroup(of: ([Int], Answer).self) { group in
+                let responses = try await withThrowingTaskGroup(of: ([Int], GatewayResponse).self) { group in
                     for (index, request) in requests.enumerated() {
                         group.addTask { (request, try await queue.send(request, at: index % 2)) }
                     }
-                    return try await group.reduce(into: [([Int], Answer)]()) { $0.append($1) }
+                    return try await group.reduce(into: [([Int], GatewayResponse)]()) { $0.append($1) }
                 }
-                next = try Self.judge(answers, from: from, "seed \(seed)")
+                next = try Self.judge(responses, from: from, "seed \(seed)")
             }
             try await queue.checkStored()
         }
     }
 
-    /// Whether there is an order of the requests in which each answer is the model's; the next number after all.
-    private static func judge(_ answers: [([Int], Answer)], from start: Int, _ seed: String) throws -> Int {
+    /// Checks that there is an order of the requests in which each response matches the model's; returns the next
+    /// number after all.
+    private static func judge(_ responses: [([Int], GatewayResponse)], from start: Int, _ seed: String) throws -> Int {
         var next = start
-        var open = answers.filter { $0.1.status == 200 }
+        var open = responses.filter { $0.1.status == 200 }
         while let index = open.firstIndex(where: {
             $0.0[0] <= next && ($0.1.json["expectedSequence"] as? Int) == max(next, $0.0[$0.0.count - 1] + 1)
         }) {
@@ -82,16 +83,16 @@ import Testing
             open.remove(at: index)
         }
         #expect(open.isEmpty, "\(seed): accepted behind a gap at \(next): \(open.map { "\($0.0) \($0.1.body)" })")
-        for (request, answer) in answers where answer.status != 200 {
-            let expected = try #require(answer.json["expectedSequence"] as? Int, "\(seed): \(answer.body)")
+        for (request, response) in responses where response.status != 200 {
+            let expected = try #require(response.json["expectedSequence"] as? Int, "\(seed): \(response.body)")
             let isWhole = zip(request, request.dropFirst()).allSatisfy { $0 + 1 == $1 }
-            #expect(answer.status == 409 && (start...next).contains(expected), "\(seed): \(answer.body)")
+            #expect(response.status == 409 && (start...next).contains(expected), "\(seed): \(response.body)")
             #expect(!isWhole || request[0] > expected, "\(seed): \(request) at \(expected)")
         }
         return next
     }
 
-    /// Most are the next numbers; others begin too early, too late, or have a hole.
+    /// Most requests have the next numbers; others start too early or too late, or have a gap.
     private static func request(next: Int, _ random: inout SplitMix64) -> [Int] {
         let count =
             random.happens(10) ? Int.random(in: 1...500, using: &random) : Int.random(in: 1...40, using: &random)
@@ -123,20 +124,20 @@ private struct Queue: Sendable {
         self.mutations = mutations
     }
 
-    func send(_ sequences: [Int], at gateway: Int) async throws -> Answer {
+    func send(_ sequences: [Int], at gateway: Int) async throws -> GatewayResponse {
         try await device.send(sequences.map { mutations[$0 - 1] }, at: gateway)
     }
 
     /// Each mutation was applied once, in order.
     func checkStored() async throws {
-        let (next, answers) = try device.fixture.withDatabase { connection in
+        let (next, responses) = try device.fixture.withDatabase { connection in
             (
                 try connection.run("SELECT next_sequence FROM device.client")[0].value(0, as: Int64.self),
                 try connection.run("SELECT sequence FROM device.mutation ORDER BY 1").decode(Int64.self)
             )
         }
         #expect(next == Int64(mutations.count) + 1)
-        #expect(answers == Array(1...Int64(mutations.count)))
+        #expect(responses == Array(1...Int64(mutations.count)))
         let texts = try device.fixture.entries(await device.realm).values
         #expect(texts.count == 100)
     }

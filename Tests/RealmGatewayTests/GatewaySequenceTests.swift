@@ -9,9 +9,9 @@ import Testing
 @testable import Identity
 @testable import RealmGateway
 
-/// A sequence is applied once, whoever repeats it, and nobody's write is lost.
+/// A sequence is applied exactly once, and no write is lost.
 @Suite(.ownThreads) struct GatewaySequenceTests {
-    @Test func repeatsGetTheFirstAnswerAndGapsTheExpectedSequence() async throws {
+    @Test func repeatsGetTheFirstResultAndGapsTheExpectedSequence() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let id = UUID()
@@ -19,7 +19,7 @@ import Testing
                 await phone.mutation("put", id, "{\"text\":\"a\"}"),
                 await phone.mutation("put", UUID(), "{\"colour\":1}"),
             ]
-            let answer = try await phone.send(first)
+            let response = try await phone.send(first)
             let third = await phone.mutation("patch", id, "{\"text\":\"b\"}")
             let fourth = await phone.mutation("patch", id, "{\"text\":\"c\"}")
             let gap = try await phone.send([fourth])
@@ -27,12 +27,12 @@ import Testing
             #expect(gap.problem == "sequence-gap")
             #expect(gap.json["expectedSequence"] as? Int == 3)
             _ = try await phone.send([third])
-            // Repeats together with what is new, after the object has moved on.
+            // Repeats together with new mutations, after the object has changed.
             let again = try await phone.send(first + [third, fourth])
-            #expect(again.results.prefix(2) == answer.results.prefix(2))
+            #expect(again.results.prefix(2) == response.results.prefix(2))
             #expect(again.json["expectedSequence"] as? Int == 5)
             #expect(try fixture.entries(await phone.realm).values.first?.contains("\"text\":\"c\"") == true)
-            // Another user with the same client id is another client.
+            // The same client id of another user is another client.
             let ben = try await GatewayDevice(fixture, "ben@example.com")
             let own = try await ben.send(
                 [await ben.mutation("put", UUID(), "{\"text\":\"ben\"}")], client: phone.clientID)
@@ -40,14 +40,14 @@ import Testing
         }
     }
 
-    /// Whoever works on a person's objects in turn goes by their positions.
-    @Test func whatOneRequestChangesHasPositionsInTheOrderOfItsMutations() async throws {
+    /// Workers process a person's objects in the order of their positions.
+    @Test func positionsFollowTheOrderOfARequestsMutations() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             var ids = (0..<20).map { _ in UUID() }
             var mutations: [String] = []
             for id in ids { mutations.append(await phone.mutation("put", id, "{\"text\":\"a\"}")) }
-            // The last mutation of each counts.
+            // The last mutation of each object counts.
             let moved = ids.remove(at: 3)
             ids.append(moved)
             mutations.append(await phone.mutation("patch", moved, "{\"text\":\"b\"}"))
@@ -61,9 +61,9 @@ import Testing
         }
     }
 
-    @Test func answersThatAreNoLongerKeptAreSaidToBe() async throws {
+    @Test func deletedResultsAreReportedAsExpired() async throws {
         var limits = GatewayLimits()
-        limits.answersKeptMax = 3
+        limits.storedResultCountMax = 3
         try await withGateway(limits: limits) { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             var sent: [String] = []
@@ -73,12 +73,12 @@ import Testing
             }
             let again = try await phone.send(sent)
             #expect(again.results.map { $0.hasPrefix("accepted") } == [false, false, false, true, true, true])
-            #expect(again.results[0] == "answer-forgotten")
+            #expect(again.results[0] == "result-expired")
         }
     }
 
-    /// Answers are kept for a while after the last new mutation.
-    @Test func aClientsNewMutationsAreDatedAndItsRepeatsAreNot() async throws {
+    /// Results are stored for a time after the last new mutation.
+    @Test func onlyNewMutationsRenewAClientsExpiry() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             var connection = try Connection(fixture.database)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func oneSequenceThroughTwoGatewaysIsAppliedOnce() async throws {
+    @Test func sequenceSentThroughTwoGatewaysIsAppliedOnce() async throws {
         try await withGateway(count: 2) { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             for round in 0..<30 {
@@ -103,9 +103,9 @@ import Testing
                 ]
                 async let one = phone.send(request, at: 0)
                 async let two = phone.send(request, at: 1)
-                let answers = try await [one, two]
-                #expect(answers.map(\.status) == [200, 200])
-                #expect(answers[0].results == answers[1].results)
+                let responses = try await [one, two]
+                #expect(responses.map(\.status) == [200, 200])
+                #expect(responses[0].results == responses[1].results)
             }
             #expect(try fixture.entries(await phone.realm).count == 60)
             let changes = try fixture.withDatabase { connection in
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func aWorkerThatReadBeforeAPhonesPatchMisses() async throws {
+    @Test func workerThatReadBeforeAPatchConflicts() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let id = UUID()
@@ -124,7 +124,7 @@ import Testing
             let key = ObjectKey(realm: try fixture.realm(try .user("ana@example.com")), kind: .timeEntry, id: id)
             let loaded = try fixture.object(key)
             #expect(loaded.position == Int64(position))
-            // The worker has loaded the entry; now the phone patches it, and then the worker saves.
+            // The worker has loaded the entry; then the phone patches it, and the worker saves.
             _ = try await phone.send([await phone.mutation("patch", id, "{\"text\":\"b\"}")])
             let missed = try fixture.withDatabase { connection in
                 var batch = WriteBatch(environment: fixture.environment)
@@ -136,8 +136,8 @@ import Testing
         }
     }
 
-    /// What changes between a batch's load and its commit makes it miss: an object, or the client's sequence.
-    @Test func aBatchDecidedFromWhatIsNoLongerSoIsContended() async throws {
+    /// A change between a batch's load and its commit causes a conflict: of an object, or of the client's sequence.
+    @Test func changeBetweenLoadAndCommitCausesAConflict() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let id = UUID()
@@ -153,10 +153,13 @@ import Testing
                     let caller = Caller(
                         environment: fixture.environment, id: try row.value(0),
                         identity: .person(email: email, realm: path, object: try row.value(1)))
-                    let store = MutationStore(environment: fixture.environment, answersKeptMax: 10)
+                    let store = MutationStore(environment: fixture.environment, storedResultCountMax: 10)
                     let request = MutationRequest(
                         caller: caller, address: "", clientID: UUID(), traceparent: nil,
-                        mutations: [SubmittedMutation(sequence: 1, intent: .change(path, mutation))])
+                        mutations: [
+                            SubmittedMutation(
+                                sequence: 1, content: .success(RealmMutation(realm: path, mutation: mutation)))
+                        ])
                     let realms = [path: realm]
                     let loaded = try store.load([request], realms: realms, on: &connection)
                     if isObject {
@@ -168,11 +171,11 @@ import Testing
                         try connection.run(
                             "INSERT INTO device.client VALUES (1, \(caller.id), \(request.clientID), 2)")
                     }
-                    let work = MutationWork(
+                    let transaction = MutationTransaction(
                         requests: [request], plan: MutationPlan([request], loaded, now: .now), loaded: loaded,
                         realms: realms)
-                    let outcome = work.outcomes(try work.batch(store).commit(on: &connection))[0]
-                    guard case .contended = outcome else { return false }
+                    let outcome = transaction.outcomes(try transaction.batch(store).commit(on: &connection))[0]
+                    guard case .conflicted = outcome else { return false }
                     return try connection.run("SELECT FROM device.mutation").count == 1
                 }
                 #expect(isContended)
@@ -181,8 +184,8 @@ import Testing
         }
     }
 
-    /// A service changes entries all the time while devices patch other fields of them: nobody's write is lost.
-    @Test func devicesAndServicesWriteTheSameObjects() async throws {
+    /// A service changes entries while devices patch other fields of them: no write is lost.
+    @Test func concurrentWritesOfDevicesAndServicesArePreserved() async throws {
         try await withGateway(count: 2) { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let id = UUID()
@@ -201,9 +204,9 @@ import Testing
                 }
             }
             for round in 1...60 {
-                let answer = try await phone.send(
+                let response = try await phone.send(
                     [await phone.mutation("patch", id, "{\"text\":\"\(round)\"}")], at: round % 2)
-                #expect(answer.status == 200 && answer.results.first?.hasPrefix("accepted") == true)
+                #expect(response.status == 200 && response.results.first?.hasPrefix("accepted") == true)
             }
             try await service.value
             let stored = try #require(try fixture.entries(await phone.realm).values.first)
@@ -211,11 +214,11 @@ import Testing
         }
     }
 
-    @Test func manyMutationsOfOneObjectAreFolded() async throws {
+    @Test func mutationsOfOneObjectResultInOneWrite() async throws {
         try await withGateway { fixture in
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let (kept, gone) = (UUID(), UUID())
-            let answer = try await phone.send([
+            let response = try await phone.send([
                 await phone.mutation("put", kept, "{\"text\":\"a\"}"),
                 await phone.mutation("patch", kept, "{\"durationSeconds\":60}"),
                 await phone.mutation("put", gone, "{\"text\":\"b\"}"),
@@ -223,21 +226,21 @@ import Testing
                 await phone.mutation("patch", gone, "{\"text\":\"c\"}"),
                 await phone.mutation("patch", kept, "{\"text\":\"d\"}"),
             ])
-            #expect(answer.results[0] == answer.results[1] && answer.results[0] == answer.results[5])
-            #expect(answer.results[4] == "deleted")
+            #expect(response.results[0] == response.results[1] && response.results[0] == response.results[5])
+            #expect(response.results[4] == "deleted")
             let stored = try fixture.entries(await phone.realm)
             #expect(Array(stored.values) == ["{\"durationSeconds\":60,\"status\":\"draft\",\"text\":\"d\"}"])
-            // The answers kept are the answers given.
+            // The stored results equal the returned ones.
             let again = try await phone.send([
                 "{\"sequence\":1}", "{\"sequence\":2}", "{\"sequence\":3}", "{\"sequence\":4}", "{\"sequence\":5}",
                 "{\"sequence\":6}",
             ])
-            #expect(again.results == answer.results)
+            #expect(again.results == response.results)
         }
     }
 
-    /// A value that only PostgreSQL refuses rejects its own mutation, not the others of the transaction.
-    @Test func aValueTheDatabaseRefusesIsFoundInItsBatch() async throws {
+    /// A value that only PostgreSQL rejects causes the rejection of its own mutation, not of others in the transaction.
+    @Test func valueRejectedByPostgreSQLIsIsolatedInItsBatch() async throws {
         try await withGateway { fixture in
             try fixture.withDatabase { connection in
                 try connection.runScript(
@@ -261,9 +264,9 @@ import Testing
                             await phone.mutation("put", UUID(), "{\"text\":\"\(text)\"}"),
                             await phone.mutation("put", UUID(), "{\"text\":\"after\"}"),
                         ]
-                        let answer = try await phone.send(request)
-                        #expect(answer.json["expectedSequence"] as? Int == 4)
-                        return answer.results
+                        let response = try await phone.send(request)
+                        #expect(response.json["expectedSequence"] as? Int == 4)
+                        return response.results
                     }
                 }
                 return try await group.reduce(into: []) { $0.append($1) }
@@ -273,7 +276,7 @@ import Testing
         }
     }
 
-    private func position(_ answer: Answer) throws -> Int {
-        try #require(Int(answer.results.first?.split(separator: " ").last ?? ""))
+    private func position(_ response: GatewayResponse) throws -> Int {
+        try #require(Int(response.results.first?.split(separator: " ").last ?? ""))
     }
 }

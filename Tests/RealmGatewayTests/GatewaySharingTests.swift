@@ -7,8 +7,8 @@ import Testing
 
 @testable import RealmGateway
 
-/// What nobody may write of sharing, by the scenarios of SyncOddly's tests whose documents were invalid; the numbers
-/// are those of its documented tests. What comes of what may be written is in the tests of `share-fan-out`.
+/// Forbidden writes of sharing, by the scenarios of SyncOddly's tests with invalid documents; the numbers are those of
+/// its documented tests. The effects of permitted writes are in the tests of `share-fan-out`.
 @Suite(.ownThreads) struct GatewaySharingTests {
     private func sharing(
         _ item: UUID, with recipient: UUID, by device: GatewayDevice, also: String = "", op: String = "put"
@@ -18,8 +18,8 @@ import Testing
             op, SharedItem.id(of: item, with: recipient), fields, kind: "SharedItem", in: device.realm)
     }
 
-    /// 2, and SharedWithSelfIsInvalid. Also not for integrations, as far as they can be told from others.
-    @Test func oneSharesWithAPersonWhoIsSomebodyElse() async throws {
+    /// 2, and SharedWithSelfIsInvalid. Not for integrations either, as far as they can be distinguished.
+    @Test func recipientMustBeAnotherPerson() async throws {
         try await withGateway { fixture in
             let (ana, ben) = (
                 try await fixture.device("ana@example.com"), try await fixture.device("ben@example.com")
@@ -30,7 +30,7 @@ import Testing
             let results = try await ana.send([
                 await sharing(note, with: UUID(), by: ana), await sharing(note, with: me, by: ana),
                 await sharing(note, with: other, by: ana),
-                // The server's word, and a change of what is made once.
+                // A server's field, and a change of an immutable one.
                 await sharing(note, with: other, by: ana, also: ",\"problem\":\"none\""),
                 await sharing(note, with: other, by: ana, op: "patch"),
                 await ana.mutation("delete", SharedItem.id(of: note, with: other), kind: "SharedItem", in: ana.realm),
@@ -45,7 +45,7 @@ import Testing
             let put = await books.mutation(
                 "put", SharedItem.id(of: note, with: note), fields, kind: "SharedItem", in: ana.realm)
             #expect(try await books.send([put]).results == ["invalid-field"])
-            // Who was one when the request began counts, and who is no person any more does not.
+            // A person who existed at the start of the request counts; a deleted one does not.
             let person = await books.mutation("delete", other, kind: "Person", in: "/common")
             #expect(try await books.send([person]).results[0].hasPrefix("accepted"))
             #expect(try await ana.send([await sharing(UUID(), with: other, by: ana)]).results == ["invalid-field"])
@@ -53,8 +53,8 @@ import Testing
         }
     }
 
-    /// 4 and 12: nobody puts a copy, whatever it is a copy of.
-    @Test func nobodyPutsACopy() async throws {
+    /// 4 and 12: no caller may put a copy of any object.
+    @Test func copiesCannotBePut() async throws {
         try await withGateway { fixture in
             let (ana, ben) = (
                 try await fixture.device("ana@example.com"), try await fixture.device("ben@example.com")
@@ -81,14 +81,14 @@ import Testing
         }
     }
 
-    /// 8: one address is one person, so that nobody is there twice.
-    @Test func oneAddressIsOnePerson() async throws {
+    /// 8: one address is one person, so that no person exists twice.
+    @Test func addressBelongsToOnePerson() async throws {
         try await withGateway { fixture in
             func status(_ email: String, _ subject: String) async throws -> Int {
                 let token = try await fixture.keys.token(email, subject: subject)
                 let request = Request(
                     fixture.url("/v1/realms"), headers: [("Authorization", "Bearer \(token)")])
-                return Answer(try await fixture.client.send(request)).status
+                return GatewayResponse(try await fixture.client.send(request)).status
             }
             let statuses = [try await status("ana@example.com", "1"), try await status("Ana@example.com", "2")]
             #expect(statuses == [200, 403])
@@ -96,8 +96,8 @@ import Testing
         }
     }
 
-    /// ViewModelUpdatesPersonLookup: a person writes both at once, and is found under no address but their own.
-    @Test func aPersonAndTheirLookupChangeTogether() async throws {
+    /// ViewModelUpdatesPersonLookup: a person writes both in one request, with no address but their own.
+    @Test func personAndLookupChangeTogether() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let me = try fixture.person("ana@example.com")
@@ -117,40 +117,40 @@ import Testing
         }
     }
 
-    /// The provider knows a person under another address: it reaches their lookup with the next token. Their realm is
-    /// that of the first login, and an address that is somebody else's here, or no member's, they do not get.
-    @Test func aChangedAddressReachesTheLookup() async throws {
+    /// A changed address at the provider reaches the person's lookup with the next token. Their realm keeps the address
+    /// of the first login, and they do not get another person's address, or one outside the organisation.
+    @Test func changedAddressReachesTheLookup() async throws {
         try await withGateway { fixture in
             let first = try await fixture.device("ana@example.com")
             _ = try await fixture.device("ben@example.com")
             let me = try fixture.person("ana@example.com")
-            /// Ana, with the address that her token has by then.
+            /// Ana, with her token's current address.
             func result(_ email: String, as address: String) async throws -> String {
                 let token = try await fixture.keys.token(address, subject: "ana@example.com")
                 let device = GatewayDevice(fixture, bearer: token)
                 let put = await device.mutation(
                     "put", me, "{\"name\":\"A\",\"email\":\"\(email)\"}", kind: "PersonLookup", in: "/common")
-                let answer = try await device.send([put])
-                return String((answer.results.first ?? answer.body).prefix { $0 != " " })
+                let response = try await device.send([put])
+                return String((response.results.first ?? response.body).prefix { $0 != " " })
             }
-            func found() throws -> Bool {
+            func isFound() throws -> Bool {
                 let lookup = try fixture.stored("/common")["PersonLookup/\(me.text)"]
                 return lookup?.contains("\"new@example.com\"") == true
             }
             #expect(try await result("new@example.com", as: "ana@example.com") == "invalid-field")
             #expect(try await result("new@example.com", as: "New@example.com") == "accepted")
-            #expect(try found())
-            // The first one is hers still.
+            #expect(try isFound())
+            // The first address is still hers.
             #expect(try await result("ana@example.com", as: "new@example.com") == "accepted")
             #expect(try await result("other@example.com", as: "new@example.com") == "invalid-field")
             for address in ["ben@example.com", "ana@elsewhere.example"] {
                 #expect(try await result(address, as: address) == "invalid-field")
             }
-            // What she had is not what she has.
+            // An earlier address is no longer accepted.
             #expect(try await result("new@example.com", as: "newer@example.com") == "invalid-field")
             let token = try await fixture.keys.token("new@example.com", subject: "ana@example.com")
             let request = Request(fixture.url("/v1/realms"), headers: [("Authorization", "Bearer \(token)")])
-            let realms = Answer(try await fixture.client.send(request)).body
+            let realms = GatewayResponse(try await fixture.client.send(request)).body
             let isFirst = realms.contains("/users/ana@example.com") && !realms.contains("/users/new@example.com")
             #expect(isFirst && realms.contains("\"person\":\"\(me.text)\""))
             let own = await first.mutation("delete", me, kind: "Location", in: "/users/new@example.com")
@@ -158,18 +158,18 @@ import Testing
         }
     }
 
-    /// The archive is opened by its name alone, by managers, and listed once it is there; nobody writes into it.
-    @Test func theArchiveOpensByItsName() async throws {
+    /// Managers open the archive by naming it, and it is listed once it exists; no caller writes into it.
+    @Test func archiveOpensByItsName() async throws {
         try await withGateway { fixture in
             let manager = try await fixture.device("manager@example.com", role: .manager)
             let worker = try await fixture.device("worker@example.com")
             let task = UUID()
             func listed(_ device: GatewayDevice) async throws -> Bool {
-                let answer = Answer(try await fixture.client.send(device.request("GET", "/v1/realms")))
-                return answer.body.contains("{\"realm\":\"/archive\",\"permissions\":[\"read\"]}")
+                let response = GatewayResponse(try await fixture.client.send(device.request("GET", "/v1/realms")))
+                return response.body.contains("{\"realm\":\"/archive\",\"permissions\":[\"read\"]}")
             }
             func sync(_ device: GatewayDevice, _ body: String) async throws -> String {
-                Answer(try await fixture.client.send(device.request("POST", "/v1/sync", body))).body
+                GatewayResponse(try await fixture.client.send(device.request("POST", "/v1/sync", body))).body
             }
             #expect(try await listed(manager) == false)
             try fixture.put(.fieldTask, task, "{\"title\":\"old\"}", in: .archive)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// A device's copy becomes the realm, whatever happens on the way.
+/// A device's copy converges to the realm, despite interruptions.
 @Suite(.ownThreads) struct GatewaySyncTests {
     private static let small: GatewayLimits = {
         var limits = GatewayLimits()
@@ -40,7 +40,7 @@ import Testing
         return keys.sorted { $0.id.text < $1.id.text }
     }
 
-    @Test func aDownloadIsResumedWhereItEnded() async throws {
+    @Test func interruptedDownloadIsResumed() async throws {
         try await withGateway(limits: Self.small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let keys = try fill(fixture, realm, 1500)
@@ -48,7 +48,7 @@ import Testing
             try await phone.syncInterrupted(afterLines: 6)
             let held = await phone.copy["/users/ana@example.com"]?.count ?? 0
             #expect(held > 100 && held < 1500)
-            // Behind its back: one it has and one it has not yet are deleted, others change.
+            // Meanwhile, a downloaded object and another one are deleted, and others change.
             let others = try [keys[1], keys[1498]].map(fixture.object)
             try fixture.write { batch in
                 batch.delete(keys[0], decision: 0)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func aDeviceThatWasAwayLongIsToldWhatIsGone() async throws {
+    @Test func deviceOfflineForLongGetsTombstones() async throws {
         try await withGateway(limits: Self.small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let keys = try fill(fixture, realm, 400)
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func aCursorBelowTheFloorOrOfAnotherGenerationIsReset() async throws {
+    @Test func cursorBelowTheFloorOrOfAnotherGenerationIsReset() async throws {
         try await withGateway { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let keys = try fill(fixture, realm, 20)
@@ -107,7 +107,7 @@ import Testing
             try fixture.withDatabase { connection in
                 _ = try connection.run("UPDATE realm.environment SET generation = 2, position = position + 1000")
             }
-            // The stream ends, and the next one begins anew.
+            // The stream ends, and the next one starts with a reset.
             _ = await following.result
             try await phone.sync()
             #expect(await phone.resets.count == 3)
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func aTransactionLongerThanAPageIsOneCheckpoint() async throws {
+    @Test func transactionLongerThanAPageIsOneCheckpoint() async throws {
         try await withGateway(limits: Self.small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let phone = try await GatewayDevice(fixture, "ana@example.com")
@@ -130,14 +130,14 @@ import Testing
         }
     }
 
-    /// A device whose snapshot fell into the middle of a page gets the rest of the page only.
-    @Test func aLineIsCutAtTheDevicesCheckpoint() async throws {
+    /// A device whose snapshot is in the middle of a page gets only the rest of the page.
+    @Test func lineIsCutAtTheDevicesCheckpoint() async throws {
         try await withGateway { fixture in
             let path = try RealmPath.user("ana@example.com")
             _ = try fill(fixture, try fixture.realm(path), 5)
             let page = try fixture.withDatabase { connection in
                 try LivePage.read(
-                    in: fixture.environment, after: 0, touchesKnownTo: 0, countMax: 100, path: { _ in path },
+                    in: fixture.environment, after: 0, scannedTo: 0, countMax: 100, path: { _ in path },
                     on: &connection)
             }
             let chunk = try #require(page.chunks.first)
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test func cataloguesOpenAndCloseWhileLive() async throws {
+    @Test func cataloguesOpenAndCloseOnALiveStream() async throws {
         try await withGateway { fixture in
             let (own, user) = (try fixture.realm(try .user("ana@example.com")), UUID())
             let (first, second) = (UUID(), UUID())
@@ -199,8 +199,9 @@ import Testing
         }
     }
 
-    /// Many pages long, and at its end the person leaves: none of the new nodes reaches them. Who stays gets them all.
-    @Test func aTransactionIsNotHandedOnToWhomItsEndTakesThePermission() async throws {
+    /// A transaction of many pages ends with the revocation of a person's permission: none of its new nodes reaches
+    /// them. Others get all of them.
+    @Test func transactionThatRevokesAPermissionIsNotSentToThatPerson() async throws {
         try await withGateway(limits: Self.small) { fixture in
             let (left, other) = (RealmPath.catalogue(UUID()), UUID())
             let catalogue = try fixture.realm(left)
@@ -222,7 +223,7 @@ import Testing
             ]
             let following = phones.map { phone in Task { try await phone.follow() } }
             defer { for task in following { task.cancel() } }
-            // Whoever logs in first is a new person to the other, who is told of it with a checkpoint of its own.
+            // The first login of one device causes a checkpoint for the other.
             for phone in phones { try await phone.wait("live") { $0.checkpointCount >= 1 } }
             let nodes = (0..<400).map { _ in ObjectKey(realm: catalogue, kind: .reportingTreeNode, id: UUID()) }
             let user = try fixture.object(ana)
@@ -237,27 +238,28 @@ import Testing
         }
     }
 
-    @Test func aSilentStreamKeepsAliveAndEndsWithItsToken() async throws {
+    @Test func idleStreamGetsKeepalivesAndEndsWithItsToken() async throws {
         var limits = GatewayLimits()
         limits.keepaliveMax = .milliseconds(300)
         try await withGateway(limits: limits) { fixture in
-            // It has expired, and is taken for as long as the clocks may differ: the stream ends with that, and not
-            // before, or the device would ask again and again meanwhile.
+            // The token has expired, but is accepted for the maximum clock difference: the stream ends after that, not
+            // before. Otherwise the device would reconnect repeatedly meanwhile.
             let phone = try await GatewayDevice(fixture, "ana@example.com", expiresIn: -30)
             let start = ContinuousClock.now
             try await phone.follow()
             #expect(ContinuousClock.now - start < patienceMax)
             #expect(await phone.keepaliveCount >= 2)
             #expect(await phone.cursors.count == 2)
-            let again = Answer(try await fixture.client.send(phone.request("POST", "/v1/sync", "{\"live\":true}")))
+            let again = GatewayResponse(
+                try await fixture.client.send(phone.request("POST", "/v1/sync", "{\"live\":true}")))
             #expect(again.status == 401 && again.problem == "invalid-token", "\(again.body)")
         }
     }
 
-    /// Services and devices write without a pause while devices come, go, resume and follow: at the end every copy is
-    /// the realm, and no device ever got an object it had. The seed is printed.
+    /// Services and devices write continuously while devices connect, disconnect, resume and follow: at the end every
+    /// copy equals the realm, and no device received an object twice. The seed is printed.
     @Test(arguments: [262_144, 1])
-    func nothingIsMissedOrRepeatedWhileOthersWrite(queueBytesMax: Int) async throws {
+    func copiesConvergeWithoutRepeatsDuringConcurrentWrites(queueBytesMax: Int) async throws {
         var limits = Self.small
         limits.queueBytesMax = queueBytesMax
         let seed = UInt64.random(in: 0...UInt64.max)
@@ -275,7 +277,7 @@ import Testing
                 devices.append(try await GatewayDevice(fixture, "ana@example.com", gateway: number % 2))
             }
             let over = Flag()
-            // They hang up and come back all the time, so that many snapshots fall between two of the reader's pages.
+            // They reconnect continuously, so that many snapshots are between two of the reader's pages.
             let live = devices[..<3].map { device in
                 Task {
                     while !over.isUp { try await device.follow(untilCheckpoints: 3) }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// What teams are called.
+/// Unique names of teams.
 @Suite(.ownThreads) struct GatewayTeamTests {
     private func results(_ device: GatewayDevice, _ mutations: [(op: String, id: UUID, fields: String?)]) async throws
         -> [String]
@@ -22,13 +22,13 @@ import Testing
 
     private func name(_ name: String) -> String { "{\"name\":\"\(name)\"}" }
 
-    @Test(arguments: [false, true]) func aTeamsNameIsItsOwn(isIntegration: Bool) async throws {
+    @Test(arguments: [false, true]) func teamNameIsUnique(isIntegration: Bool) async throws {
         try await withGateway { fixture in
             var device = try await fixture.device("manager@example.com", role: .manager)
             if isIntegration { device = GatewayDevice(fixture, bearer: try fixture.addIntegration("books")) }
             let (red, blue, green) = (UUID(), UUID(), UUID())
             #expect(try await results(device, [("put", red, name("Rød"))]) == ["accepted"])
-            // In whatever letters, white space around it, in a request of its own, and behind others.
+            // In any case, with white space around it, in a separate request, and after other mutations.
             let taken = ["Rød", "rØD", " rød\\t", "\\u0072ød", "R\\u00d8D", "R\\u200bød", "rød\\u3164"]
             let refused = try await results(device, taken.map { ("put", UUID(), name($0)) })
             #expect(refused == taken.map { _ in "name-taken" })
@@ -37,7 +37,7 @@ import Testing
                 [
                     ("put", blue, name("Blue")), ("put", green, name("bLUE")), ("put", green, name("Green")),
                     ("patch", blue, name("red ")), ("patch", green, name("RED")), ("patch", green, name("RØD")),
-                    // What it is called already, in other letters or with something else.
+                    // Its own name, in another case or with other fields.
                     ("patch", red, name("RØD")), ("put", red, "{\"name\":\"RØD\",\"teamDescription\":\"d\"}"),
                     ("patch", red, "{\"teamDescription\":\"e\"}"),
                     ("put", UUID(), name(" \\n")), ("put", UUID(), name("")), ("patch", red, name(" ")),
@@ -47,7 +47,7 @@ import Testing
                     "accepted", "name-taken", "accepted", "accepted", "name-taken", "name-taken",
                     "accepted", "accepted", "accepted", "invalid-field", "invalid-field", "invalid-field",
                 ])
-            // A name that is given up, or whose team goes, is free, in the same request too.
+            // A name is free once its team is renamed or deleted, in the same request too.
             let end = try await results(
                 device,
                 [
@@ -63,26 +63,26 @@ import Testing
     }
 
     /// Unicode's full case folding, canonical equivalence, and invisible characters.
-    @Test func namesThatLookTheSameAreEqual() async throws {
+    @Test func visuallyEqualNamesAreEqual() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)
             let pairs = [
                 ("Straße", "STRASSE"), ("οδος", "ΟΔΟΣ"), ("Nordé", "Norde\u{301}"), ("Syd Vest", "syd\u{A0} vest"),
             ]
             for (first, second) in pairs {
-                let answers = try await results(
+                let responses = try await results(
                     device,
                     [("put", UUID(), name(first)), ("put", UUID(), name(second)), ("put", UUID(), name(second))])
-                #expect(answers == ["accepted", "name-taken", "name-taken"], "\(second)")
+                #expect(responses == ["accepted", "name-taken", "name-taken"], "\(second)")
             }
             let unseen = ["\\u200b", "\\u2800", "\\u3164", "\\u00ad \\ufeff"]
-            let answers = try await results(device, unseen.map { ("put", UUID(), name($0)) })
-            #expect(answers == unseen.map { _ in "invalid-field" })
+            let responses = try await results(device, unseen.map { ("put", UUID(), name($0)) })
+            #expect(responses == unseen.map { _ in "invalid-field" })
         }
     }
 
-    /// One character may be of any number of bytes.
-    @Test func problemQuotesLongNameInPart() async throws {
+    /// One character can have any number of bytes.
+    @Test func problemTruncatesALongName() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)
             let long = name("x" + String(repeating: "\u{301}", count: 1_900))
@@ -90,31 +90,31 @@ import Testing
                 await device.mutation("put", UUID(), long, kind: "Team", in: "/common"),
                 await device.mutation("put", UUID(), long, kind: "Team", in: "/common"),
             ]
-            let answer = try await device.send(puts)
-            #expect(answer.results.last == "name-taken" && answer.body.utf8.count < 1_000)
+            let response = try await device.send(puts)
+            #expect(response.results.last == "name-taken" && response.body.utf8.count < 1_000)
         }
     }
 
-    /// A name that was accepted before it had to be visible: everything else of the team can be changed, and the name.
-    @Test func teamWithAStoredInvisibleNameIsChanged() async throws {
+    /// A stored invisible name of an earlier release: every other field can be changed, and the name.
+    @Test func teamWithAStoredInvisibleNameCanBeChanged() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)
             let id = UUID()
             try fixture.put(.team, id, name("\\u200b"), in: .common)
-            let answers = try await results(
+            let responses = try await results(
                 device,
                 [
                     ("patch", id, "{\"teamDescription\":\"d\"}"), ("patch", id, name("\\u3164")),
                     ("patch", id, "{\"backgroundColor\":\"red\"}"), ("patch", id, name("North")),
                 ])
-            #expect(answers == ["accepted", "invalid-field", "invalid-field", "accepted"])
+            #expect(responses == ["accepted", "invalid-field", "invalid-field", "accepted"])
             let stored = try #require(fixture.stored("/common").first { $0.key.hasPrefix("Team/") }?.value)
             let team = try JSONDecoder().decode(Team.self, from: Data(stored.utf8))
             #expect(team == Team(name: "North", teamDescription: "d"))
         }
     }
 
-    @Test func whoIsRefusedIsToldWhichName() async throws {
+    @Test func rejectionQuotesTheName() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)
             try fixture.put(.team, UUID(), name("North"), in: .common)
@@ -125,8 +125,8 @@ import Testing
         }
     }
 
-    /// Two teams of one name came by an import: each may be changed, and may keep its name.
-    @Test func whatHasOneNameAlreadyMayBeChanged() async throws {
+    /// Two imported teams with one name: each may be changed, and may keep its name.
+    @Test func importedTeamsWithOneNameCanBeChanged() async throws {
         try await withGateway { fixture in
             let device = try await fixture.device("manager@example.com", role: .manager)
             let ids = [UUID(), UUID()]
@@ -139,8 +139,9 @@ import Testing
         }
     }
 
-    /// Of managers who give a name at once, at two gateways, one is accepted, and so is one who does before them all.
-    @Test func oneOfManyGetsTheName() async throws {
+    /// Of managers who set one name concurrently, at two gateways, one is accepted; so is one who sets it before all
+    /// others.
+    @Test func concurrentWritersOfOneNameGiveOneSuccess() async throws {
         try await withGateway(count: 2) { fixture in
             var devices: [GatewayDevice] = []
             for number in 0..<6 {
@@ -149,16 +150,16 @@ import Testing
             }
             for round in 0..<10 {
                 let text = round % 2 == 0 ? "team \(round)" : "TEAM \(round)"
-                let answers = try await withThrowingTaskGroup(of: [String].self) { group in
+                let responses = try await withThrowingTaskGroup(of: [String].self) { group in
                     for (number, device) in devices.enumerated() {
                         let fields = name(number % 2 == 0 ? text : text.capitalized)
                         group.addTask { try await results(device, [("put", UUID(), fields)]) }
                     }
-                    var answers: [String] = []
-                    for try await answer in group { answers += answer }
-                    return answers
+                    var responses: [String] = []
+                    for try await response in group { responses += response }
+                    return responses
                 }
-                #expect(answers.sorted() == ["accepted"] + [String](repeating: "name-taken", count: 5))
+                #expect(responses.sorted() == ["accepted"] + [String](repeating: "name-taken", count: 5))
             }
             #expect(try fixture.stored("/common").keys.count { $0.hasPrefix("Team/") } == 10)
         }

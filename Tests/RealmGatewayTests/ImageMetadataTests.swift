@@ -4,7 +4,7 @@ import Testing
 
 @testable import RealmGateway
 
-/// Metadata of images: removed as a whole, except the orientation and the colour profile.
+/// Metadata of images is removed, except the orientation and the colour profile.
 @Suite struct ImageMetadataTests {
     static let secret = "SECRET 55.6761N 12.5683E"
     private static let hidden = Array(secret.utf8)
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    /// Photo editors leave such bytes: a segment says that it is shorter than it is, or zeros follow it.
+    /// Photo editors leave such bytes: a segment's length is too short, or zeros follow it.
     @Test func strayBytesBetweenSegmentsAreRemoved() throws {
         let stray: [[UInt8]] = [Self.hidden, [0], [0xFF, 0], [0, 0xFF, 0, 1], [0xFF, 0xFF]]
         for bytes in stray {
@@ -112,8 +112,8 @@ import Testing
         }
     }
 
-    /// A file that ends anywhere is refused: only bytes after the image's end may be missing.
-    @Test(arguments: ImageType.allCases) func truncatedImagesAreRefused(type: ImageType) throws {
+    /// A truncated file is rejected; only bytes after the image's end may be missing.
+    @Test(arguments: ImageType.allCases) func truncatedImagesAreRejected(type: ImageType) throws {
         let photo = Self.photo(type, Self.exif(6))
         let end = photo.count - Self.hidden.count
         for count in 0..<end {
@@ -137,14 +137,14 @@ import Testing
         }
         #expect(servedCount > 0)
         let bare = TestImage.make(type, "pixels")
-        // Without the last pixels and what follows them.
+        // Without the last pixels and the rest.
         let cut = Array(bare.dropLast(type == .jpeg ? 3 : type == .png ? 17 : 1))
         let shorter = try? ImageMetadata.removed(from: cut, type, mayBeDamaged: true)
         #expect(shorter == (type == .webp ? nil : TestImage.make(type, "pixel")))
     }
 
-    /// Whatever one byte says: the parser ends, and what it returns is its own result.
-    @Test(arguments: ImageType.allCases) func damagedImagesAreRefusedOrStripped(type: ImageType) throws {
+    /// With any value of one byte, the parser terminates and is idempotent.
+    @Test(arguments: ImageType.allCases) func damagedImagesAreRejectedOrStripped(type: ImageType) throws {
         let photo = Self.photo(type, Self.exif(6))
         var refused = 0
         for index in photo.indices {
@@ -165,7 +165,7 @@ import Testing
         #expect(refused > 0)
     }
 
-    @Test func hostileStructuresAreRefused() {
+    @Test func maliciousStructuresAreRejected() {
         let joined = TestImage.joined
         let (signature, picture) = (Array(TestImage.png().prefix(8)), [("VP8 ", [1])] as [(String, [UInt8])])
         let zeros = [UInt8](repeating: 0, count: 40)
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    /// A directory that names itself, or lies outside, is no orientation.
+    /// A directory that refers to itself, or is out of bounds, gives no orientation.
     @Test func orientationOutsideOfItsDataIsUpright() throws {
         for (offset, value) in [(4, 0xFF), (4, 0x7F), (7, 0xF0), (8, 0xFF)] as [(Int, UInt8)] {
             var exif = Self.exif(6)

@@ -1,18 +1,18 @@
-import Tenants
 import Essentials
 import FoundationEssentials
 import JWTKit
+import Tenants
 import TestSupport
 import Testing
 
 @testable import Identity
 @testable import Sandbox
 
-/// Providers that publish several keys under one name, or without any.
+/// Providers that publish several keys with one `kid`, or without one.
 @Suite(.ownThreads) struct KeySetTests {
     private static let now: Int64 = 1_800_000_000
 
-    /// A published key, and who signs with it.
+    /// A published key, and its private key.
     private struct Pair: Sendable {
         var jwk: [String: String]
         let signers: JWTKeyCollection
@@ -21,7 +21,7 @@ import Testing
             "{" + jwk.map { "\"\($0.key)\":\"\($0.value)\"" }.joined(separator: ",") + "}"
         }
 
-        /// With other members; an empty one is left out.
+        /// Returns the pair with other members; an empty one is omitted.
         func with(_ members: [String: String]) -> Pair {
             Pair(jwk: jwk.merging(members) { $1 }.filter { !$0.value.isEmpty }, signers: signers)
         }
@@ -35,13 +35,13 @@ import Testing
         }
     }
 
-    /// A new pair of each kind.
+    /// Creates a pair of each kind.
     private static func pairs() async throws -> (elliptic: Pair, rsa: Pair) {
         let keys = try await IdentityKeys.load(from: nil)
         var pairs: [String: Pair] = [:]
         for (key, jwk) in zip(await keys.keys, try await keys.publicKeys()) {
             let signers = JWTKeyCollection()
-            // Under the one name, and under none: the first of a collection signs without a name.
+            // With the one `kid`, and without: the first of a collection signs without one.
             if key.algorithm == "ES256" {
                 await signers.add(ecdsa: try ES256PrivateKey(pem: key.pem), kid: "k")
             } else {
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func keysWithTheSameNameVerifyInAnyOrder() async throws {
+    @Test func keysWithTheSameKidVerifyInAnyOrder() async throws {
         let (elliptic, rsa) = try await Self.pairs()
         let (second, another) = try await Self.pairs()
         let encryption = rsa.with(["use": "enc", "alg": "RSA-OAEP"])
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func keysWithoutANameMayHaveAny() async throws {
+    @Test func keysWithoutKidMatchAnyToken() async throws {
         let (elliptic, rsa) = try await Self.pairs()
         for keys in [[elliptic, rsa], [rsa, elliptic]] {
             let verifier = Self.verifier(keys.map { $0.with(["kid": ""]).json })
@@ -118,7 +118,7 @@ import Testing
                 await #expect(throws: error) { try await Self.verifier(keys).identity(of: token) }
             }
         }
-        // One that says it may only encrypt.
+        // A key for encryption only.
         let wrapping = String(rsa.json.dropLast()) + #","key_ops":["wrapKey"]}"#
         let token = try await rsa.token(kid: "k")
         await #expect(throws: TokenError.algorithmRefused("RS256")) {

@@ -9,8 +9,8 @@ import Testing
 @testable import RealmGateway
 
 @Suite(.ownThreads) struct LiveReaderTests {
-    /// The first device of an environment has joined, and nothing was read for it yet.
-    @Test func aGenerationThatBeginsBeforeTheFirstLookIsSeen() async throws {
+    /// The first device of an environment has subscribed, and nothing was read for it yet.
+    @Test func generationChangeBeforeTheFirstPollIsDetected() async throws {
         try await withGateway { fixture in
             let path = try RealmPath.user("ana@example.com")
             let number = try fixture.realm(path)
@@ -21,10 +21,10 @@ import Testing
             defer { pool.stop() }
             let reader = LiveReader(
                 environment: fixture.environment, pool: pool, limits: GatewayLimits(), logger: Logger(label: "test"))
-            let outbox = SendBuffer(bytesMax: 1 << 20, expiresIn: .seconds(600)) {}
-            defer { outbox.close() }
-            let realm = OpenRealm(path: path, number: number, progress: .whole(counter.position))
-            reader.join(outbox, realms: [realm], from: counter)
+            let buffer = SendBuffer(bytesMax: 1 << 20, expiresIn: .seconds(600)) {}
+            defer { buffer.close() }
+            let realm = OpenRealm(path: path, number: number, progress: .changeLog(counter.position))
+            reader.subscribe(buffer, realms: [realm], from: counter)
             try fixture.withDatabase { connection in
                 _ = try connection.run("UPDATE realm.environment SET generation = generation + 1")
             }
@@ -32,9 +32,9 @@ import Testing
                 let key = ObjectKey(realm: number, kind: .timeEntry, id: UUID())
                 batch.put(key, try CanonicalJSON("{}"), decision: 0)
             }
-            reader.hurry()
-            guard case .lagging = await outbox.next() else {
-                Issue.record("the device is not told")
+            reader.wake()
+            guard case .lagging = await buffer.next() else {
+                Issue.record("the device is not notified")
                 return
             }
         }

@@ -1,3 +1,4 @@
+import Access
 import Essentials
 import Foundation
 import Model
@@ -24,7 +25,7 @@ import Testing
 
     private func merged(_ text: String) -> MutationDecision { .accept(.merge(fields: Array(text.utf8))) }
 
-    @Test func aNewEntryIsADraftUnlessItSaysOtherwise() {
+    @Test func newEntryIsADraftByDefault() {
         #expect(
             decide(.put, #"{"text":"a"}"#) == .accept(.insert(fields: Array(#"{"text":"a","status":"draft"}"#.utf8))))
         let suggestion = #"{"status":"suggestion"}"#
@@ -32,37 +33,38 @@ import Testing
         #expect(code(decide(.put, #"{"status":"released"}"#)) == .statusNotAllowed)
     }
 
-    @Test func aPutReplacesTheDevicesFieldsAndLeavesTheServers() {
+    @Test func putReplacesOnlyTheDevicesFields() {
         let stored = #"{"status":"released","backendId":"7","text":"a","durationSeconds":60}"#
         #expect(
             decide(.put, #"{"text":"b"}"#, on: stored)
                 == merged(#"{"text":"b","durationSeconds":null,"submitRequested":true}"#))
     }
 
-    /// What the server has taken stays to be submitted, unless the device says `false`.
-    @Test func onlyAnExplicitFalseTakesASubmissionBack() {
+    /// An entry that the server has taken over stays to be submitted, unless the device writes `false`.
+    @Test func onlyAnExplicitFalseWithdrawsASubmission() {
         for status in EntryStatus.allCases where !status.isClosed {
             let stored = #"{"status":"\#(status.rawValue)"}"#
-            let asked = #"{"status":"\#(status.rawValue)","submitRequested":true}"#
+            let requested = #"{"status":"\#(status.rawValue)","submitRequested":true}"#
             let withdrawn = #"{"status":"\#(status.rawValue)","submitRequested":false}"#
             let follows = status.isHandedIn ? #","submitRequested":true"# : ""
             for operation in [Mutation.Operation.put, .patch] {
                 #expect(decide(operation, #"{"text":"a"}"#, on: stored) == merged(#"{"text":"a"\#(follows)}"#))
-                #expect(decide(operation, #"{"text":"a"}"#, on: asked) == merged(#"{"text":"a"}"#))
+                #expect(decide(operation, #"{"text":"a"}"#, on: requested) == merged(#"{"text":"a"}"#))
                 #expect(decide(operation, #"{"text":"a"}"#, on: withdrawn) == merged(#"{"text":"a"}"#))
                 #expect(
-                    decide(operation, #"{"submitRequested":null}"#, on: asked) == merged(#"{"submitRequested":true}"#))
+                    decide(operation, #"{"submitRequested":null}"#, on: requested)
+                        == merged(#"{"submitRequested":true}"#))
                 #expect(
                     decide(operation, #"{"submitRequested":null}"#, on: withdrawn)
                         == merged(#"{"submitRequested":false}"#))
                 let back = #"{"text":"a","submitRequested":false}"#
-                #expect(decide(operation, back, on: asked) == merged(back))
+                #expect(decide(operation, back, on: requested) == merged(back))
             }
         }
     }
 
-    /// A period was opened again, say: without a change the request would not reach anybody.
-    @Test func askingAgainForWhatWasRefusedIsAChange() {
+    /// For example, a period was reopened: without a change, no service would process the request.
+    @Test func repeatedRequestForARejectedEntryIsAChange() {
         let stored = #"{"status":"invalid","submitRequested":true}"#
         let again = #"{"submitRequested":true}"#
         #expect(decide(.patch, again, on: stored) == merged(#"{"submitRequested":true,"status":"draft"}"#))
@@ -79,7 +81,7 @@ import Testing
         ("choicesOf", "[\(Array(repeating: #""Severity""#, count: 21).joined(separator: ","))]"),
         ("choicesOf", #"["a\nb"]"#), ("actionName", "\"\(String(repeating: "x", count: 101))\""),
         ("fields", #"{"a\u0007b": "x"}"#),
-    ]) func aDefectCommandOfAnotherFormIsRefused(name: String, value: String) {
+    ]) func malformedDefectCommandIsRejected(name: String, value: String) {
         let fields = #"{"operation": "modify", "\#(name)": \#(value)}"#
         for (operation, current) in [(Mutation.Operation.put, nil), (.patch, #"{"operation": "modify"}"#)] {
             let decision = decide(operation, fields, on: current, kind: .defectCommand)
@@ -89,7 +91,7 @@ import Testing
         #expect(code(decide(.put, allowed, kind: .defectCommand)) == nil)
     }
 
-    @Test func aPatchIsPassedOnAsItIs() {
+    @Test func patchIsMergedUnchanged() {
         #expect(decide(.patch, #"{ "text":null }"#, on: #"{"status":"draft"}"#) == merged(#"{ "text":null }"#))
     }
 
@@ -114,7 +116,7 @@ import Testing
         (#"["text"]"#, .invalidJSON, "object"), (#"{"text":"\u0000"}"#, .invalidJSON, "u0000"),
         ("", .invalidJSON, "byte 0"),
     ])
-    func whatADeviceMustNotWriteIsRefusedByName(fields: String, code: MutationProblem.Code, naming: String) {
+    func forbiddenFieldIsRejectedByName(fields: String, code: MutationProblem.Code, naming: String) {
         for decision in [decide(.put, fields), decide(.patch, fields, on: #"{"status":"draft"}"#)] {
             guard case .reject(let problem) = decision else {
                 Issue.record("\(fields) was accepted")
@@ -125,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func everyFieldOfTheGoldenFileThatIsTheDevicesIsAccepted() throws {
+    @Test func everyDeviceFieldOfTheGoldenFileIsAccepted() throws {
         let entry = try JSONObject(Array(try golden("TimeEntry.v1")))
         for name in Kind.timeEntry.fieldNames
         where !["status", "backendId", "deleteRequested", "statusAt"].contains(name) {
@@ -136,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func kindsOfTheServerAreNotWritten() {
+    @Test func serverKindsAreRejected() {
         let own: [Kind] = [.timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice, .defectCommand]
         for kind in Kind.allCases where !own.contains(kind) {
             for operation in Mutation.Operation.allCases {
@@ -145,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func sizesAreBounded() {
+    @Test func sizesAreLimited() {
         let text = { (count: Int) in "{\"text\":\"" + String(repeating: "a", count: count) + "\"}" }
         #expect(code(decide(.put, text(1000))) == nil)
         #expect(code(decide(.put, text(1001))) == .invalidField)
@@ -154,7 +156,7 @@ import Testing
         #expect(code(decide(.patch, text(900), on: stored)) == .tooLarge)
     }
 
-    @Test func aDevicesStatuses() {
+    @Test func deviceMaySetSuggestionAndDraft() {
         let toDraft = #"{"status":"draft"}"#
         for status in EntryStatus.allCases {
             let decision = decide(.patch, toDraft, on: #"{"status":"\#(status.rawValue)"}"#)
@@ -168,20 +170,20 @@ import Testing
         #expect(code(decide(.patch, #"{"status":"approved"}"#, on: #"{"status":"approved"}"#)) == .statusNotAllowed)
     }
 
-    @Test func deletions() {
+    @Test func deletionDependsOnTheEntrysStatus() {
         for status in EntryStatus.allCases {
             let new = decide(.delete, nil, on: #"{"status":"\#(status.rawValue)"}"#)
-            let known = decide(.delete, nil, on: #"{"status":"\#(status.rawValue)","backendId":"7"}"#)
+            let inBackend = decide(.delete, nil, on: #"{"status":"\#(status.rawValue)","backendId":"7"}"#)
             switch status {
             case .suggestion, .draft, .invalid:
                 #expect(new == .accept(.tombstone))
-                #expect(known == .accept(.requestDeletion))
+                #expect(inBackend == .accept(.requestDeletion))
             case .submitted, .released, .rejected, .approved:
                 #expect(new == .accept(.requestDeletion))
-                #expect(known == .accept(.requestDeletion))
+                #expect(inBackend == .accept(.requestDeletion))
             case .recorded:
                 #expect(code(new) == .closed)
-                #expect(code(known) == .closed)
+                #expect(code(inBackend) == .closed)
             }
         }
         #expect(decide(.delete, nil, on: "tombstone") == .accept(.none))
@@ -192,7 +194,7 @@ import Testing
         #expect(code(decide(.delete, "{}", on: pending)) == .fieldsMismatch)
     }
 
-    @Test func whatIsNotThereCannotBePatched() {
+    @Test func patchOfAMissingObjectIsRejected() {
         #expect(code(decide(.patch, "{}")) == .unknownObject)
         #expect(code(decide(.patch, "{}", on: "tombstone")) == .deleted)
         #expect(code(decide(.put, "{}", on: "tombstone")) == .deleted)
@@ -201,14 +203,33 @@ import Testing
     }
 }
 
-@Suite struct MutationQueueTests {
-    @Test func planOfARequest() {
-        #expect(MutationQueue.plan(expected: 3, sequences: [3, 4]) == .run([.apply, .apply]))
-        #expect(MutationQueue.plan(expected: 3, sequences: [1, 2, 3]) == .run([.answerAgain, .answerAgain, .apply]))
-        #expect(MutationQueue.plan(expected: 3, sequences: [3, 3]) == .run([.apply, .answerAgain]))
-        #expect(MutationQueue.plan(expected: 3, sequences: [4]) == .gap(expected: 3))
-        #expect(MutationQueue.plan(expected: 3, sequences: [3, 5]) == .gap(expected: 3))
-        #expect(MutationQueue.plan(expected: 3, sequences: [0]) == .gap(expected: 3))
-        #expect(MutationQueue.plan(expected: 3, sequences: []) == .run([]))
+@Suite struct MutationSequenceTests {
+    private func replayCount(_ sequences: [Int64], expected: Int64) -> Int? {
+        MutationRequest.with(sequences).replayCount(expected: expected)
+    }
+
+    @Test func replayCountDetectsRepeatsAndGaps() {
+        #expect(replayCount([3, 4], expected: 3) == 0)
+        #expect(replayCount([1, 2, 3], expected: 3) == 2)
+        #expect(replayCount([1, 2], expected: 9) == 2)
+        #expect(replayCount([3, 3], expected: 3) == nil)
+        #expect(replayCount([4], expected: 3) == nil)
+        #expect(replayCount([3, 5], expected: 3) == nil)
+        #expect(replayCount([1, 3], expected: 9) == nil)
+        #expect(replayCount([0], expected: 3) == nil)
+        #expect(replayCount([], expected: 3) == 0)
+        #expect(replayCount([1], expected: .max) == 1)
+    }
+}
+
+extension MutationRequest {
+    /// Returns a request of malformed mutations with these sequences.
+    static func with(_ sequences: [Int64]) -> MutationRequest {
+        let caller = Caller(environment: EnvironmentID(rawValue: 1), id: 1, identity: .integration(name: "books"))
+        return MutationRequest(
+            caller: caller, address: "", clientID: UUID(), traceparent: nil,
+            mutations: sequences.map {
+                SubmittedMutation(sequence: $0, content: .failure(Rejection("malformed-mutation", "")))
+            })
     }
 }

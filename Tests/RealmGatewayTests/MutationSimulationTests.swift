@@ -5,22 +5,22 @@ import Testing
 
 @testable import RealmGateway
 
-/// One device, one gateway and one server in random steps: the device's requests are lost, repeated and late, and the
-/// server moves statuses in between.
+/// One device, one gateway and one server in random steps: requests are lost, repeated and delayed, and the server
+/// changes statuses in between.
 ///
 /// After every step:
-/// 1. a device's request leaves the status as it was, or makes it `suggestion` or `draft`;
+/// 1. a device's request keeps the status, or sets `suggestion` or `draft`;
 /// 2. a recorded entry is never changed by a device;
-/// 3. a repeated request changes nothing and gets the same answers as the first time;
-/// 4. what belongs to the server is changed by a device in one way only: a deletion is requested;
-/// 5. an entry that a back end may know never vanishes by a device's request, and a tombstone stays one;
-/// 6. every new status is a legal move from the one before;
-/// 7. deciding the same mutation again on its own result writes the same result;
-/// 8. each sequence number is applied once, in order;
-/// 9. what is stored can be read as a `TimeEntry`.
+/// 3. a repeated request changes nothing and gets the first results;
+/// 4. a device changes server fields in one way only: it requests a deletion;
+/// 5. a device's request never removes an entry that a back end may have, and a tombstone stays one;
+/// 6. every status change is permitted;
+/// 7. deciding a mutation again on its own result writes the same result;
+/// 8. each sequence is applied once, in order;
+/// 9. every stored entry decodes as a `TimeEntry`.
 @Suite struct MutationSimulationTests {
     @Test(arguments: [UInt64(1), 2, 15_330, UInt64.random(in: 0...UInt64.max)])
-    func theRulesHoldInEveryOrder(seed: UInt64) throws {
+    func invariantsHoldInEveryOrder(seed: UInt64) throws {
         var simulation = Simulation(seed: seed)
         for step in 0..<40_000 {
             do { try simulation.step() } catch { throw Violation(text: "seed \(seed), step \(step): \(error)") }
@@ -41,7 +41,7 @@ struct Simulation {
     private var ids: [UUID] = []
     private var sent: [Numbered] = []
     private var expected: Int64 = 1
-    private var answers: [Int64: MutationDecision] = [:]
+    private var responses: [Int64: MutationDecision] = [:]
     private(set) var appliedCount = 0
     private(set) var tombstoneCount = 0
     private(set) var statusesSeen: Set<EntryStatus> = []
@@ -57,7 +57,7 @@ struct Simulation {
         }
     }
 
-    /// The device works on the eight latest entries.
+    /// The device edits the eight latest entries.
     private mutating func startEntry() {
         ids.append(UUID())
         if ids.count > 8 { ids.removeFirst() }
@@ -78,7 +78,7 @@ struct Simulation {
         return sent[sent.count - 1]
     }
 
-    /// A request arrives again, from any point on; or one that leaves numbers out.
+    /// Sends a request again, from any point on, or one with missing numbers.
     private mutating func repeatOrSkip() throws {
         guard !sent.isEmpty else { return }
         let start = Int.random(in: max(0, sent.count - 20)..<sent.count, using: &random)
@@ -88,25 +88,22 @@ struct Simulation {
 
     private mutating func post(_ request: [Numbered]) throws {
         let before = objects
-        switch MutationQueue.plan(expected: expected, sequences: request.map(\.sequence)) {
-        case .gap(let next):
-            guard next == expected, objects == before else { throw Violation(text: "8: a gap was applied") }
-        case .run(let steps):
-            for (numbered, step) in zip(request, steps) {
-                switch step {
-                case .answerAgain:
-                    guard answers[numbered.sequence] != nil else { throw Violation(text: "3: no answer is stored") }
-                case .apply:
-                    guard numbered.sequence == expected, answers[expected] == nil else {
-                        throw Violation(text: "8: \(numbered.sequence) instead of \(expected)")
-                    }
-                    answers[expected] = try apply(numbered.mutation)
-                    expected += 1
-                }
-            }
-            let isRepeat = steps.allSatisfy { $0 == .answerAgain }
-            guard !isRepeat || objects == before else { throw Violation(text: "3: a repeat changed something") }
+        guard let replayCount = MutationRequest.with(request.map(\.sequence)).replayCount(expected: expected) else {
+            guard objects == before else { throw Violation(text: "8: a gap was applied") }
+            return
         }
+        for numbered in request.prefix(replayCount) where responses[numbered.sequence] == nil {
+            throw Violation(text: "3: no response is stored")
+        }
+        for numbered in request.dropFirst(replayCount) {
+            guard numbered.sequence == expected, responses[expected] == nil else {
+                throw Violation(text: "8: \(numbered.sequence) instead of \(expected)")
+            }
+            responses[expected] = try apply(numbered.mutation)
+            expected += 1
+        }
+        let isRepeat = replayCount == request.count
+        guard !isRepeat || objects == before else { throw Violation(text: "3: a repeat changed something") }
     }
 
     private mutating func apply(_ mutation: Mutation) throws -> MutationDecision {
@@ -143,7 +140,7 @@ struct Simulation {
 
     private func checkDevice(_ before: StoredObject?, _ after: StoredObject?) throws {
         let (old, new) = (try entry(before), try entry(after))
-        if case .tombstone = before, after != .tombstone { throw Violation(text: "5: a tombstone came back") }
+        if case .tombstone = before, after != .tombstone { throw Violation(text: "5: a tombstone became an object") }
         guard let old else {
             guard new.map({ EntryStatus.deviceMay(set: $0.status) && $0.backendId == nil }) ?? true else {
                 throw Violation(text: "1: a new entry is \(String(describing: new))")
@@ -159,7 +156,7 @@ struct Simulation {
         guard new.status == old.status || EntryStatus.deviceMay(set: new.status) else { throw Violation(text: "1") }
         guard new.status == old.status || old.status.deviceMay(moveTo: new.status) else { throw Violation(text: "6") }
         guard !old.status.isHandedIn || new == old || new.submitRequested != nil else {
-            throw Violation(text: "7: an edit of a \(old.status) entry does not say whether it is to be submitted")
+            throw Violation(text: "7: an edit of a \(old.status) entry has no submitRequested")
         }
         guard new.backendId == old.backendId else { throw Violation(text: "4: backendId") }
         guard new.deleteRequested == old.deleteRequested || new.deleteRequested == true else {
@@ -167,7 +164,7 @@ struct Simulation {
         }
     }
 
-    /// The server moves an entry that is to be submitted, or has been.
+    /// Changes the status of an entry as the server does.
     private mutating func moveOnServer() throws {
         guard let id = ids.randomElement(using: &random), var entry = try entry(objects[id]) else { return }
         statusesSeen.insert(entry.status)

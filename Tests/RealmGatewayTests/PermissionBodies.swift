@@ -3,9 +3,9 @@ import Foundation
 import Model
 import TestSupport
 
-/// What an object of each kind may hold: a value for every field, as JSON.
+/// Valid objects of each kind: a value for every field, as JSON.
 enum PermissionBodies {
-    /// The golden files' values; what only a back end or an admin says is replaced.
+    /// The golden files' values, except fields that only a back end or an admin writes.
     private static let samples: [Kind: [String: String]] = {
         var samples: [Kind: [String: String]] = [:]
         for kind in Kind.allCases {
@@ -17,9 +17,9 @@ enum PermissionBodies {
         }
         samples[.timeEntry]?["status"] = "\"draft\""
         samples[.person]?["role"] = "\"worker\""
-        // One that is handed in stays as it is.
+        // A submitted command cannot be changed.
         samples[.defectCommand]?["submitRequested"] = "false"
-        // On a copy it is nobody else's than the writer's.
+        // On a copy it must be the writer's.
         samples[.fieldTask]?["completedBy"] = "null"
         return samples
     }()
@@ -32,15 +32,15 @@ enum PermissionBodies {
         }
     }
 
-    /// Valid values of all fields. Where a value follows from the object's id, or from who writes, `own` has it.
+    /// Returns valid values of all fields. `own` has those that depend on the object's id or on the writer.
     static func values(_ kind: Kind, _ own: [String: String] = [:]) -> [String: String] {
         (samples[kind] ?? [:]).merging(own) { _, own in own }
     }
 
-    /// Without these there is no such object.
+    /// Returns the required fields.
     static func required(_ kind: Kind) -> [String] { requiredNames[kind] ?? [] }
 
-    /// Fields as JSON; one that the kind does not have gets a value that any field could have.
+    /// Returns fields as JSON; an unknown field gets a value that any field could have.
     static func json(_ names: [String], _ values: [String: String]) -> String {
         "{" + names.map { "\"\($0)\":\(values[$0] ?? "0")" }.joined(separator: ",") + "}"
     }

@@ -11,9 +11,9 @@ import Testing
 
 @testable import RealmGateway
 
-/// What managers and the server write, and who people are.
+/// Writes of managers and the server, and people's ids.
 extension GatewayFixture {
-    /// The id of a person's `Person` object; they have logged in before.
+    /// Returns the id of the `Person` object of a person who has logged in.
     func person(_ email: String) throws -> UUID {
         try withDatabase { connection in
             let rows = try connection.run("SELECT object_id FROM access.person WHERE email = \(email)")
@@ -21,16 +21,16 @@ extension GatewayFixture {
         }
     }
 
-    /// A device whose person has logged in.
+    /// Returns a device whose person has logged in.
     func device(_ email: String, role: Role? = nil, gateway: Int = 0) async throws -> GatewayDevice {
         let device = try await GatewayDevice(self, email, gateway: gateway)
-        let answer = Answer(try await client.send(device.request("GET", "/v1/realms")))
-        try #require(answer.status == 200, "\(answer.body)")
+        let response = GatewayResponse(try await client.send(device.request("GET", "/v1/realms")))
+        try #require(response.status == 200, "\(response.body)")
         if let role { try set(role, of: email) }
         return device
     }
 
-    /// A key with which an integration comes in.
+    /// Adds an integration, and returns its key.
     func addIntegration(_ name: String, in environment: Int32 = 1) throws -> String {
         let key = IntegrationKey.make()
         let hash = Bytea(Array(SHA256.hash(data: Array(key.utf8))))
@@ -44,7 +44,7 @@ extension GatewayFixture {
         return key
     }
 
-    /// A further environment, in which an integration comes in with the key.
+    /// Adds another environment with an integration, and returns its key.
     func addEnvironment(_ id: Int32) throws -> String {
         try withDatabase { connection in
             _ = try connection.run([
@@ -87,7 +87,7 @@ extension GatewayFixture {
         try delete(.membership, Membership.id(of: person, in: team), in: .common)
     }
 
-    /// A share, and the references to it that sharing makes.
+    /// Writes a share, and the references to it.
     func makeShare(_ share: UUID, owner: UUID, recipient: UUID, emails: [String]) throws {
         let fields = "{\"owner\":\"\(owner.text)\",\"recipient\":\"\(recipient.text)\"}"
         try put(.share, share, fields, in: .share(share))

@@ -7,25 +7,25 @@ import Testing
 
 @testable import RealmGateway
 
-/// A worker finds no way to read or write outside the table, also in the moment a membership or a role is taken away.
+/// A worker cannot read or write outside the permission table, even while a membership or a role is revoked.
 ///
 /// 1. A write into a team is accepted only at positions at which the worker was a member, one into the managers' realm
-///    only while its writer was a manager; everything else never.
-/// 2. A device that follows a team gets nothing of it from after the removal of its person, nor of the managers' realm
-///    from after the loss of the role, whatever its person changes of themselves meanwhile.
-/// 3. What is named but not the worker's is `closed`, and nothing of it comes.
-/// 4. At the end people, teams, memberships and tasks are what the manager made of them.
+///    only while its writer was a manager, and other writes never.
+/// 2. A device that follows a team gets no object of it from after its person's removal, and none of the managers'
+///    realm from after the loss of the role, also if the person changes own objects meanwhile.
+/// 3. A named realm of others is `closed`, and none of its objects arrives.
+/// 4. At the end, people, teams, memberships and tasks are as the manager wrote them.
 @Suite(.ownThreads) struct PermissionPropertyTests {
     @Test(arguments: [UInt64(1), UInt64.random(in: 0...UInt64.max)])
-    func nothingOutsideTheTable(seed: UInt64) async throws {
+    func accessOutsideTheTableIsImpossible(seed: UInt64) async throws {
         print("seed \(seed)")
         var limits = GatewayLimits()
-        // A page is soon full: what ends a permission and what follows it are on different ones.
+        // With small pages, a revocation and the changes after it are on different ones.
         limits.changeCountMax = 5
         limits.liveInterval = .milliseconds(100)
         limits.liveIdleInterval = limits.liveInterval
         try await withGateway(count: 3, limits: limits) { fixture in
-            let world = try await PermissionWorld(fixture, workerCount: 3, teamCount: 2)
+            let world = try await PermissionSimulation(fixture, workerCount: 3, teamCount: 2)
             let live = (world.workers + [world.promoted]).map { device in
                 Task { try await device.follow(naming: world.foreign) }
             }
@@ -49,17 +49,17 @@ import Testing
         }
     }
 
-    /// Workers work while memberships come and go; at the end there is none.
+    /// Workers write while memberships are added and removed; at the end there are none.
     private func round(
-        _ world: PermissionWorld, seeds: [UInt64], toggles: Int, _ random: inout SplitMix64
+        _ world: PermissionSimulation, seeds: [UInt64], toggles: Int, _ random: inout SplitMix64
     ) async throws -> (accepted: Int, refused: Int) {
         let isOver = Flag()
         let working = seeds.indices.map { worker in
             Task { try await world.work(worker, seed: seeds[worker]) { isOver.isUp } }
         }
         let managing = Task { try await world.manage { isOver.isUp } }
-        var roles: [PermissionWorld.Interval] = []
-        var intervals: [Pair: [PermissionWorld.Interval]] = [:]
+        var roles: [PermissionSimulation.Interval] = []
+        var intervals: [Pair: [PermissionSimulation.Interval]] = [:]
         func toggle(_ pair: Pair, isMember: Bool) async throws {
             let position = try await world.toggle(pair.worker, pair.team, isMember: isMember)
             if isMember {
@@ -99,9 +99,9 @@ import Testing
             counts.accepted += accepted.count
             counts.refused += tried - accepted.count
             for (team, position) in accepted {
-                let known = intervals[Pair(worker: worker, team: team)] ?? []
-                let isInside = known.contains { $0.from < position && position < $0.until }
-                #expect(isInside, "worker \(worker) wrote in team \(team) at \(position): \(known)")
+                let memberships = intervals[Pair(worker: worker, team: team)] ?? []
+                let isInside = memberships.contains { $0.from < position && position < $0.until }
+                #expect(isInside, "worker \(worker) wrote in team \(team) at \(position): \(memberships)")
             }
         }
         return counts
@@ -112,29 +112,29 @@ import Testing
         let team: Int
     }
 
-    /// Whoever is not a member of a team now gets nothing of what comes from now on.
-    private func checkReading(_ world: PermissionWorld, _ workers: [Int], team: Int) async throws {
+    /// A person who is not a member of a team now gets no later change of it.
+    private func checkReading(_ world: PermissionSimulation, _ workers: [Int], team: Int) async throws {
         let position = try world.write(in: team)
         let end = try await world.beat()
         let realm = RealmPath.team(world.teams[team]).description
         for worker in workers {
             let device = world.workers[worker]
-            try await device.wait("what came after") { $0.checkpoint >= end }
+            try await device.wait("later changes") { $0.checkpoint >= end }
             let (highest, copy) = (await device.highest[realm] ?? 0, await device.copy[realm])
             #expect(highest < position && copy == nil, "worker \(worker), team \(team)")
         }
     }
 
-    /// Who is no manager any more gets nothing of what managers write from now on.
-    private func checkManager(_ world: PermissionWorld) async throws {
+    /// A person who is not a manager any more gets no later writes of managers.
+    private func checkManager(_ world: PermissionSimulation) async throws {
         let position = try await world.writeMaster()
         let end = try await world.beat()
-        try await world.promoted.wait("what came after") { $0.checkpoint >= end }
+        try await world.promoted.wait("later changes") { $0.checkpoint >= end }
         let (highest, copy) = (await world.promoted.highest["/manager"] ?? 0, await world.promoted.copy["/manager"])
         #expect(highest < position && copy == nil)
     }
 
-    private func checkEnd(_ world: PermissionWorld) throws {
+    private func checkEnd(_ world: PermissionSimulation) throws {
         let common = try world.fixture.stored("/common")
         #expect(common.keys.filter { $0.hasPrefix("Membership/") }.isEmpty)
         #expect(Set(common.keys.filter { $0.hasPrefix("Team/") }) == Set(world.teams.map { "Team/\($0.text)" }))

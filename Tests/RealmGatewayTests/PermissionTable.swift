@@ -3,9 +3,9 @@ import Model
 
 @testable import RealmGateway
 
-/// Who may do what in which realm: the rules told a second time, in a few lines of text, to compare the software with.
+/// The permission rules as text: an independent second statement of them, to compare the implementation with.
 enum PermissionTable {
-    /// Who may read: class, standing (`person`: of any role), relation.
+    /// Read permissions: class, standing (`person`: of any role), relation.
     private static let reading = """
         user person owner
         catalogue person referrer
@@ -29,7 +29,7 @@ enum PermissionTable {
         share integration any
         """
 
-    /// Who may write what: class, standing, relation, kind, which object, operations, fields (`*`: all there are).
+    /// Write permissions: class, standing, relation, kind, object, operations, fields (`*`: all).
     private static let writing = """
         user person owner TimeEntry any put,patch,delete text,reportingTemplate,reporting,timeType,entryDate,startTime,\
         endTime,durationSeconds,createdOn,submitRequested,status
@@ -78,7 +78,7 @@ enum PermissionTable {
         share integration any Share any delete -
         """
 
-    /// Who may make what of whom: standing, whose role, from, to.
+    /// Role changes: caller's standing, whose role, from, to.
     private static let roles = """
         admin other admin,manager,worker admin,manager,worker
         manager other manager,worker manager,worker
@@ -101,7 +101,7 @@ enum PermissionTable {
             fields = words[6].split(separator: ",").map(String.init)
         }
 
-        func isAbout(_ object: ObjectStanding) -> Bool {
+        func isAbout(_ object: WriteTarget) -> Bool {
             guard kind == object.kind.rawValue else { return false }
             return which == "any" || which == (object.isOwn ? "own" : "other")
         }
@@ -133,32 +133,32 @@ enum PermissionTable {
         }
     }
 
-    private static func names(_ standing: Standing) -> [String] {
+    private static func names(_ standing: AccessPrincipal) -> [String] {
         switch standing {
         case .person(let role): ["person", role.rawValue]
         case .integration: ["integration"]
         }
     }
 
-    /// Whether a row that begins with a class, a standing and a relation is about this one.
+    /// Returns whether a row's class, standing and relation match.
     private static func fits(_ start: [String], _ realm: RealmClass, _ access: Access) -> Bool {
         start[0] == name(realm) && names(access.standing).contains(start[1])
             && (start[2] == "any" || start[2] == "\(access.relation)")
     }
 
-    /// Whether a caller may read all of a realm.
+    /// Returns whether a caller may read a realm.
     static func mayRead(_ realm: RealmClass, _ access: Access) -> Bool {
         readingRows.contains { fits($0, realm, access) }
     }
 
-    /// Whether there is anything in a realm that a caller may write.
+    /// Returns whether a caller may write any object of a realm.
     static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
         mayRead(realm, access) && writingRows.contains { fits($0.start, realm, access) }
     }
 
-    /// What a mutation is refused with; `nil` when it is permitted.
+    /// Returns the code with which a mutation is rejected; `nil` if it is permitted.
     static func problem(
-        of operation: Mutation.Operation, _ object: ObjectStanding, fields: [String], in realm: RealmClass,
+        of operation: Mutation.Operation, _ object: WriteTarget, fields: [String], in realm: RealmClass,
         _ access: Access
     ) -> MutationProblem.Code? {
         guard mayRead(realm, access) else { return .realmNotPermitted }
@@ -172,8 +172,8 @@ enum PermissionTable {
         return mayMake(role, of: object.roleBefore, isOwn: object.isOwn, access.standing) ? nil : .fieldNotAllowed
     }
 
-    /// Whether somebody may be made something, by a caller of this standing.
-    static func mayMake(_ role: Role, of before: Role, isOwn: Bool, _ standing: Standing) -> Bool {
+    /// Returns whether a caller of this standing may make this change of a role.
+    static func mayMake(_ role: Role, of before: Role, isOwn: Bool, _ standing: AccessPrincipal) -> Bool {
         func has(_ list: String, _ role: Role) -> Bool { list.split(separator: ",").contains { $0 == role.rawValue } }
         return roleRows.contains { row in
             names(standing).contains(row[0]) && row[1] == (isOwn ? "own" : "other") && has(row[2], before)

@@ -6,8 +6,8 @@ import Testing
 
 @testable import RealmGateway
 
-/// The whole table of permissions: every class of realm, standing, relation, kind, operation and field, against
-/// ``PermissionTable``, and the rules that go with it.
+/// Every cell of the permission table: class of realm, standing, relation, kind, operation and field, compared with
+/// ``PermissionTable``; and related rules.
 @Suite struct PermissionTableTests {
     static let team = UUID()
     static let classes: [(name: String, realm: RealmClass)] = [
@@ -15,11 +15,11 @@ import Testing
         ("manager", .manager), ("archive", .archive), ("team", .team(team)), ("share", .share(UUID())),
         ("system", .system),
     ]
-    static let standings: [Standing] = [
+    static let standings: [AccessPrincipal] = [
         .person(.admin), .person(.manager), .person(.worker), .integration,
     ]
 
-    @Test func everyCellOfReading() {
+    @Test func everyReadPermissionMatches() {
         var cellCount = 0
         for (name, realm) in Self.classes {
             for standing in Self.standings {
@@ -34,7 +34,7 @@ import Testing
         #expect(cellCount == 9 * 4 * 5)
     }
 
-    @Test func everyCellOfWriting() {
+    @Test func everyWritePermissionMatches() {
         var cellCount = 0
         var allowedCount = 0
         for (_, realm) in Self.classes {
@@ -50,18 +50,18 @@ import Testing
         #expect(allowedCount > 600)
     }
 
-    /// Whether and why each is refused.
+    /// Compares the decision about each cell.
     private func cells(of realm: RealmClass, _ access: Access) -> (all: Int, allowed: Int) {
         var cellCount = 0
         var allowedCount = 0
         for kind in Kind.allCases {
             for isOwn in [true, false] {
-                let object = ObjectStanding(kind, isOwn: isOwn)
+                let object = WriteTarget(kind, isOwn: isOwn)
                 for operation in Mutation.Operation.allCases {
                     for fields in (kind.fieldNames + ["nonsense"]).map({ [$0] }) + [[]] {
                         let expected = PermissionTable.problem(of: operation, object, fields: fields, in: realm, access)
-                        let found = Permissions.objection(to: operation, object, fields: fields, in: realm, access)
-                        if found?.code != expected {
+                        let problem = Permissions.objection(to: operation, object, fields: fields, in: realm, access)
+                        if problem?.code != expected {
                             Issue.record("\(realm) \(access) \(object) \(operation) \(fields)")
                         }
                         cellCount += 1
@@ -73,12 +73,12 @@ import Testing
         return (cellCount, allowedCount)
     }
 
-    @Test func everyChangeOfARole() {
+    @Test func everyRoleChangeMatches() {
         for standing in Self.standings {
             for isOwn in [true, false] {
                 for before in Role.allCases {
                     for after in Role.allCases {
-                        let object = ObjectStanding(.person, isOwn: isOwn, roleBefore: before, roleAfter: after)
+                        let object = WriteTarget(.person, isOwn: isOwn, roleBefore: before, roleAfter: after)
                         let isAllowed =
                             Permissions.objection(
                                 to: .patch, object, fields: ["role"], in: .common, Access(standing)) == nil
@@ -90,8 +90,8 @@ import Testing
         }
     }
 
-    /// Shares come of shared items: also a person who would be its owner makes none.
-    @Test func nobodyMakesAShare() {
+    /// Shares result from shared items: no person creates one, not even as its owner.
+    @Test func sharesCannotBePut() {
         let (ana, ben) = (UUID(), UUID())
         let id = Share.id(of: ana, with: ben)
         let fields = Array("{\"owner\":\"\(ana)\",\"recipient\":\"\(ben)\"}".utf8)
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func aSharedItemIsNamedByItsItemAndItsRecipientWhoIsSomebodyElse() throws {
+    @Test func sharedItemIDCombinesItemAndAnotherPerson() throws {
         let (ana, ben, item) = (UUID(), UUID(), UUID())
         let cases: [(recipient: UUID, id: UUID, isAccepted: Bool)] = [
             (ben, SharedItem.id(of: item, with: ben), true), (ben, UUID(), false),
@@ -118,7 +118,7 @@ import Testing
         for (recipient, id, isAccepted) in cases {
             let fields = "{\"kind\":\"Note\",\"item\":\"\(item.text)\",\"recipient\":\"\(recipient.text)\"}"
             let put = Mutation(operation: .put, kind: .sharedItem, id: id, fields: Array(fields.utf8))
-            // Who took it back may share it again.
+            // An item can be shared again.
             for current in [nil, StoredObject.tombstone] {
                 let decision = MutationRules.decide(
                     put, current: current, in: .user, by: Author(Access(.person(.worker), .owner), person: ana))
@@ -130,16 +130,16 @@ import Testing
         }
     }
 
-    @Test func nobodySaysThatSomebodyElseDidATask() {
+    @Test func personCannotCompleteATaskForAnother() {
         let (ana, ben) = (UUID(), UUID())
         let stored = StoredObject.live(fields: Array("{\"title\":\"t\"}".utf8))
-        let places: [(RealmClass, Access, isOpen: Bool)] = [
+        let cases: [(RealmClass, Access, isOpen: Bool)] = [
             (.user, Access(.person(.worker), .owner), false),
             (.team(Self.team), Access(.person(.manager), .member), false),
-            // Managers say in the master what they want.
+            // Managers may write any person in the managers' realm.
             (.manager, Access(.person(.manager)), true),
         ]
-        for (realm, access, isOpen) in places {
+        for (realm, access, isOpen) in cases {
             for (value, isOwn) in [("\"\(ana)\"", true), ("null", true), ("\"\(ben)\"", false)] {
                 let fields = Array("{\"isCompleted\":true,\"completedBy\":\(value)}".utf8)
                 let decision = MutationRules.decide(
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func aMembershipIsNamedByItsPersonAndItsTeam() throws {
+    @Test func membershipIDCombinesPersonAndTeam() throws {
         let (person, team) = (try #require(UUID(uuidString: "01020304-0506-4708-890A-0B0C0D0E0F10")), UUID())
         let id = Membership.id(of: person, in: team)
         #expect(id.text.hasPrefix("01020304-0506-4708-") && id.text.hasSuffix(team.text.suffix(17)))
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func whoLeftATeamMayComeAgain() {
+    @Test func membershipCanBeCreatedAgain() {
         let (person, team) = (UUID(), UUID())
         let fields = Array("{\"person\":\"\(person.text)\",\"team\":\"\(team.text)\"}".utf8)
         let put = Mutation(
@@ -179,12 +179,12 @@ import Testing
                 == .accept(.insert(fields: fields)))
         let team2 = Mutation(operation: .put, kind: .team, id: team, fields: Array("{\"name\":\"t\"}".utf8))
         guard case .reject = MutationRules.decide(team2, current: .tombstone, in: .common, by: manager) else {
-            Issue.record("a team came back")
+            Issue.record("a deleted team was created again")
             return
         }
     }
 
-    @Test func nobodyIsFoundUnderAnothersAddress() {
+    @Test func lookupCannotHaveAnothersAddress() {
         let me = UUID()
         for (email, isAccepted) in [("ana@example.com", true), ("boss@example.com", false)] {
             let fields = Array("{\"name\":\"Ana\",\"email\":\"\(email)\"}".utf8)
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func realmsHaveClasses() throws {
+    @Test func realmPathsHaveClasses() throws {
         let id = UUID()
         let cases: [(String, RealmClass)] = [
             ("/users", .users), ("/users/ana@example.com", .user), ("/users/Ana@example.com", .system),

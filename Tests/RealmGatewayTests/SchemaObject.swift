@@ -9,7 +9,7 @@ import Yams
 
 @testable import RealmGateway
 
-/// An object with every field, each as raw JSON, that may be put with other values.
+/// An object with every field as raw JSON, to put with other values.
 struct SchemaObject {
     let kind: Kind
     let fields: [String: String]
@@ -32,7 +32,8 @@ struct SchemaObject {
         values = SchemaValues(schemas: schemas)
     }
 
-    /// Why a put with this value is refused, by the gateway if clients may put such objects; `nil` if it is accepted.
+    /// Returns the reason for rejecting a put with this value, by the gateway if clients may put such objects; `nil` if
+    /// it is accepted.
     func problem(with field: String, _ value: String?) throws -> String? {
         var fields = fields
         fields[field] = value
@@ -40,7 +41,7 @@ struct SchemaObject {
         let owner = Author(Access(.person(.worker), .owner), person: person, emails: [Self.email(fields)])
         for (author, standing) in [(owner, owner.access), (Author(Access(.integration)), Access(.integration))] {
             for realm in kind.row.realms.map(Self.realm) {
-                let grant = Permissions.grant(ObjectStanding(kind, isOwn: true), in: realm, standing)
+                let grant = Permissions.grant(WriteTarget(kind, isOwn: true), in: realm, standing)
                 guard let grant, grant.operations.contains(.put), grant.fields.contains(field) else { continue }
                 let own = fields.filter { grant.fields.contains($0.key) && Self.isOfDevices($0.key, kind) }
                 let id = try Self.id(kind, own, person)
@@ -56,7 +57,7 @@ struct SchemaObject {
         return kind.objection(to: Self.json(fields))
     }
 
-    /// An entry's status of the golden file is the server's.
+    /// The golden file's status of an entry is one that only the server sets.
     private static func isOfDevices(_ field: String, _ kind: Kind) -> Bool { kind != .timeEntry || field != "status" }
 
     private static func email(_ fields: [String: String]) -> String {

@@ -4,7 +4,7 @@ import ProjectDocuments
 import Testing
 import Yams
 
-/// Values made from a schema, as raw JSON.
+/// Values that are derived from a schema, as raw JSON.
 struct SchemaValues {
     typealias Forbidden = (json: String, why: String)
 
@@ -43,7 +43,8 @@ struct SchemaValues {
     private func text(_ number: Double) -> String { number == number.rounded() ? "\(Int64(number))" : "\(number)" }
 
     private static let hostileTexts = [
-        "", " ", "red", "<svg>", "#1E90FF", "1E90F", "1E90FFF", "١٢٣٤٥٦", "no word", "DRAFT", "\u{200B}", "a\u{0301}",
+        "", " ", "red", "<svg>", "#1E90FF", "1E90F", "1E90FFF", "١٢٣٤٥٦", "no such value", "DRAFT", "\u{200B}",
+        "a\u{0301}",
         "24:00", "07:30 ", "22:00-22:0", "../..", "javascript:alert(1)", String(repeating: "x", count: 3_000),
     ]
 
@@ -58,7 +59,7 @@ struct SchemaValues {
     private func texts(_ node: Node) throws -> [Forbidden] {
         var values: [Forbidden] = []
         if let words = node["enum"]?.texts {
-            values += Self.hostileTexts.filter { !words.contains($0) }.map { (quoted($0), "no word of the list") }
+            values += Self.hostileTexts.filter { !words.contains($0) }.map { (quoted($0), "not in the list") }
         }
         if let pattern = node["pattern"]?.string {
             let regex = try NSRegularExpression(pattern: pattern)
@@ -68,7 +69,7 @@ struct SchemaValues {
             }
         }
         if let format = node["format"]?.string {
-            let hostile = try #require(Self.ofFormats[format], "the test knows the format \(format)")
+            let hostile = try #require(Self.ofFormats[format], "the test has values for the format \(format)")
             values += hostile.map { (quoted($0), "no \(format)") }
         }
         if let least = node["minLength"]?.int, least > 0 {
@@ -105,8 +106,8 @@ struct SchemaValues {
             values += try forbidden(of, sample: inner).map { (#"{"x":\#($0.json)}"#, $0.why) }
         }
         if node["additionalProperties"]?.bool == false {
-            values.append((object(members + [("x", "1")]), "a member that is not there"))
-            values.append((#"{"x":1}"#, "no member that is there"))
+            values.append((object(members + [("x", "1")]), "an unknown member"))
+            values.append((#"{"x":1}"#, "only an unknown member"))
         }
         if node["minProperties"] != nil { values.append(("{}", "no member")) }
         for (name, property) in node["properties"]?.members ?? [] {
@@ -118,11 +119,11 @@ struct SchemaValues {
         for name in node["required"]?.texts ?? [] {
             values.append((object(members.filter { $0.key != name }), "without \(name)"))
         }
-        if let first = members.first { values.append((object(members + [first]), "a name twice")) }
+        if let first = members.first { values.append((object(members + [first]), "a duplicate key")) }
         return values
     }
 
-    /// Values that are allowed with any other fields.
+    /// Returns values that are allowed with any other fields.
     func allowed(_ unresolved: Node, sample: String) throws -> [String] {
         let node = try resolved(unresolved)
         let types = node["type"]?.texts ?? []

@@ -1,20 +1,20 @@
-import Tenants
 import Crypto
 import Essentials
 import FoundationEssentials
 import JWTKit
 import Synchronization
+import Tenants
 import TestSupport
 import Testing
 
 @testable import Identity
 @testable import Sandbox
 
-/// Tokens by somebody who can sign, but not with the environment's key.
+/// Forged tokens: signed, but not with the environment's key.
 @Suite(.ownThreads) struct TokenAttackTests {
     private static let now: Int64 = 1_800_000_000
 
-    /// Two environments with a provider each, and what was fetched from where.
+    /// Two environments with a provider each, and the recorded key downloads.
     private final class World: Sendable {
         let providers: [IdentityProvider]
         let fetched = Mutex<[String]>([])
@@ -46,7 +46,7 @@ import Testing
                 })
         }
 
-        /// A token with any header, whose claims are of the first environment, signed with any key.
+        /// Returns a token with any header and the first environment's claims, signed with any key.
         func token(header: String, key: P256.Signing.PrivateKey) throws -> String {
             let now = TokenAttackTests.now
             let claims = """
@@ -63,8 +63,8 @@ import Testing
         }
     }
 
-    /// The key a token brings along, or names an address of, is nobody's but its maker's.
-    @Test func aKeyInTheTokenIsNotBelieved() async throws {
+    /// A key in the token, or at an address in the token, is not trusted.
+    @Test func keyInTheTokenIsNotTrusted() async throws {
         let world = try await World()
         let mine = P256.Signing.PrivateKey()
         let point = mine.publicKey.rawRepresentation
@@ -90,8 +90,8 @@ import Testing
         #expect(Set(world.fetched.withLock { $0 }) == ["http://one/jwks"])
     }
 
-    /// A `kid` is looked up among the provider's keys, and nothing else is done with it.
-    @Test func aKidIsOnlyAName() async throws {
+    /// A `kid` is only compared with those of the provider's keys.
+    @Test func kidIsOnlyAName() async throws {
         let world = try await World()
         let mine = P256.Signing.PrivateKey()
         let kids = [
@@ -103,12 +103,12 @@ import Testing
             let token = try world.token(header: "{\"alg\":\"ES256\",\"kid\":\"\(kid)\"}", key: mine)
             await #expect(throws: TokenError.keyUnknown, "\(kid.prefix(40))") { try await verifier.identity(of: token) }
         }
-        // However many names are tried, the provider is asked once in a while.
+        // With any number of unknown names, the provider's keys are downloaded at a limited rate.
         #expect(world.fetched.withLock { $0 } == ["http://one/jwks"])
     }
 
-    /// Another tenant's provider, with keys that are good there, signs for this one.
-    @Test func anotherTenantsKeyIsRefused() async throws {
+    /// Another tenant's provider, with valid keys of its own, signs for this one.
+    @Test func otherTenantsKeyIsRejected() async throws {
         let world = try await World()
         let theirs = try #require(await world.providers[1].keys.keys.first { $0.algorithm == "ES256" })
         let key = try P256.Signing.PrivateKey(pemRepresentation: theirs.pem)
@@ -117,7 +117,7 @@ import Testing
             let token = try world.token(header: "{\"alg\":\"ES256\",\"kid\":\"\(kid)\"}", key: key)
             await #expect(throws: TokenError.self) { try await verifier.identity(of: token) }
         }
-        // The very same claims, signed by their own provider, are good.
+        // The same claims, signed by their own provider, are valid.
         let own = try #require(await world.providers[0].keys.keys.first { $0.algorithm == "ES256" })
         let token = try world.token(
             header: "{\"alg\":\"ES256\",\"kid\":\"\(own.kid)\"}",

@@ -1,7 +1,7 @@
-import HTTPServer
 import Crypto
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import HTTPTypes
 import JWTKit
 import Synchronization
@@ -20,7 +20,7 @@ private final class Setup: Sendable {
     let provider: IdentityProvider
     let clock = Atomic<Int64>(Setup.start)
     let fetchCount = Atomic<Int>(0)
-    let isAway = Atomic<Bool>(false)
+    let isUnavailable = Atomic<Bool>(false)
     let environments = Mutex<[EnvironmentIdentity]>([
         EnvironmentIdentity(environment: 1, issuer: "http://idp", audience: "fieldpost", jwksURL: "http://idp/jwks")
     ])
@@ -36,7 +36,7 @@ private final class Setup: Sendable {
             now: { self.clock.load(ordering: .relaxed) },
             fetch: { _ in
                 self.fetchCount.add(1, ordering: .relaxed)
-                if self.isAway.load(ordering: .relaxed) { throw Away() }
+                if self.isUnavailable.load(ordering: .relaxed) { throw Unavailable() }
                 return Array(try JSONEncoder().encode(["keys": try await self.provider.keys.publicKeys()]))
             })
     }
@@ -52,19 +52,19 @@ private final class Setup: Sendable {
         return try await provider.keys.sign(claims, with: algorithm)
     }
 
-    struct Away: Error {}
+    struct Unavailable: Error {}
 }
 
 private func base64(_ text: String) -> String { Base64URL.text(Array(text.utf8)) }
 
-/// A token of `token`'s claims with another header, signed by `sign`.
+/// Returns a token with `token`'s claims and another header, signed by `sign`.
 private func forged(_ token: String, header: String, sign: (String) throws -> String) rethrows -> String {
     let signed = base64(header) + "." + token.split(separator: ".")[1]
     return signed + "." + (try sign(signed))
 }
 
 @Suite(.ownThreads) struct TokenVerifierTests {
-    @Test(arguments: ["ES256", "RS256"]) func aGoodTokenNamesItsPerson(algorithm: String) async throws {
+    @Test(arguments: ["ES256", "RS256"]) func validTokenIdentifiesItsPerson(algorithm: String) async throws {
         let setup = try await Setup()
         let identity = try await setup.verifier().identity(of: try await setup.token(algorithm))
         #expect(
@@ -88,21 +88,21 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         (.malformed("U+0000"), { $0.email = "a\u{0}na@example.com" }),
     ]
 
-    @Test(arguments: 0..<badClaims.count) func aWrongClaimIsRefused(index: Int) async throws {
+    @Test(arguments: 0..<badClaims.count) func invalidClaimIsRejected(index: Int) async throws {
         let setup = try await Setup()
         let (error, change) = Self.badClaims[index]
         let token = try await setup.token(change: change)
         await #expect(throws: error) { try await setup.verifier().identity(of: token) }
     }
 
-    @Test func clocksMayDifferALittle() async throws {
+    @Test func clockSkewIsTolerated() async throws {
         let setup = try await Setup()
         let early = try await setup.token { $0.exp = Int(Setup.start) - 59 }
         let late = try await setup.token { $0.iat = Int(Setup.start) + 59 }
         for token in [early, late] { _ = try await setup.verifier().identity(of: token) }
     }
 
-    @Test func aCachedTokenExpires() async throws {
+    @Test func cachedTokenExpires() async throws {
         let setup = try await Setup()
         let verifier = setup.verifier()
         let token = try await setup.token()
@@ -111,7 +111,7 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         await #expect(throws: TokenError.expired) { try await verifier.identity(of: token) }
     }
 
-    @Test func aRemovedEnvironmentEndsItsCachedTokens() async throws {
+    @Test func removalOfAnEnvironmentInvalidatesCachedTokens() async throws {
         let setup = try await Setup()
         let verifier = setup.verifier()
         let token = try await setup.token()
@@ -120,7 +120,7 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         await #expect(throws: TokenError.issuerUnknown) { try await verifier.identity(of: token) }
     }
 
-    @Test func aTokenWithoutSignatureIsRefused() async throws {
+    @Test func tokenWithoutSignatureIsRejected() async throws {
         let setup = try await Setup()
         for name in ["none", "None", "NONE"] {
             let token = forged(try await setup.token(), header: "{\"alg\":\"\(name)\"}") { _ in "" }
@@ -128,8 +128,8 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         }
     }
 
-    /// The classic confusion: the public key, which everybody knows, used as a shared secret.
-    @Test func aPublicKeyIsNoSharedSecret() async throws {
+    /// Algorithm confusion: the public key used as a shared secret.
+    @Test func publicKeyIsNotASharedSecret() async throws {
         let setup = try await Setup()
         let key = try #require(await setup.provider.keys.keys.first { $0.algorithm == "RS256" })
         let pem = try Insecure.RSA.PrivateKey(pem: key.pem).publicKey.pemRepresentation
@@ -143,7 +143,7 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         await #expect(throws: TokenError.algorithmRefused("HS256")) { try await setup.verifier().identity(of: token) }
     }
 
-    @Test func aKeyServesItsOwnAlgorithmOnly() async throws {
+    @Test func keyVerifiesOnlyItsOwnAlgorithm() async throws {
         let setup = try await Setup()
         let kid = try #require(await setup.provider.keys.keys.first { $0.algorithm == "ES256" }).kid
         let header = "{\"alg\":\"RS256\",\"kid\":\"\(kid)\"}"
@@ -151,7 +151,7 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         await #expect(throws: TokenError.algorithmRefused("RS256")) { try await setup.verifier().identity(of: token) }
     }
 
-    @Test(arguments: ["ES256", "RS256"]) func changedClaimsAreRefused(algorithm: String) async throws {
+    @Test(arguments: ["ES256", "RS256"]) func changedClaimsAreRejected(algorithm: String) async throws {
         let setup = try await Setup()
         let mine = try await setup.token(algorithm).split(separator: ".")
         let other = try await setup.token(algorithm) { $0.email = "boss@example.com" }.split(separator: ".")
@@ -159,7 +159,7 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         await #expect(throws: TokenError.signatureWrong) { try await setup.verifier().identity(of: token) }
     }
 
-    @Test func garbageIsRefused() async throws {
+    @Test func malformedTokenIsRejected() async throws {
         let setup = try await Setup()
         let good = try await setup.token()
         let texts = [
@@ -177,7 +177,7 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         #expect(setup.fetchCount.load(ordering: .relaxed) == 0)
     }
 
-    @Test func aNewKeyIsFetchedAndOldTokensStayGood() async throws {
+    @Test func newKeyIsFetchedAndOldTokensStayValid() async throws {
         let setup = try await Setup()
         let verifier = setup.verifier()
         let old = try await setup.token()
@@ -205,11 +205,11 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         #expect(setup.fetchCount.load(ordering: .relaxed) == 1)
     }
 
-    @Test func knownKeysOutliveTheirProvider() async throws {
+    @Test func cachedKeysWorkWhileTheProviderIsUnavailable() async throws {
         let setup = try await Setup()
         let verifier = setup.verifier()
         _ = try await verifier.identity(of: try await setup.token())
-        setup.isAway.store(true, ordering: .relaxed)
+        setup.isUnavailable.store(true, ordering: .relaxed)
         setup.clock.add(7200, ordering: .relaxed)
         let later = try await setup.token { $0.exp = Int(Setup.start) + 10_000 }
         _ = try await verifier.identity(of: later)
@@ -218,48 +218,48 @@ private func forged(_ token: String, header: String, sign: (String) throws -> St
         #expect(setup.fetchCount.load(ordering: .relaxed) == 2)
     }
 
-    /// The provider rotated its keys, and is away: the token may be good.
-    @Test func aNewKeyThatCannotBeReadIsNotTheClientsFault() async throws {
+    /// The provider rotated its keys and is unavailable: the token may be valid.
+    @Test func unavailableNewKeyIsAServerError() async throws {
         let setup = try await Setup()
         let verifier = setup.verifier()
         let old = try await setup.token()
         _ = try await verifier.identity(of: old)
         try await setup.provider.keys.rotate()
-        setup.isAway.store(true, ordering: .relaxed)
+        setup.isUnavailable.store(true, ordering: .relaxed)
         setup.clock.add(10, ordering: .relaxed)
         let new = try await setup.token()
         let error = await #expect(throws: TokenError.self) { try await verifier.identity(of: new) }
         #expect(error?.problem.status == .serviceUnavailable)
         _ = try await verifier.identity(of: old)
-        setup.isAway.store(false, ordering: .relaxed)
+        setup.isUnavailable.store(false, ordering: .relaxed)
         setup.clock.add(10, ordering: .relaxed)
         _ = try await verifier.identity(of: new)
     }
 
-    @Test func withoutKeysTheAnswerIsNotTheClientsFault() async throws {
+    @Test func missingKeysAreAServerError() async throws {
         let setup = try await Setup()
-        setup.isAway.store(true, ordering: .relaxed)
+        setup.isUnavailable.store(true, ordering: .relaxed)
         let token = try await setup.token()
         let verifier = setup.verifier()
         let error = await #expect(throws: TokenError.self) { try await verifier.identity(of: token) }
         #expect(error?.problem.status == .serviceUnavailable)
     }
 
-    @Test func theCacheIsBounded() async throws {
+    @Test func cacheIsLimited() async throws {
         let setup = try await Setup()
         let environment = try #require(setup.environments.withLock { $0.first })
         let identity = Identity(environment: 1, issuer: "", subject: "", email: "", name: nil, expires: 0)
         var cache = TokenCache(countMax: 100)
-        let kept = SHA256.hash(data: Array("kept".utf8))
-        cache.add(kept, identity, environment)
+        let used = SHA256.hash(data: Array("used".utf8))
+        cache.add(used, identity, environment)
         for number in 0..<1000 {
             cache.add(SHA256.hash(data: Array("\(number)".utf8)), identity, environment)
-            #expect(cache.find(kept) != nil)
+            #expect(cache.find(used) != nil)
             #expect(cache.count <= 100)
         }
     }
 
-    @Test func theChallengeIsSafeAndExact() {
+    @Test func challengeIsEscaped() {
         let problem = TokenError.malformed("\"\r\nX: y").problem
         #expect(problem.status == .unauthorized)
         #expect(

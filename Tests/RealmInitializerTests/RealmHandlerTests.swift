@@ -16,14 +16,14 @@ import Testing
 @testable import KeyedWorker
 @testable import RealmInitializer
 
-/// What the handler makes of registrations in PostgreSQL.
+/// Decisions of the handler on registrations stored in PostgreSQL.
 @Suite(.ownThreads) struct RealmHandlerTests {
-    @Test func aRegistrationThatDoesNotDecodeIsDeadAloneAndTheOthersGoOn() throws {
+    @Test func undecodableRegistrationIsDeadLetteredAlone() throws {
         var acme = try TestEnvironment()
-        let (good, strange) = (UUID(), UUID())
+        let (valid, invalid) = (UUID(), UUID())
         let objects = [
-            (strange, #"{"userId": 7, "isInitialized": false}"#),
-            (good, #"{"path": "/users/ana@example.com", "userId": "ana@example.com", "isInitialized": true}"#),
+            (invalid, #"{"userId": 7, "isInitialized": false}"#),
+            (valid, #"{"path": "/users/ana@example.com", "userId": "ana@example.com", "isInitialized": true}"#),
         ]
         try acme.put(objects, .realms, into: .users)
 
@@ -38,20 +38,20 @@ import Testing
                 environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: id), origin: .event,
                 attemptCount: 0)
         }
-        var decided = WriteBatch(environment: acme.id)
-        let nexts = try handler.decide(inputs, in: acme.id, batch: &decided, on: &acme.connection)
-        try #require(nexts.count == 2)
-        if case .dead(let reason) = nexts[0] {
-            #expect(reason.contains("Realms \(strange.text) does not decode"))
+        var batch = WriteBatch(environment: acme.id)
+        let dispositions = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
+        try #require(dispositions.count == 2)
+        if case .dead(let reason) = dispositions[0] {
+            #expect(reason.contains("Realms \(invalid.text) cannot be decoded"))
         } else {
-            Issue.record("\(nexts[0])")
+            Issue.record("\(dispositions[0])")
         }
-        if case .finished = nexts[1] {} else { Issue.record("\(nexts[1])") }
+        if case .finished = dispositions[1] {} else { Issue.record("\(dispositions[1])") }
     }
 
-    /// The catalogue that it found, or was about to make, holds something else when the realm is filled: nothing of it
-    /// is written, and it is decided again.
-    @Test(arguments: [true, false]) func aCatalogueThatChangedMeanwhileIsNotGiven(isThereBefore: Bool) throws {
+    /// The catalogue that was read, or is to be created, has other content at the commit: nothing is written, and the
+    /// registration is reprocessed.
+    @Test(arguments: [true, false]) func changedCatalogueIsNotAssigned(existsBefore: Bool) throws {
         var acme = try TestEnvironment()
         let (registration, tree) = (UUID(), NodeTree(Self.data.nodes))
         try acme.put(
@@ -63,24 +63,24 @@ import Testing
             ],
             .realms, into: .users)
         let catalogue = RealmContents.catalogueID(for: tree.digest, number: 0)
-        if isThereBefore { try hold(catalogue, tree.digest, &acme) }
-        let batch = try fill(registration, &acme)
-        if isThereBefore {
+        if existsBefore { try hold(catalogue, tree.digest, &acme) }
+        let batch = try initialize(registration, &acme)
+        if existsBefore {
             try acme.connection.run("DELETE FROM audience.catalogue")
         } else {
             try hold(catalogue, UUID(), &acme)
         }
         let outcome = try batch.commit(on: &acme.connection)
         #expect(outcome.missed.contains(0) && outcome.positions.isEmpty)
-        // Now one is made for what is to be in it.
-        #expect(try fill(registration, &acme).commit(on: &acme.connection).missed.isEmpty)
-        let held = try acme.connection.run(
+        // The repetition creates a catalogue with the person's tree.
+        #expect(try initialize(registration, &acme).commit(on: &acme.connection).missed.isEmpty)
+        let assigned = try acme.connection.run(
             "SELECT c.tree FROM audience.person p JOIN audience.catalogue c ON c.id = p.catalogue")
-        #expect(try held[0].value(0) == tree.digest)
+        #expect(try assigned[0].value(0) == tree.digest)
     }
 
-    /// An entry that comes from the back end begins with a line too.
-    @Test func theNewestLineOfWhatComesFromTheBackEndTellsItsStatus() throws {
+    /// Imported entries have status lines too.
+    @Test func importedEntriesHaveStatusLines() throws {
         var acme = try TestEnvironment()
         let registration = UUID()
         try acme.put(
@@ -97,7 +97,7 @@ import Testing
                 id: "\(index)", marker: nil, day: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600, text: nil,
                 status: status, references: [:], message: status == .rejected ? "not your project" : nil)
         }
-        #expect(try fill(registration, &acme, records).commit(on: &acme.connection).missed.isEmpty)
+        #expect(try initialize(registration, &acme, records).commit(on: &acme.connection).missed.isEmpty)
         let realm = try acme.realm(try .user("ana@example.com"))
         let objects = try RealmObject.byKey(
             try acme.connection.run(
@@ -123,7 +123,7 @@ import Testing
         _ = try batch.commit(on: &acme.connection)
     }
 
-    private func fill(
+    private func initialize(
         _ registration: UUID, _ acme: inout TestEnvironment, _ records: [BackendEntry] = []
     ) throws -> WriteBatch {
         let client = Client()
@@ -133,11 +133,11 @@ import Testing
                 BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1),
             logger: Logger(label: "initializer"))
         let day = Day(daysSinceEpoch: 16_000)
-        let found = RealmFetcher.Observation(
+        let observation = RealmFetcher.Observation(
             data: Self.data, records: records, days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))
         let input = WorkItem<RealmHandler.Answer>(
             environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: registration),
-            origin: .answer(.success(found)), attemptCount: 0)
+            origin: .answer(.success(observation)), attemptCount: 0)
         var batch = WriteBatch(environment: acme.id)
         _ = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
         return batch

@@ -6,41 +6,44 @@ import Testing
 @Suite struct LinkRuleTests {
     private typealias Facts = LinkRule.Facts
 
-    private static let bounds = ShareBounds(linkCountMax: 3, shareCountMax: 2)
+    private static let limits = ShareLimits(linkCountMax: 3, shareCountMax: 2)
 
-    private static let rows: [(what: String, facts: Facts?, verdict: LinkRule.Verdict)] = [
-        ("no link", nil, .gone),
-        ("all is there", Facts(madeAt: 5), .shared),
-        ("the first between the two", Facts(madeAt: 5, room: .free), .shared),
-        ("the copy was removed before", Facts(madeAt: 5, removedAt: 4), .shared),
-        ("the copy was removed since", Facts(madeAt: 5, removedAt: 6), .ended),
-        ("the share was ended before", Facts(madeAt: 5, endedAt: 4), .shared),
-        ("the share was ended since", Facts(madeAt: 5, endedAt: 6), .ended),
-        ("ended, and made again by another link", Facts(madeAt: 5, endedAt: 6, room: .made), .ended),
-        ("the item has not come", Facts(madeAt: 5, item: .absent), .waiting),
-        ("the item was deleted since", Facts(madeAt: 5, item: .deleted(at: 6)), .ended),
-        ("the item was deleted before", Facts(madeAt: 5, item: .deleted(at: 4)), .waiting),
-        ("nobody", Facts(madeAt: 5, recipient: .unknown), .refused(.unknownRecipient)),
-        ("oneself", Facts(madeAt: 5, recipient: .oneself), .refused(.ownRecipient)),
-        ("the last that may be", Facts(madeAt: 5, olderCount: 2), .shared),
-        ("one too many", Facts(madeAt: 5, olderCount: 3), .refused(.manyLinks)),
-        ("the owner has no room", Facts(madeAt: 5, room: .ownerFull), .refused(.ownerFull)),
-        ("the recipient has no room", Facts(madeAt: 5, room: .recipientFull), .refused(.recipientFull)),
-        // What ends a link counts before what it waits for and what is wrong with it.
-        ("removed, of nobody", Facts(madeAt: 5, recipient: .unknown, removedAt: 6), .ended),
-        ("ended, without room", Facts(madeAt: 5, endedAt: 6, room: .ownerFull), .ended),
-        ("nobody, without an item", Facts(madeAt: 5, item: .absent, recipient: .unknown), .refused(.unknownRecipient)),
-        ("without an item and without room", Facts(madeAt: 5, item: .absent, room: .ownerFull), .waiting),
+    private static let rows: [(name: String, facts: Facts?, verdict: LinkRule.Verdict)] = [
+        ("no link", nil, .deleted),
+        ("item and share exist", Facts(writtenAt: 5), .shared),
+        ("the first share of the pair", Facts(writtenAt: 5, capacity: .available), .shared),
+        ("the copy was removed before", Facts(writtenAt: 5, removedAt: 4), .shared),
+        ("the copy was removed since", Facts(writtenAt: 5, removedAt: 6), .ended),
+        ("the share was ended before", Facts(writtenAt: 5, endedAt: 4), .shared),
+        ("the share was ended since", Facts(writtenAt: 5, endedAt: 6), .ended),
+        ("ended, and recreated by another link", Facts(writtenAt: 5, endedAt: 6, capacity: .existing), .ended),
+        ("the item has not arrived", Facts(writtenAt: 5, item: .absent), .waiting),
+        ("the item was deleted since", Facts(writtenAt: 5, item: .deleted(at: 6)), .ended),
+        ("the item was deleted before", Facts(writtenAt: 5, item: .deleted(at: 4)), .waiting),
+        ("unknown recipient", Facts(writtenAt: 5, recipient: .unknown), .rejected(.unknownRecipient)),
+        ("the owner as recipient", Facts(writtenAt: 5, recipient: .oneself), .rejected(.ownRecipient)),
+        ("the last link within the limit", Facts(writtenAt: 5, olderCount: 2), .shared),
+        ("one link above the limit", Facts(writtenAt: 5, olderCount: 3), .rejected(.tooManyLinks)),
+        ("the owner is at the limit", Facts(writtenAt: 5, capacity: .ownerFull), .rejected(.ownerFull)),
+        ("the recipient is at the limit", Facts(writtenAt: 5, capacity: .recipientFull), .rejected(.recipientFull)),
+        // An end has priority over a missing item and over rejections.
+        ("removed, of an unknown recipient", Facts(writtenAt: 5, recipient: .unknown, removedAt: 6), .ended),
+        ("ended, at the limit", Facts(writtenAt: 5, endedAt: 6, capacity: .ownerFull), .ended),
+        (
+            "unknown recipient, without an item", Facts(writtenAt: 5, item: .absent, recipient: .unknown),
+            .rejected(.unknownRecipient)
+        ),
+        ("without an item, at the limit", Facts(writtenAt: 5, item: .absent, capacity: .ownerFull), .waiting),
     ]
 
-    @Test func whatBecomesOfALink() {
-        for row in Self.rows { #expect(LinkRule.decide(row.facts, Self.bounds) == row.verdict, "\(row.what)") }
+    @Test func linkVerdicts() {
+        for row in Self.rows { #expect(LinkRule.decide(row.facts, Self.limits) == row.verdict, "\(row.name)") }
     }
 
-    /// Time alone gives room, but makes nobody of somebody else.
-    @Test func whatMayPassComesAgain() {
-        #expect(LinkRule.Refusal.allCases.filter(\.mayPass) == [.manyLinks, .ownerFull, .recipientFull])
-        let texts = LinkRule.Refusal.allCases.map { $0.text(Self.bounds) }
+    /// Time can free capacity, but does not make a recipient valid.
+    @Test func temporaryRejectionsAreRetried() {
+        #expect(LinkRule.Rejection.allCases.filter(\.isTemporary) == [.tooManyLinks, .ownerFull, .recipientFull])
+        let texts = LinkRule.Rejection.allCases.map { $0.text(Self.limits) }
         #expect(Set(texts).count == texts.count && texts[2].contains("3 people") && texts[3].contains("2 shares"))
     }
 }

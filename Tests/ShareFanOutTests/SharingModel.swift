@@ -8,7 +8,7 @@ import Testing
 @testable import KeyedWorker
 @testable import ShareFanOut
 
-/// Who sees what, told a second time: what people did is done at once, in the order in which it was committed.
+/// The reference model of sharing: people's actions, applied immediately in commit order.
 struct SharingModel {
     struct Pair: Hashable {
         let owner: Int
@@ -17,18 +17,20 @@ struct SharingModel {
 
     struct Link: Hashable {
         let pair: Pair
-        let item: Sharing.Item
+        let item: SharingWorld.Item
     }
 
     /// Texts of items, by owner.
-    private(set) var items: [Int: [Sharing.Item: String]] = [:]
+    private(set) var items: [Int: [SharingWorld.Item: String]] = [:]
     private(set) var links: Set<Link> = []
-    /// Pairs between whom something was shared since the last end.
+    /// Pairs with a link since the last end of their share.
     private(set) var shared: Set<Pair> = []
 
-    mutating func write(_ item: Sharing.Item, _ text: String, of owner: Int) { items[owner, default: [:]][item] = text }
+    mutating func write(_ item: SharingWorld.Item, _ text: String, of owner: Int) {
+        items[owner, default: [:]][item] = text
+    }
 
-    mutating func delete(_ item: Sharing.Item, of owner: Int) {
+    mutating func delete(_ item: SharingWorld.Item, of owner: Int) {
         items[owner]?[item] = nil
         links = links.filter { $0.pair.owner != owner || $0.item != item }
     }
@@ -45,39 +47,39 @@ struct SharingModel {
         shared.remove(pair)
     }
 
-    /// What somebody has of somebody else.
+    /// Returns the expected copies of a pair.
     func copies(_ pair: Pair) -> [String: String] {
         var copies: [String: String] = [:]
         for link in links where link.pair == pair {
             guard let text = items[pair.owner]?[link.item] else { continue }
-            copies["\(link.item.kind.rawValue)/\(link.item.id.text)"] = Sharing.json(link.item.kind, text)
+            copies["\(link.item.kind.rawValue)/\(link.item.id.text)"] = SharingWorld.json(link.item.kind, text)
         }
         return copies
     }
 }
 
-/// People who do anything at any time, and two handlers that hear of it late, twice, in any order, or die.
+/// Random actions of people, and two handlers that process late, duplicate and reordered events, and crash.
 struct SharingSimulation: ~Copyable {
-    private struct Decided {
+    private struct PendingBatch {
         let batch: WriteBatch
         let inputs: [WorkItem<Never>]
-        let nexts: [Disposition<Never>]
+        let dispositions: [Disposition<Never>]
     }
 
-    var sharing: Sharing
+    var sharing: SharingWorld
     private var model = SharingModel()
     private var random: SplitMix64
     private var handlers = [ShareHandler(), ShareHandler()]
-    private var decided: [Decided?] = [nil, nil]
+    private var pending: [PendingBatch?] = [nil, nil]
     private var events: [WorkItem<Never>] = []
-    /// Few, so that many people own the same.
-    private let pool: [Sharing.Item]
-    private(set) var didCount: [Int: Int] = [:]
+    /// Few items, so that several people own the same one.
+    private let pool: [SharingWorld.Item]
+    private(set) var actionCounts: [Int: Int] = [:]
 
     init(seed: UInt64) throws {
-        sharing = try Sharing(people: (0..<3).map { "person\($0)" })
+        sharing = try SharingWorld(people: (0..<3).map { "person\($0)" })
         random = SplitMix64(seed: seed)
-        pool = (0..<3).map { Sharing.Item(kind: $0 % 2 == 0 ? .note : .appointment, id: UUID()) }
+        pool = (0..<3).map { SharingWorld.Item(kind: $0 % 2 == 0 ? .note : .appointment, id: UUID()) }
     }
 
     mutating func step() throws {
@@ -97,9 +99,9 @@ struct SharingSimulation: ~Copyable {
         let item = pool[Int.random(in: 0..<pool.count, using: &random)]
         let (pair, people) = (SharingModel.Pair(owner: owner, recipient: recipient), sharing.people)
         let link = SharingModel.Link(pair: pair, item: item)
-        let what = Int.random(in: 0..<16, using: &random)
-        didCount[what, default: 0] += 1
-        switch what {
+        let action = Int.random(in: 0..<16, using: &random)
+        actionCounts[action, default: 0] += 1
+        switch action {
         case 0..<4: try write(item, of: owner)
         case 4..<10:
             try sharing.share(item, of: people[owner], with: people[recipient].id)
@@ -108,7 +110,7 @@ struct SharingSimulation: ~Copyable {
             try sharing.unshare(item, of: people[owner], with: people[recipient].id)
             model.unshare(link)
         case 12, 13:
-            // One removes what one sees.
+            // Only an existing copy can be removed.
             let key = "\(item.kind.rawValue)/\(item.id.text)"
             guard try isOpen(pair), try sharing.copies(people[owner], people[recipient])[key] != nil else { return }
             try sharing.remove(item, of: people[owner], by: people[recipient])
@@ -121,25 +123,25 @@ struct SharingSimulation: ~Copyable {
         }
     }
 
-    /// Whether the two may open the share's realm.
+    /// Whether the pair can open the share's realm.
     private mutating func isOpen(_ pair: SharingModel.Pair) throws -> Bool {
-        let stored = try sharing.stored(Sharing.path(sharing.people[pair.owner], sharing.people[pair.recipient]))
+        let stored = try sharing.stored(SharingWorld.path(sharing.people[pair.owner], sharing.people[pair.recipient]))
         return stored.keys.contains { $0.hasPrefix("Share/") }
     }
 
-    /// An id that was deleted is not used again.
-    private var gone: Set<String> = []
+    /// Ids of deleted items, which are not reused.
+    private var deletedIDs: Set<String> = []
 
-    private mutating func write(_ item: Sharing.Item, of owner: Int) throws {
-        guard !gone.contains("\(owner) \(item.id)") else { return }
+    private mutating func write(_ item: SharingWorld.Item, of owner: Int) throws {
+        guard !deletedIDs.contains("\(owner) \(item.id)") else { return }
         let text = "\(Int.random(in: 0..<1_000_000, using: &random))"
         try sharing.write(item, text, of: sharing.people[owner])
         model.write(item, text, of: owner)
     }
 
-    private mutating func delete(_ item: Sharing.Item, of owner: Int) throws {
+    private mutating func delete(_ item: SharingWorld.Item, of owner: Int) throws {
         guard model.items[owner]?[item] != nil, Int.random(in: 0..<3, using: &random) == 0 else { return }
-        gone.insert("\(owner) \(item.id)")
+        deletedIDs.insert("\(owner) \(item.id)")
         try sharing.delete(item.kind.kind, item.id, in: sharing.people[owner].path)
         model.delete(item, of: owner)
     }
@@ -149,36 +151,36 @@ struct SharingSimulation: ~Copyable {
     private mutating func decide() throws {
         events += try sharing.collect()
         let number = Int.random(in: 0..<handlers.count, using: &random)
-        guard decided[number] == nil, !events.isEmpty else { return }
+        guard pending[number] == nil, !events.isEmpty else { return }
         events.shuffle(using: &random)
         let count = min(events.count, Int.random(in: 1...6, using: &random))
-        let taken = Sharing.merged(Array(events.prefix(count)))
-        // Some come once more later.
-        let areKept = Int.random(in: 0..<4, using: &random) == 0
-        if !areKept { events.removeFirst(count) }
-        let (batch, nexts) = try sharing.decide(taken, by: &handlers[number])
-        decided[number] = Decided(batch: batch, inputs: taken, nexts: nexts)
+        let inputs = SharingWorld.merged(Array(events.prefix(count)))
+        // Some events are delivered again later.
+        let areRedelivered = Int.random(in: 0..<4, using: &random) == 0
+        if !areRedelivered { events.removeFirst(count) }
+        let (batch, dispositions) = try sharing.decide(inputs, by: &handlers[number])
+        pending[number] = PendingBatch(batch: batch, inputs: inputs, dispositions: dispositions)
     }
 
     private mutating func commit() throws {
         let number = Int.random(in: 0..<handlers.count, using: &random)
-        guard let work = decided[number] else { return }
-        decided[number] = nil
-        let isDead = Int.random(in: 0..<8, using: &random) == 0
-        if isDead {
+        guard let work = pending[number] else { return }
+        pending[number] = nil
+        let crashes = Int.random(in: 0..<8, using: &random) == 0
+        if crashes {
             handlers[number] = ShareHandler()
             events += work.inputs
         } else {
-            events += try sharing.commit(work.batch, work.inputs, work.nexts)
+            events += try sharing.commit(work.batch, work.inputs, work.dispositions)
         }
     }
 
-    // MARK: The end
+    // MARK: Checks
 
-    /// Everything is delivered; then all is as the model says, and publishing it again changes nothing.
+    /// Delivers all events. Then the copies equal the model's, and a republication changes nothing.
     mutating func finish() throws {
-        for number in handlers.indices { if let work = decided[number] { events += work.inputs } }
-        decided = [nil, nil]
+        for number in handlers.indices { if let work = pending[number] { events += work.inputs } }
+        pending = [nil, nil]
         try sharing.settle(events)
         events = []
         try check()
@@ -195,10 +197,10 @@ struct SharingSimulation: ~Copyable {
                 let expected = model.copies(pair)
                 #expect(try sharing.copies(people[owner], people[recipient]) == expected, "\(owner) \(recipient)")
                 let key = "Share/\(Share.id(of: people[owner].id, with: people[recipient].id).text)"
-                let share = try sharing.stored(Sharing.path(people[owner], people[recipient]))[key]
+                let share = try sharing.stored(SharingWorld.path(people[owner], people[recipient]))[key]
                 #expect(expected.isEmpty || share != nil)
                 #expect(share == nil || model.shared.contains(pair))
-                #expect(try sharing.isHeardOf(people[owner], people[recipient]))
+                #expect(try sharing.areReferencesCurrent(people[owner], people[recipient]))
                 for person in [owner, recipient] { #expect(try sharing.stored(people[person].path)[key] == share) }
             }
             let links = model.links.filter { $0.pair.owner == owner }.map { link in
@@ -214,12 +216,12 @@ struct SharingSimulation: ~Copyable {
 }
 
 @Suite(.ownThreads) struct SharingSimulationTests {
-    @Test(arguments: Seeds.random(6, for: "sharing")) func atRestEverybodyHasWhatTheyAreToHave(seed: UInt64) throws {
+    @Test(arguments: Seeds.random(6, for: "sharing")) func copiesConvergeToTheModel(seed: UInt64) throws {
         var simulation = try SharingSimulation(seed: seed)
         for round in 0..<6 {
             for _ in 0..<120 { try simulation.step() }
             try simulation.finish()
-            if round == 5 { #expect(simulation.didCount.count == 16, "seed \(seed)") }
+            if round == 5 { #expect(simulation.actionCounts.count == 16, "seed \(seed)") }
         }
     }
 }

@@ -9,7 +9,7 @@ import Testing
 
 /// Objects in `/common` of a deleted team or person.
 @Suite(.ownThreads) struct DeletedReferencesTests {
-    @Test func deletedTeamTakesItsMembershipsAlong() throws {
+    @Test func deletedTeamLosesItsMemberships() throws {
         var world = try TaskWorld()
         let people = try (0..<5).map { try world.person("p\($0)") }
         let (red, blue) = (try world.acme.makeTeam(members: people), try world.acme.makeTeam(members: people))
@@ -17,10 +17,10 @@ import Testing
         try world.acme.delete(.team, red, in: .common)
         try world.settle()
         #expect(try world.memberships() == Set(people.map { Membership.id(of: $0, in: blue) }))
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.settleRepublished() == 0)
     }
 
-    @Test func deletedPersonTakesMembershipsAndLookupAlong() throws {
+    @Test func deletedPersonLosesMembershipsAndLookup() throws {
         var world = try TaskWorld()
         let (ana, bo) = (try world.person("ana"), try world.person("bo"))
         let teams = [try world.acme.makeTeam(members: [ana, bo]), try world.acme.makeTeam(members: [ana, bo])]
@@ -33,7 +33,7 @@ import Testing
         try world.settle()
         #expect(try world.memberships() == Set(teams.map { Membership.id(of: bo, in: $0) }))
         #expect(try world.live(.personLookup) == [bo])
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.settleRepublished() == 0)
     }
 
     /// A manager who was offline adds a member to a team that another manager has deleted.
@@ -66,7 +66,7 @@ import Testing
         #expect(try world.memberships() == [Membership.id(of: ana, in: team)])
     }
 
-    /// A table of people that is lost does not cost the teams as well.
+    /// A lost table of people does not remove memberships and teams.
     @Test func membershipsOfMissingPeopleAndTeamsStay() throws {
         var world = try TaskWorld()
         let (ana, bo) = (try world.person("ana"), try world.person("bo"))
@@ -74,7 +74,7 @@ import Testing
         try world.settle()
         let before = try world.memberships()
         try world.acme.connection.run("DELETE FROM store.object WHERE id IN (\(ana), \(blue))")
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.settleRepublished() == 0)
         #expect(try world.memberships() == before && before.contains(Membership.id(of: ana, in: red)))
     }
 }
@@ -82,7 +82,7 @@ import Testing
 extension TaskWorld {
     fileprivate mutating func memberships() throws -> Set<UUID> { try live(.membership) }
 
-    /// The ids of the objects of a kind in `/common`.
+    /// Returns the ids of the objects of a kind in `/common`.
     fileprivate mutating func live(_ kind: Kind) throws -> Set<UUID> {
         Set(
             try acme.connection.run("SELECT id FROM store.object WHERE kind = \(kind) AND NOT deleted")

@@ -8,11 +8,11 @@ import Testing
 
 @testable import TaskFanOut
 
-/// What becomes of tasks in PostgreSQL, by what people do. The defects of Realm Teamwork are among them.
+/// Tasks in PostgreSQL, by people's actions, including the defects of Realm Teamwork.
 @Suite(.ownThreads) struct TaskHandlerTests {
     static let done = #"{"isCompleted":true,"completionDate":"2026-03-30T09:40:00.000Z"}"#
 
-    @Test func aTaskIsWhereItsTeamSeesIt() throws {
+    @Test func copyIsInItsTeamsRealm() throws {
         var world = try TaskWorld()
         let ana = try world.person("ana")
         let (red, blue) = (try world.acme.makeTeam(members: [ana]), try world.acme.makeTeam())
@@ -23,12 +23,12 @@ import Testing
         try world.patch(task, #"{"title":"Pipes"}"#, in: .manager)
         try world.settle()
         #expect(try world.master(task, hasCopyIn: .team(red)).title == "Pipes")
-        // Another team: who is not in it is no assignee any more.
+        // Another team: an assignee who is not in it is removed.
         try world.patch(task, "{\"team\":\"\(blue.text)\"}", in: .manager)
         try world.settle()
         let moved = try world.master(task, hasCopyIn: .team(blue))
         #expect(moved.assignee == nil && moved.team == blue)
-        // And back.
+        // The first team again.
         try world.patch(task, "{\"team\":\"\(red.text)\"}", in: .manager)
         try world.settle()
         #expect(try world.master(task, hasCopyIn: .team(red)).title == "Pipes")
@@ -41,11 +41,11 @@ import Testing
         #expect(try world.master(task, hasCopyIn: try .user("ana@example.com")).assignee == ana)
         try world.acme.delete(.fieldTask, task, in: .manager)
         try world.settle()
-        #expect(try world.places(task).isEmpty)
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.objectsByRealm(task).isEmpty)
+        #expect(try world.settleRepublished() == 0)
     }
 
-    @Test func aMembersCompletionComesBackToTheManager() throws {
+    @Test func completionByMemberReachesTheMaster() throws {
         var world = try TaskWorld()
         let red = try world.acme.makeTeam(members: [try world.person("ana")])
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
@@ -54,7 +54,7 @@ import Testing
         try world.settle()
         let master = try world.master(task, hasCopyIn: .team(red))
         #expect(master.isCompleted && master.completionDate?.description == "2026-03-30T09:40:00.000Z")
-        // Not done after all, says the manager.
+        // The manager reopens it.
         try world.patch(task, #"{"isCompleted":false,"completionDate":null}"#, in: .manager)
         try world.settle()
         #expect(try !world.master(task, hasCopyIn: .team(red)).isCompleted)
@@ -64,11 +64,11 @@ import Testing
         try world.patch(task, #"{"isCompleted":false,"completionDate":null}"#, in: .team(red))
         try world.settle()
         #expect(try !world.master(task, hasCopyIn: .team(red)).isCompleted)
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.settleRepublished() == 0)
     }
 
-    /// A position is the whole object's: the manager's edit is later, and says nothing of the progress.
-    @Test(arguments: [true, false]) func aNewTitleUndoesNoCompletion(isTitleFirst: Bool) throws {
+    /// An edit position is per object: the manager's edit is later, but does not concern the progress.
+    @Test(arguments: [true, false]) func newTitleKeepsCompletion(isTitleFirst: Bool) throws {
         var world = try TaskWorld()
         let red = try world.acme.makeTeam()
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
@@ -81,8 +81,8 @@ import Testing
         #expect(master.isCompleted && master.title == "Pipes")
     }
 
-    /// Completed on a phone in the moment the manager gives the task to another team.
-    @Test func aCompletionGoesAlongToAnotherTeam() throws {
+    /// Completed on a phone while the manager moves the task to another team.
+    @Test func newTeamKeepsCompletion() throws {
         var world = try TaskWorld()
         let (red, blue) = (try world.acme.makeTeam(), try world.acme.makeTeam())
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
@@ -93,8 +93,8 @@ import Testing
         #expect(try world.master(task, hasCopyIn: .team(blue)).isCompleted)
     }
 
-    /// The same between the load and the commit: the decision is made again.
-    @Test func whatChangesMeanwhileIsSeen() throws {
+    /// The same between the load and the commit: the decision conflicts and is retried.
+    @Test func concurrentChangeConflictsAndRetries() throws {
         var world = try TaskWorld()
         let (red, blue) = (try world.acme.makeTeam(), try world.acme.makeTeam())
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
@@ -108,9 +108,8 @@ import Testing
         #expect(try world.master(task, hasCopyIn: .team(blue)).isCompleted)
     }
 
-    /// The team goes between the load and the commit of a task that was given to it.
-    /// Between the decision and its commit: of a task that is new, and of one that has a copy there.
-    @Test(arguments: [false, true]) func aTeamThatGoesMeanwhileGetsNothing(isKnown: Bool) throws {
+    /// The team of a new task, or of one with a copy, is deleted between the decision and its commit.
+    @Test(arguments: [false, true]) func concurrentlyDeletedTeamGetsNoCopy(isKnown: Bool) throws {
         var world = try TaskWorld()
         let red = try world.acme.makeTeam()
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
@@ -129,7 +128,7 @@ import Testing
         #expect(try world.master(task, hasCopyIn: nil).team == nil)
     }
 
-    @Test func aTeamThatIsGoneLeavesItsTasksToTheManager() throws {
+    @Test func deletedTeamIsRemovedFromItsTasks() throws {
         var world = try TaskWorld()
         let ana = try world.person("ana")
         let (red, blue) = (try world.acme.makeTeam(members: [ana]), try world.acme.makeTeam(members: [ana]))
@@ -138,19 +137,19 @@ import Testing
         let hers = try world.task("{\"title\":\"Hers\",\"team\":\"\(red.text)\",\"assignee\":\"\(ana.text)\"}")
         let other = try world.task("{\"title\":\"Other\",\"team\":\"\(blue.text)\",\"assignee\":\"\(ana.text)\"}")
         try world.settle()
-        // Another name: nothing follows.
+        // Another name changes no task.
         try world.put(.team, red, #"{"name":"crimson"}"#, in: .common)
         try world.settle()
         try world.acme.delete(.team, red, in: .common)
         try world.settle()
         for task in tasks { #expect(try world.master(task, hasCopyIn: nil).team == nil) }
-        // It is hers still, and hers alone.
+        // It still has its assignee, and its copy is in her own realm.
         #expect(try world.master(hers, hasCopyIn: try .user("ana@example.com")).assignee == ana)
         #expect(try world.master(other, hasCopyIn: .team(blue)).assignee == ana)
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.settleRepublished() == 0)
     }
 
-    @Test func whoLeavesATeamLeavesItsTasks() throws {
+    @Test func leavingATeamUnassignsItsTasks() throws {
         var world = try TaskWorld()
         let (ana, ben) = (try world.person("ana"), try world.person("ben"))
         let (red, blue) = (try world.acme.makeTeam(members: [ana, ben]), try world.acme.makeTeam(members: [ana]))
@@ -166,32 +165,32 @@ import Testing
         #expect(try world.master(hers, hasCopyIn: .team(red)).assignee == nil)
         #expect(try world.master(his, hasCopyIn: .team(red)).assignee == ben)
         #expect(try world.master(elsewhere, hasCopyIn: .team(blue)).assignee == ana)
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.settleRepublished() == 0)
     }
 
-    @Test func whoIsGoneHasNoTasks() throws {
+    @Test func deletedPersonIsUnassigned() throws {
         var world = try TaskWorld()
         let ana = try world.person("ana")
         let red = try world.acme.makeTeam(members: [ana])
         let own = try world.task("{\"title\":\"Own\",\"assignee\":\"\(ana.text)\"}")
         let teams = try world.task("{\"title\":\"Team's\",\"team\":\"\(red.text)\",\"assignee\":\"\(ana.text)\"}")
-        let strangers = try world.task("{\"title\":\"Nobody's\",\"assignee\":\"\(UUID().text)\"}")
+        let nonMembers = try world.task("{\"title\":\"Nobody's\",\"assignee\":\"\(UUID().text)\"}")
         try world.settle()
         #expect(try world.master(own, hasCopyIn: try .user("ana@example.com")).assignee == ana)
-        #expect(try world.master(strangers, hasCopyIn: nil).assignee == nil)
+        #expect(try world.master(nonMembers, hasCopyIn: nil).assignee == nil)
         try world.acme.delete(.person, ana, in: .common)
         try world.settle()
         #expect(try world.master(own, hasCopyIn: nil).assignee == nil)
         #expect(try world.master(teams, hasCopyIn: .team(red)).assignee == nil)
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.settleRepublished() == 0)
     }
 
-    /// Copies go, and masters to the archive; what is opened again meanwhile comes back.
-    @Test func whatWasDoneLongAgoIsOutOfTheWay() throws {
+    /// Copies are removed and masters archived. A task that is reopened meanwhile gets its copy again.
+    @Test func expiredCopiesAreRemovedAndMastersArchived() throws {
         var world = try TaskWorld()
         let red = try world.acme.makeTeam()
-        let (old, reopened, fresh) = (UUID(), UUID(), UUID())
-        for task in [old, reopened, fresh] {
+        let (expired, reopened, fresh) = (UUID(), UUID(), UUID())
+        for task in [expired, reopened, fresh] {
             try world.task("{\"title\":\"x\",\"team\":\"\(red.text)\",\"isCompleted\":true}", task)
         }
         try world.settle()
@@ -201,27 +200,27 @@ import Testing
                 UPDATE task.copy SET completed_at = now() - make_interval(days => \(Int32(days)))
                 WHERE task_id = ANY (\(tasks)) AND completed_at IS NOT NULL
                 """)
-            let found = try world.acme.connection.run(
-                TaskCascade.old(KeepLimits(), countMax: 100, in: world.acme.id)
+            let count = try world.acme.connection.run(
+                TaskCascade.expired(TaskRetention(), countMax: 100, in: world.acme.id)
             ).affectedCount
             try world.settle()
-            return found
+            return count
         }
-        #expect(try sweep(&world, 29, [old, reopened]) == 0)
-        #expect(try sweep(&world, 31, [old, reopened]) == 2)
-        #expect(try world.master(old, hasCopyIn: nil).isCompleted)
+        #expect(try sweep(&world, 29, [expired, reopened]) == 0)
+        #expect(try sweep(&world, 31, [expired, reopened]) == 2)
+        #expect(try world.master(expired, hasCopyIn: nil).isCompleted)
         #expect(try world.master(fresh, hasCopyIn: .team(red)).isCompleted)
-        #expect(try sweep(&world, 31, [old, reopened]) == 0)
+        #expect(try sweep(&world, 31, [expired, reopened]) == 0)
         try world.patch(reopened, #"{"isCompleted":false}"#, in: .manager)
         try world.settle()
         #expect(try !world.master(reopened, hasCopyIn: .team(red)).isCompleted)
-        #expect(try sweep(&world, 401, [old, reopened]) == 1)
-        #expect(try Set(world.places(old).keys) == ["/archive"])
-        #expect(try world.settleAgain() == 0)
+        #expect(try sweep(&world, 401, [expired, reopened]) == 1)
+        #expect(try Set(world.objectsByRealm(expired).keys) == ["/archive"])
+        #expect(try world.settleRepublished() == 0)
     }
 
-    /// What was stored while nobody looked is not passed over: the copy is made from what the master is by then.
-    @Test func manyEventsOfATaskAreOneDecision() throws {
+    /// Writes between the events are included: the copy is made from the current master.
+    @Test func eventsOfOneTaskShareADecision() throws {
         var world = try TaskWorld()
         let (red, blue) = (try world.acme.makeTeam(), try world.acme.makeTeam())
         let task = try world.task("{\"title\":\"Pipe\",\"team\":\"\(red.text)\"}")
@@ -232,6 +231,6 @@ import Testing
         try world.settle()
         let master = try world.master(task, hasCopyIn: .team(blue))
         #expect(master.isCompleted && master.title == "Pipe 4")
-        #expect(try world.settleAgain() == 0)
+        #expect(try world.settleRepublished() == 0)
     }
 }

@@ -8,18 +8,18 @@ import Testing
 
 @testable import TaskFanOut
 
-/// An environment with people and teams, and the handler that keeps its tasks.
+/// An environment with people and teams, and the handler that maintains its tasks.
 struct TaskWorld: ~Copyable {
     var acme: TestEnvironment
     private var fanOut: Settling<TaskHandler>
     private var people: [String: UUID] = [:]
 
-    init(keep: KeepLimits = KeepLimits()) throws {
+    init(retention: TaskRetention = TaskRetention()) throws {
         acme = try TestEnvironment()
-        fanOut = Settling(TaskHandler(keep: keep), of: Services.taskFanOut)
+        fanOut = Settling(TaskHandler(retention: retention), of: Services.taskFanOut)
     }
 
-    // MARK: What people do
+    // MARK: People
 
     mutating func person(_ name: String) throws -> UUID {
         if let id = people[name] { return id }
@@ -29,7 +29,7 @@ struct TaskWorld: ~Copyable {
         return id
     }
 
-    /// A manager writes a master.
+    /// Writes a master as a manager does.
     @discardableResult
     mutating func task(_ fields: String, _ id: UUID = UUID()) throws -> UUID {
         try put(.fieldTask, id, fields, in: .manager)
@@ -40,7 +40,7 @@ struct TaskWorld: ~Copyable {
         try acme.put([(id, fields)], kind, into: path)
     }
 
-    /// As a device's patch does, once it is accepted.
+    /// Writes a patch as the gateway does for a device.
     mutating func patch(_ id: UUID, _ fields: String, in path: RealmPath) throws {
         try TaskWorld.patch(id, fields, in: try acme.realm(path), of: acme.id, on: &acme.connection)
     }
@@ -55,7 +55,7 @@ struct TaskWorld: ~Copyable {
         try #require(try batch.commit(on: &connection).missed.isEmpty)
     }
 
-    // MARK: What follows
+    // MARK: Results
 
     /// - Parameter meanwhile: Runs between the next load and its commit.
     mutating func settle(meanwhile: ((inout Connection) throws -> Void)? = nil) throws {
@@ -64,8 +64,8 @@ struct TaskWorld: ~Copyable {
         #expect(fanOut.dead.isEmpty)
     }
 
-    /// - Returns: How many positions were used.
-    mutating func settleAgain() throws -> Int64 {
+    /// - Returns: The number of positions used.
+    mutating func settleRepublished() throws -> Int64 {
         let before = try position()
         fanOut.republish()
         try settle()
@@ -78,8 +78,8 @@ struct TaskWorld: ~Copyable {
         try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
     }
 
-    /// Where the task is: each place with its fields, the master first.
-    mutating func places(_ task: UUID) throws -> [String: String] {
+    /// Returns the objects of the task by realm, the master first.
+    mutating func objectsByRealm(_ task: UUID) throws -> [String: String] {
         let rows = try acme.connection.run(
             """
             SELECT r.path, o.fields FROM store.object o JOIN realm.realm r ON (r.environment_id, r.id)
@@ -90,13 +90,13 @@ struct TaskWorld: ~Copyable {
         return Dictionary(uniqueKeysWithValues: try rows.decode(String.self, String.self).map { ($0, $1) })
     }
 
-    /// The master and its copy, which say the same.
+    /// Returns the master after a check that its copy is equal.
     mutating func master(_ task: UUID, hasCopyIn path: RealmPath?) throws -> FieldTask {
-        let found = try places(task)
+        let objects = try objectsByRealm(task)
         let paths = ["/manager"] + (path.map { [$0.description] } ?? [])
-        #expect(Set(found.keys) == Set(paths))
-        #expect(Set(found.values).count == 1, "\(found)")
-        let fields = try #require(found["/manager"])
+        #expect(Set(objects.keys) == Set(paths))
+        #expect(Set(objects.values).count == 1, "\(objects)")
+        let fields = try #require(objects["/manager"])
         return try JSONDecoder().decode(FieldTask.self, from: Data(fields.utf8))
     }
 }

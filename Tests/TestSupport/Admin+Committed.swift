@@ -1,7 +1,7 @@
 package import Kafka
 
 extension Admin {
-    /// What one group has committed of these partitions; a partition of which it committed nothing is absent.
+    /// Returns the committed offsets of a group for these partitions; partitions without a commit are absent.
     package borrowing func committed(
         group: String, _ partitions: [TopicPartition]
     ) throws -> [TopicPartition: Int64] {

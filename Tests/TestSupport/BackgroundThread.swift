@@ -1,10 +1,10 @@
 import Foundation
 import Synchronization
 
-/// A thread that runs a body which blocks, so that it does not hold one of Swift's own.
+/// A thread that runs a blocking body, so that it occupies none of Swift's own threads.
 package final class BackgroundThread: Sendable {
     private let outcome = Mutex<Result<Void, any Error>?>(nil)
-    /// Asked without the lock: a mutex that is waited for while its owner's thread ends is a fatal error of Swift's.
+    /// Read without the lock: waiting for a mutex while its owner's thread exits is a fatal error in Swift.
     private let hasEnded = Atomic<Bool>(false)
     private let done = DispatchSemaphore(value: 0)
 
@@ -19,7 +19,7 @@ package final class BackgroundThread: Sendable {
 
     package var isDone: Bool { hasEnded.load(ordering: .acquiring) }
 
-    /// Waits for its end, and throws what it threw.
+    /// Waits until the body ends, and rethrows its error.
     package func wait() throws {
         done.wait()
         done.signal()

@@ -3,7 +3,7 @@ import Foundation
 
 /// Random faults of the brokers of a cluster and of the coordinators of its groups.
 package enum BrokerFaults {
-    /// How long the faults last: `BROKER_FAULT_SECONDS`, five seconds by default.
+    /// The duration of the faults: `BROKER_FAULT_SECONDS`, five seconds by default.
     package static var duration: Duration {
         .seconds(ProcessInfo.processInfo.environment["BROKER_FAULT_SECONDS"].flatMap { Int($0) } ?? 5)
     }

@@ -2,9 +2,9 @@ import LocalCluster
 
 /// TCP proxies in front of the brokers of a cluster, one per broker, which freeze, delay or cut single brokers.
 ///
-/// Clients that bootstrap from `address` reach every broker through its proxy only: in the brokers' answers (Metadata,
-/// FindCoordinator) each `127.0.0.1` and broker's port becomes the proxy's port. Everything else passes unchanged.
-/// Brokers are numbered from 1 on, in the order of the cluster's bootstrap list, as the mock cluster numbers them.
+/// Clients that bootstrap from `address` reach every broker through its proxy only: in the brokers' responses
+/// (Metadata, FindCoordinator) each `127.0.0.1` and broker's port becomes the proxy's port. Other bytes pass unchanged.
+/// Brokers are numbered from 1, in the order of the cluster's bootstrap list, as the mock cluster numbers them.
 package final class BrokerProxies: Sendable {
     private let proxies: [(core: BrokerProxy, listener: LocalListener)]
     private let ports: PortMap
@@ -26,22 +26,22 @@ package final class BrokerProxies: Sendable {
 
     deinit { for proxy in proxies { proxy.core.change { $0.isCut = true } } }
 
-    /// Connections stay open and new ones are accepted, but nothing passes until `resume`, as with a broker whose
-    /// process is stopped. What was sent meanwhile arrives then.
+    /// Freezes a broker until `resume`, like a stopped process: connections stay open and new ones are accepted, but
+    /// no bytes pass. Bytes sent meanwhile are delivered on `resume`.
     package func freeze(_ broker: Int) { self[broker].change { $0.isFrozen = true } }
     package func resume(_ broker: Int) { self[broker].change { $0.isFrozen = false } }
 
-    /// Closes all connections, and every new one at once, until `restore`.
+    /// Closes all connections, and every new one immediately, until `restore`.
     package func cut(_ broker: Int) { self[broker].change { $0.isCut = true } }
     package func restore(_ broker: Int) { self[broker].change { $0.isCut = false } }
 
-    /// Delivers each answer of a broker that much later; requests in flight are delayed side by side.
+    /// Delays each response of a broker; requests in flight are delayed concurrently.
     package func setRoundTrip(_ delay: Duration, of broker: Int) {
         self[broker].change { $0.delay = delay / .seconds(1) }
     }
 
-    /// Has the proxy lead to the same broker of another cluster, and closes all connections: as if the broker had lost
-    /// what it had, or never had it.
+    /// Redirects the proxy to the same broker of another cluster and closes all connections: simulates the loss of the
+    /// broker's data.
     ///
     /// - Parameter brokers: The bootstrap list of that cluster, whose brokers get the proxies' addresses.
     package func replace(_ broker: Int, byThatOf brokers: String) throws {
@@ -62,7 +62,7 @@ package final class BrokerProxies: Sendable {
     private subscript(broker: Int) -> BrokerProxy { proxies[broker - 1].core }
 }
 
-/// Lends a cluster as `withMockCluster`, with a proxy in front of each broker.
+/// Runs a body with a cluster like `withMockCluster`, with a proxy in front of each broker.
 package func withProxiedCluster(
     topics: [String: Int], brokers: Int32 = 3, _ body: @Sendable (MockCluster, BrokerProxies) throws -> Void
 ) async throws {

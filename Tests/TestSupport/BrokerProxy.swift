@@ -1,13 +1,13 @@
 import Foundation
 import Synchronization
 
-/// Which port of a proxy stands for which port of a broker.
+/// The mapping between the ports of proxies and brokers.
 final class PortMap: Sendable {
     private let ports = Mutex<[UInt16: UInt16]>([:])
 
     func add(_ broker: UInt16, _ proxy: UInt16) { ports.withLock { $0[broker] = proxy } }
 
-    /// Replaces the brokers' ports in an answer; only its beginning is searched, where brokers are listed.
+    /// Replaces the brokers' ports in a response; only its beginning is searched, where brokers are listed.
     func replace(in frame: inout [UInt8]) {
         let ports = ports.withLock { $0 }
         var index = 0
@@ -27,12 +27,12 @@ final class PortMap: Sendable {
     private static let host = Array("127.0.0.1".utf8)
 }
 
-/// The connections of one broker's proxy, and the faults that they are to show.
+/// The connections of one broker's proxy, and the faults to inject.
 final class BrokerProxy: Sendable {
     struct Faults {
         var isFrozen = false
         var isCut = false
-        /// Seconds that each answer takes longer.
+        /// The delay of each response in seconds.
         var delay: TimeInterval = 0
     }
 
@@ -46,7 +46,7 @@ final class BrokerProxy: Sendable {
 
     private let ports: PortMap
     private let state: Mutex<State>
-    /// Signalled when anything changes: faults, queues, ends.
+    /// Signalled on every change of faults, queues or ends.
     fileprivate let changed = NSCondition()
 
     init(port: UInt16, ports: PortMap) {
@@ -64,7 +64,7 @@ final class BrokerProxy: Sendable {
         signal()
     }
 
-    /// Closes all connections; new ones lead to this port.
+    /// Closes all connections; new ones connect to this port.
     func connect(to port: UInt16) {
         state.withLock { state in
             state.port = port
@@ -141,7 +141,7 @@ final class BrokerProxy: Sendable {
     }
 }
 
-/// One direction of a connection: one thread reads, another writes what is due.
+/// One direction of a connection: one thread reads, another writes due bytes.
 private final class Lane: Sendable {
     private struct State {
         var queue: [(bytes: [UInt8], readAt: Date)] = []
@@ -198,7 +198,7 @@ private final class Lane: Sendable {
         return size > 0 ? Array(bytes[..<size]) : nil
     }
 
-    /// A whole answer, with the proxies' ports in it.
+    /// Returns a complete response with the proxies' ports.
     static func frame(from socket: Int32, _ ports: PortMap) -> [UInt8]? {
         guard let head = exactly(4, from: socket) else { return nil }
         guard var body = exactly(head.reduce(0) { $0 << 8 | Int($1) }, from: socket) else { return nil }

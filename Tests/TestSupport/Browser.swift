@@ -1,7 +1,7 @@
 package import Foundation
 package import LocalCluster
 
-/// A headless Chromium, spoken with in the Chrome DevTools Protocol over two pipes.
+/// A headless Chromium, controlled by the Chrome DevTools Protocol over two pipes.
 package actor Browser {
     package struct Problem: Error, CustomStringConvertible {
         package let description: String
@@ -19,9 +19,9 @@ package actor Browser {
     private var waiting: [Int: CheckedContinuation<Data, any Error>] = [:]
     private var lastID = 0
 
-    /// Starts it.
+    /// Starts the browser.
     ///
-    /// - Throws: When there is no Chromium (apt-get install chromium), or when it does not start.
+    /// - Throws: If Chromium is not installed (apt-get install chromium) or does not start.
     package init(in home: ClusterFolder) async throws {
         folder = home.path + "/chromium"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -29,7 +29,7 @@ package actor Browser {
         for path in [commandPath, answerPath] {
             guard unsafe mkfifo(path, 0o600) == 0 else { throw Problem(description: "no pipe at \(path)") }
         }
-        // It reads commands from descriptor 3 and answers on descriptor 4, each message ended by a NUL.
+        // Chromium reads commands from descriptor 3 and writes responses to descriptor 4, each terminated by a NUL.
         let options =
             "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe"
         process = try ClusterProcess(
@@ -61,7 +61,7 @@ package actor Browser {
             }
         }
         Task { [process] in
-            // A browser that ends answers nothing any more.
+            // A browser that exits sends no more responses.
             while process.isRunning { try? await Task.sleep(for: .milliseconds(200)) }
             self.fail("chromium ended: \(process.logTail())")
         }
@@ -88,7 +88,7 @@ package actor Browser {
         _ = try await send("Page.navigate", ["url": url], on: page)
     }
 
-    /// What an expression of JavaScript is, as text.
+    /// Returns the value of a JavaScript expression as text.
     package func value(_ expression: String, on page: Page) async throws -> String {
         let answer = try await send(
             "Runtime.evaluate", ["expression": "String(\(expression))", "returnByValue": "true"], on: page)
@@ -99,7 +99,7 @@ package actor Browser {
     /// Waits until an expression is true.
     package func wait(_ expression: String, on page: Page, within: Duration = .seconds(240)) async throws {
         let deadline = ContinuousClock.now + within
-        // A page that is on its way has no document for a moment.
+        // A page that is loading has no document for a moment.
         while (try? await value("(() => { try { return !!(\(expression)) } catch { return false } })()", on: page))
             != "true"
         {
@@ -108,14 +108,14 @@ package actor Browser {
         }
     }
 
-    /// Bytes that the page's scripts hold, after what nobody holds any more was taken away.
+    /// Size of the page's JavaScript heap in bytes after a garbage collection.
     package func heapBytes(of page: Page) async throws -> Double {
         _ = try await send("HeapProfiler.collectGarbage", on: page)
         let answer = try await send("Runtime.getHeapUsage", on: page)
         return (answer["usedSize"] as? Double) ?? 0
     }
 
-    /// A picture of the page, as PNG.
+    /// Returns a screenshot of the page as PNG.
     package func screenshot(of page: Page) async throws -> Data {
         let answer = try await send("Page.captureScreenshot", on: page)
         return Data(base64Encoded: try text(answer, "data")) ?? Data()

@@ -1,7 +1,7 @@
 package import Foundation
 import Testing
 
-/// What a run of the built executable answered.
+/// The result of a run of a built executable.
 package struct Answer: Sendable {
     package let status: Int32
     package let output: String
@@ -13,7 +13,7 @@ package struct Answer: Sendable {
     }
 }
 
-/// Runs the built `fieldpost`, as its users do, and waits for its end.
+/// Runs the built `fieldpost` and waits for its exit.
 ///
 /// - Parameter environment: All it gets: nothing of the test's own.
 package func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> Answer {
@@ -24,12 +24,12 @@ package func fieldpost(_ arguments: String..., environment: [String: String] = [
     try runExecutable("fieldpost", arguments, environment: environment)
 }
 
-/// Runs the built `workbench`, as ``fieldpost(_:environment:)``.
+/// Runs the built `workbench`, like ``fieldpost(_:environment:)``.
 package func workbench(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
     try runExecutable("workbench", arguments, environment: environment)
 }
 
-/// Runs a built executable, as its users do, and waits for its end.
+/// Runs a built executable and waits for its exit.
 ///
 /// - Parameter environment: All it gets: nothing of the test's own.
 package func runExecutable(
@@ -62,11 +62,11 @@ private func executable(_ name: String, _ arguments: [String], environment: [Str
     return process
 }
 
-/// Runs the built `fieldpost` with a file that has so much in it and does not end, and kills it there (signal 9).
+/// Runs the built `fieldpost` with an input file that never ends, and kills it (signal 9) after `body`.
 ///
 /// - Parameters:
-///   - arguments: Given the file's path.
-///   - body: What is done before it is killed, such as to wait until it has done its part.
+///   - arguments: Returns the arguments for the file's path.
+///   - body: Runs before the kill, for example to wait until the command has processed the input.
 package func killFieldpost(
     reading text: Data, _ arguments: (String) -> [String], environment: [String: String], _ body: () throws -> Void
 ) throws {
@@ -97,7 +97,7 @@ package func waitUntil(_ what: String, _ condition: () throws -> Bool) throws {
     }
 }
 
-/// Lends a folder of the test's own, and removes it.
+/// Runs a body with a temporary folder, then removes the folder.
 package func withFolder<Result>(_ body: (URL) throws -> Result) throws -> Result {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fieldpost-\(UUID())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

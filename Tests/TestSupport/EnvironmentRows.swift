@@ -2,15 +2,15 @@ import FoundationEssentials
 package import Model
 package import Postgres
 
-/// The rows of an environment, of its logins and of its back end, as a test wants them.
+/// The rows of an environment, its logins and its back end for a test.
 package struct EnvironmentRows {
-    /// How people log in.
+    /// A login of the environment.
     package struct Provider {
         package var issuer: String
         package var audience: String
         package var jwksURL: String
         package var clientID: String?
-        /// Sealed.
+        /// The sealed secret.
         package var clientSecret: Bytea?
 
         package init(
@@ -25,13 +25,13 @@ package struct EnvironmentRows {
         }
     }
 
-    /// A back end; by itself one that is not there, with a password that is not there.
+    /// A back end; by default one that does not exist, with a password that does not exist.
     package struct Backend {
         package var kind: String
         package var url: String
-        /// Sealed; `nil`: in a variable that is not set.
+        /// The sealed password; `nil` for one in a variable that is not set.
         package var password: Bytea?
-        /// What its people can register, as JSON.
+        /// The kinds of entries that its people can register, as JSON.
         package var templates: String?
 
         package init(
@@ -49,10 +49,10 @@ package struct EnvironmentRows {
     package var provider: Provider?
     package var domains: [String]
     package var backend: Backend?
-    /// How the back end calls its people, by address.
+    /// The back end's ids of its people, by address.
     package var people: [String: [String: String]]
 
-    /// - Parameter id: `nil`: PostgreSQL numbers it.
+    /// - Parameter id: The environment's number; `nil`: PostgreSQL assigns it.
     package init(
         id: Int32? = nil, name: String = "acme", provider: Provider? = nil, domains: [String] = [],
         backend: Backend? = nil, people: [String: [String: String]] = [:]
@@ -65,7 +65,7 @@ package struct EnvironmentRows {
         self.people = people
     }
 
-    /// The statements that make them. An environment of this name that is there gets what it lacks, and the back end.
+    /// The statements that create the rows. An existing environment of this name gets missing rows and the back end.
     package func statements() throws -> [Statement] {
         var statements: [Statement] = [environment]
         if let provider {

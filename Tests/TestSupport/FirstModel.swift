@@ -2,7 +2,7 @@ package import FoundationEssentials
 package import Model
 import Testing
 
-/// The first model's examples ("Reporting structures" and "Reporting template"), its `...` left out.
+/// The examples of the first model ("Reporting structures" and "Reporting template"), without their `...`.
 package struct FirstModel: Decodable {
     package let trees: [ReportingTree]
     package let contexts: [ReportingTree.Context]
@@ -21,7 +21,7 @@ package struct FirstModel: Decodable {
             nodes: Dictionary(uniqueKeysWithValues: trees.flatMap { $0.flatten() }.map { ($0.id, $0.fields) }))
     }
 
-    /// The examples as they were meant: the Kind context points at the Kind tree.
+    /// The corrected examples: the Kind context refers to the Kind tree.
     package static func repaired() throws -> ReportingObjects {
         var objects = try load().objects
         let (kind, root) = (
@@ -40,7 +40,7 @@ package struct FirstModel: Decodable {
     }
 }
 
-/// A golden file: an object of a kind as it was once written, or a sample.
+/// A golden file: an object of a kind as an earlier version wrote it, or a sample.
 package func golden(_ name: String) throws -> Data {
     try Data(contentsOf: projectFolder.appendingPathComponent("Tests/ModelTests/Golden/\(name).json"))
 }

@@ -2,7 +2,7 @@ package import Foundation
 import Model
 import Postgres
 
-/// The project's folder, found from where this file was compiled.
+/// The project's folder, derived from the path of this source file.
 package var projectFolder: URL {
     URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 }
@@ -12,7 +12,7 @@ package func makeFoundationDatabase() throws -> String {
     try TestServer.shared.makeDatabase(from: foundation.get())
 }
 
-/// The database that all those are copies of: a copy costs a fraction of what running the schema's files does.
+/// The template of all test databases: copying it is much faster than running the schema files.
 private let foundation = Result {
     let folder = projectFolder.appendingPathComponent("deploy/schema")
     let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".sql") }

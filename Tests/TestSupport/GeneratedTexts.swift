@@ -1,10 +1,10 @@
 package import Essentials
 
-/// Texts that people write, and some that only programs do: what is one character on a screen is any number of scalars.
+/// Random texts, including some that only programs produce; one visible character is any number of scalars.
 ///
-/// They are JSON strings, since a text of JSON may hold what no text of Swift can: half a pair of UTF-16.
+/// They are JSON strings because JSON can contain an unpaired UTF-16 surrogate and a Swift string cannot.
 package enum GeneratedTexts {
-    /// A string of JSON with its quotes.
+    /// Generates a JSON string with its quotes.
     package static func json(_ random: inout SplitMix64) -> String {
         let partCount =
             random.happens(10) ? Int.random(in: 30...90, using: &random) : .random(in: 0...12, using: &random)
@@ -46,7 +46,7 @@ package enum GeneratedTexts {
         return parts[Int.random(in: 0..<parts.count, using: &random)]
     }
 
-    /// As it is or as an escape sequence, which mean the same.
+    /// Returns the scalar literally or as an equivalent escape sequence.
     private static func append(_ scalar: Unicode.Scalar, to json: inout String, _ random: inout SplitMix64) {
         if scalar.value >= 0x20, scalar != "\"", scalar != "\\", !random.happens(20) {
             json.unicodeScalars.append(scalar)

@@ -1,6 +1,6 @@
-/// Requests on kept connections, and whether each gets one response in its turn.
+/// Sends requests on persistent connections and checks that each gets one response, in order.
 package struct KeptConnections: Sendable {
-    /// One request.
+    /// A request.
     package struct Request: Sendable {
         package var method: String
         package var target: String
@@ -8,8 +8,8 @@ package struct KeptConnections: Sendable {
         package var body: String
 
         /// - Parameters:
-        ///   - fields: Beside `Host`, and those that tell where the body ends.
-        ///   - isChunked: Whether the body is sent in chunks; `nil`: there is none.
+        ///   - fields: Header fields in addition to `Host` and those that delimit the body.
+        ///   - isChunked: Whether the body is sent in chunks; `nil` without a body.
         package init(
             _ method: String, _ target: String, fields: [String] = [], body: String = "", isChunked: Bool? = nil
         ) {
@@ -35,23 +35,23 @@ package struct KeptConnections: Sendable {
     static let methods = [
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY", "PROPFIND", "BREW",
     ]
-    /// A path that no server has.
+    /// A path that no server serves.
     private static let nowhere = "/nowhere-at-all"
 
     let port: Int
 
     package init(port: Int) { self.port = port }
 
-    /// Sends each method to each target, without a body and with one of either form; each between others on one
+    /// Sends each method to each target, without a body and with one of either form; each between other requests on one
     /// connection.
     ///
     /// - Parameter fields: Sets of fields that each request is sent with.
-    /// - Returns: What is wrong, a line each.
+    /// - Returns: The failures, one per line.
     package func faults(of targets: [String], fields: [[String]] = [[]], body: String = "{}") async -> [String] {
         var faults: [String] = []
         for target in targets {
             for method in Self.methods {
-                // Later failures would have the same cause, and waiting for responses that do not come takes long.
+                // Later failures would have the same cause, and each missing response costs a timeout.
                 guard faults.count < 5 else { return faults }
                 for fields in fields {
                     for isChunked in [nil, false, true] {
@@ -64,9 +64,9 @@ package struct KeptConnections: Sendable {
         return faults
     }
 
-    /// Sends a request three times among others, all at once, on one connection.
+    /// Pipelines a request three times among other requests on one connection.
     ///
-    /// - Returns: What is wrong with the responses, a line each.
+    /// - Returns: The failures, one per line.
     package func faults(of request: Request) async -> [String] {
         let nowhere = Request("GET", Self.nowhere)
         let last = Request("HEAD", Self.nowhere, fields: ["Connection: close"])

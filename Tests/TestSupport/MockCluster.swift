@@ -2,8 +2,8 @@ internal import CBroker
 internal import CKafka
 import Synchronization
 
-/// librdkafka's mock cluster, with one broker unless told otherwise: real Kafka protocol over TCP, in this process, on
-/// a port of its own.
+/// librdkafka's mock cluster, with one broker by default: the real Kafka protocol over TCP, in this process, on its
+/// own port.
 @safe package final class MockCluster {
     private let client: OpaquePointer
     private var cluster: OpaquePointer
@@ -37,13 +37,13 @@ import Synchronization
         unsafe rd_kafka_destroy(client)
     }
 
-    /// As if the broker's process was killed and started again: every connection is cut, and a broker without
-    /// messages, groups and producers listens on the same port.
+    /// Simulates a restart of the broker after a kill: cuts every connection; a broker without messages, groups and
+    /// producers then listens on the same port.
     package func restartEmpty() throws {
         guard let port = address.split(separator: ":").last.flatMap({ Int32($0) }) else {
             throw Failure(reason: "no port in \(address)")
         }
-        // A client that waits for the port may be faster than the topics, which it then gets with other partitions.
+        // A client that waits for the port may connect before the topics exist and see other partition counts.
         for _ in 0..<20 {
             unsafe rd_kafka_mock_cluster_destroy(cluster)
             guard let cluster = unsafe Self.makeCluster(client, port: port) else {
@@ -62,7 +62,7 @@ import Synchronization
         }
     }
 
-    /// Ports are fixed for the whole process: one cluster is made at a time.
+    /// Serializes the creation of clusters, because ports are fixed for the whole process.
     private static let making = Mutex<Void>(())
 
     private static func makeCluster(_ client: OpaquePointer, port: Int32?, brokers: Int32 = 1) -> OpaquePointer? {
@@ -75,7 +75,7 @@ import Synchronization
         return unsafe cluster
     }
 
-    /// The requests whose answers can be spoiled, by their number in the Kafka protocol.
+    /// Requests whose responses can be replaced by errors, by their API key in the Kafka protocol.
     package enum Request: Int16 {
         case produce = 0
         case fetch = 1
@@ -87,49 +87,50 @@ import Synchronization
         case initProducerID = 22
     }
 
-    /// The next requests of that kind get these error codes (Kafka protocol, "Error Codes"), one each.
+    /// Fails the next requests of that kind with these error codes (Kafka protocol, "Error Codes"), one each.
     package func spoil(_ request: Request, with codes: [Int32]) {
         let errors = codes.map { rd_kafka_resp_err_t($0) }
         unsafe rd_kafka_mock_push_request_errors_array(cluster, request.rawValue, errors.count, errors)
     }
 
-    /// The next request of that kind is answered so much later, as by a broker that was frozen.
+    /// Delays the response to the next request of that kind, like a frozen broker.
     package func delay(_ request: Request, milliseconds: Int32) {
         _ = unsafe fieldpost_kafka_mock_delay(cluster, request.rawValue, milliseconds)
     }
 
-    /// Whoever asks for the topic gets this error code from now on; 0 ends it.
+    /// Fails all requests for the topic with this error code; 0 ends it.
     package func spoil(topic: String, with code: Int32) {
         unsafe rd_kafka_mock_topic_set_error(cluster, topic, rd_kafka_resp_err_t(code))
     }
 
-    /// Whether a partition has a leader. Without one nothing can be written to it or read from it.
+    /// Sets whether a partition has a leader. Without a leader, it can neither be written nor read.
     package func lead(_ topic: String, _ partition: Int32, _ hasLeader: Bool) {
         _ = unsafe rd_kafka_mock_partition_set_leader(cluster, topic, partition, hasLeader ? 1 : -1)
     }
 
-    /// Which broker leads a partition.
+    /// Sets the leader of a partition.
     package func lead(_ topic: String, _ partition: Int32, by broker: Int32) {
         _ = unsafe rd_kafka_mock_partition_set_leader(cluster, topic, partition, broker)
     }
 
-    /// Which broker coordinates a group.
+    /// Sets the coordinator of a group.
     package func coordinate(_ group: String, by broker: Int32) {
         _ = unsafe rd_kafka_mock_coordinator_set(cluster, "group", group, broker)
     }
 
-    /// Closes the port and all connections, until `setUp`. Nothing is forgotten.
+    /// Closes the port and all connections until `setUp`. All data is kept.
     package func setDown(_ broker: Int32 = 1) { _ = unsafe rd_kafka_mock_broker_set_down(cluster, broker) }
     package func setUp(_ broker: Int32 = 1) { _ = unsafe rd_kafka_mock_broker_set_up(cluster, broker) }
 
-    /// Makes each answer of a broker, which are numbered from 1 on, take that long.
+    /// Delays each response of a broker. Brokers are numbered from 1.
     package func setRoundTrip(milliseconds: Int32, of broker: Int32 = 1) {
         _ = unsafe rd_kafka_mock_broker_set_rtt(cluster, broker, milliseconds)
     }
 }
 
-/// Lends a cluster with these topics (topic → number of partitions), and ends it. `body` blocks: it has a thread of
-/// its own, so that many tests can wait for their clusters at once.
+/// Runs `body` with a cluster that has these topics (topic → number of partitions), then stops the cluster.
+///
+/// `body` may block: it runs on its own thread, so that many tests can wait for their clusters at once.
 package func withMockCluster(
     topics: [String: Int], brokers: Int32 = 1, _ body: @Sendable (MockCluster) throws -> Void
 ) async throws {

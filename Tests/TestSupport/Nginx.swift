@@ -1,7 +1,7 @@
 internal import Foundation
 internal import LocalCluster
 
-/// Runs Debian's nginx before a local port, with its default settings for proxies, and lends its own port.
+/// Runs Debian's nginx in front of a local port with the default proxy settings; passes its port to the body.
 package func withNginx(before port: Int, _ body: (Int) async throws -> Void) async throws {
     let unpacked = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: ".build/nginx").path

@@ -2,13 +2,13 @@ internal import Foundation
 internal import Synchronization
 package import Testing
 
-/// Runs `body`, which may block, on a thread of its own and as part of the current test.
+/// Runs `body`, which may block, on its own thread as part of the current test.
 package func withOwnThread<Success: Sendable>(_ body: @Sendable () throws -> Success) async throws -> Success {
     try await withTaskExecutorPreference(ThreadExecutor.shared) { try body() }
 }
 
-/// Each test of the suite, or the test, runs on threads of its own. It may block: it takes none of Swift's few threads
-/// from servers and calls that other tests wait for.
+/// Runs each test of the suite, or the test, on its own threads. The test may block: it occupies none of Swift's few
+/// threads, which servers and calls of other tests need.
 package struct OwnThreads: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 
@@ -23,11 +23,11 @@ extension Trait where Self == OwnThreads {
     package static var ownThreads: Self { OwnThreads() }
 }
 
-/// Runs each job at once, on a thread that has nothing to do or on a new one.
+/// Runs each job immediately, on an idle thread or a new one.
 private final class ThreadExecutor: TaskExecutor {
     static let shared = ThreadExecutor()
 
-    /// Jobs that idle threads are woken for, and how many others are idle.
+    /// Jobs assigned to woken threads, and the number of other idle threads.
     private let state = Mutex((jobs: [UnownedJob](), idleCount: 0))
     private let wakeup = DispatchSemaphore(value: 0)
 

@@ -1,3 +1,3 @@
-/// How long a test waits for what is to come before it gives up: far longer than it takes on the slowest machine, since
-/// it costs nothing when all is well.
+/// The maximum time that a test waits for a condition: far longer than necessary on the slowest machine, because a
+/// passing test does not use it up.
 package let patienceMax = Duration.seconds(240)

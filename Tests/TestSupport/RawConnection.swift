@@ -1,28 +1,26 @@
 internal import Essentials
 internal import Glibc
 
-/// What keeps a response from being read.
+/// A protocol violation that prevents a response from being read.
 package struct RawProblem: Error, CustomStringConvertible {
     package let description: String
 }
 
-/// A response as it came over a connection.
+/// A response as it was received.
 package struct RawResponse: Sendable {
     package let status: Int
-    /// With names in lower case.
+    /// Header fields with names in lower case.
     package let fields: [(name: String, value: String)]
     package var body: [UInt8] = []
 
     package func values(_ name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
 
-    /// Whether nothing follows it on its connection.
+    /// Whether it is the last response on its connection.
     package var isLast: Bool { values("connection").contains { $0.lowercased() == "close" } }
 }
 
-/// A connection to a local port, whose responses are read as strictly as RFC 9112 has them: what follows the end of a
-/// response must be the next one.
-///
-/// It blocks.
+/// A blocking connection to a local port that parses responses strictly by RFC 9112: bytes after the end of a response
+/// must be the next response.
 package struct RawConnection: ~Copyable {
     private let descriptor: Int32
     private var bytes: [UInt8] = []
@@ -57,7 +55,7 @@ package struct RawConnection: ~Copyable {
         }
     }
 
-    /// - Returns: False if the other side takes no more.
+    /// - Returns: False if the peer accepts no more bytes.
     @discardableResult
     package func send(_ text: String) -> Bool {
         var rest = Array(text.utf8)[...]
@@ -73,7 +71,7 @@ package struct RawConnection: ~Copyable {
 
     /// Reads the response to a request.
     ///
-    /// - Throws: `RawProblem`, for what is no response.
+    /// - Throws: `RawProblem` if the bytes are not a response.
     package mutating func response(to method: String) throws -> RawResponse {
         let status = try line()
         let parts = status.split(separator: " ", maxSplits: 2)
@@ -98,17 +96,17 @@ package struct RawConnection: ~Copyable {
         return response
     }
 
-    /// Waits until the other side closes the connection.
+    /// Waits until the peer closes the connection.
     ///
-    /// - Returns: Unsolicited bytes that came before.
+    /// - Returns: Unsolicited bytes received before the close.
     package mutating func rest() -> String {
         while fill() {}
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Waits until the other side closes the connection.
+    /// Waits until the peer closes the connection.
     ///
-    /// - Parameter text: Sent every 100 milliseconds until then.
+    /// - Parameter text: Text that is sent every 100 milliseconds until the close.
     /// - Returns: False if the connection is still open after `patienceMax`.
     package mutating func waitForEnd(sending text: String = "") -> Bool {
         let deadline = ContinuousClock.now + patienceMax
@@ -123,14 +121,14 @@ package struct RawConnection: ~Copyable {
         return isAtEnd
     }
 
-    /// Reads what is in a stream's next chunk.
+    /// Reads the content of the next chunk.
     package mutating func chunk() throws -> [UInt8] {
         let size = try line()
         guard !size.isEmpty, let count = Int(size, radix: 16) else {
             throw RawProblem(description: "no chunk: \(size.prefix(80).debugDescription)")
         }
         let chunk = try take(count)
-        guard try line().isEmpty else { throw RawProblem(description: "a chunk of another length than it says") }
+        guard try line().isEmpty else { throw RawProblem(description: "a chunk longer than its size") }
         return chunk
     }
 
@@ -166,7 +164,7 @@ package struct RawConnection: ~Copyable {
         }
     }
 
-    /// A line without its CR LF.
+    /// Reads a line and removes its CR LF.
     private mutating func line() throws -> String {
         var start = 0
         while true {

@@ -2,15 +2,15 @@ import Foundation
 import LocalCluster
 import Synchronization
 
-/// A broker that speaks as much of Kafka's protocol as it takes to refuse a password: ApiVersions, SaslHandshake and
-/// SaslAuthenticate. It takes 0 to 49 ms to refuse one: clients report that time, which is another one each time.
+/// A broker that implements the part of Kafka's protocol needed to reject a password: ApiVersions, SaslHandshake and
+/// SaslAuthenticate. A rejection takes 0 to 49 ms, so that the time which clients report varies.
 package final class RefusingBroker: Sendable {
     private let listener: LocalListener
     /// `host:port`
     package var address: String { listener.address }
 
     private let refusals: Refusals
-    /// Number of passwords that were refused.
+    /// Number of rejected passwords.
     package var refusedCount: Int { refusals.count.withLock { $0 } }
 
     private final class Refusals: Sendable {
@@ -28,7 +28,7 @@ package final class RefusingBroker: Sendable {
             let (api, version) = (request[1], request[3])
             var answer = Array(request[4..<8])
             switch api {
-            case 18 where version > 0: answer += [0, 35, 0, 0, 0, 0]  // UNSUPPORTED_VERSION: ask again with 0
+            case 18 where version > 0: answer += [0, 35, 0, 0, 0, 0]  // UNSUPPORTED_VERSION: retry with 0
             case 18: answer += [0, 0, 0, 0, 0, 3] + [(18, 0), (17, 1), (36, 0)].flatMap { [0, $0, 0, 0, 0, $1] }
             case 17: answer += [0, 0, 0, 0, 0, 1, 0, 5] + Array("PLAIN".utf8)
             default:
@@ -45,7 +45,7 @@ package final class RefusingBroker: Sendable {
 
     private static func number(_ bytes: [UInt8]) -> UInt32 { bytes.reduce(0) { $0 << 8 | UInt32($1) } }
 
-    /// - Returns: `nil` when the connection ends before, or more is announced than a request has.
+    /// - Returns: `nil` if the connection closes first or the announced size exceeds that of a request.
     private static func read(_ count: Int, from connection: Int32) -> [UInt8]? {
         guard count < 10_000 else { return nil }
         var bytes: [UInt8] = []

@@ -3,7 +3,7 @@ internal import FoundationEssentials
 package import HTTPClient
 internal import Testing
 
-/// A stand-in that a test runs, and its own interface.
+/// A sandbox that a test runs, and its control interface.
 package protocol RunningSandbox: Sendable {
     var url: String { get }
     var client: Client { get }
@@ -19,14 +19,14 @@ extension RunningSandbox {
 
     package func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
 
-    /// Makes it misbehave, as a contract wants it.
+    /// Injects the faults that a contract requires.
     package func behave(_ behaviour: BackendBehaviour) async throws {
         let faults: [String: Double] =
             switch behaviour {
             case .normal: [:]
             case .failing: ["rate503": 1]
             case .failingAfterWrite: ["rate500AfterWrite": 1]
-            case .losingAnswers: ["rateLostAfterWrite": 1]
+            case .losingResponses: ["rateLostAfterWrite": 1]
             case .overloaded(let retryAfter):
                 ["rate429": 1, "retryAfterSeconds": Double(retryAfter.components.seconds)]
             case .stuck: ["rateSlow": 1, "slowMs": 120_000]
@@ -49,7 +49,7 @@ extension RunningSandbox {
         }
     }
 
-    /// Waits until `condition` holds.
+    /// Waits until `condition` is true.
     package func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
         let deadline = ContinuousClock.now + patienceMax
         while try await !condition() {

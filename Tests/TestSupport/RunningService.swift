@@ -1,6 +1,6 @@
-/// Runs a service in this process for as long as `body` takes.
+/// Runs a service in this process while `body` runs.
 ///
-/// - Parameter run: Serves until its task is cancelled, and tells the port once requests are answered.
+/// - Parameter run: Serves until its task is cancelled; reports the port when it accepts requests.
 package func withService(
     _ run: @escaping @Sendable (_ onRunning: @escaping @Sendable (Int) async -> Void) async throws -> Void,
     _ body: (_ port: Int) async throws -> Void

@@ -1,8 +1,8 @@
 import FoundationEssentials
 
-/// Seeds of random tests, printed so that a failure can be repeated; `SEED` gives one.
+/// Seeds of random tests, printed so that a failure can be reproduced; `SEED` sets one.
 package enum Seeds {
-    /// - Returns: Numbers that follow each other.
+    /// - Returns: Consecutive numbers.
     package static func random(_ count: Int, for what: String) -> [UInt64] {
         let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
         let first = UInt64.random(in: 1...999_999)

@@ -3,14 +3,14 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// Drives a handler that makes no calls as a worker does, without Kafka: everything that is published of its topics,
-/// and what is parked of its group and due, until nothing is left.
+/// Drives a handler that makes no calls like a worker, without Kafka: processes all published events of its topics and
+/// all due deferred keys of its group until none is left.
 package struct Settling<H: Handler>: ~Copyable where H.Call == Never, H.Answer == Never {
-    /// Keys that were given up, and why.
+    /// Dead-lettered keys and their reasons.
     package private(set) var dead: [EventSubject: String] = [:]
-    /// Decisions that were made from what had changed by then.
+    /// Decisions whose version check failed.
     package private(set) var missedCount = 0
-    /// Runs once, between the next load and its commit.
+    /// A hook that runs once, between the next load and its commit.
     package var meanwhile: ((inout Connection) throws -> Void)?
 
     private var handler: H
@@ -19,17 +19,17 @@ package struct Settling<H: Handler>: ~Copyable where H.Call == Never, H.Answer =
     private var published: Int64 = 0
     private var directory = RealmDirectory()
 
-    /// - Parameter service: Whose handler it is.
+    /// - Parameter service: The service of the handler.
     package init(_ handler: H, of service: ServiceDescription) {
         self.handler = handler
         group = service.name
         topics = service.topics
     }
 
-    /// Everything is published once more by the next ``settle(in:on:)``.
+    /// Makes the next ``settle(in:on:)`` republish all events.
     package mutating func republish() { published = 0 }
 
-    /// Handles what is there.
+    /// Processes all pending events and due keys.
     package mutating func settle(in environment: EnvironmentID, on connection: inout Connection) throws {
         while true {
             var items = try events(in: environment, on: &connection)

@@ -35,8 +35,8 @@ package struct SlowClients: Sendable {
         }
     }
 
-    /// Opens as many connections as a network may have, and checks that the next one is refused, that another network
-    /// has its own, and that there is room again after one has ended.
+    /// Opens as many connections as a network may have. Checks that the next one is rejected, that another network has
+    /// its own limit, and that a closed connection frees its slot.
     ///
     /// - Parameters:
     ///   - path: A path that has a response.
@@ -68,7 +68,7 @@ package struct SlowClients: Sendable {
     private static func request(_ path: String) -> String { "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n" }
 }
 
-/// An open connection that the server has counted: a response came over it.
+/// An open connection that the server has counted: it has received a response.
 private final class Held {
     private var connection: RawConnection
 

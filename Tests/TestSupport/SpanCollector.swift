@@ -1,11 +1,11 @@
 import Foundation
 import LocalCluster
 
-/// `deploy/collector.py`: who services send their spans to. It reads them by OpenTelemetry's published messages.
+/// Runs `deploy/collector.py`, which receives spans and decodes them by OpenTelemetry's published messages.
 package final class SpanCollector: Sendable {
-    /// A span as it came.
+    /// A received span.
     package struct Span: Decodable, Sendable {
-        /// Of the resource, such as `service.name`.
+        /// Attributes of the resource, such as `service.name`.
         package let resource: [String: String]
         package let scope: String
         package let trace, span: String
@@ -25,24 +25,24 @@ package final class SpanCollector: Sendable {
 
     package struct Request: Decodable, Sendable {
         package let path: String
-        /// By names in lower case.
+        /// Header fields by their names in lower case.
         package let headers: [String: String]
     }
 
     private let receiver: ReceiverProcess
-    /// What `tracing.endpoint` is.
+    /// The value of `tracing.endpoint`.
     package let endpoint: String
 
-    /// - Parameter answers: What is answered to the first requests, as the script has it.
+    /// - Parameter answers: The responses to the first requests, in the script's format.
     package init(answers: [String] = []) throws {
         let lines = answers.map { $0 + "\n" }.joined()
         receiver = try ReceiverProcess("collector.py", untilThereIs: "port", files: ["answers": lines])
         endpoint = "http://127.0.0.1:\(String(decoding: try receiver.data(of: "port"), as: UTF8.self))"
     }
 
-    /// What it took.
+    /// The requests that were accepted.
     package func spans() throws -> [Span] { try receiver.lines(of: "spans") }
     package func requests() throws -> [Request] { try receiver.lines(of: "requests") }
-    /// Why it took something for no message of the protocol.
+    /// The reasons for which it rejected requests as malformed.
     package func refusals() throws -> [String] { try receiver.lines(of: "refused") }
 }

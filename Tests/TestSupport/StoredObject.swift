@@ -4,7 +4,7 @@ package import Postgres
 import Testing
 
 extension RealmObject {
-    /// The object as it is stored now; a test fails where there is none.
+    /// The object as currently stored; the test fails if it does not exist.
     package static func stored(
         _ key: ObjectKey, in environment: EnvironmentID, on connection: inout Connection
     ) throws -> RealmObject {

@@ -1,9 +1,9 @@
 import Foundation
 
-/// `openssl s_server`, with a certificate for 127.0.0.1 that only its own file vouches for. It ends with this value.
+/// Runs `openssl s_server` with a self-signed certificate for 127.0.0.1. The server stops with this value.
 package final class TLSServer: Sendable {
     package let port: Int
-    /// A PEM file: who trusts it trusts the server.
+    /// The certificate as a PEM file; a client that trusts it trusts the server.
     package let certificateFile: String
     private let folder: URL
     private let process: Process
@@ -20,7 +20,7 @@ package final class TLSServer: Sendable {
         let output = Pipe()
         process = try Self.openssl(
             "s_server -accept 127.0.0.1:0 -www -key \(key) -cert \(certificateFile)", output: output)
-        // It tells when it listens, and where: `ACCEPT 127.0.0.1:45321`.
+        // The server prints its address when it listens: `ACCEPT 127.0.0.1:45321`.
         var text = ""
         var found: Int?
         while found == nil, case let data = output.fileHandleForReading.availableData, !data.isEmpty {
@@ -34,7 +34,7 @@ package final class TLSServer: Sendable {
         port = found
     }
 
-    // It is a child of a thread that blocks signals, and so ends by none that can be blocked.
+    // The server inherits a blocked signal mask from its parent thread, so only SIGKILL stops it.
     deinit {
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()

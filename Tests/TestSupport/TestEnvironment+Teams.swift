@@ -4,9 +4,9 @@ package import Model
 import ObjectStore
 import Postgres
 
-/// People and teams, as managers and the server make them.
+/// Creates people and teams as managers and the server do.
 extension TestEnvironment {
-    /// Lets a person in, under this id, with `NAME@example.com`.
+    /// Grants access to a person with this id and the address `NAME@example.com`.
     package mutating func letIn(_ name: String, _ person: UUID) throws {
         let email = "\(name)@example.com"
         try connection.run(
@@ -14,20 +14,20 @@ extension TestEnvironment {
         try put([(person, "{\"name\":\"\(name)\"}")], .person, into: .common)
     }
 
-    /// Makes a team, or gives one that went its object again.
+    /// Creates a team, or restores the object of a deleted team.
     package mutating func makeTeam(_ team: UUID = UUID(), members: [UUID] = []) throws -> UUID {
         try put([(team, #"{"name":"team"}"#)], .team, into: .common)
         for person in members { try add(person, to: team) }
         return team
     }
 
-    /// The person is in the team from now on.
+    /// Adds the person to the team.
     package mutating func add(_ person: UUID, to team: UUID) throws {
         let fields = "{\"person\":\"\(person.text)\",\"team\":\"\(team.text)\"}"
         try put([(Membership.id(of: person, in: team), fields)], .membership, into: .common)
     }
 
-    /// The person is in the team no longer.
+    /// Removes the person from the team.
     package mutating func remove(_ person: UUID, from team: UUID) throws {
         try delete(.membership, Membership.id(of: person, in: team), in: .common)
     }

@@ -3,7 +3,7 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// An environment whose back end is not there, in a database of its own.
+/// An environment whose back end does not exist, in its own database.
 package struct TestEnvironment: ~Copyable {
     package let id: EnvironmentID
     package let conninfo: String
@@ -19,12 +19,12 @@ package struct TestEnvironment: ~Copyable {
 
     private static let name = "acme"
 
-    /// Gives it another back end.
+    /// Replaces the back end of the environment.
     package mutating func setBackend(_ backend: EnvironmentRows.Backend) throws {
         try EnvironmentRows(name: Self.name, backend: backend).insert(on: &connection)
     }
 
-    /// Adds a person whom the back end knows.
+    /// Adds a person who exists in the back end.
     package mutating func addPerson(_ email: String, reference: [String: String] = ["companyCode": "1010"]) throws {
         try EnvironmentRows(name: Self.name, people: [email: reference]).insert(on: &connection)
     }
@@ -39,7 +39,7 @@ package struct TestEnvironment: ~Copyable {
         _ = try batch.commit(on: &connection)
     }
 
-    /// A realm's number; it is made when it is not there.
+    /// Returns the number of a realm; creates the realm if necessary.
     package mutating func realm(_ path: RealmPath) throws -> Int32 {
         var directory = RealmDirectory()
         guard let realm = try directory.id(of: path, in: id, create: true, on: &connection) else {

@@ -2,7 +2,7 @@ import LocalCluster
 package import Postgres
 import Synchronization
 
-/// A PostgreSQL server of the test process's own: made at first use, removed when the process ends.
+/// The PostgreSQL server of the test process: created on first use, removed when the process exits.
 ///
 /// A machine without PostgreSQL fails the tests; it does not skip them.
 package final class TestServer: Sendable {
@@ -15,7 +15,7 @@ package final class TestServer: Sendable {
     private init() {
         do {
             folder = try ClusterFolder("test")
-            // Nothing is kept for long enough to be vacuumed, and each of the many databases would be looked after.
+            // No data lives long enough to need vacuuming, and autovacuum would visit each of the many databases.
             server = try ClusterServer(in: folder, options: ["max_connections": "800", "autovacuum": "off"])
             try server.start()
         } catch {
@@ -23,20 +23,20 @@ package final class TestServer: Sendable {
         }
     }
 
-    /// Makes a database and returns its connection string.
+    /// Creates a database and returns its connection string.
     ///
-    /// - Parameter template: The database that it is a copy of; an empty one, unless another is given.
+    /// - Parameter template: The database to copy; an empty one by default.
     package func makeDatabase(from template: String = "template1") throws -> String {
         let name = "test_\(databaseCount.add(1, ordering: .relaxed).newValue)"
-        // Where many tests begin at once, a server takes its time.
+        // The server is slow while many tests start at once.
         var admin = try Connection(server.conninfo("postgres"), limits: .patient)
         try admin.runScript("CREATE DATABASE \(name) TEMPLATE \(template)")
         return server.conninfo(name)
     }
 
-    /// Makes a database for ``makeDatabase(from:)``, and returns its name.
+    /// Creates a template for ``makeDatabase(from:)`` and returns its name.
     ///
-    /// - Parameter fill: Nobody connects to the database after it.
+    /// - Parameter fill: Fills the database; no client connects to it afterwards.
     package func makeTemplate(_ name: String, _ fill: (inout Connection) throws -> Void) throws -> String {
         var connection = try Connection(try server.makeDatabase(name))
         try fill(&connection)
@@ -44,7 +44,7 @@ package final class TestServer: Sendable {
     }
 }
 
-/// Lends a connection to an empty database, and the database's connection string.
+/// Runs a body with a connection to an empty database and the database's connection string.
 package func withTestDatabase<Success>(
     schema: [String] = [], _ body: (inout Connection, String) throws -> Success
 ) throws -> Success {
@@ -55,7 +55,7 @@ package func withTestDatabase<Success>(
 }
 
 extension Limits {
-    /// For connections of tests themselves, to a server that many of them begin to use at once.
+    /// Limits for the connections of tests to a server that many tests use at once.
     static var patient: Limits {
         var limits = Limits()
         limits.connectMax = patienceMax

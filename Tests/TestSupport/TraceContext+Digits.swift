@@ -1,11 +1,11 @@
 package import Essentials
 
 extension TraceContext {
-    /// The trace's id, as collectors have it.
+    /// The trace id in the collectors' format.
     package var traceID: String { digits(traceHigh) + digits(traceLow) }
 }
 
-/// A span's id, as collectors have it.
+/// A span id in the collectors' format.
 package func digits(_ value: UInt64) -> String {
     var bytes: [UInt8] = []
     appendHex(value, to: &bytes)

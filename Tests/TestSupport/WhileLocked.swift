@@ -1,7 +1,7 @@
 package import Model
 import Postgres
 
-/// Runs `body` while a session holds the lock of an environment's counter, as one does that hangs in its transaction.
+/// Runs `body` while a session holds the lock of an environment's counter, like one that hangs in its transaction.
 package func whileLocked<Success>(
     _ environments: EnvironmentID..., at conninfo: String, _ body: () throws -> Success
 ) throws -> Success {

@@ -4,17 +4,17 @@ import Logging
 import ObjectStore
 import Postgres
 
-/// Refresh tokens that were revoked, which the audit log knows, those so old that no provider takes them, and those of
-/// devices that did not come for long.
+/// Removes refresh tokens that were revoked (the audit log has them), that providers no longer accept because of their
+/// age, and those of unused devices.
 struct TokenSweep: Sweep {
     private static let countMax: Int64 = 1_000
 
     let name = "refresh tokens"
     let keep: Duration
-    /// From a device's last use on.
+    /// The time since a device's last use.
     let unused: Duration
 
-    func step(on connection: inout Connection) throws -> SweptPart {
+    func step(on connection: inout Connection) throws -> SweepResult {
         let count = try connection.run(
             """
             DELETE FROM onboarding.refresh_token WHERE (environment_id, id) IN (
@@ -24,11 +24,11 @@ struct TokenSweep: Sweep {
                 LIMIT \(Self.countMax) FOR UPDATE SKIP LOCKED)
             """
         ).affectedCount
-        return SweptPart(removedCount: count, isLast: count < Int(Self.countMax))
+        return SweepResult(removedCount: count, isLast: count < Int(Self.countMax))
     }
 }
 
-/// Old records of the audit log.
+/// Removes old records of the audit log.
 struct AuditSweep: Sweep {
     let name = "audit records"
     let keep: Duration
@@ -36,22 +36,22 @@ struct AuditSweep: Sweep {
 
     init(keep: Duration) { self.keep = keep }
 
-    mutating func step(on connection: inout Connection) throws -> SweptPart {
+    mutating func step(on connection: inout Connection) throws -> SweepResult {
         let page = try AuditRecord.removePage(olderThan: keep.inSeconds, after: last, on: &connection)
         last = page.isLast ? 0 : page.last
-        return SweptPart(removedCount: page.count, isLast: page.isLast)
+        return SweepResult(removedCount: page.count, isLast: page.isLast)
     }
 }
 
-/// Dead keys that nobody has looked after. Each is named in the log: what it stood for is not done.
+/// Removes dead-lettered keys without manual action. Each is logged, because its event is not processed.
 struct ParkedSweep: Sweep {
     private static let countMax: Int64 = 100
 
-    let name = "dead keys"
+    let name = "dead-lettered keys"
     let keep: Duration
     let logger: Logger
 
-    func step(on connection: inout Connection) throws -> SweptPart {
+    func step(on connection: inout Connection) throws -> SweepResult {
         let rows = try connection.run(
             """
             WITH old AS MATERIALIZED (
@@ -64,11 +64,11 @@ struct ParkedSweep: Sweep {
             """)
         for (group, environment, key, reason) in try rows.decode(String.self, Int32.self, String.self, String.self) {
             logger.warning(
-                "a dead key that nobody looked after is removed",
+                "dead-lettered key removed by retention",
                 metadata: [
                     "group": "\(group)", "environment": "\(environment)", "key": "\(key)", "reason": "\(reason)",
                 ])
         }
-        return SweptPart(removedCount: rows.count, isLast: rows.count < Int(Self.countMax))
+        return SweepResult(removedCount: rows.count, isLast: rows.count < Int(Self.countMax))
     }
 }

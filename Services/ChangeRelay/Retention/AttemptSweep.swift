@@ -3,9 +3,9 @@ import FoundationEssentials
 import ObjectStore
 import Postgres
 
-/// What came of old attempts to submit entries: history for people, which nothing is decided from.
+/// Removes old attempts to submit entries, which are history for people and not used for decisions.
 struct AttemptSweep: Sweep {
-    /// Rows looked at in one part.
+    /// Maximum number of rows scanned per step.
     private static let pageCountMax: Int64 = 2_000
 
     let name = "attempts"
@@ -14,17 +14,19 @@ struct AttemptSweep: Sweep {
 
     init(keep: Duration) { self.keep = keep }
 
-    mutating func step(on connection: inout Connection) throws -> SweptPart {
-        // Before schema 027 there are none.
-        guard let page = try connection.runWhereThere(page()) else { return SweptPart(removedCount: 0, isLast: true) }
+    mutating func step(on connection: inout Connection) throws -> SweepResult {
+        // The table exists since schema 027.
+        guard let page = try connection.runIfTableExists(page()) else {
+            return SweepResult(removedCount: 0, isLast: true)
+        }
         let (removedCount, environment, entry) = try page[0].decode(Int64.self, Int32?.self, UUID?.self)
         last = (environment ?? 0, entry ?? .zero)
-        return SweptPart(removedCount: Int(removedCount), isLast: environment == nil)
+        return SweepResult(removedCount: Int(removedCount), isLast: environment == nil)
     }
 
-    /// The entries after the last one, whole: rows of one entry are not parted between two pages.
+    /// Scans the complete attempts of the next entries: the rows of one entry are not split between pages.
     ///
-    /// Rows: how many were removed, the last entry looked at.
+    /// Rows: the number of removed rows, the last entry scanned.
     private func page() -> Statement {
         """
         WITH page AS MATERIALIZED (

@@ -3,11 +3,11 @@ import FoundationEssentials
 import ObjectStore
 import Postgres
 
-/// Images that no object names, once they were sent long ago.
+/// Removes images that no object refers to, if they were uploaded long ago.
 struct BlobSweep: Sweep {
-    /// Blobs looked at in one part.
+    /// Maximum number of blobs scanned per step.
     private static let pageCountMax: Int64 = 1_000
-    /// Blobs removed in one part: each may be a megabyte.
+    /// Maximum number of blobs removed per step: each can have one megabyte.
     private static let countMax = 20
 
     let name = "images"
@@ -21,22 +21,24 @@ struct BlobSweep: Sweep {
 
     init(keep: Duration) { self.keep = keep }
 
-    mutating func step(on connection: inout Connection) throws -> SweptPart {
-        // Until `fieldpost migrate --finish` there are none.
-        guard let page = try connection.runWhereThere(page()) else { return SweptPart(removedCount: 0, isLast: true) }
+    mutating func step(on connection: inout Connection) throws -> SweepResult {
+        // The table is created by `fieldpost migrate --finish`.
+        guard let page = try connection.runIfTableExists(page()) else {
+            return SweepResult(removedCount: 0, isLast: true)
+        }
         let rows = try page.decode(Int32.self, UUID.self, Bool.self)
         let orphans = rows.filter(\.2).map { Key(environment: $0.0, id: $0.1) }
         guard let first = orphans.first else {
             last = rows.last.map { Key(environment: $0.0, id: $0.1) } ?? Key(environment: 0, id: .zero)
-            return SweptPart(removedCount: 0, isLast: rows.isEmpty)
+            return SweepResult(removedCount: 0, isLast: rows.isEmpty)
         }
         let gone = orphans.prefix { $0.environment == first.environment }.prefix(Self.countMax)
         let count = try remove(gone.map(\.id), in: first.environment, on: &connection)
         last = gone.last ?? first
-        return SweptPart(removedCount: count, isLast: false)
+        return SweepResult(removedCount: count, isLast: false)
     }
 
-    /// Rows: environment, id, whether it is to go.
+    /// Rows: environment, id, whether it is to be removed.
     private func page() -> Statement {
         """
         SELECT c.environment_id, c.id, c.uploaded_at < now() - make_interval(secs => \(keep.inSeconds)) AND NOT EXISTS (
@@ -51,8 +53,8 @@ struct BlobSweep: Sweep {
         """
     }
 
-    /// Under the counter's lock nobody writes an object that names one of them: what is looked at after it stays so.
-    /// One that is sent again meanwhile is young, and stays.
+    /// Under the counter's lock no object can be written that refers to one of the blobs, so the condition stays true.
+    /// A blob that was sent again meanwhile is recent, and stays.
     private func remove(_ ids: [UUID], in environment: Int32, on connection: inout Connection) throws -> Int {
         try connection.run([
             "SELECT FROM realm.environment WHERE id = \(environment) FOR NO KEY UPDATE",

@@ -4,13 +4,12 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Rows of the ledger that nothing can be done with any more: nothing is open, and the entry is closed for editing, or
-/// it is gone and the back end has no record of it.
+/// Removes rows of the ledger that are not needed any more: no attempt is open, and the entry is closed for editing, or
+/// it is deleted and the back end has no record of it.
 ///
-/// All others stay as long as their entries: they keep an entry from being sent a second time, whenever it is looked at
-/// again.
+/// All others stay as long as their entries: they prevent that an entry is submitted twice when it is reprocessed.
 struct LedgerSweep: Sweep {
-    /// Rows looked at in one part.
+    /// Maximum number of rows scanned per step.
     private static let pageCountMax: Int64 = 1_000
     private static let closed = EntryStatus.allCases.filter(\.isClosed).map(\.rawValue)
 
@@ -20,17 +19,17 @@ struct LedgerSweep: Sweep {
 
     init(keep: Duration) { self.keep = keep }
 
-    mutating func step(on connection: inout Connection) throws -> SweptPart {
+    mutating func step(on connection: inout Connection) throws -> SweepResult {
         let (removedCount, environment, entry) = try connection.run(page(after: last))[0]
             .decode(Int64.self, Int32?.self, UUID?.self)
         last = (environment ?? 0, entry ?? .zero)
-        return SweptPart(removedCount: Int(removedCount), isLast: environment == nil)
+        return SweepResult(removedCount: Int(removedCount), isLast: environment == nil)
     }
 
-    /// The lease was counted from the last write, so it tells how old a row is. A row that is written meanwhile has
-    /// another version, and stays.
+    /// The lease starts at the last write, so it shows the row's age. A row that is written meanwhile has another
+    /// version, and stays.
     ///
-    /// Rows: how many were removed, the last row looked at.
+    /// Rows: the number of removed rows, the last row scanned.
     private func page(after last: (environment: Int32, entry: UUID)) -> Statement {
         """
         WITH page AS MATERIALIZED (

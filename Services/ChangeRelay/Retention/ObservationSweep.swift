@@ -3,23 +3,23 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What back ends were seen to hold of days so long ago that nobody compares them any more.
+/// Removes the back ends' polled records of days that are too old to be compared.
 ///
-/// The rows are removed without a tombstone: nobody but services opens these realms, and a tombstone would say that the
-/// back end no longer has the record. Only those go whose last change is below the compaction floor: it was published
-/// so long ago that no reader comes to its event.
+/// The rows are removed without a tombstone: only services open these realms, and a tombstone would mean that the back
+/// end no longer has the record. Only rows whose last change is below the compaction floor are removed: their events
+/// are older than the retention that any consumer needs.
 struct ObservationSweep: Sweep {
-    /// Records removed in one part.
+    /// Maximum number of records removed per step.
     private static let countMax: Int64 = 2_000
 
-    let name = "seen records"
+    let name = "polled records"
     let keep: Duration
-    private var realms = RealmWalk(pathPrefix: "/seen/")
+    private var realms = RealmIterator(pathPrefix: "/seen/")
 
     init(keep: Duration) { self.keep = keep }
 
-    mutating func step(on connection: inout Connection) throws -> SweptPart {
-        guard let realm = try realms.current(on: &connection) else { return SweptPart(removedCount: 0, isLast: true) }
+    mutating func step(on connection: inout Connection) throws -> SweepResult {
+        guard let realm = try realms.current(on: &connection) else { return SweepResult(removedCount: 0, isLast: true) }
         let count = try connection.run(
             """
             DELETE FROM store.object WHERE (environment_id, realm_id, kind, id) IN (
@@ -33,24 +33,24 @@ struct ObservationSweep: Sweep {
                 LIMIT \(Self.countMax) FOR UPDATE SKIP LOCKED)
             """
         ).affectedCount
-        if count < Int(Self.countMax) { realms.goOn() }
-        return SweptPart(removedCount: count, isLast: false)
+        if count < Int(Self.countMax) { realms.advance() }
+        return SweepResult(removedCount: count, isLast: false)
     }
 }
 
-/// Goes from realm to realm of all environments, in the order of their numbers.
-struct RealmWalk: Sendable {
-    typealias Place = (environment: EnvironmentID, number: Int32)
+/// Iterates over the realms of all environments in the order of their numbers.
+struct RealmIterator: Sendable {
+    typealias Position = (environment: EnvironmentID, number: Int32)
 
     let pathPrefix: String
     private var last: (environment: Int32, number: Int32) = (0, 0)
-    private var place: Place?
+    private var selected: Position?
 
     init(pathPrefix: String) { self.pathPrefix = pathPrefix }
 
-    /// The realm to look at; `nil` after the last one, and then the first one again.
-    mutating func current(on connection: inout Connection) throws -> Place? {
-        if let place { return place }
+    /// Returns the current realm; `nil` after the last one, then starts over.
+    mutating func current(on connection: inout Connection) throws -> Position? {
+        if let selected { return selected }
         let rows = try connection.run(
             """
             SELECT r.environment_id, r.id
@@ -64,10 +64,10 @@ struct RealmWalk: Sendable {
             return nil
         }
         last = next
-        place = (EnvironmentID(rawValue: last.environment), last.number)
-        return place
+        selected = (EnvironmentID(rawValue: last.environment), last.number)
+        return selected
     }
 
-    /// This realm is done with.
-    mutating func goOn() { place = nil }
+    /// Proceeds to the next realm.
+    mutating func advance() { selected = nil }
 }

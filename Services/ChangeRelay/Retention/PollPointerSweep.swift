@@ -3,35 +3,34 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Pointers to polls, which nobody follows once they are published: no device opens the realm of the polls, and what is
-/// published again is published from the objects. There may be more of them than of all other changes: one for each
-/// person and run.
+/// Removes pointers to polls, which are not needed after publication: no device opens their realm, and republication
+/// reads the objects. There may be more of them than of all other changes: one for each person and run.
 struct PollPointerSweep: Sweep {
-    /// Pointers looked at in one part.
+    /// Maximum number of pointers scanned per step.
     private static let pageCountMax: Int64 = 5_000
 
     let name = "poll pointers"
     let intervalMax = Duration.seconds(60)
     let keep: Duration
-    /// Up to where each environment's pointers were looked at; after a start, all are once more.
+    /// The position up to which each environment was scanned; reset at start.
     private var swept: [Int32: Int64] = [:]
     private var waiting: [Int32] = []
 
     init(keep: Duration) { self.keep = keep }
 
-    mutating func step(on connection: inout Connection) throws -> SweptPart {
+    mutating func step(on connection: inout Connection) throws -> SweepResult {
         guard let environment = waiting.last else {
             waiting = try connection.run("SELECT environment_id FROM realm.relay").decode(Int32.self)
-            return SweptPart(removedCount: 0, isLast: waiting.isEmpty)
+            return SweepResult(removedCount: 0, isLast: waiting.isEmpty)
         }
         let (removedCount, count, last) = try connection.run(page(of: environment, after: swept[environment] ?? 0))[0]
             .decode(Int64.self, Int64.self, Int64?.self)
         if let last { swept[environment] = last }
         if count < Self.pageCountMax { waiting.removeLast() }
-        return SweptPart(removedCount: Int(removedCount), isLast: waiting.isEmpty)
+        return SweepResult(removedCount: Int(removedCount), isLast: waiting.isEmpty)
     }
 
-    /// Rows: how many were removed, how many were old enough, the last of these.
+    /// Rows: the number of removed pointers, the number of old ones, the last old one.
     private func page(of environment: Int32, after position: Int64) -> Statement {
         """
         WITH page AS MATERIALIZED (

@@ -3,18 +3,18 @@ import Metrics
 import ObjectStore
 import Postgres
 
-/// Removes what is old and in nobody's use, so that nothing but people's own data grows without end.
+/// Removes old data that is not used any more, so that only users' own data grows without a limit.
 ///
-/// Each sweep goes over one table, a small part at a time, and passes over rows that are locked: nobody waits for it,
-/// and several processes may do it at a time. What devices see is removed as everything else is, with a tombstone.
+/// Each sweep processes one table in small steps and skips locked rows: nothing waits for it, and several processes can
+/// run it concurrently. Objects visible to devices are removed with a tombstone.
 struct Retention: ~Copyable {
-    /// Between two parts there is time for others.
+    /// The pause between two steps, which leaves capacity for other work.
     private static let pause = Duration.milliseconds(50)
-    /// Between two looks at whether something is due.
+    /// Maximum time between two checks for due sweeps.
     private static let waitMax = Duration.seconds(5)
 
-    /// A sweep, and when its next part is due.
-    private struct Course {
+    /// A sweep with the time of its next step.
+    private struct ScheduledSweep {
         var sweep: any Sweep
         let interval: Duration
         let removed: Counter
@@ -23,7 +23,7 @@ struct Retention: ~Copyable {
     }
 
     private var connection: Connection
-    private var courses: [Course]
+    private var sweeps: [ScheduledSweep]
     private var nextCount = ContinuousClock.now
     private let limits: RetentionLimits
     private let logger: Logger
@@ -34,17 +34,17 @@ struct Retention: ~Copyable {
         self.connection = connection
         self.limits = limits
         self.logger = logger
-        courses = Self.sweeps(limits, logger).map { sweep in
-            Course(
+        sweeps = Self.makeSweeps(limits, logger).map { sweep in
+            ScheduledSweep(
                 sweep: sweep, interval: min(sweep.intervalMax, limits.interval),
                 removed: Counter(
                     label: "fieldpost.retention.removed", dimensions: [("what", sweep.name)]))
         }
     }
 
-    private static func sweeps(_ limits: RetentionLimits, _ logger: Logger) -> [any Sweep] {
+    private static func makeSweeps(_ limits: RetentionLimits, _ logger: Logger) -> [any Sweep] {
         [
-            PollPointerSweep(keep: limits.polls), AnswerSweep(keep: limits.answers),
+            PollPointerSweep(keep: limits.polls), MutationResultSweep(keep: limits.results),
             LedgerSweep(keep: limits.ledger), AttemptSweep(keep: limits.attempts), ObservationSweep(keep: limits.seen),
             StatusLineSweep(keepCountMax: limits.statusLineCountMax),
             TokenSweep(keep: limits.tokens, unused: limits.devices),
@@ -53,37 +53,38 @@ struct Retention: ~Copyable {
         ]
     }
 
-    /// One part of each sweep that is due.
+    /// Performs one step of each sweep that is due.
     ///
-    /// - Returns: How long nothing is due. Between two rounds of a sweep it is `RetentionLimits.interval`, or less.
+    /// - Returns: The time until a step is due. The interval between two runs of a sweep is `RetentionLimits.interval`
+    ///   or less.
     mutating func step() throws -> Duration {
         try countRows()
         var next = ContinuousClock.now + Self.waitMax
-        for index in courses.indices {
-            if ContinuousClock.now >= courses[index].next { try step(index) }
-            next = min(next, courses[index].next)
+        for index in sweeps.indices {
+            if ContinuousClock.now >= sweeps[index].next { try step(index) }
+            next = min(next, sweeps[index].next)
         }
         return max(Self.pause, next - .now)
     }
 
     private mutating func step(_ index: Int) throws {
-        let part = try courses[index].sweep.step(on: &connection)
-        courses[index].removed.increment(by: part.removedCount)
-        courses[index].removedCount += part.removedCount
-        guard part.isLast else { return courses[index].next = .now + Self.pause }
-        if courses[index].removedCount > 0 {
+        let part = try sweeps[index].sweep.step(on: &connection)
+        sweeps[index].removed.increment(by: part.removedCount)
+        sweeps[index].removedCount += part.removedCount
+        guard part.isLast else { return sweeps[index].next = .now + Self.pause }
+        if sweeps[index].removedCount > 0 {
             logger.info(
-                "what was old is removed",
+                "old rows removed",
                 metadata: [
-                    "what": "\(courses[index].sweep.name)", "count": "\(courses[index].removedCount)",
+                    "what": "\(sweeps[index].sweep.name)", "count": "\(sweeps[index].removedCount)",
                 ])
         }
-        courses[index].removedCount = 0
-        courses[index].next = .now + courses[index].interval
+        sweeps[index].removedCount = 0
+        sweeps[index].next = .now + sweeps[index].interval
     }
 
-    /// About how many rows there are, as PostgreSQL's last ANALYZE or VACUUM found: counting them would cost a reading
-    /// of all.
+    /// Reports the approximate numbers of rows from PostgreSQL's last ANALYZE or VACUUM: counting would read all
+    /// tables.
     private mutating func countRows() throws {
         guard ContinuousClock.now >= nextCount else { return }
         nextCount = .now + .seconds(60)
@@ -104,52 +105,52 @@ struct Retention: ~Copyable {
     ]
 }
 
-/// How long what is kept, each for a reason of its own; see the settings of `change-relay`.
+/// Retention times, each for a separate reason; see the settings of `change-relay`.
 struct RetentionLimits: Sendable {
-    /// Between two rounds.
+    /// The interval between two runs.
     var interval = Duration.seconds(6 * 3_600)
-    /// Pointers to polls, from their publishing on.
+    /// Pointers to polls, since their publication.
     var polls = Duration.seconds(3_600)
-    /// Answers to mutations, from a client's last new one on.
-    var answers = Duration.seconds(90 * 86_400)
-    /// Ledger rows of entries that are closed or gone, from their last write on.
+    /// Results of mutations, since the client's last new mutation.
+    var results = Duration.seconds(90 * 86_400)
+    /// Ledger rows of closed or deleted entries, since their last write.
     var ledger = Duration.seconds(90 * 86_400)
-    /// What came of attempts to submit entries.
+    /// Attempts to submit entries.
     var attempts = Duration.seconds(90 * 86_400)
-    /// Seen records, from the day on that they are of.
+    /// Polled records, since their day.
     var seen = Duration.seconds(400 * 86_400)
-    /// Lines of one entry's status log.
+    /// Maximum number of lines of one entry's status log.
     var statusLineCountMax = 100
     var tokens = Duration.seconds(400 * 86_400)
-    /// Credentials of devices, from their last use on.
+    /// Credentials of devices, since their last use.
     var devices = Duration.seconds(90 * 86_400)
     var audit = Duration.seconds(400 * 86_400)
-    /// Images that nothing names, from their last sending on.
+    /// Images without a reference, since their last upload.
     var images = Duration.seconds(7 * 86_400)
-    /// Dead keys, from their last parking on.
+    /// Dead-lettered keys, since they were last deferred.
     var parked = Duration.seconds(180 * 86_400)
 
     init() {}
 }
 
-/// Goes over a table round by round, a part at a time.
+/// A sweep that processes a table in small steps, run by run.
 protocol Sweep: Sendable {
-    /// What is removed, for the log and the metric.
+    /// The name of the removed data for the log and the metric.
     var name: String { get }
-    /// The longest time between two rounds, where so much comes that the setting's would be too long.
+    /// Maximum interval between two runs, for data that grows too fast for the configured interval.
     var intervalMax: Duration { get }
 
-    /// Looks at the next part.
-    mutating func step(on connection: inout Connection) throws -> SweptPart
+    /// Performs the next step.
+    mutating func step(on connection: inout Connection) throws -> SweepResult
 }
 
 extension Sweep {
     var intervalMax: Duration { .seconds(7 * 86_400) }
 }
 
-/// What came of a part of a sweep.
-struct SweptPart {
+/// The result of a step.
+struct SweepResult {
     let removedCount: Int
-    /// Whether the round is over.
+    /// Whether the run is complete.
     let isLast: Bool
 }

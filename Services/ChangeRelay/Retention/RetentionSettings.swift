@@ -1,54 +1,57 @@
 import KeyedWorker
 import ServiceSettings
 
-/// How long `change-relay` lets stay what is in nobody's use.
+/// The retention settings of `change-relay`.
 enum RetentionSettings {
-    /// From a day on: what is younger may be in use.
+    /// At least one day: younger data may be in use.
     private static let age = Setting.Kind.duration(.seconds(86_400) ... .seconds(3_650 * 86_400))
 
     static let interval = Setting(
         "retention.interval", .duration(.seconds(1) ... .seconds(7 * 86_400)), default: "6h",
-        help: "how often what the settings below are about is looked through for what is older; pointers to polls "
+        help: "interval between two runs of the retention sweeps below; pointers to polls are swept "
             + "every minute")
     static let polls = Setting(
         "retention.polls", .duration(.seconds(1) ... .seconds(30 * 86_400)), default: "1h",
-        help: "how long pointers to polls stay in the change log once they are published")
-    static let answers = Setting(
+        help: "retention of published pointers to polls in the change log")
+    static let results = Setting(
         "retention.answers", age, default: "90d",
-        help: "how long after a client's last new mutation the answers stay that a repeated one gets; then it is "
-            + "told answer-forgotten")
+        help: "retention of mutation results after a client's last new mutation; afterwards a repeated "
+            + "mutation gets no stored result")
     static let ledger = Setting(
         "retention.ledger", age, default: "90d",
-        help: "how long ledger rows stay of entries that are recorded, or deleted with nothing in the back end")
+        help: "retention of ledger rows of entries that are recorded, or deleted without a back-end record")
     static let attempts = Setting(
         "retention.attempts", age, default: "90d",
-        help: "how long it stays known what came of each attempt to submit an entry, for fieldpost trace")
+        help: "retention of the results of attempts to submit entries, for fieldpost trace")
     static let seen = Setting(
         "retention.seen", age, default: "400d",
-        help: "how old the days may be that back ends' records are followed of; longer than poller.entry.days")
+        help: "retention of the back ends' polled records after their day; longer than poller.entry.days")
     static let statusLines = Setting(
         "retention.status.lines", .integer(1...10_000), default: "100",
-        help: "lines of one entry's status log; the oldest beyond it are deleted")
+        help: "maximum number of lines of an entry's status log; older ones are deleted")
     static let tokens = Setting(
         "retention.tokens", age, default: "400d",
-        help: "how long refresh tokens stay; longer than the identity provider takes them. Revoked ones go at once")
+        help:
+            "retention of refresh tokens; longer than the identity provider accepts them. Revoked ones are removed "
+            + "at once"
+    )
     static let devices = Setting(
         "retention.devices", age, default: "90d",
         help:
-            "how long a device may stay away before its person must log in again: after that its credential goes, and "
-            + "the refresh token with it")
+            "retention of the credential of an unused device: afterwards its person must log in again, and "
+            + "the refresh token is removed too")
     static let audit = Setting(
-        "retention.audit", age, default: "400d", help: "how long records of the audit log stay")
+        "retention.audit", age, default: "400d", help: "retention of audit log records")
     static let images = Setting(
         "retention.images", age, default: "7d",
-        help: "how long after it was sent an image stays that no object names; longer than devices are offline "
-            + "between sending an image and naming it")
+        help: "retention of images without a reference after their upload; longer than devices are offline "
+            + "between sending an image and referring to it")
     static let parked = Setting(
         "retention.parked", age, default: "180d",
-        help: "how long dead keys wait for a person; each that goes is a warning in the log")
+        help: "retention of dead-lettered keys without manual action; each removal is logged as a warning")
 
     static let all = [
-        interval, polls, answers, ledger, attempts, seen, statusLines, tokens, devices, audit, images, parked,
+        interval, polls, results, ledger, attempts, seen, statusLines, tokens, devices, audit, images, parked,
     ]
 }
 
@@ -57,7 +60,7 @@ extension RetentionLimits {
         self.init()
         interval = try configuration.duration(RetentionSettings.interval)
         polls = try configuration.duration(RetentionSettings.polls)
-        answers = try configuration.duration(RetentionSettings.answers)
+        results = try configuration.duration(RetentionSettings.results)
         ledger = try configuration.duration(RetentionSettings.ledger)
         attempts = try configuration.duration(RetentionSettings.attempts)
         seen = try configuration.duration(RetentionSettings.seen)

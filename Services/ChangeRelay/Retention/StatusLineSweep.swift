@@ -4,17 +4,17 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Lines of an entry's status log beyond its bound: the oldest become tombstones, which devices are told as ever. The
-/// newest line, which carries the status, is never among them.
+/// Deletes lines of an entry's status log beyond its maximum: the oldest become tombstones, which devices receive as
+/// usual. The newest line, which has the status, is never among them.
 struct StatusLineSweep: Sweep {
-    /// Lines that become tombstones in one transaction.
+    /// Maximum number of lines deleted in one transaction.
     private static let batchCountMax = 500
-    /// Lines read of a realm at a time.
+    /// Maximum number of lines read of a realm per step.
     private static let pageCountMax: Int64 = 5_000
 
     let name = "status lines"
     let keepCountMax: Int
-    private var realms = RealmWalk(pathPrefix: "/users/")
+    private var realms = RealmIterator(pathPrefix: "/users/")
 
     init(keepCountMax: Int) { self.keepCountMax = keepCountMax }
 
@@ -26,20 +26,20 @@ struct StatusLineSweep: Sweep {
         let time: Int64
     }
 
-    /// The lines that are too many: all but each entry's newest.
+    /// Returns the lines beyond the maximum, never an entry's newest one.
     static func excess(_ lines: [Line], keepCountMax: Int) -> [Line] {
         Dictionary(grouping: lines, by: \.entry).values.flatMap { lines in
             lines.sorted { ($0.time, $0.position) > ($1.time, $1.position) }.dropFirst(keepCountMax)
         }
     }
 
-    mutating func step(on connection: inout Connection) throws -> SweptPart {
-        guard let realm = try realms.current(on: &connection) else { return SweptPart(removedCount: 0, isLast: true) }
+    mutating func step(on connection: inout Connection) throws -> SweepResult {
+        guard let realm = try realms.current(on: &connection) else { return SweepResult(removedCount: 0, isLast: true) }
         let lines = try connection.run(excessive(in: realm)).map { try Line($0) }
         let excess = Self.excess(lines, keepCountMax: keepCountMax).prefix(Self.batchCountMax)
         let isRest = excess.count < Self.batchCountMax && lines.count < Int(Self.pageCountMax)
-        if isRest || excess.isEmpty { realms.goOn() }
-        if excess.isEmpty { return SweptPart(removedCount: 0, isLast: false) }
+        if isRest || excess.isEmpty { realms.advance() }
+        if excess.isEmpty { return SweepResult(removedCount: 0, isLast: false) }
         var batch = WriteBatch(environment: realm.environment)
         for (decision, line) in excess.enumerated() {
             let key = ObjectKey(realm: realm.number, kind: .timeEntryStatus, id: line.id)
@@ -48,17 +48,17 @@ struct StatusLineSweep: Sweep {
         }
         do throws(PostgresError) {
             let outcome = try batch.commit(on: &connection)
-            return SweptPart(removedCount: excess.count - outcome.missed.count, isLast: false)
+            return SweepResult(removedCount: excess.count - outcome.missed.count, isLast: false)
         } catch {
-            // An environment that is held for its move, or has left, stays as it is.
+            // Skip an environment that is write-blocked for a move, or has moved.
             guard error.isLocked || error.isDataError else { throw error }
-            if !isRest { realms.goOn() }
-            return SweptPart(removedCount: 0, isLast: false)
+            if !isRest { realms.advance() }
+            return SweepResult(removedCount: 0, isLast: false)
         }
     }
 
-    /// Lines of entries that have more than they may. Rows: id, position, entry, timestamp.
-    private func excessive(in realm: RealmWalk.Place) -> Statement {
+    /// Reads the lines of entries with more than the maximum. Rows: id, position, entry, timestamp.
+    private func excessive(in realm: RealmIterator.Position) -> Statement {
         """
         SELECT id, position, entry, timestamp FROM (
             SELECT id, position, lower(fields::json->>'entry') AS entry, fields::json->>'timestamp' AS timestamp,
@@ -73,7 +73,7 @@ struct StatusLineSweep: Sweep {
 }
 
 extension StatusLineSweep.Line {
-    /// Reads id, position, entry and timestamp. A line without a readable time is older than all others.
+    /// Reads id, position, entry and timestamp. A line without a valid time counts as the oldest.
     fileprivate init(_ row: Row) throws(PostgresError) {
         let (id, position, entry, time) = try row.decode(UUID.self, Int64.self, String?.self, String?.self)
         self.init(

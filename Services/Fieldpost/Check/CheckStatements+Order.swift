@@ -1,23 +1,24 @@
 import Model
 import Postgres
 
-/// The statements that compare objects with the order of positions, and with who follows it. Rows: as
+/// Statements that compare objects with the order of positions, and with the readers of that order. Rows: as
 /// ``Inconsistency`` reads them.
 extension CheckSlice {
-    /// Whether a number of the change log is above what may be gone.
+    /// The position up to which the change log may have been compacted.
     private var compacted: Statement {
         "(SELECT compacted_position FROM realm.environment WHERE id = \(environment.rawValue))"
     }
 
-    /// Polls' pointers go soon after they were published.
-    private static let lasting = Kind.allCases.filter { $0 != .poll && $0 != .defectPoll }
+    /// Kinds whose pointers are kept. Pointers of polls are removed soon after they were published.
+    private static let retainedKinds = Kind.allCases.filter { $0 != .poll && $0 != .defectPoll }
 
     /// Every object above the compaction floor has a pointer at its position, and no pointer is newer than its object.
     var changes: Statement {
         """
         SELECT r.path || '/' || coalesce(k.name, f.kind::text) || '/' || f.id, f.fault, f.id, f.position FROM (
-            SELECT o.realm_id, o.kind, o.id, o.position, 'no pointer leads to it at ' || o.position AS fault
-            FROM realm.realm r CROSS JOIN unnest(\(Self.lasting)) AS n(number) CROSS JOIN LATERAL (
+            SELECT o.realm_id, o.kind, o.id, o.position,
+                'the change log has no pointer to it at ' || o.position AS fault
+            FROM realm.realm r CROSS JOIN unnest(\(Self.retainedKinds)) AS n(number) CROSS JOIN LATERAL (
                 SELECT * FROM store.object WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
                     AND kind = n.number AND \(has("id")) AND position > \(compacted)
                 OFFSET 0
@@ -26,7 +27,7 @@ extension CheckSlice {
                 SELECT FROM store.change c WHERE c.environment_id = o.environment_id AND c.position = o.position
                     AND c.realm_id = o.realm_id AND c.kind = o.kind AND c.id = o.id)
             UNION ALL
-            SELECT c.realm_id, c.kind, c.id, c.position, 'a pointer at ' || c.position || ' leads nowhere'
+            SELECT c.realm_id, c.kind, c.id, c.position, 'the pointer at ' || c.position || ' has no object'
             FROM (
                 SELECT compacted_position AS floor, position - compacted_position AS length
                 FROM realm.environment WHERE id = \(environment.rawValue)
@@ -41,7 +42,7 @@ extension CheckSlice {
                     AND realm_id = c.realm_id AND kind = c.kind AND id = c.id
                 OFFSET 0
             ) o ON true
-            WHERE coalesce(o.position, 0) < c.position AND c.kind = ANY (\(Self.lasting))
+            WHERE coalesce(o.position, 0) < c.position AND c.kind = ANY (\(Self.retainedKinds))
                 AND c.kind <> \(Kind.seenRecord)
         ) f JOIN realm.realm r ON r.environment_id = \(environment.rawValue) AND r.id = f.realm_id
         LEFT JOIN realm.kind k ON k.number = f.kind
@@ -49,14 +50,15 @@ extension CheckSlice {
         """
     }
 
-    /// No answer is of a mutation that is still to come, or at a position that nobody handed out.
+    /// No stored response belongs to a mutation that is still expected, or to a position that was not allocated.
     var devices: Statement {
         """
         SELECT 'client ' || m.client_id, CASE
-                WHEN c.client_id IS NULL THEN 'answers of a client that is not known'
+                WHEN c.client_id IS NULL THEN 'has stored responses but no client row'
                 WHEN m.sequence >= c.next_sequence
-                    THEN 'its mutation ' || m.sequence || ' is answered, and ' || c.next_sequence || ' is expected'
-                ELSE 'its mutation ' || m.sequence || ' was accepted at ' || m.position || ', which is to come' END,
+                    THEN 'its mutation ' || m.sequence || ' has a response, but ' || c.next_sequence || ' is expected'
+                ELSE 'its mutation ' || m.sequence || ' was accepted at ' || m.position
+                    || ', which is not allocated' END,
             m.client_id, m.sequence
         FROM device.mutation m
         JOIN realm.environment e ON e.id = m.environment_id
@@ -68,11 +70,11 @@ extension CheckSlice {
         """
     }
 
-    /// Parked keys of objects of which there is not even a tombstone. All at once.
+    /// Each deferred key belongs to an object or a tombstone. One statement for all.
     var parked: Statement {
         """
-        SELECT p.key, p.group_name || ' has it parked' || CASE WHEN p.is_dead THEN ', dead,' ELSE '' END
-            || ' and there is no such object', i.id, 0::bigint
+        SELECT p.key, CASE WHEN p.is_dead THEN 'dead-lettered by ' ELSE 'deferred by ' END || p.group_name
+            || ', but the object does not exist', i.id, 0::bigint
         FROM pipeline.parked p
         CROSS JOIN LATERAL (SELECT substring(p.subject from '[0-9a-f-]{36}$')::uuid AS id,
             substring(p.subject from '/([^/]+)/[^/]+$') AS kind,
@@ -85,21 +87,22 @@ extension CheckSlice {
         """
     }
 
-    /// The relay has published nothing that was not written.
+    /// The relay has not published beyond the counter.
     var relay: Statement {
         """
-        SELECT 'relay', CASE WHEN r.generation > e.generation THEN 'it is of the generation ' || r.generation
-                || ', and the counter of ' || e.generation
-            ELSE 'it is at ' || r.position || ', and the counter at ' || e.position END, \(ids.lowerBound), r.position
+        SELECT 'relay', CASE WHEN r.generation > e.generation THEN 'has generation ' || r.generation
+                || ', but the counter has ' || e.generation
+            ELSE 'is at position ' || r.position || ', but the counter is at ' || e.position END,
+                \(ids.lowerBound), r.position
         FROM realm.relay r JOIN realm.environment e ON e.id = r.environment_id
         WHERE r.environment_id = \(environment.rawValue) AND \(index == 0)
             AND (r.generation > e.generation OR r.generation = e.generation AND r.position > e.position)
         """
     }
 
-    /// The statement of a part.
-    func statement(_ part: CheckedPart) -> Statement {
-        switch part {
+    /// Returns the statement that checks a target.
+    func statement(_ target: CheckTarget) -> Statement {
+        switch target {
         case .tasks: tasks
         case .positions: positions
         case .shares: shares

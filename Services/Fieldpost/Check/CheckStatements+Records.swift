@@ -2,19 +2,20 @@ import BackendConnections
 import Model
 import Postgres
 
-/// The statements that compare what is kept beside the objects with the objects. Rows: as ``Inconsistency`` reads them.
+/// Statements that compare derived records with the objects. Rows: as ``Inconsistency`` reads them.
 extension CheckSlice {
-    /// People's catalogues, and how many nodes they have. All at once: there is a row per person.
+    /// Each person's catalogue exists and has the nodes of its tree. One statement for all: there is one row per
+    /// person.
     var catalogues: Statement {
         """
         SELECT f.key, f.fault, f.id, 0::bigint FROM (
-            SELECT '/users/' || p.email AS key, 'its catalogue ' || p.catalogue || ' is not known' AS fault,
+            SELECT '/users/' || p.email AS key, 'its catalogue ' || p.catalogue || ' does not exist' AS fault,
                 p.catalogue AS id
             FROM audience.person p LEFT JOIN audience.catalogue c
                 ON c.environment_id = p.environment_id AND c.id = p.catalogue
             WHERE p.environment_id = \(environment.rawValue) AND \(has("p.catalogue")) AND c.id IS NULL
             UNION ALL
-            SELECT '/users/' || p.email, 'its tree ' || p.tree || ' is not known', p.tree
+            SELECT '/users/' || p.email, 'its tree ' || p.tree || ' does not exist', p.tree
             FROM audience.person p LEFT JOIN audience.tree t
                 ON t.environment_id = p.environment_id AND t.digest = p.tree
             WHERE p.environment_id = \(environment.rawValue) AND \(has("p.tree")) AND t.digest IS NULL
@@ -26,10 +27,10 @@ extension CheckSlice {
                     AND o.realm_id = \(realm("'/users/' || p.email")) AND o.kind = \(Kind.user) AND NOT o.deleted
                     AND \(Self.id("catalogue", of: "o.fields")) = p.catalogue)
             UNION ALL
-            SELECT '/catalogues/' || c.id, CASE WHEN t.digest IS NULL THEN 'its tree ' || c.tree || ' is not known'
+            SELECT '/catalogues/' || c.id, CASE WHEN t.digest IS NULL THEN 'its tree ' || c.tree || ' does not exist'
                 WHEN n.count <> octet_length(t.digests) / 32
-                    THEN 'it has ' || n.count || ' nodes, and its tree ' || octet_length(t.digests) / 32
-                ELSE 'what it has was counted, and is still to be compared' END, c.id
+                    THEN 'it has ' || n.count || ' nodes, but its tree has ' || octet_length(t.digests) / 32
+                ELSE 'its recount is not yet compared with the back end' END, c.id
             FROM audience.catalogue c LEFT JOIN audience.tree t
                 ON t.environment_id = c.environment_id AND t.digest = c.tree
             CROSS JOIN LATERAL (
@@ -44,13 +45,13 @@ extension CheckSlice {
         """
     }
 
-    /// The newest line of an entry's log tells its status.
+    /// Each entry's status is that of the newest line of its log.
     var statuses: Statement {
         """
-        SELECT r.path || '/TimeEntry/' || f.id, 'it is ' || f.status || ', and its log says '
-            || coalesce(f.told, 'nothing'), f.id, f.position
+        SELECT r.path || '/TimeEntry/' || f.id, 'its status is ' || f.status || ', but its log has '
+            || coalesce(f.logged, 'no line'), f.id, f.position
         FROM realm.realm r CROSS JOIN LATERAL (
-            SELECT e.id, e.position, coalesce(e.fields::json->>'status', 'draft') AS status, n.status AS told
+            SELECT e.id, e.position, coalesce(e.fields::json->>'status', 'draft') AS status, n.status AS logged
             FROM store.object e LEFT JOIN (
                 SELECT DISTINCT ON (i.entry) i.entry, i.fields::json->>'status' AS status FROM (
                     SELECT \(Self.id("entry", of: "o.fields")) AS entry, o.fields, o.position FROM store.object o
@@ -68,13 +69,14 @@ extension CheckSlice {
         """
     }
 
-    /// What came of an entry is in the ledger, and no attempt outlives its lease by more than `leaseOverSeconds`
-    /// unless its key is parked. Entries of an environment without a back end are answered by an integration, which has
-    /// no ledger.
+    /// Each entry with an outcome is settled in the ledger, and no attempt exceeds its lease by more than
+    /// `leaseOverSeconds`, unless its key is deferred. Without a back end an integration processes the entries, and
+    /// there is no ledger.
     var submissions: Statement {
         """
         SELECT r.path || '/TimeEntry/' || f.id, f.fault, f.id, f.position FROM (
-            SELECT o.realm_id, o.id, o.position, 'it is ' || s.status || ', and its attempt is ' || l.phase AS fault
+            SELECT o.realm_id, o.id, o.position,
+                'its status is ' || s.status || ', but its attempt is ' || l.phase AS fault
             FROM realm.realm r \(objects(.timeEntry, in: "r.id"))
             CROSS JOIN LATERAL (SELECT o.fields::json->>'status' AS status) s
             JOIN submission.ledger l ON l.environment_id = o.environment_id AND l.entry_id = o.id
@@ -82,7 +84,7 @@ extension CheckSlice {
             WHERE r.environment_id = \(environment.rawValue) AND starts_with(r.path, '/users/')
                 AND s.status IN ('released', 'approved', 'recorded') AND l.phase <> 'settled' AND l.operation = 'create'
             UNION ALL
-            SELECT o.realm_id, o.id, o.position, 'it is ' || s.status || ', and the ledger knows nothing of it'
+            SELECT o.realm_id, o.id, o.position, 'its status is ' || s.status || ', but the ledger has no row'
             FROM realm.realm r \(objects(.timeEntry, in: "r.id"))
             CROSS JOIN LATERAL (SELECT o.fields::json->>'status' AS status) s
             LEFT JOIN submission.ledger l ON l.environment_id = o.environment_id AND l.entry_id = o.id
@@ -91,7 +93,7 @@ extension CheckSlice {
                 AND l.entry_id IS NULL
                 AND EXISTS (\(BackendConfiguration.revision(in: environment)))
             UNION ALL
-            SELECT l.realm_id, l.entry_id, l.version, 'an attempt (' || l.phase || ') has outlived its lease'
+            SELECT l.realm_id, l.entry_id, l.version, 'an attempt (' || l.phase || ') has exceeded its lease'
             FROM submission.ledger l
             WHERE l.environment_id = \(environment.rawValue) AND \(has("l.entry_id")) AND l.phase <> 'settled'
                 AND l.lease_until < now() - make_interval(secs => \(Self.leaseOverSeconds))
@@ -105,34 +107,34 @@ extension CheckSlice {
         """
     }
 
-    /// After its lease an attempt is looked up within seconds, unless nobody works.
+    /// Running workers look up an attempt within seconds after its lease ends.
     private static let leaseOverSeconds = 600.0
 
-    /// Who has a mirror of a defect is known, so that it follows the defect.
+    /// Each mirror of a defect has a row, so that it is updated with the defect.
     var defects: Statement {
         """
         SELECT r.path || '/Defect/' || f.id, f.fault, f.id, f.position FROM (
-            SELECT o.realm_id, o.id, o.position, 'nobody knows that it is mirrored there' AS fault
+            SELECT o.realm_id, o.id, o.position, 'defect.mirror has no row of it' AS fault
             FROM realm.realm r \(objects(.defect, in: "r.id"))
             LEFT JOIN defect.mirror m ON m.environment_id = o.environment_id AND m.defect_id = o.id
                 AND m.realm_id = o.realm_id
             WHERE r.environment_id = \(environment.rawValue) AND starts_with(r.path, '/users/')
                 AND m.defect_id IS NULL
             UNION ALL
-            SELECT m.realm_id, m.defect_id, 0, 'its mirror is not there' FROM defect.mirror m
+            SELECT m.realm_id, m.defect_id, 0, 'its mirror does not exist' FROM defect.mirror m
             WHERE m.environment_id = \(environment.rawValue) AND \(has("m.defect_id"))
-                AND NOT \(isThere(.defect, "m.defect_id", in: "m.realm_id"))
+                AND NOT \(exists(.defect, "m.defect_id", in: "m.realm_id"))
         ) f JOIN realm.realm r ON r.environment_id = \(environment.rawValue) AND r.id = f.realm_id
         LIMIT \(Int64(countMax))
         """
     }
 
-    /// Images' references are those that objects name.
+    /// Each image that an object names has a reference, and each reference an object.
     var images: Statement {
         """
         SELECT r.path || '/' || k.name || '/' || f.id, f.fault, f.id, f.position FROM (
             SELECT o.realm_id, o.kind, o.id, o.position,
-                'it names the image ' || n.blob_id || ', and no reference tells of it' AS fault
+                'it names the image ' || n.blob_id || ', but blob.reference has no row of it' AS fault
             FROM realm.realm r \(objects(Self.imageKinds, in: "r.id"))
             CROSS JOIN LATERAL (SELECT blob.named(o.kind, o.fields) AS blob_id) n
             WHERE r.environment_id = \(environment.rawValue) AND n.blob_id IS NOT NULL AND NOT EXISTS (
@@ -140,7 +142,7 @@ extension CheckSlice {
                     AND b.realm_id = o.realm_id AND b.kind = o.kind AND b.id = o.id)
             UNION ALL
             SELECT b.realm_id, b.kind, b.id, 0,
-                'a reference tells of the image ' || b.blob_id || ', which it does not name'
+                'blob.reference has the image ' || b.blob_id || ', which it does not name'
             FROM blob.reference b
             WHERE b.environment_id = \(environment.rawValue) AND \(has("b.blob_id")) AND NOT EXISTS (
                 SELECT FROM store.object o WHERE o.environment_id = b.environment_id AND o.realm_id = b.realm_id
@@ -151,6 +153,6 @@ extension CheckSlice {
         """
     }
 
-    /// The kinds that name images, as the triggers of `019-blobs.sql` know them.
+    /// Kinds that name images: those of the triggers of `019-blobs.sql`.
     static let imageKinds: [Kind] = [.fieldTask, .person, .team]
 }

@@ -6,41 +6,41 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Looks for what is not as it should be, twice: what is on its way at the first look has come, or has another
-/// position, at the second, and is no fault.
+/// Finds inconsistencies in two passes. Changes that are in flight during the first pass are resolved, or have another
+/// position, in the second, and are not reported.
 struct ConsistencyCheck {
-    /// What an environment still had to do.
-    struct Rest: Encodable {
+    /// The pending work of an environment.
+    struct Backlog: Encodable {
         let environment: String
-        /// Positions that are not published yet.
+        /// Number of positions that are not published yet.
         let unpublished: Int64
-        /// Keys that are parked and come back by themselves.
+        /// Number of deferred keys that will be retried.
         let parked: Int64
-        /// Keys that wait for a person.
+        /// Number of dead-lettered keys.
         let dead: Int64
 
-        var isAtRest: Bool { unpublished == 0 && parked == 0 }
+        var isQuiescent: Bool { unpublished == 0 && parked == 0 }
     }
 
     struct Outcome: Encodable {
         let inconsistencies: [Inconsistency]
-        let rests: [Rest]
-        /// More differences may be there than were told.
+        let rests: [Backlog]
+        /// Whether the limit was reached, so that there may be more inconsistencies.
         let isCut: Bool
     }
 
     let environments: [(id: EnvironmentID, name: String)]
-    let parts: [CheckedPart]
-    /// Differences that are told at most, of each part of an environment.
+    let targets: [CheckTarget]
+    /// Maximum number of inconsistencies per target and environment.
     let countMax: Int
-    /// How long what is on its way is waited for between the looks.
+    /// Maximum time to wait between the passes for work in flight.
     let settleMax: Duration
-    /// Where Kafka is asked how far groups are; `nil`: nowhere.
-    var transport: Settling.Transport?
-    /// Told of each slice that was looked at: how many of how many.
+    /// The cluster whose committed offsets are read; `nil`: none.
+    var transport: InFlightWork.Transport?
+    /// Called after each slice with the number of finished slices and their total.
     var progress: (Int, Int) -> Void = { _, _ in }
 
-    /// One statement may take so long: a slice is meant to take less than a second, but ids may lie close together.
+    /// Limits for the check's session. A slice is meant to take less than a second, but ids may be clustered.
     static var limits: Limits {
         var limits = Limits()
         limits.statementMax = .seconds(600)
@@ -49,95 +49,97 @@ struct ConsistencyCheck {
 
     func run(on connection: inout Connection) throws -> Outcome {
         let sliceCount = CheckSlice.count(objects: try Self.objectCount(on: &connection))
-        var (found, isCut) = ([Inconsistency](), false)
+        var (inconsistencies, isCut) = ([Inconsistency](), false)
         for (number, environment) in environments.enumerated() {
-            var places: [CheckedPart: [Int]] = [:]
+            var slices: [CheckTarget: [Int]] = [:]
             for index in 0..<sliceCount {
                 let slice = CheckSlice(
                     environment: environment.id, index: index, count: sliceCount, countMax: countMax)
-                for part in parts where counts(found, part, environment.name) < countMax {
-                    let rows = try look(at: part, slice, environment.name, on: &connection)
-                    if !rows.isEmpty { places[part, default: []].append(index) }
-                    found += rows
+                for target in targets where count(of: target, environment.name, in: inconsistencies) < countMax {
+                    let rows = try check(target, slice, environment.name, on: &connection)
+                    if !rows.isEmpty { slices[target, default: []].append(index) }
+                    inconsistencies += rows
                     isCut = isCut || rows.count >= countMax
                 }
                 progress(number * sliceCount + index + 1, environments.count * sliceCount)
             }
-            if places.isEmpty { continue }
-            let left = try settle(environment.id, places.keys, on: &connection)
-            // Before the second look: a key that is decided meanwhile is not told, or is marked.
-            let parked = try parked(among: found, in: environment, on: &connection)
-            var again: Set<Inconsistency> = []
-            for (part, indexes) in places {
+            if slices.isEmpty { continue }
+            let remaining = try settle(environment.id, slices.keys, on: &connection)
+            // Before the second pass: a key that is processed meanwhile is either consistent or marked as pending.
+            let deferred = try deferredKeys(among: inconsistencies, in: environment, on: &connection)
+            var confirmed: Set<Inconsistency> = []
+            for (target, indexes) in slices {
                 for index in indexes {
                     let slice = CheckSlice(
                         environment: environment.id, index: index, count: sliceCount, countMax: countMax * 2)
-                    again.formUnion(try look(at: part, slice, environment.name, on: &connection))
+                    confirmed.formUnion(try check(target, slice, environment.name, on: &connection))
                 }
             }
-            found.removeAll { $0.environment == environment.name && !again.contains($0) }
-            for index in found.indices where found[index].environment == environment.name {
-                let names = found[index].part.workers.map(\.name)
-                found[index].pending =
-                    parked[found[index].key]?.first { names.contains($0.group) }.map {
-                        "\($0.group) has it parked: \($0.reason)"
-                    } ?? names.lazy.compactMap { left[$0] }.first
+            inconsistencies.removeAll { $0.environment == environment.name && !confirmed.contains($0) }
+            for index in inconsistencies.indices where inconsistencies[index].environment == environment.name {
+                let names = inconsistencies[index].part.workers.map(\.name)
+                inconsistencies[index].pending =
+                    deferred[inconsistencies[index].key]?.first { names.contains($0.group) }.map {
+                        "\($0.group) has deferred it: \($0.reason)"
+                    } ?? names.lazy.compactMap { remaining[$0] }.first
             }
         }
-        return Outcome(inconsistencies: found, rests: try rests(on: &connection), isCut: isCut)
+        return Outcome(inconsistencies: inconsistencies, rests: try backlogs(on: &connection), isCut: isCut)
     }
 
-    private func counts(_ found: [Inconsistency], _ part: CheckedPart, _ environment: String) -> Int {
-        found.count { $0.part == part && $0.environment == environment }
+    private func count(
+        of target: CheckTarget, _ environment: String, in inconsistencies: [Inconsistency]
+    ) -> Int {
+        inconsistencies.count { $0.part == target && $0.environment == environment }
     }
 
-    private func look(
-        at part: CheckedPart, _ slice: CheckSlice, _ name: String, on connection: inout Connection
+    private func check(
+        _ target: CheckTarget, _ slice: CheckSlice, _ name: String, on connection: inout Connection
     ) throws -> [Inconsistency] {
-        try connection.run(slice.statement(part)).map { try Inconsistency($0, part, in: name) }
+        try connection.run(slice.statement(target)).map { try Inconsistency($0, target, in: name) }
     }
 
-    /// About how many objects there are, as the last ANALYZE found; 0 where there was none.
+    /// The approximate number of objects, by the last ANALYZE; 0 if there was none.
     private static func objectCount(on connection: inout Connection) throws -> Int {
         let rows = try connection.run("SELECT reltuples::bigint FROM pg_class WHERE oid = 'store.object'::regclass")
         return Int(max(0, try rows[0].decode(Int64.self)))
     }
 
-    // MARK: At rest
+    // MARK: Work in flight
 
-    /// Waits until what is on its way has come that may take differences away, `settleMax` and the brokers'
-    /// last answer at most; without Kafka's word a second longer, for what workers have in their hands.
+    /// Waits for work in flight that may resolve inconsistencies: at most `settleMax` and one response of the brokers.
+    /// Without offsets from Kafka it waits a second longer, for messages that workers are processing.
     ///
-    /// - Returns: What has not come, by group.
+    /// - Returns: The work that remains, by group.
     private func settle(
-        _ environment: EnvironmentID, _ parts: some Collection<CheckedPart>, on connection: inout Connection
+        _ environment: EnvironmentID, _ targets: some Collection<CheckTarget>, on connection: inout Connection
     ) throws -> [String: String] {
-        let groups = Services.all.filter { service in parts.contains { $0.workers.contains(service) } }
+        let groups = Services.all.filter { service in targets.contains { $0.workers.contains(service) } }
         if groups.isEmpty { return [:] }
         let clock = ContinuousClock()
         let end = clock.now + settleMax
-        var settling = try Settling(environment, of: groups, by: transport, on: &connection)
+        var work = try InFlightWork(environment, of: groups, by: transport, on: &connection)
         while true {
-            let left = try settling.left(on: &connection)
-            let rest = end - clock.now
-            if left.isEmpty, transport != nil || rest <= .zero { return [:] }
-            if rest <= .zero { return left }
-            let pause = left.isEmpty ? Duration.seconds(1) : Self.lookInterval
-            poll(nil, 0, Int32(min(pause, rest).milliseconds))
-            if left.isEmpty { return [:] }
+            let remaining = try work.remaining(on: &connection)
+            let time = end - clock.now
+            if remaining.isEmpty, transport != nil || time <= .zero { return [:] }
+            if time <= .zero { return remaining }
+            let pause = remaining.isEmpty ? Duration.seconds(1) : Self.pollInterval
+            poll(nil, 0, Int32(min(pause, time).milliseconds))
+            if remaining.isEmpty { return [:] }
         }
     }
 
-    private static var lookInterval: Duration { .milliseconds(200) }
+    private static var pollInterval: Duration { .milliseconds(200) }
 
-    /// Who has parked which of the keys that differ, and why: they come back by themselves.
-    private func parked(
-        among found: [Inconsistency], in environment: (id: EnvironmentID, name: String),
+    /// The groups that have deferred keys of inconsistencies, with the reasons. They will retry them.
+    private func deferredKeys(
+        among inconsistencies: [Inconsistency], in environment: (id: EnvironmentID, name: String),
         on connection: inout Connection
     ) throws -> [String: [(group: String, reason: String)]] {
-        var parked: [String: [(group: String, reason: String)]] = [:]
-        let some = found.filter { $0.environment == environment.name && !$0.part.workers.isEmpty }
-        for page in some.chunks(ofCount: Self.keysMax) {
+        var deferred: [String: [(group: String, reason: String)]] = [:]
+        let affected = inconsistencies.filter { $0.environment == environment.name && !$0.part.workers.isEmpty }
+        for page in affected.chunks(ofCount: Self.keysMax) {
             let rows = try connection.run(
                 """
                 SELECT key, group_name, reason FROM pipeline.parked
@@ -146,15 +148,15 @@ struct ConsistencyCheck {
                 ORDER BY key, group_name
                 """)
             for (key, group, reason) in try rows.decode(String.self, String.self, String.self) {
-                parked[key, default: []].append((group, reason))
+                deferred[key, default: []].append((group, reason))
             }
         }
-        return parked
+        return deferred
     }
 
     private static var keysMax: Int { 1_000 }
 
-    private func rests(on connection: inout Connection) throws -> [Rest] {
+    private func backlogs(on connection: inout Connection) throws -> [Backlog] {
         let ids = environments.map(\.id.rawValue)
         return try connection.run(
             """
@@ -169,6 +171,6 @@ struct ConsistencyCheck {
             ORDER BY e.name
             """
         ).decode(String.self, Int64.self, Int64.self, Int64.self)
-            .map { Rest(environment: $0, unpublished: $1, parked: $2, dead: $3) }
+            .map { Backlog(environment: $0, unpublished: $1, parked: $2, dead: $3) }
     }
 }

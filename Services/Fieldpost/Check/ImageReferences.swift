@@ -2,9 +2,9 @@ import Model
 import ObjectStore
 import Postgres
 
-/// The repair of `blob.reference`, whose rows the triggers of `019-blobs.sql` keep.
+/// Repairs `blob.reference`, whose rows are written by the triggers of `019-blobs.sql`.
 enum ImageReferences {
-    /// References of these objects as the objects are under the lock of the environment's counter.
+    /// Returns statements that rewrite the references of these objects, under the lock of the environment's counter.
     static func write(_ keys: [ObjectKey], in environment: EnvironmentID) -> [Statement] {
         let named: Statement = """
             SELECT o.realm_id, o.kind, o.id, blob.named(o.kind, o.fields) AS blob_id

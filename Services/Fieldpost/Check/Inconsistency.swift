@@ -3,22 +3,22 @@ import FoundationEssentials
 import Model
 import Postgres
 
-/// Something that is not as it follows from other data.
+/// An object or row that contradicts the data that it is derived from.
 struct Inconsistency: Encodable, Hashable {
     let environment: String
-    let part: CheckedPart
-    /// The subject of the event by which the owning service decides it, where there is such a service; else the place.
+    let part: CheckTarget
+    /// The subject of the event with which the owning service reprocesses it, if there is one; otherwise its location.
     let key: String
     let fault: String
-    /// What spreads keys over partitions, and identifies the object.
+    /// The object's id, which also selects the partition.
     let id: UUID
-    /// Of what was seen: when another look sees another position, something was on its way.
+    /// The position at the time of the check. If it changes between the passes, work was in flight.
     let position: Int64
-    /// What is still on its way and may take it away; `nil`: nothing is known of.
+    /// Work in flight that may resolve it; `nil` if none is known.
     var pending: String?
 
     /// Reads the columns key, fault, id, position.
-    init(_ row: Row, _ part: CheckedPart, in environment: String) throws(PostgresError) {
+    init(_ row: Row, _ part: CheckTarget, in environment: String) throws(PostgresError) {
         var columns = row.columns
         (self.environment, self.part) = (environment, part)
         (key, fault) = (try columns.next(), try columns.next())
@@ -26,11 +26,11 @@ struct Inconsistency: Encodable, Hashable {
         try columns.end()
     }
 
-    private var text: String { pending.map { "\(fault) (may be on its way: \($0))" } ?? fault }
+    private var text: String { pending.map { "\(fault) (may be in flight: \($0))" } ?? fault }
 
     static func table(_ rows: [Inconsistency], empty: String) -> Table {
         var table = Table(
-            [("ENVIRONMENT", .left), ("WHAT", .left), ("KEY", .left), ("FAULT", .left)], empty: empty)
+            [("ENVIRONMENT", .left), ("CHECK", .left), ("KEY", .left), ("FAULT", .left)], empty: empty)
         for row in rows { table.add([row.environment, row.part.rawValue, row.key, row.text]) }
         return table
     }

@@ -9,17 +9,17 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Has what differs be decided anew by the services that own it, and writes what nobody owns.
+/// Has the owning services reprocess or reconcile inconsistencies, and rewrites rows that no service owns.
 struct Repair {
     private let ids: [String: EnvironmentID]
     private let administrator: Administrator
     private let end: ContinuousClock.Instant
 
-    /// Keys that one statement parks.
+    /// Maximum number of keys that one statement requeues.
     private static let pageCountMax = 500
-    private static let reason = "fieldpost repair has it decided anew"
+    private static let reason = "fieldpost repair requested reprocessing"
 
-    /// - Parameter waitMax: How long it waits for services, all in all, from now on.
+    /// - Parameter waitMax: The maximum time to wait for services, in total, from now on.
     init(
         _ environments: [(id: EnvironmentID, name: String)], by administrator: Administrator, waitMax: Duration
     ) {
@@ -28,36 +28,36 @@ struct Repair {
         end = .now + waitMax
     }
 
-    /// Carries out all repairs, and waits for them. Submissions come last: they are decided by what people may report
-    /// on, which may be compared anew.
-    func mend(_ rows: [Inconsistency], on connection: inout Connection) throws {
+    /// Starts all repairs and waits for them. Submissions are last, because they depend on people's choices, which may
+    /// be reconciled first.
+    func run(_ rows: [Inconsistency], on connection: inout Connection) throws {
         let (others, submissions) = rows.partitioned { $0.part == .submissions }
         for rows in [others, submissions] {
-            try begin(rows, on: &connection)
+            try start(rows, on: &connection)
             try wait(for: rows, on: &connection)
         }
     }
 
-    /// What was changed meanwhile is left as it is: every write is guarded.
-    private func begin(_ rows: [Inconsistency], on connection: inout Connection) throws {
+    /// Starts the repairs. Every write is guarded: rows that changed meanwhile are kept.
+    private func start(_ rows: [Inconsistency], on connection: inout Connection) throws {
         for (name, rows) in Dictionary(grouping: rows, by: \.environment) {
             guard let environment = ids[name] else { continue }
-            for (part, rows) in Dictionary(grouping: rows, by: \.part) {
+            for (target, rows) in Dictionary(grouping: rows, by: \.part) {
                 for page in rows.chunks(ofCount: Self.pageCountMax) {
-                    try begin(Array(page), part, in: environment, on: &connection)
+                    try start(Array(page), target, in: environment, on: &connection)
                 }
             }
         }
     }
 
-    private func begin(
-        _ rows: [Inconsistency], _ part: CheckedPart, in environment: EnvironmentID, on connection: inout Connection
+    private func start(
+        _ rows: [Inconsistency], _ target: CheckTarget, in environment: EnvironmentID, on connection: inout Connection
     ) throws {
         let keys = Array(rows.map(\.key).uniqued())
-        let detail = ["what": part.rawValue]
+        let detail = ["what": target.rawValue]
         let audit = administrator.audit(.objectsRepaired, keys, in: environment, detail: detail)
-        switch part.repair {
-        case .decide(let service, let topic):
+        switch target.repairMethod {
+        case .reprocess(let service, let topic):
             let due = Cascade.due(
                 group: service.name, topic: topic, in: environment,
                 """
@@ -65,37 +65,37 @@ struct Repair {
                 FROM unnest(\(rows.map(\.key)), \(rows.map(\.id))) AS i(key, id)
                 """)
             _ = try connection.run([due, audit])
-        case .compare(let service):
-            let comparison = Comparison(service, in: environment)
-            _ = try connection.run(comparison.ask(for: keys) + [audit])
+        case .reconcile(let service):
+            let reconciliation = Reconciliation(service, in: environment)
+            _ = try connection.run(reconciliation.request(for: keys) + [audit])
         case .remove:
-            try Leftovers.remove(rows, in: environment, on: &connection) { key, decision in
+            try OrphanedMemberships.remove(rows, in: environment, on: &connection) { key, decision in
                 administrator.audit(.objectsRepaired, key, in: environment, detail: detail, decision: decision)
             }
-        case .database:
+        case .rewrite:
             let subjects = rows.map { (subject: EventSubject($0.key), position: $0.position) }
             var directory = RealmDirectory()
             let realms = try directory.ids(
                 of: Set(subjects.compactMap(\.subject?.realm)), in: environment, create: false, on: &connection)
-            let places = subjects.compactMap { item -> (key: ObjectKey, position: Int64)? in
+            let objects = subjects.compactMap { item -> (key: ObjectKey, position: Int64)? in
                 guard let subject = item.subject, let realm = realms[subject.realm] else { return nil }
                 return (ObjectKey(realm: realm, kind: subject.kind, id: subject.id), item.position)
             }
             let writes =
-                part == .images
-                ? ImageReferences.write(places.map(\.key), in: environment)
-                : LostPointers.write(places, in: environment)
+                target == .images
+                ? ImageReferences.write(objects.map(\.key), in: environment)
+                : LostPointers.write(objects, in: environment)
             _ = try connection.run(writes + [audit])
         case .retry:
-            let parked = try ParkedStore.load(
-                ParkedStore.Selection(keys: rows.map(\.key), environment: environment.rawValue),
+            let parked = try DeferredKeyStore.load(
+                DeferredKeyStore.Selection(keys: rows.map(\.key), environment: environment.rawValue),
                 countMax: Self.pageCountMax, on: &connection)
-            _ = try ParkedStore.retry(parked.map(ParkedStore.Seen.init), by: administrator, on: &connection)
-        case .none: break
+            _ = try DeferredKeyStore.retry(parked.map(DeferredKeyStore.Seen.init), by: administrator, on: &connection)
+        case .manual: break
         }
     }
 
-    /// Waits until the services have decided what was parked for them, and have compared what they were asked to.
+    /// Waits until the services have reprocessed their keys and finished the requested comparisons.
     private func wait(for rows: [Inconsistency], on connection: inout Connection) throws {
         while ContinuousClock.now < end, try isOpen(rows, on: &connection) { poll(nil, 0, 200) }
     }
@@ -104,44 +104,44 @@ struct Repair {
         for (name, rows) in Dictionary(grouping: rows, by: \.environment) {
             guard let environment = ids[name] else { continue }
             for page in rows.chunks(ofCount: Self.pageCountMax) {
-                let found = try connection.run(
+                let rows = try connection.run(
                     """
                     SELECT EXISTS (SELECT FROM pipeline.parked
                         WHERE environment_id = \(environment.rawValue) AND key = ANY (\(page.map(\.key)))
                             AND reason = \(Self.reason) AND attempts = 0 AND NOT is_dead)
                     """)
-                if try found[0].decode(Bool.self) { return true }
+                if try rows[0].decode(Bool.self) { return true }
             }
-            for (part, rows) in Dictionary(grouping: rows, by: \.part) {
-                guard case .compare(let service) = part.repair else { continue }
-                let comparison = Comparison(service, in: environment)
-                if try connection.run(comparison.isOpen(for: rows.map(\.key)))[0].decode(Bool.self) { return true }
+            for (target, rows) in Dictionary(grouping: rows, by: \.part) {
+                guard case .reconcile(let service) = target.repairMethod else { continue }
+                let reconciliation = Reconciliation(service, in: environment)
+                if try connection.run(reconciliation.isOpen(for: rows.map(\.key)))[0].decode(Bool.self) { return true }
             }
         }
         return false
     }
 
-    /// Why something still differs.
+    /// Returns the reason why an inconsistency is not repaired.
     func reason(why row: Inconsistency, on connection: inout Connection) throws -> String {
-        switch row.part.repair {
-        case .none(let what): return what
-        case .remove: return "\(row.fault): put back what it belongs to, or have a manager remove it"
-        case .compare(let service):
-            let comparison = ids[row.environment].map { Comparison(service, in: $0) }
-            let isOpen = try comparison.map { try connection.run($0.isOpen(for: [row.key]))[0].decode(Bool.self) }
+        switch row.part.repairMethod {
+        case .manual(let action): return action
+        case .remove: return "\(row.fault): restore the missing object, or have a manager delete the membership"
+        case .reconcile(let service):
+            let reconciliation = ids[row.environment].map { Reconciliation(service, in: $0) }
+            let isOpen = try reconciliation.map { try connection.run($0.isOpen(for: [row.key]))[0].decode(Bool.self) }
             return isOpen == false
-                ? "\(service.name) has left it so, or nothing to compare it with: \(row.fault)"
-                : "\(service.name) has not compared it: is it running, and does the other system answer?"
-        case .decide, .database, .retry: break
+                ? "\(service.name) has compared it without a change, or has no external system: \(row.fault)"
+                : "\(service.name) has not compared it: check that it runs and that the external system responds"
+        case .reprocess, .rewrite, .retry: break
         }
-        let parked = try ParkedStore.load(
-            ParkedStore.Selection(keys: [row.key], environment: ids[row.environment]?.rawValue), countMax: 1,
+        let parked = try DeferredKeyStore.load(
+            DeferredKeyStore.Selection(keys: [row.key], environment: ids[row.environment]?.rawValue), countMax: 1,
             on: &connection
         ).first
         guard let parked else {
-            return "its service has decided it, and left it so: \(row.fault)"
+            return "its service has reprocessed it without a change: \(row.fault)"
         }
-        if parked.reason == Self.reason { return "\(parked.group) has not come to it: is it running?" }
-        return "\(parked.group) has it parked: \(parked.reason)"
+        if parked.reason == Self.reason { return "\(parked.group) has not processed it: check that it runs" }
+        return "\(parked.group) has deferred it: \(parked.reason)"
     }
 }

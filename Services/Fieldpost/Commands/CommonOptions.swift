@@ -6,23 +6,23 @@ import ObjectStore
 import Postgres
 import ServiceSettings
 
-/// What a command could not do, in one line.
+/// The failure of a command, in one line.
 struct CommandFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
     init(_ error: KafkaError) {
-        description = "the broker \(error.advice == nil ? "does not answer" : "refuses"): \(error)"
+        description = "the broker \(error.advice == nil ? "does not respond" : "rejects the request"): \(error)"
     }
 }
 
-/// Where PostgreSQL is.
+/// The connection to PostgreSQL.
 struct DatabaseOptions: ParsableArguments {
     @Option(
         name: .customLong("database"),
         help: ArgumentHelp("PostgreSQL connection string. (default: FIELDPOST_DATABASE_URL)", valueName: "url"))
     var url: String?
 
-    /// - Parameter check: `nil` for what sets a database right.
+    /// - Parameter check: The check of a new session; `nil` for commands that repair the database itself.
     func connect(
         _ limits: Limits = Limits(), check: StaticString? = Lineage.check
     ) throws -> Connection {
@@ -33,16 +33,16 @@ struct DatabaseOptions: ParsableArguments {
     }
 }
 
-/// Where Kafka is. `FIELDPOST_KAFKA_…` sets librdkafka's properties, as for the services.
+/// The connection to Kafka. `FIELDPOST_KAFKA_…` sets librdkafka's properties, as for the services.
 struct BrokerOptions: ParsableArguments {
-    @Option(help: "Kafka brokers, host:port separated by commas. (default: FIELDPOST_KAFKA_BROKERS or 127.0.0.1:9092)")
+    @Option(help: "Kafka brokers, host:port,…. (default: FIELDPOST_KAFKA_BROKERS)")
     var brokers: String?
 
-    /// How long one answer of the brokers is waited for.
+    /// Maximum time to wait for one response of the brokers.
     static let waitMax = Duration.seconds(5)
 
     func resolved() throws -> (brokers: String, properties: [String: String]) {
-        // Only Kafka's variables: what the services and the demo are told is none of the command line's business.
+        // Only Kafka's variables: settings of services and of the demo must not fail a command.
         let variables = ProcessInfo.processInfo.environment.filter { $0.key.hasPrefix("FIELDPOST_KAFKA_") }
         let configuration = try Configuration([.kafkaBrokers, .kafkaProperties], environment: variables)
         return (
@@ -57,7 +57,7 @@ struct BrokerOptions: ParsableArguments {
     }
 }
 
-/// How an answer is printed.
+/// The output format.
 struct OutputOptions: ParsableArguments {
     @Flag(help: "Print JSON for scripts instead of a table.") var json = false
 

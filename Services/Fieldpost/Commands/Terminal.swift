@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 
-/// What only a person at a terminal is shown.
+/// Output for terminals only.
 enum Terminal {
     enum Colour: Int {
         case red = 31
@@ -9,7 +9,7 @@ enum Terminal {
         case yellow = 33
     }
 
-    /// In colour where standard output is a terminal, unless `NO_COLOR` is set (https://no-color.org).
+    /// Returns the text in colour if standard output is a terminal, unless `NO_COLOR` is set (https://no-color.org).
     static func coloured(_ text: String, _ colour: Colour) -> String {
         let isPlain = ProcessInfo.processInfo.environment["NO_COLOR"].map { !$0.isEmpty } ?? false
         guard !isPlain, isatty(STDOUT_FILENO) == 1 else { return text }

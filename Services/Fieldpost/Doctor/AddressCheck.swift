@@ -1,12 +1,12 @@
 import Essentials
 import HTTPClient
 
-/// Whether what devices and services call over HTTP answers, with a certificate that is good and for a while, and the
-/// right time.
+/// Checks that servers called over HTTP respond, with a valid certificate that does not expire soon, and the correct
+/// time.
 struct AddressCheck: DoctorCheck {
-    /// With whom the certificates are verified; the system's authorities where nothing else is said.
+    /// The certificate authorities; the system's by default.
     var configuration = Client.Configuration()
-    /// Absolute; one of each server is asked.
+    /// Absolute URLs; one request is sent to each server.
     let addresses: [String]
 
     private static let callMax = Duration.seconds(10)
@@ -26,7 +26,7 @@ struct AddressCheck: DoctorCheck {
     private static func findings(_ origin: String, _ client: Client) async -> [DoctorFinding] {
         let before = Timestamp.now()
         do {
-            // What is there does not matter: any answer has a certificate and a date.
+            // The status is irrelevant: any response has a certificate and a date.
             let response = try await client.send(
                 Request(origin + "/", connectMax: callMax, totalMax: callMax))
             let after = Timestamp.now()
@@ -38,7 +38,7 @@ struct AddressCheck: DoctorCheck {
         }
     }
 
-    /// Scheme, host and port of each address, once, in their order.
+    /// Returns the distinct origins (scheme, host and port) in order.
     static func origins(_ addresses: [String]) -> [String] {
         var seen: Set<String> = []
         return addresses.compactMap { address in

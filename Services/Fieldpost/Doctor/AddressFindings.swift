@@ -1,18 +1,18 @@
 import Essentials
 import HTTPClient
 
-/// What a server's certificate, its time and its silence mean.
+/// Findings on a server's certificate and time, and on a missing response.
 enum AddressFindings {
-    /// A certificate that ends sooner should have been renewed: authorities that renew by themselves do at 30 days.
+    /// Remaining validity below which there is a warning: authorities that renew automatically do so at 30 days.
     private static let certificateWarning = Duration.seconds(21 * 86_400)
     private static let timeWarning = Duration.seconds(5)
-    /// Tokens are refused beyond (`token.skew.max`).
+    /// Tokens are rejected beyond it (`token.skew.max`).
     private static let timeFailure = Duration.seconds(60)
 
     /// - Parameters:
-    ///   - end: When the first certificate of the chain ends; `nil` when nothing is known of it.
-    ///   - date: Seconds since 1970, as the answer said.
-    ///   - before: When it was asked, and `after`, when it answered.
+    ///   - end: The expiry of the chain's first certificate; `nil` if unknown.
+    ///   - date: The response's Date header, in seconds since 1970.
+    ///   - before: The time of the request; `after`, of the response.
     static func findings(
         _ origin: String, end: Timestamp?, date: Int64?, before: Timestamp, after: Timestamp
     ) -> [DoctorFinding] {
@@ -22,11 +22,11 @@ enum AddressFindings {
     private static func certificate(_ origin: String, _ end: Timestamp?, at now: Timestamp) -> DoctorFinding? {
         let name = "\(origin): certificate"
         guard origin.hasPrefix("https:") else { return plain(origin) }
-        guard let end else { return .good(name, "verified; when it ends is not told") }
+        guard let end else { return .good(name, "verified; its expiry is unknown") }
         let left = Duration.milliseconds(end.millisecondsSinceEpoch - now.millisecondsSinceEpoch)
-        let seen = "ends \(end.day), in \(left.shortText)"
+        let seen = "expires \(end.day), in \(left.shortText)"
         guard left < certificateWarning else { return .good(name, "verified; \(seen)") }
-        return .warning(name, seen, do: "renew it, and have the server read the new one")
+        return .warning(name, seen, do: "renew it, and reload it in the server")
     }
 
     private static func plain(_ origin: String) -> DoctorFinding? {
@@ -35,15 +35,15 @@ enum AddressFindings {
             return nil
         }
         return .warning(
-            "\(origin): certificate", "it is called without TLS", do: "use https: tokens and passwords go over it")
+            "\(origin): certificate", "called without TLS", do: "use https: it transfers tokens and passwords")
     }
 
     private static func time(
         _ origin: String, _ date: Int64?, _ before: Timestamp, _ after: Timestamp
     ) -> DoctorFinding {
         let name = "\(origin): time"
-        guard let date else { return .good(name, "answers; it does not tell its time") }
-        // The second that was told began up to a second before it was told.
+        guard let date else { return .good(name, "responds without a Date header") }
+        // The Date header is rounded down to a second.
         let (first, last) = (
             date * 1_000 - after.millisecondsSinceEpoch, date * 1_000 + 999 - before.millisecondsSinceEpoch
         )
@@ -51,16 +51,16 @@ enum AddressFindings {
         return TimeDifferenceRules.finding(name, .milliseconds(ahead), warning: timeWarning, failure: timeFailure)
     }
 
-    /// Why there was no answer.
+    /// The finding for a missing response.
     static func finding(_ origin: String, _ error: HTTPError) -> DoctorFinding {
         if error.isCertificateRefused {
             return .failure(
                 "\(origin): certificate", error.message,
-                do: "renew it, have the server send the whole chain, or add its authority to this system's "
+                do: "renew it, configure the server to send the complete chain, or add its authority to this system "
                     + "(update-ca-certificates)")
         }
         return .failure(
             "\(origin): reachable", error.message,
-            do: "see that it runs, and that name, port and firewall let it be reached")
+            do: "check that the server runs, and check name, port and firewall")
     }
 }

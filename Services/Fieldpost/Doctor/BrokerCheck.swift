@@ -1,7 +1,7 @@
 import Kafka
 import Model
 
-/// Whether Kafka can be used, and has the catalogue's topics.
+/// Checks that Kafka is usable and has the catalogue's topics.
 struct BrokerCheck: DoctorCheck {
     let options: BrokerOptions
 
@@ -14,11 +14,11 @@ struct BrokerCheck: DoctorCheck {
             return [
                 .failure(
                     "Kafka: brokers", "\(error.name): \(error.message)",
-                    do: error.advice ?? "see that the brokers run, and FIELDPOST_KAFKA_BROKERS or --brokers says where")
+                    do: error.advice ?? "check that the brokers run, and check FIELDPOST_KAFKA_BROKERS or --brokers")
             ]
         } catch {
-            // What is wrong with the settings was told by the check of the settings.
-            return [.failure("Kafka: brokers", "\(error)", do: "correct the setting, and ask again")]
+            // The settings check reports the details.
+            return [.failure("Kafka: brokers", "\(error)", do: "correct the setting and run the check again")]
         }
     }
 }

@@ -1,7 +1,7 @@
 import Kafka
 import Model
 
-/// What brokers' word of themselves and of consumer groups means for Fieldpost.
+/// Findings on the brokers and consumer groups.
 enum BrokerFindings {
     static func findings(_ facts: BrokerFacts) -> [DoctorFinding] {
         [brokers(facts), creation(facts)].compactMap(\.self) + groups(facts)
@@ -18,8 +18,8 @@ enum BrokerFindings {
         guard let value = facts.brokerSettings?["auto.create.topics.enable"] else { return nil }
         guard value == "true" else { return .good(name, value) }
         return .warning(
-            name, "true: who asks for a topic makes it, with partitions and settings of no catalogue",
-            do: "set auto.create.topics.enable=false on all brokers; fieldpost topics apply makes what is needed")
+            name, "true: a client that requests a topic creates it with default partitions and settings",
+            do: "set auto.create.topics.enable=false on all brokers, and create topics with fieldpost topics apply")
     }
 
     private static func groups(_ facts: BrokerFacts) -> [DoctorFinding] {
@@ -28,21 +28,23 @@ enum BrokerFindings {
             (facts.refusedGroups[name] ?? facts.groups?[name]?.failure).map { error in
                 .failure(
                     "Kafka: group \(name)", error.message,
-                    do: error.advice ?? "see why its coordinator does not answer, and ask again")
+                    do: error.advice ?? "check its coordinator, and run the check again")
             }
         }
-        let asked = names.filter { facts.refusedGroups[$0] == nil && facts.groups?[$0]?.failure == nil }
+        let described = names.filter { facts.refusedGroups[$0] == nil && facts.groups?[$0]?.failure == nil }
         if facts.groups == nil {
-            return refused + [.good("Kafka: groups", "offsets of \(asked.count) are told; their members are not")]
+            return refused + [
+                .good("Kafka: groups", "offsets of \(described.count) groups are available; their members are not")
+            ]
         }
-        let unknown = asked.filter { facts.memberCount($0) == nil }
-        let idle = asked.filter { facts.memberCount($0) == 0 }
+        let unknown = described.filter { facts.memberCount($0) == nil }
+        let idle = described.filter { facts.memberCount($0) == 0 }
         var others = unknown.map { DoctorFinding.good("Kafka: group \($0)", facts.memberText($0)) }
-        let busyCount = asked.count - idle.count - unknown.count
-        if idle.isEmpty, busyCount > 0 { others.append(.good("Kafka: groups", "each of \(busyCount) has workers")) }
+        let busyCount = described.count - idle.count - unknown.count
+        if idle.isEmpty, busyCount > 0 { others.append(.good("Kafka: groups", "all \(busyCount) groups have members")) }
         return refused + others
             + idle.map { name in
-                .warning("Kafka: group \(name)", "has no workers", do: "start \(name), or see why it does not run")
+                .warning("Kafka: group \(name)", "has no members", do: "start \(name), or check why it does not run")
             }
     }
 }

@@ -1,6 +1,6 @@
 import Postgres
 
-/// Whether PostgreSQL can be used, and is as it should be.
+/// Checks that PostgreSQL is usable and configured correctly.
 struct DatabaseCheck: DoctorCheck {
     let options: DatabaseOptions
     let connectionsNeeded: Int?
@@ -14,7 +14,7 @@ struct DatabaseCheck: DoctorCheck {
             return [
                 .failure(
                     "PostgreSQL: reachable", "\(error)",
-                    do: "see that the server runs and FIELDPOST_DATABASE_URL or --database says where: "
+                    do: "check that the server runs, and check FIELDPOST_DATABASE_URL or --database: "
                         + "psql \"$FIELDPOST_DATABASE_URL\"")
             ]
         }

@@ -2,7 +2,7 @@ import Essentials
 import ObjectStore
 import Postgres
 
-/// What a database says of itself.
+/// The state of a database.
 struct DatabaseFacts: Equatable, Sendable {
     /// `server_version_num`: 150018 is 15.18.
     var versionNumber: Int32
@@ -16,18 +16,18 @@ struct DatabaseFacts: Equatable, Sendable {
     var connectionsUsed: Int32
     var isReadOnly: Bool
     var user: String
-    /// How far its clock is ahead of this machine's; right to half of the time the answer took.
+    /// The difference between its clock and this machine's; accurate to half of the response time.
     var clockAhead: Duration
-    /// The number of its schema's newest file; 0: none.
+    /// The number of the newest applied schema file; 0: none.
     var schema: Int32
-    /// Those that this program can work with.
+    /// The schema versions that this program supports.
     var schemas = Schema.oldest...Schema.version
-    /// Whether it is the one that was there before, as far as PostgreSQL can tell; `nil` before the schema tells.
+    /// Whether its lineage is unchanged, as far as PostgreSQL can detect; `nil` for a schema without lineage.
     var isUnchanged: Bool?
-    /// Tables that its user may not read, and those that they may read and not write.
+    /// Tables that its user may not read, and those that the user may read but not write.
     var unreadable: [String]
     var unwritable: [String]
-    /// Parked keys that wait for a person, of which at most `deadKeysMax` are counted.
+    /// Number of dead-lettered keys, counted up to `deadKeysMax`.
     var deadKeys: Int64 = 0
 
     static let deadKeysMax: Int64 = 10_000
@@ -37,7 +37,7 @@ struct DatabaseFacts: Equatable, Sendable {
         let time = try connection.run("SELECT clock_timestamp()")[0].decode(Timestamp.self)
         let after = Timestamp.now()
         let middle = (before.millisecondsSinceEpoch + after.millisecondsSinceEpoch) / 2
-        let answers = try connection.run([
+        let results = try connection.run([
             """
             SELECT current_setting('server_version_num')::int4, current_setting('server_version'),
                 pg_encoding_to_char(encoding)::text, current_setting('synchronous_commit') <> 'off',
@@ -51,7 +51,7 @@ struct DatabaseFacts: Equatable, Sendable {
             """,
             Self.privileges,
         ])
-        var columns = answers[0][0].columns
+        var columns = results[0][0].columns
         var facts = DatabaseFacts(
             versionNumber: try columns.next(), version: try columns.next(), encoding: try columns.next(),
             isSynchronous: try columns.next(), isDurable: try columns.next(), connectionsMax: try columns.next(),
@@ -60,13 +60,13 @@ struct DatabaseFacts: Equatable, Sendable {
             clockAhead: .milliseconds(time.millisecondsSinceEpoch - middle), schema: 0, isUnchanged: nil,
             unreadable: [], unwritable: [])
         let isMigrated = try columns.next(Bool.self)
-        for (name, mayRead) in try answers[1].decode(String.self, Bool.self) {
+        for (name, mayRead) in try results[1].decode(String.self, Bool.self) {
             if mayRead { facts.unwritable.append(name) } else { facts.unreadable.append(name) }
         }
         guard isMigrated, !facts.unreadable.contains("realm.migration") else { return facts }
         facts.schema = try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].decode(Int32.self)
         if facts.schema >= Schema.oldest {
-            // Unknown to a role that may not look at it.
+            // `nil` if the role may not read it.
             facts.isUnchanged = try? connection.run(Lineage.isUnchanged)[0].decode(Bool.self)
             let dead: Statement = "SELECT FROM pipeline.parked WHERE is_dead LIMIT \(deadKeysMax)"
             let count = try? connection.run("SELECT count(*) FROM (\(dead)) d")[0].decode(Int64.self)
@@ -75,7 +75,7 @@ struct DatabaseFacts: Equatable, Sendable {
         return facts
     }
 
-    /// Rows: a table of which the user lacks a right, and whether they may read it.
+    /// Rows: a table for which the user lacks a privilege, and whether the user may read it.
     private static let privileges: Statement = """
         SELECT p.name, p.may_read FROM (
             SELECT n.nspname || '.' || c.relname AS name,

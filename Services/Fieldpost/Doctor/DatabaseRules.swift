@@ -1,26 +1,27 @@
-/// What a database's word of itself means for Fieldpost.
+/// Findings on a database's state.
 enum DatabaseRules {
     /// PostgreSQL 15.
     private static let versionNumberMin: Int32 = 150_000
-    /// Where the two clocks differ by more, time stamps look odd, and tokens of a tolerance of 60 s may be refused.
+    /// Beyond this difference timestamps are misleading, and tokens with a tolerance of 60 s may be rejected.
     private static let clockWarning = Duration.seconds(2)
     private static let clockFailure = Duration.seconds(30)
 
-    /// - Parameter connectionsNeeded: What one process of each service opens; `nil` when that is not known.
+    /// - Parameter connectionsNeeded: The number of connections that one process of each service opens; `nil` if
+    ///   unknown.
     static func findings(_ facts: DatabaseFacts, connectionsNeeded: Int?) -> [DoctorFinding] {
         [
-            version(facts), encoding(facts), schema(facts), history(facts), rights(facts), access(facts),
-            durability(facts), room(facts, connectionsNeeded), clock(facts.clockAhead),
+            version(facts), encoding(facts), schema(facts), lineage(facts), privileges(facts), access(facts),
+            durability(facts), connections(facts, connectionsNeeded), clock(facts.clockAhead),
             deadKeys(facts.deadKeys),
         ].compactMap(\.self)
     }
 
     private static func deadKeys(_ count: Int64) -> DoctorFinding? {
         guard count > 0 else { return nil }
-        let most = count == DatabaseFacts.deadKeysMax ? " at least" : ""
+        let most = count == DatabaseFacts.deadKeysMax ? " or more" : ""
         return .warning(
-            "parked keys", "\(count)\(most) \(count == 1 ? "waits" : "wait") for a person",
-            do: "see them with fieldpost parked list --dead, and why with fieldpost parked show KEY")
+            "dead-lettered keys", "\(count)\(most) need manual action",
+            do: "list them with fieldpost deferred list --dead, and see the reason with fieldpost deferred show KEY")
     }
 
     private static func version(_ facts: DatabaseFacts) -> DoctorFinding {
@@ -33,8 +34,8 @@ enum DatabaseRules {
         let name = "PostgreSQL: encoding"
         guard facts.encoding != "UTF8" else { return .good(name, "UTF8") }
         return .failure(
-            name, "\(facts.encoding) cannot hold what devices write",
-            do: "make the database anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and restore into it")
+            name, "\(facts.encoding) cannot store all text of devices",
+            do: "recreate the database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0, and restore into it")
     }
 
     private static func schema(_ facts: DatabaseFacts) -> DoctorFinding {
@@ -42,33 +43,33 @@ enum DatabaseRules {
         switch facts.schema {
         case facts.schemas.upperBound: return .good(name, "\(facts.schema)")
         case 0 where facts.unreadable.contains("realm.migration"):
-            return .failure(name, "\(facts.user) may not read it", do: "grant the rights that are told of below")
+            return .failure(name, "\(facts.user) may not read it", do: "grant the privileges listed below")
         case ..<facts.schemas.lowerBound:
             return .failure(
-                name, facts.schema == 0 ? "there is none" : "\(facts.schema) is older than \(facts.schemas.lowerBound)",
+                name, facts.schema == 0 ? "no schema" : "\(facts.schema) is older than \(facts.schemas.lowerBound)",
                 do: "run fieldpost migrate")
         case ..<facts.schemas.upperBound:
             return .warning(
-                name, "\(facts.schema), this program knows \(facts.schemas.upperBound)",
-                do: "run fieldpost migrate, and with --finish once no service of the release before is left")
+                name, "\(facts.schema); this program supports \(facts.schemas.upperBound)",
+                do: "run fieldpost migrate, and with --finish once all services are upgraded")
         default:
             return .failure(
-                name, "\(facts.schema) is newer than \(facts.schemas.upperBound), which this program knows",
-                do: "use the newer release's programs")
+                name, "\(facts.schema) is newer than \(facts.schemas.upperBound), which this program supports",
+                do: "use the programs of the newer release")
         }
     }
 
-    private static func history(_ facts: DatabaseFacts) -> DoctorFinding? {
-        let name = "PostgreSQL: history"
+    private static func lineage(_ facts: DatabaseFacts) -> DoctorFinding? {
+        let name = "PostgreSQL: timeline"
         guard let isUnchanged = facts.isUnchanged else { return nil }
-        if isUnchanged { return .good(name, "neither restored nor failed over since it was last accepted") }
+        if isUnchanged { return .good(name, "no restore or failover since it was accepted") }
         return .failure(
-            name, "the database was restored, or a standby took over", do: "stop the services and run fieldpost restore"
+            name, "the database was restored or failed over", do: "stop the services and run fieldpost restore"
         )
     }
 
-    private static func rights(_ facts: DatabaseFacts) -> DoctorFinding {
-        let name = "PostgreSQL: rights"
+    private static func privileges(_ facts: DatabaseFacts) -> DoctorFinding {
+        let name = "PostgreSQL: privileges"
         func list(_ tables: [String]) -> String {
             tables.prefix(5).joined(separator: ", ") + (tables.count > 5 ? " and \(tables.count - 5) more" : "")
         }
@@ -77,12 +78,12 @@ enum DatabaseRules {
                 name, "\(facts.user) may not read \(list(facts.unreadable))",
                 do:
                     "GRANT USAGE ON SCHEMA, and SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA to it, unless "
-                    + "its service has no use for them")
+                    + "its service does not need them")
         }
         if !facts.unwritable.isEmpty {
             return .warning(
                 name, "\(facts.user) may not write \(list(facts.unwritable))",
-                do: "GRANT INSERT, UPDATE, DELETE ON them TO \(facts.user), unless it is to read only")
+                do: "GRANT INSERT, UPDATE, DELETE ON them TO \(facts.user), unless it is a read-only user")
         }
         return .good(name, "\(facts.user) may read and write all tables")
     }
@@ -91,36 +92,37 @@ enum DatabaseRules {
         let name = "PostgreSQL: writing"
         guard facts.isReadOnly else { return .good(name, "allowed") }
         return .failure(
-            name, "sessions are read only: a standby, or default_transaction_read_only is on",
-            do: "name the primary (target_session_attrs=read-write), or set default_transaction_read_only = off")
+            name, "sessions are read-only: the server is a standby, or default_transaction_read_only is on",
+            do: "connect to the primary (target_session_attrs=read-write), or set default_transaction_read_only = off")
     }
 
     private static func durability(_ facts: DatabaseFacts) -> DoctorFinding {
         let name = "PostgreSQL: durability"
         if !facts.isSynchronous {
             return .failure(
-                name, "synchronous_commit is off: a crash loses what devices were told is stored",
+                name, "synchronous_commit is off: a crash loses acknowledged mutations",
                 do: "set synchronous_commit = on for the server, the database and the role")
         }
         guard facts.isDurable else {
             return .failure(
-                name, "fsync or full_page_writes is off: a machine that goes down can take the database with it",
+                name, "fsync or full_page_writes is off: a machine crash can corrupt the database",
                 do: "set fsync = on and full_page_writes = on")
         }
         return .good(name, "synchronous_commit, fsync and full_page_writes are on")
     }
 
-    private static func room(_ facts: DatabaseFacts, _ needed: Int?) -> DoctorFinding {
+    private static func connections(_ facts: DatabaseFacts, _ needed: Int?) -> DoctorFinding {
         let name = "PostgreSQL: max_connections"
-        let room = Int(facts.connectionsMax - facts.connectionsReserved)
-        let seen = "\(facts.connectionsUsed) of \(room) are in use"
-        if let needed, needed > room {
+        let available = Int(facts.connectionsMax - facts.connectionsReserved)
+        let seen = "\(facts.connectionsUsed) of \(available) are in use"
+        if let needed, needed > available {
             return .failure(
-                name, "\(room), and one process of each service opens up to \(needed)",
+                name, "\(available), but one process of each service opens up to \(needed)",
                 do: "raise max_connections to \(needed * 2) or more, or lower worker.count and the pools' sizes")
         }
-        if Int(facts.connectionsUsed) * 5 > room * 4 {
-            return .warning(name, seen, do: "raise max_connections, or find who holds so many (pg_stat_activity)")
+        if Int(facts.connectionsUsed) * 5 > available * 4 {
+            return .warning(
+                name, seen, do: "raise max_connections, or find the sessions that use them (pg_stat_activity)")
         }
         return .good(name, seen + (needed.map { "; one process of each service opens up to \($0)" } ?? ""))
     }

@@ -6,19 +6,18 @@ import Glibc
 import Model
 import Tenants
 
-/// `fieldpost doctor`: looks at everything an installation rests on, and says what to do.
+/// `fieldpost doctor`: checks all dependencies of an installation and suggests actions.
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Look at everything an installation rests on, and say what to do.",
+        commandName: "doctor", abstract: "Check all dependencies of an installation.",
         discussion: """
-            It reads only, and may be run at any time. Each line is one check: OK, WARN (works, but not for ever or \
-            not as well as it could) or FAIL, what was seen, and what to do. It looks at services' settings in this \
-            environment (run it as services are: in theirs), PostgreSQL, Kafka and its topics, sealed secrets, each \
-            environment's identity provider and back end, and certificates and clocks of all that is called over HTTP. \
-            Ends with status 1 when something fails.
+            Reads only, and can run at any time. Prints one line per check: OK, WARN (works, but not optimally or not \
+            permanently) or FAIL, the finding, and the action. It checks the services' settings in this environment \
+            (run it in theirs), PostgreSQL, Kafka and its topics, sealed secrets, each environment's identity provider \
+            and back end, and certificates and clocks of all HTTP servers. Exits with status 1 if a check fails.
             """)
-    @Option(help: "Only this environment's identity provider and back end.") var environment: String?
-    @Option(help: "Look at the certificate and the time of this address too, such as the gateway's; may be repeated.")
+    @Option(help: "Limit the checks of providers and back ends to this environment.") var environment: String?
+    @Option(help: "Check certificate and time of this URL too; may be repeated.")
     var url: [String] = []
     @OptionGroup var database: DatabaseOptions
     @OptionGroup var brokers: BrokerOptions
@@ -26,7 +25,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let wrong = url.first(where: { AddressCheck.origins([$0]).isEmpty }) {
-            throw ValidationError("--url \(wrong) is not an address that begins with http:// or https://")
+            throw ValidationError("--url \(wrong) must begin with http:// or https://")
         }
     }
 
@@ -46,15 +45,15 @@ struct DoctorCommand: AsyncParsableCommand {
         ]
         var findings: [DoctorFinding] = []
         for check in checks {
-            let found = await check.findings()
-            if !output.json { found.forEach(Self.show) }
-            findings += found
+            let results = await check.findings()
+            if !output.json { results.forEach(Self.show) }
+            findings += results
         }
-        if output.json { try printJSON(findings) } else { Self.summarise(findings) }
+        if output.json { try printJSON(findings) } else { Self.summarize(findings) }
         if findings.contains(where: { $0.state == .failure }) { throw ExitCode(1) }
     }
 
-    /// Where services may be: beside this program, or where the Debian package has them.
+    /// The folders that may contain the services: that of this program, or that of the Debian package.
     private static var folders: [URL] {
         guard let program = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe") else {
             return []
@@ -63,13 +62,13 @@ struct DoctorCommand: AsyncParsableCommand {
         return [folder, folder.deletingLastPathComponent().appending(path: "lib/fieldpost")]
     }
 
-    /// Those given, what devices are told, and what environments name.
+    /// The URLs of the options, of device-facing endpoints, and of the environments' external systems.
     private func addresses(_ variables: [String: String]) -> [String] {
-        let told = ["FIELDPOST_ONBOARDING_URL", "FIELDPOST_ONBOARDING_DEVICE_GATEWAY"].compactMap { variables[$0] }
+        let endpoints = ["FIELDPOST_ONBOARDING_URL", "FIELDPOST_ONBOARDING_DEVICE_GATEWAY"].compactMap { variables[$0] }
         guard var connection = try? database.connect(check: nil),
             let names = try? EnvironmentStore.names(on: &connection)
-        else { return url + told }
-        var addresses = url + told
+        else { return url + endpoints }
+        var addresses = url + endpoints
         for name in names.filter({ environment == nil || environment == $0 }).prefix(EnvironmentsCheck.countMax) {
             guard let stored = try? EnvironmentStore.load(name, on: &connection) else { continue }
             addresses += [stored.jwksURL, stored.backendURL]
@@ -80,7 +79,7 @@ struct DoctorCommand: AsyncParsableCommand {
         return addresses
     }
 
-    /// As soon as it is known: some checks wait for others' time-outs.
+    /// Prints a finding immediately: some checks wait for timeouts.
     private static func show(_ finding: DoctorFinding) {
         let width = DoctorFinding.State.warning.rawValue.count
         let state = finding.state.rawValue
@@ -91,7 +90,7 @@ struct DoctorCommand: AsyncParsableCommand {
         fflush(nil)
     }
 
-    private static func summarise(_ findings: [DoctorFinding]) {
+    private static func summarize(_ findings: [DoctorFinding]) {
         func count(_ state: DoctorFinding.State) -> Int { findings.count { $0.state == state } }
         print("\(count(.good)) OK, \(count(.warning)) WARN, \(count(.failure)) FAIL")
     }

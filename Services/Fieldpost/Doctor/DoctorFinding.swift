@@ -1,18 +1,18 @@
-/// What `fieldpost doctor` saw of one thing, and what is to be done about it.
+/// The result of one check of `fieldpost doctor`, with the action.
 struct DoctorFinding: Encodable, Equatable, Sendable {
     enum State: String, Encodable, Sendable {
         case good = "OK"
-        /// It works, and will not always, or not as well as it could.
+        /// It works, but not permanently or not optimally.
         case warning = "WARN"
-        /// Something does not work, or will be lost.
+        /// It does not work, or data will be lost.
         case failure = "FAIL"
     }
 
-    /// What was looked at, for example `PostgreSQL: schema`.
+    /// The name of the check, for example `PostgreSQL: schema`.
     let check: String
     let state: State
     let seen: String
-    /// `nil` when all is well.
+    /// The action; `nil` for `OK`.
     let remedy: String?
 
     static func good(_ check: String, _ seen: String) -> DoctorFinding {
@@ -28,7 +28,7 @@ struct DoctorFinding: Encodable, Equatable, Sendable {
     }
 }
 
-/// Looks at one part of an installation. It reads only.
+/// A check of one part of an installation. It reads only.
 protocol DoctorCheck: Sendable {
     func findings() async -> [DoctorFinding]
 }

@@ -2,42 +2,43 @@ import Postgres
 import TenantMigration
 import Tenants
 
-/// Whether the identity provider and the back end of each environment work: what `environment check` finds.
+/// Checks the identity provider and back end of each environment, as `environment check` does.
 struct EnvironmentsCheck: DoctorCheck {
     let options: DatabaseOptions
-    /// `nil`: all, up to ``countMax``.
+    /// The name of one environment; `nil`: all, up to ``countMax``.
     let only: String?
 
-    /// Environments whose outside is called by one command.
+    /// Maximum number of environments whose external systems one command calls.
     static let countMax = 100
 
     func findings() async -> [DoctorFinding] {
-        let (checks, unread, left): ([EnvironmentCheck], [DoctorFinding], Int)
+        let (checks, unread, skipped): ([EnvironmentCheck], [DoctorFinding], Int)
         do {
-            (checks, unread, left) = try load()
+            (checks, unread, skipped) = try load()
         } catch let error as PostgresError where error.isConnectionLost {
-            // The check of PostgreSQL says so.
+            // The PostgreSQL check reports it.
             return []
         } catch {
-            return [.failure("environments", "cannot be read: \(error)", do: "see the finding on PostgreSQL's rights")]
+            return [.failure("environments", "unreadable: \(error)", do: "see the finding PostgreSQL: privileges")]
         }
         if checks.isEmpty, unread.isEmpty, let only {
-            return [.failure("environment \(only)", "is not there", do: "see fieldpost environment list")]
+            return [.failure("environment \(only)", "does not exist", do: "see fieldpost environment list")]
         }
         var findings = unread
         for check in checks {
             findings += await check.findings().map { Self.finding($0, of: check.stored.name) }
         }
-        if left > 0 {
+        if skipped > 0 {
             findings.append(
                 .warning(
-                    "environments", "\(left) more were not looked at", do: "name one: fieldpost doctor --environment"))
+                    "environments", "\(skipped) more were not checked",
+                    do: "check one with: fieldpost doctor --environment"))
         }
         return findings
     }
 
-    /// - Returns: What is to be called, what is wrong without a call, and how many environments are left out.
-    private func load() throws -> (checks: [EnvironmentCheck], unread: [DoctorFinding], left: Int) {
+    /// - Returns: The checks to run, failures to read the configuration, and the number of skipped environments.
+    private func load() throws -> (checks: [EnvironmentCheck], unread: [DoctorFinding], skipped: Int) {
         var connection = try options.connect(check: nil)
         let names = try EnvironmentStore.names(on: &connection).filter { only == nil || only == $0 }
         var (checks, unread): ([EnvironmentCheck], [DoctorFinding]) = ([], [])
@@ -46,7 +47,7 @@ struct EnvironmentsCheck: DoctorCheck {
         } catch let error as PostgresError where error.isConnectionLost {
             throw error
         } catch {
-            unread.append(.failure("moves", "cannot be read: \(error)", do: "see the finding on PostgreSQL's rights"))
+            unread.append(.failure("moves", "unreadable: \(error)", do: "see the finding PostgreSQL: privileges"))
         }
         for name in names.prefix(Self.countMax) {
             do {
@@ -56,20 +57,20 @@ struct EnvironmentsCheck: DoctorCheck {
             } catch {
                 unread.append(
                     .failure(
-                        "environment \(name)", "cannot be read: \(error)",
-                        do: "see fieldpost environment show \(name), and the finding on PostgreSQL's rights"))
+                        "environment \(name)", "unreadable: \(error)",
+                        do: "see fieldpost environment show \(name), and the finding PostgreSQL: privileges"))
             }
         }
         return (checks, unread, max(0, names.count - Self.countMax))
     }
 
-    /// Environments that nobody can write.
+    /// Write-blocked environments.
     private func moves(on connection: inout Connection) throws -> [DoctorFinding] {
         try MoveListing.all(on: &connection).filter { $0.state == .held && (only == nil || only == $0.environment) }
             .map { move in
                 .warning(
                     "environment \(move.environment)",
-                    "nobody can write it since \(move.since): it is held for its move",
+                    "write-blocked since \(move.since) for its move",
                     do: "see fieldpost environment moves")
             }
     }
@@ -80,12 +81,13 @@ struct EnvironmentsCheck: DoctorCheck {
         let edit = "fieldpost environment edit \(environment)"
         let remedy =
             switch finding.what {
-            case "discovery": "see that the provider answers this machine; \(edit) --issuer or --discovery-url"
-            case "keys": "see that the provider answers this machine; \(edit) --jwks-url"
+            case "discovery": "check that the provider responds to this machine; \(edit) --issuer or --discovery-url"
+            case "keys": "check that the provider responds to this machine; \(edit) --jwks-url"
             case "client": "\(edit) --client-id … --client-secret-from VARIABLE"
-            case "claims": "have the provider put them into the ID token, or \(edit) --address-vouched-by"
+            case "claims": "configure the provider to add them to the ID token, or \(edit) --address-verified-by"
             default:
-                "see that it answers this machine; \(edit) --backend-url, --backend-user, --backend-password-from or "
+                "check that it responds to this machine; \(edit) --backend-url, --backend-user, "
+                    + "--backend-password-from or "
                     + "--people"
             }
         return .failure(name, finding.detail, do: remedy)

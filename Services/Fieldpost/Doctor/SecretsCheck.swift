@@ -2,7 +2,7 @@ import Postgres
 import Secrets
 import ServiceSettings
 
-/// Whether what is kept sealed opens with the keys given.
+/// Checks that all sealed secrets open with the given keys.
 struct SecretsCheck: DoctorCheck {
     let options: DatabaseOptions
 
@@ -13,34 +13,34 @@ struct SecretsCheck: DoctorCheck {
         do {
             secrets = try SecretOptions.box()
         } catch {
-            return [.failure(name, "\(error)", do: "correct \(keys) here and wherever services run")]
+            return [.failure(name, "\(error)", do: "correct \(keys) here and in the services' environments")]
         }
-        // A database that does not answer is told of by another check.
+        // The PostgreSQL check reports an unavailable database.
         guard var connection = try? options.connect(check: nil) else { return [] }
         var findings: [DoctorFinding] = []
         var count = 0
         for sort in SecretStore.Sort.allCases {
-            let look: (count: Int, unreadable: Int)
+            let counts: (count: Int, unreadable: Int)
             do {
-                look = try SecretStore.look(at: sort, with: secrets, on: &connection)
+                counts = try SecretStore.look(at: sort, with: secrets, on: &connection)
             } catch let error as PostgresError where Self.isUnknown(error) {
                 continue
             } catch {
-                return [.failure("\(name): \(sort.rawValue)", "\(error)", do: "see what is said of PostgreSQL")]
+                return [.failure("\(name): \(sort.rawValue)", "\(error)", do: "see the findings on PostgreSQL")]
             }
-            count += look.count
-            guard look.unreadable > 0 else { continue }
+            count += counts.count
+            guard counts.unreadable > 0 else { continue }
             findings.append(
                 .failure(
-                    "\(name): \(sort.rawValue)", "\(look.unreadable) of \(look.count) do not open",
+                    "\(name): \(sort.rawValue)", "\(counts.unreadable) of \(counts.count) do not open",
                     do: "\(secrets.canSeal ? "add the key they were sealed with to" : "set") \(keys), "
-                        + "or give them anew (fieldpost environment edit)"))
+                        + "or set the secrets again (fieldpost environment edit)"))
         }
         guard findings.isEmpty else { return findings }
-        return [.good(name, count == 0 ? "none are stored" : "\(count) open with the keys given")]
+        return [.good(name, count == 0 ? "none are stored" : "\(count) open with the given keys")]
     }
 
-    /// A sort that this schema does not know yet has none: the schema, the table or the column is not there.
+    /// Whether an older schema lacks the schema, table or column of a sort.
     private static func isUnknown(_ error: PostgresError) -> Bool {
         ["3F000", "42P01", "42703"].contains(error.sqlState)
     }

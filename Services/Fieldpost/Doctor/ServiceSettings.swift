@@ -1,22 +1,22 @@
 import Foundation
 import Model
 
-/// What one service says of its settings, in an environment: its executable is asked, which knows them best.
+/// The settings of one service in an environment, as its executable reports them.
 struct ServiceSettings: Sendable {
     struct Declared: Decodable, Sendable {
         let variable: String
-        /// `nil` where a value must be given.
+        /// `nil` if the setting is required.
         let defaultValue: String?
     }
 
-    /// What becomes of a service that is started here.
+    /// The result of reading the settings.
     enum Outcome: Equatable, Sendable {
         /// The values in effect, by key.
         case readable([String: String])
-        /// A value that must be given is not: the variable's name.
+        /// The variable of a required setting that is not set.
         case missing(String)
-        /// The service's own words.
-        case refused(String)
+        /// The service's error message.
+        case rejected(String)
     }
 
     let name: String
@@ -24,16 +24,16 @@ struct ServiceSettings: Sendable {
     let outcome: Outcome
 
     /// - Parameters:
-    ///   - folder: Where the executables are.
-    ///   - variables: The environment; what belongs to other services alone is kept from this one.
-    /// - Returns: `nil` when the service is not there, or is no such program.
+    ///   - folder: The folder of the executables.
+    ///   - variables: The environment. Variables of other services are not passed to this one.
+    /// - Returns: `nil` if the executable does not exist, or does not support these options.
     static func load(_ name: String, in folder: URL, _ variables: [String: String]) -> ServiceSettings? {
         let program = folder.appending(path: name)
         guard let settings = run(program, "--print-settings", variables), settings.status == 0,
             let declared = try? JSONDecoder().decode([Declared].self, from: Data(settings.output.utf8))
         else { return nil }
         let own = variables.filter { name, _ in
-            !name.hasPrefix("FIELDPOST_") || name == "FIELDPOST_CONFIG" || isKnown(name, among: declared)
+            !name.hasPrefix("FIELDPOST_") || name == "FIELDPOST_CONFIG" || isDeclared(name, among: declared)
         }
         guard let values = run(program, "--print-config", own) else { return nil }
         if values.status == 0 {
@@ -43,11 +43,11 @@ struct ServiceSettings: Sendable {
         let text = line.hasPrefix("\(name): ") ? String(line.dropFirst(name.count + 2)) : line
         let missing = declared.first { $0.defaultValue == nil && text.hasPrefix("\($0.variable) is not set") }
         return ServiceSettings(
-            name: name, declared: declared, outcome: missing.map { .missing($0.variable) } ?? .refused(text))
+            name: name, declared: declared, outcome: missing.map { .missing($0.variable) } ?? .rejected(text))
     }
 
-    /// Whether a variable is one of those declared, or begins as one that stands for many (`FIELDPOST_KAFKA_…`).
-    static func isKnown(_ name: String, among declared: [Declared]) -> Bool {
+    /// Whether a variable is declared, or begins with a declared prefix (`FIELDPOST_KAFKA_…`).
+    static func isDeclared(_ name: String, among declared: [Declared]) -> Bool {
         declared.contains { setting in
             setting.variable == name || setting.variable.hasSuffix("…") && name.hasPrefix(setting.variable.dropLast())
         }
@@ -76,7 +76,7 @@ struct ServiceSettings: Sendable {
             FileHandle.nullDevice, output, errors
         )
         guard (try? process.run()) != nil else { return nil }
-        // Errors are one line, which fits into the pipe.
+        // Standard error is one line, which fits into the pipe's buffer.
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         let line = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()

@@ -2,7 +2,7 @@ import Kafka
 import Model
 import ServiceSettings
 
-/// Whether every service can be started in this environment.
+/// Checks that every service accepts its settings in this environment.
 struct SettingsCheck: DoctorCheck {
     let services: [ServiceSettings]
     let variables: [String: String]
@@ -11,7 +11,7 @@ struct SettingsCheck: DoctorCheck {
         SettingsRules.findings(services, of: Services.all.map(\.name), variables: Array(variables.keys)) + [kafka]
     }
 
-    /// The properties that librdkafka is to have: services look at them when they start.
+    /// Checks the properties of librdkafka, which services validate when they start.
     private var kafka: DoctorFinding {
         let name = "settings: librdkafka"
         do {

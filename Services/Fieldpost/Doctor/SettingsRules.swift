@@ -1,33 +1,33 @@
 import Essentials
 
-/// What services' settings in one environment mean.
+/// Findings on the services' settings in one environment.
 enum SettingsRules {
-    /// Variables that are no service's settings, but are read by programs of the suite.
+    /// Variables that are not settings of services, but are read by other programs of the installation.
     private static let others = ["FIELDPOST_CONFIG", "FIELDPOST_SCHEMA", "FIELDPOST_DATABASE_URL"]
 
     /// - Parameters:
-    ///   - services: Of the catalogue, those that could be asked.
+    ///   - services: The services of the catalogue that reported their settings.
     ///   - variables: The names of the environment's variables.
     static func findings(_ services: [ServiceSettings], of catalogue: [String], variables: [String]) -> [DoctorFinding]
     {
-        unknown(services, variables) + absent(services, catalogue) + refused(services) + missing(services)
+        unknown(services, variables) + absent(services, catalogue) + rejected(services) + missing(services)
             + readable(services)
     }
 
     private static func unknown(_ services: [ServiceSettings], _ variables: [String]) -> [DoctorFinding] {
         let declared = services.flatMap(\.declared)
-        // Nothing is known of what services take when none could be asked.
+        // Without any service's settings every variable would be unknown.
         guard !declared.isEmpty else { return [] }
         let names = others + declared.map(\.variable).filter { !$0.hasSuffix("…") }
         let unknown = variables.filter { name in
             name.hasPrefix("FIELDPOST_") && !others.contains(name)
-                && !ServiceSettings.isKnown(name, among: declared)
+                && !ServiceSettings.isDeclared(name, among: declared)
         }
         return unknown.sorted().map { name in
             let nearest = nearest(to: name, among: names).map { "did you mean \($0)? " } ?? ""
             return .failure(
-                "settings: \(name)", "no service has such a setting",
-                do: "\(nearest)docs/operators/configuration.md has all; unset it")
+                "settings: \(name)", "unknown setting",
+                do: "\(nearest)unset it, or see docs/operators/configuration.md")
         }
     }
 
@@ -36,22 +36,22 @@ enum SettingsRules {
         if absent.isEmpty { return [] }
         return [
             .warning(
-                "settings: programs", "not beside fieldpost, and not asked: \(absent.joined(separator: ", "))",
-                do: "run fieldpost doctor where they are installed too, in their environment")
+                "settings: programs", "not found next to fieldpost, and not checked: \(absent.joined(separator: ", "))",
+                do: "run fieldpost doctor also where they are installed, in their environment")
         ]
     }
 
-    /// What several services say is told once.
-    private static func refused(_ services: [ServiceSettings]) -> [DoctorFinding] {
+    /// Reports an error of several services once.
+    private static func rejected(_ services: [ServiceSettings]) -> [DoctorFinding] {
         var names: [String: [String]] = [:]
         for service in services {
-            if case .refused(let text) = service.outcome { names[text, default: []].append(service.name) }
+            if case .rejected(let text) = service.outcome { names[text, default: []].append(service.name) }
         }
         return names.sorted { $0.key < $1.key }.map { text, names in
             let subject = text.prefix { $0 != " " }
             return .failure(
                 "settings: \(subject)", text,
-                do: "correct it where these run, which do not start so: \(names.joined(separator: ", "))")
+                do: "correct it for these services, which do not start: \(names.joined(separator: ", "))")
         }
     }
 
@@ -62,8 +62,8 @@ enum SettingsRules {
         }
         return names.sorted { $0.key < $1.key }.map { variable, names in
             .warning(
-                "settings: \(variable)", "not set here, and there is no default",
-                do: "set it where these run: \(names.joined(separator: ", "))")
+                "settings: \(variable)", "required, but not set here",
+                do: "set it for these services: \(names.joined(separator: ", "))")
         }
     }
 
@@ -72,8 +72,8 @@ enum SettingsRules {
         return names.isEmpty ? [] : [.good("settings", "read by \(names.joined(separator: ", "))")]
     }
 
-    /// The connections to PostgreSQL that one process of each service opens, by its settings: those of workers and
-    /// pools, and three beside them that follow, schedule and lock.
+    /// The number of PostgreSQL connections that one process of each service opens, by its settings: those of workers
+    /// and pools, and three for listening, scheduling and locking.
     static func connectionCount(_ services: [ServiceSettings]) -> Int? {
         let values = services.compactMap { if case .readable(let values) = $0.outcome { values } else { nil } }
         guard !values.isEmpty else { return nil }

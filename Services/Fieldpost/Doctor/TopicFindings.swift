@@ -3,12 +3,12 @@ import Kafka
 import Model
 import ServiceSettings
 
-/// Whether the brokers' topics are as the catalogue wants them. For `fieldpost doctor` and `fieldpost topics check`.
+/// Compares the brokers' topics with the catalogue, for `fieldpost doctor` and `fieldpost topics check`.
 enum TopicFindings {
-    /// More than any object has, with its headers.
+    /// The minimum of `max.message.bytes`: more than the largest object with its headers.
     private static let messageBytesMin = 1_000_000
 
-    /// What is to be said of each topic of the catalogue, at least one finding each.
+    /// Returns at least one finding for each topic.
     static func findings(_ topics: [Topic], _ facts: BrokerFacts) -> [DoctorFinding] {
         topics.flatMap { topic in
             let problems = problems(topic, facts)
@@ -19,9 +19,11 @@ enum TopicFindings {
     private static func problems(_ topic: Topic, _ facts: BrokerFacts) -> [DoctorFinding] {
         let check = "topic \(topic.name)"
         if let error = facts.metadata.refused[topic.name] {
-            return [.failure(check, error.message, do: error.advice ?? "ask again when the brokers have settled")]
+            return [
+                .failure(check, error.message, do: error.advice ?? "run the check again when the brokers are stable")
+            ]
         }
-        guard let found = facts.metadata.topics[topic.name] else {
+        guard let partitionCount = facts.metadata.topics[topic.name] else {
             return [
                 .failure(
                     check, "does not exist, or this client may not describe it",
@@ -29,10 +31,10 @@ enum TopicFindings {
             ]
         }
         var problems: [DoctorFinding] = []
-        if Int(found) < topic.partitions {
+        if Int(partitionCount) < topic.partitions {
             problems.append(
                 .failure(
-                    check, "\(found) partitions, fewer than \(topic.partitions)",
+                    check, "\(partitionCount) partitions, fewer than \(topic.partitions)",
                     do: "run fieldpost topics scale \(topic.name) --partitions \(topic.partitions)"))
         }
         let leaderless = facts.metadata.leaderless.filter { $0.topic == topic.name }.map(\.partition).sorted()
@@ -40,43 +42,46 @@ enum TopicFindings {
             problems.append(
                 .failure(
                     check, "\(leaderless.count) partitions without a leader, such as \(first)",
-                    do: "bring back the brokers that have copies of them"))
+                    do: "restart the brokers with their replicas"))
         }
-        return problems + copies(check, topic, facts) + settings(check, topic, facts)
+        return problems + replicas(check, topic, facts) + settings(check, topic, facts)
     }
 
-    private static func copies(_ check: String, _ topic: Topic, _ facts: BrokerFacts) -> [DoctorFinding] {
-        guard let copies = facts.metadata.replicas[topic.name].map(Int.init) else { return [] }
+    private static func replicas(_ check: String, _ topic: Topic, _ facts: BrokerFacts) -> [DoctorFinding] {
+        guard let replicas = facts.metadata.replicas[topic.name].map(Int.init) else { return [] }
         let needed = settings(of: topic, facts)["min.insync.replicas"].flatMap { Int($0) }
-        if let needed, needed > copies {
+        if let needed, needed > replicas {
             return [
                 .failure(
-                    check, "min.insync.replicas is \(needed), and there are \(copies) copies: nothing can be written",
-                    do: "set it to \(max(1, copies - 1)): kafka-configs --alter --topic \(topic.name)")
+                    check, "min.insync.replicas is \(needed), but there are \(replicas) replicas: all writes fail",
+                    do: "set it to \(max(1, replicas - 1)): kafka-configs --alter --topic \(topic.name)")
             ]
         }
-        // Where there is one broker, there is nowhere to put another copy.
-        if copies == 1, facts.metadata.brokers.count > 1 {
+        // A single broker cannot have another replica.
+        if replicas == 1, facts.metadata.brokers.count > 1 {
             return [
                 .warning(
-                    check, "one copy: what a broker has is away while the broker is",
-                    do: "give it three with kafka-reassign-partitions, and new ones by topics apply --replication 3")
+                    check, "one replica: its data is unavailable while its broker is",
+                    do:
+                        "add replicas with kafka-reassign-partitions; create new topics with topics apply "
+                        + "--replication 3"
+                )
             ]
         }
-        guard copies > 1, let needed else { return [] }
-        // Of two copies, one being enough is what lets the other be away.
-        if needed == 1, copies > 2 {
+        guard replicas > 1, let needed else { return [] }
+        // With two replicas, one in sync must be enough if the other is unavailable.
+        if needed == 1, replicas > 2 {
             return [
                 .warning(
-                    check, "min.insync.replicas is 1: one broker's word is enough for what is written",
-                    do: "set it to \(copies - 1): kafka-configs --alter --topic \(topic.name)")
+                    check, "min.insync.replicas is 1: a write is acknowledged by one broker only",
+                    do: "set it to \(replicas - 1): kafka-configs --alter --topic \(topic.name)")
             ]
         }
-        guard needed == copies else { return [] }
+        guard needed == replicas else { return [] }
         return [
             .warning(
-                check, "min.insync.replicas is all \(copies) copies: a broker that is away stops all writing",
-                do: "set it to \(copies - 1): kafka-configs --alter --topic \(topic.name)")
+                check, "min.insync.replicas is all \(replicas) replicas: one unavailable broker stops all writes",
+                do: "set it to \(replicas - 1): kafka-configs --alter --topic \(topic.name)")
         ]
     }
 
@@ -84,7 +89,7 @@ enum TopicFindings {
         if case .failure(let error)? = facts.topicSettings?[topic.name] {
             return [
                 .warning(
-                    check, "its settings are not told: \(error.message)",
+                    check, "settings unavailable: \(error.message)",
                     do: "grant this client DescribeConfigs on the topic")
             ]
         }
@@ -94,21 +99,21 @@ enum TopicFindings {
         if let policy = settings["cleanup.policy"], policy.contains("compact") {
             problems.append(
                 .failure(
-                    check, "cleanup.policy is \(policy): readers take removed messages for lost ones",
+                    check, "cleanup.policy is \(policy): consumers treat compacted messages as lost",
                     do: "\(alter) cleanup.policy=delete"))
         }
         let retention = topic.retention.milliseconds
-        if let kept = settings["retention.ms"].flatMap({ Int64($0) }), kept >= 0, kept < retention {
+        if let configured = settings["retention.ms"].flatMap({ Int64($0) }), configured >= 0, configured < retention {
             problems.append(
                 .warning(
                     check,
-                    "keeps messages for \(Duration.milliseconds(kept).settingText), less than "
+                    "retention is \(Duration.milliseconds(configured).settingText), less than "
                         + "\(topic.retention.settingText)", do: "\(alter) retention.ms=\(retention)"))
         }
         if let bytes = settings["max.message.bytes"].flatMap({ Int($0) }), bytes < messageBytesMin {
             problems.append(
                 .failure(
-                    check, "max.message.bytes is \(bytes): large objects are not published",
+                    check, "max.message.bytes is \(bytes): large objects cannot be published",
                     do: "\(alter) max.message.bytes=1048588"))
         }
         return problems
@@ -119,10 +124,10 @@ enum TopicFindings {
     }
 
     private static func seen(_ topic: Topic, _ facts: BrokerFacts) -> String {
-        let found = facts.metadata.topics[topic.name] ?? 0
-        let more = Int(found) > topic.partitions ? ", \(topic.partitions) are declared" : ""
-        let copies = facts.metadata.replicas[topic.name].map { ", \($0) \($0 == 1 ? "copy" : "copies")" } ?? ""
-        let told = facts.topicSettings == nil ? "; the broker does not tell its settings" : ""
-        return "\(found) partitions\(more)\(copies)\(told)"
+        let partitionCount = facts.metadata.topics[topic.name] ?? 0
+        let more = Int(partitionCount) > topic.partitions ? ", \(topic.partitions) are declared" : ""
+        let replicas = facts.metadata.replicas[topic.name].map { ", \($0) \($0 == 1 ? "replica" : "replicas")" } ?? ""
+        let unavailable = facts.topicSettings == nil ? "; settings unavailable" : ""
+        return "\(partitionCount) partitions\(more)\(replicas)\(unavailable)"
     }
 }

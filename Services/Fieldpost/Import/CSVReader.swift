@@ -1,13 +1,13 @@
 import Foundation
 
-/// The rows of a file of values separated by commas (RFC 4180), semicolons or tabs, whose first row names the columns.
-/// Lines end with LF or CRLF.
+/// Reads the rows of a file with values separated by commas (RFC 4180), semicolons or tabs. The first row has the
+/// column names. Lines end with LF or CRLF.
 struct CSVReader: ~Copyable {
-    /// A row, by the names of the columns; one that is not there is empty.
+    /// A row with values by column name; the value of a missing column is empty.
     struct Row {
-        /// The number of the line that it begins in.
+        /// The number of its first line.
         let line: Int
-        /// `nil`: it cannot be read, or has not as many values as there are columns.
+        /// `nil` if the row is malformed, or its number of values is not that of the columns.
         let values: [String]?
         fileprivate let columns: [String: Int]
 
@@ -21,10 +21,10 @@ struct CSVReader: ~Copyable {
     private var columns: [String: Int] = [:]
     private var separator = separators[0]
 
-    /// Spreadsheets write semicolons where the comma is the decimal sign.
+    /// Separators. Spreadsheets write semicolons if the comma is the decimal sign.
     private static let separators = [UInt8(ascii: ","), UInt8(ascii: ";"), UInt8(ascii: "\t")]
 
-    /// Lines that a value in quotes goes on over, at most.
+    /// Maximum number of lines of a quoted value.
     private static let lineCountMax = 100
 
     var bytesRead: Int { lines.bytesRead }
@@ -33,8 +33,8 @@ struct CSVReader: ~Copyable {
 
     /// Reads the first row.
     ///
-    /// - Parameter needed: The columns that there must be.
-    /// - Throws: `CommandFailure` when one of them is not there.
+    /// - Parameter needed: The required columns.
+    /// - Throws: `CommandFailure` if one of them is missing.
     static func begin(_ lines: consuming LineReader, needed: [String], name: String) throws -> CSVReader {
         var reader = CSVReader(lines)
         let first = try reader.rowBytes()?.bytes ?? []
@@ -47,19 +47,19 @@ struct CSVReader: ~Copyable {
         reader.columns = Dictionary((Self.values(first) ?? []).enumerated().map { ($1, $0) }) { first, _ in first }
         if let missing = needed.first(where: { reader.columns[$0] == nil }) {
             throw CommandFailure(
-                "\(name): the first row names no column '\(missing)'; commas, semicolons or tabs separate columns")
+                "\(name): the first row has no column '\(missing)'; separate columns by commas, semicolons or tabs")
         }
         return reader
     }
 
-    /// The next row; `nil` after the last one. Empty lines are passed over.
+    /// Returns the next row, skipping empty lines; `nil` at the end.
     mutating func next() throws -> Row? {
         guard let (line, bytes) = try rowBytes() else { return nil }
         let values = bytes.flatMap { Self.values($0, separator) }
         return Row(line: line, values: values.flatMap { $0.count == columns.count ? $0 : nil }, columns: columns)
     }
 
-    /// The bytes of the next row, and the number of its first line; without bytes: a line is too long.
+    /// Returns the bytes of the next row and the number of its first line; without bytes if a line is too long.
     private mutating func rowBytes() throws -> (line: Int, bytes: [UInt8]?)? {
         while let first = try lines.next() {
             guard var bytes = first.bytes else { return (first.number, nil) }
@@ -79,7 +79,7 @@ struct CSVReader: ~Copyable {
 
     private static let quote = UInt8(ascii: "\"")
 
-    /// The values of a row; `nil` when its quotes do not fit.
+    /// Returns the values of a row; `nil` if its quotes are unbalanced.
     static func values(_ row: [UInt8], _ separator: UInt8 = separators[0]) -> [String]? {
         var (values, value): ([String], [UInt8]) = ([], [])
         var index = 0
@@ -102,7 +102,7 @@ struct CSVReader: ~Copyable {
         }
     }
 
-    /// - Returns: Where it goes on behind the closing quote.
+    /// - Returns: The index after the closing quote.
     private static func quoted(_ row: [UInt8], from start: Int, into value: inout [UInt8]) -> Int? {
         var index = start
         while index < row.count {

@@ -7,60 +7,63 @@ import Model
 import Postgres
 import Tenants
 
-/// What the imports that read row by row have in common.
+/// The options of imports that read line by line.
 struct ImportOptions: ParsableArguments {
-    @Option(help: "The environment; needed when there are several.") var environment: String?
-    @Option(help: ArgumentHelp("At most so many bad lines are shown; all are counted.", valueName: "count"))
+    @Option(help: "Environment; required if there are several.") var environment: String?
+    @Option(help: ArgumentHelp("Maximum number of invalid lines to print.", valueName: "count"))
     var problems = 20
     @OptionGroup var database: DatabaseOptions
     @OptionGroup var output: OutputOptions
 
     func validate() throws {
-        guard (0...10_000).contains(problems) else { throw ValidationError("--problems is from 0 to 10000") }
+        guard (0...10_000).contains(problems) else {
+            throw ValidationError("--problems must be from 0 to 10000, not \(problems)")
+        }
     }
 
-    /// Begins an import.
+    /// Starts an import.
     func begin(_ source: ImportSource) throws -> ObjectImport {
         var connection = try database.connect()
         let environment = try EnvironmentStore.find(environment, on: &connection)
         let hasBackend = try connection.run(BackendConfiguration.revision(in: environment)).count > 0
         return ObjectImport(
-            source.name, in: environment, hasBackend: hasBackend, on: connection, problemsKept: problems)
+            source.name, in: environment, hasBackend: hasBackend, on: connection, problemCountMax: problems)
     }
 
-    /// Ends the import, and says what came of it.
+    /// Ends the import and prints the result.
     ///
     /// - Parameters:
-    ///   - lines: How many lines or rows were read.
-    ///   - table: What else is counted.
-    /// - Throws: `CommandFailure` when some are not in.
+    ///   - lines: The number of lines or rows that were read.
+    ///   - table: Further counts.
+    /// - Throws: `CommandFailure` if lines were rejected.
     func end(
-        _ work: consuming ObjectImport, lines: Int, of what: String, _ table: [(what: String, count: Int)] = []
+        _ objectImport: consuming ObjectImport, lines: Int, of unit: String, _ table: [(label: String, count: Int)] = []
     ) throws {
-        try work.end()
-        let (counts, problems, warnings) = (work.counts, work.problems, work.warnings)
+        try objectImport.end()
+        let (counts, problems, warnings) = (objectImport.counts, objectImport.problems, objectImport.warnings)
         if output.json {
             try printJSON(
-                Answer(
+                Summary(
                     lines: lines, created: counts.created, replaced: counts.replaced, unchanged: counts.unchanged,
-                    refused: problems.count, warned: warnings.count, problems: problems.kept, warnings: warnings.kept,
-                    rows: table.isEmpty ? nil : Dictionary(table.map { ($0.what, $0.count) }) { first, _ in first }))
+                    refused: problems.count, warned: warnings.count, problems: problems.retained,
+                    warnings: warnings.retained,
+                    rows: table.isEmpty ? nil : Dictionary(table.map { ($0.label, $0.count) }) { first, _ in first }))
         } else {
             FileHandle.standardError.write(Data((problems.text + warnings.text(as: "warning: ")).utf8))
-            var rows = Table([("WHAT", .left), ("COUNT", .right)], empty: "")
+            var rows = Table([("RESULT", .left), ("COUNT", .right)], empty: "")
             let all = [
-                (what, lines), ("objects created", counts.created), ("objects replaced", counts.replaced),
-                ("objects unchanged", counts.unchanged), ("\(what) refused", problems.count),
+                (unit, lines), ("objects created", counts.created), ("objects replaced", counts.replaced),
+                ("objects unchanged", counts.unchanged), ("\(unit) rejected", problems.count),
                 ("warnings", warnings.count),
             ]
-            for (what, count) in table + all { rows.add([what, "\(count)"]) }
+            for (label, count) in table + all { rows.add([label, "\(count)"]) }
             print(rows.text, terminator: "")
         }
         guard problems.count > 0 else { return }
-        throw CommandFailure("\(problems.count) of \(lines) \(what) are not in")
+        throw CommandFailure("\(problems.count) of \(lines) \(unit) were rejected")
     }
 
-    private struct Answer: Encodable {
+    private struct Summary: Encodable {
         let lines, created, replaced, unchanged, refused, warned: Int
         let problems, warnings: [ImportProblems.Problem]
         let rows: [String: Int]?

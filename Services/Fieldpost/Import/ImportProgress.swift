@@ -1,7 +1,7 @@
 import Essentials
 import Foundation
 
-/// A line that is written over, for who waits at a terminal.
+/// A line of progress, if standard error is a terminal.
 struct ImportProgress {
     private let bytesTotal: Int?
     private let isShown = isatty(STDERR_FILENO) == 1
@@ -11,10 +11,10 @@ struct ImportProgress {
     private static let intervalNanoseconds: Int64 = 200_000_000
     private static let barLength = 30
 
-    /// - Parameter bytesTotal: How much there is to read; `nil`: nobody knows.
+    /// - Parameter bytesTotal: The size of the input; `nil` if unknown.
     init(bytesTotal: Int?) { self.bytesTotal = bytesTotal }
 
-    /// Told after each line or batch; shown a few times a second.
+    /// Called after each line or batch; prints a few times per second.
     mutating func show(bytes: Int, lines: Int, problems: Int) {
         guard isShown else { return }
         let now = SteadyClock.nanoseconds()
@@ -25,14 +25,14 @@ struct ImportProgress {
         FileHandle.standardError.write(Data("\r\u{1B}[K\(text)".utf8))
     }
 
-    /// Takes the line away.
+    /// Clears the line.
     func end() {
         if isShown, shownAt > 0 { FileHandle.standardError.write(Data("\r\u{1B}[K".utf8)) }
     }
 
     static func text(bytes: Int, of bytesTotal: Int?, lines: Int, problems: Int, nanoseconds: Int64) -> String {
         let perSecond = nanoseconds > 0 ? Int(Double(lines) / Double(nanoseconds) * 1e9) : 0
-        var text = "\(lines) lines, \(perSecond) a second" + (problems > 0 ? ", \(problems) bad" : "")
+        var text = "\(lines) lines, \(perSecond) per second" + (problems > 0 ? ", \(problems) invalid" : "")
         if let bytesTotal, bytesTotal > 0 {
             let done = min(bytes, bytesTotal)
             let length = done * barLength / bytesTotal

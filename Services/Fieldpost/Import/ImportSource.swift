@@ -1,14 +1,14 @@
 import Foundation
 
-/// A file that is imported, or standard input.
+/// The file to import, or standard input.
 struct ImportSource {
-    /// As it was given.
+    /// The given path, or `-`.
     let name: String
-    /// `nil`: it can be read once only, and nobody knows how much there is.
+    /// The size; `nil` if it is unknown and the source can be read only once.
     let bytesTotal: Int?
 
     /// - Parameter name: A path, or `-`.
-    /// - Throws: `CommandFailure` when there is no such file, or it is a compressed one.
+    /// - Throws: `CommandFailure` if the file does not exist or is compressed.
     init(_ name: String) throws {
         self.name = name
         guard name != "-" else {
@@ -24,7 +24,7 @@ struct ImportSource {
         // RFC 1952, 2.3.1.
         let start = try? open().read(upToCount: 2)
         guard start.map({ Array($0) }) != [0x1F, 0x8B] else {
-            throw CommandFailure("\(name) is compressed: give - as the file, behind zcat \(name) |")
+            throw CommandFailure("\(name) is compressed: pipe it with zcat \(name) |, and give - as the file")
         }
     }
 

@@ -5,16 +5,16 @@ import ImportSources
 import Model
 import Postgres
 
-/// An object that is to be stored, and whose fields are those of its kind.
+/// An object to import, with fields valid for its kind.
 struct ImportedObject {
     let realm: RealmPath
     let kind: Kind
     let id: UUID
     let fields: CanonicalJSON
-    /// Of a `Person`: whose object it is.
+    /// The e-mail address of a `Person`.
     let email: String?
 
-    /// Checks the fields as the gateway checks an integration's.
+    /// Validates the fields as the gateway validates an integration's.
     init(
         _ kind: Kind, _ id: UUID, in realm: RealmPath, fields: [UInt8], email: String? = nil
     ) throws(ImportProblem) {
@@ -30,17 +30,19 @@ struct ImportedObject {
         }
         let stored: JSONObject
         do throws(FieldObjection) { stored = try kind.checked(object) } catch {
-            throw ImportProblem("this is not a \(kind.rawValue): \(error)")
+            throw ImportProblem("not a valid \(kind.rawValue): \(error)")
         }
         if let objection = OwnerRules.objection(to: id, of: kind, stored) { throw ImportProblem(objection) }
         do { self.fields = try CanonicalJSON(stored.bytes) } catch { throw ImportProblem("fields: \(error)") }
         (self.realm, self.kind, self.id, self.email) = (realm, kind, id, email)
     }
 
-    /// An object made of a row of another form.
+    /// Creates an object from a row of another format.
     init(_ kind: Kind, _ id: UUID, in realm: RealmPath, _ fields: some KindFields) throws(ImportProblem) {
         let bytes: [UInt8]
-        do { bytes = Array(try JSONEncoder().encode(fields)) } catch { throw ImportProblem("it cannot be written") }
+        do { bytes = Array(try JSONEncoder().encode(fields)) } catch {
+            throw ImportProblem("the fields cannot be encoded")
+        }
         try self.init(kind, id, in: realm, fields: bytes)
     }
 }

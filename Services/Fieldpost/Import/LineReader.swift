@@ -1,20 +1,20 @@
 import Foundation
 
-/// The lines of a file or of standard input, of which little more than one is held at a time.
+/// Reads a file or standard input line by line, with little more than one line in memory.
 struct LineReader: ~Copyable {
-    /// A line and its number, from 1 on.
+    /// A line with its number, from 1 on.
     struct Line {
         let number: Int
-        /// Without its end; `nil`: it has more than so many bytes as are allowed, and was passed over.
+        /// The content without the line end; `nil` if the line was longer than `bytesMax`, and skipped.
         let bytes: [UInt8]?
-        /// Whether it ends with a line feed; `false`: with the file.
+        /// Whether it ends with a line feed; `false` at the end of the file.
         let hasEnd: Bool
 
-        /// Whether it is empty, except for the carriage return of a file with CRLF.
+        /// Whether it is empty, apart from spaces, tabs and the carriage return of CRLF.
         var isBlank: Bool { bytes?.allSatisfy { $0 == 0x20 || $0 == 0x0D || $0 == 0x09 } ?? false }
     }
 
-    /// The longest line: the largest fields, and as much again for how they are written.
+    /// Maximum size of a line: twice the largest fields.
     static let bytesMax = 262_144
     private static let chunkBytesMax = 1 << 20
 
@@ -27,18 +27,18 @@ struct LineReader: ~Copyable {
     private var offset = 0
     private var isAtEnd = false
     private var lineCount = 0
-    /// How many bytes are read so far, lines that wait included.
+    /// Number of bytes read so far, including buffered lines.
     private(set) var bytesRead = 0
 
     /// - Parameters:
-    ///   - bytesMax: The longest line; a longer one is passed over.
-    ///   - text: The name of a file of text: its byte order mark is passed over, and another encoding than UTF-8 is
-    ///     refused. `nil`: all bytes are content.
+    ///   - bytesMax: The maximum size of a line; a longer one is skipped.
+    ///   - text: The name of a text file: its byte order mark is skipped, and other encodings than UTF-8 are rejected.
+    ///     `nil`: all bytes are content.
     init(_ handle: FileHandle, bytesMax: Int = Self.bytesMax, text name: String? = nil) {
         (self.handle, self.bytesMax, textName) = (handle, bytesMax, name)
     }
 
-    /// The next line; `nil` after the last one, whose end may be that of the file.
+    /// Returns the next line, `nil` at the end. The last line may lack a line feed.
     mutating func next() throws -> Line? {
         if let name = textName {
             textName = nil
@@ -68,8 +68,8 @@ struct LineReader: ~Copyable {
         return Line(number: lineCount, bytes: bytes, hasEnd: hasEnd)
     }
 
-    /// Reads some more, in place of what was used: as much as is there, so that who writes into a pipe slowly is not
-    /// waited for. `false` at the end.
+    /// Refills the buffer with the bytes that are available, without waiting for a slow writer of a pipe. Returns
+    /// `false` at the end.
     private mutating func fill() throws -> Bool {
         buffer.removeFirst(offset)
         offset = 0
@@ -80,7 +80,7 @@ struct LineReader: ~Copyable {
                 unsafe read(handle.fileDescriptor, bytes.baseAddress, bytes.count)
             }
         } while count < 0 && errno == EINTR
-        guard count >= 0 else { throw CommandFailure("it cannot be read on, after \(bytesRead) bytes") }
+        guard count >= 0 else { throw CommandFailure("read error after \(bytesRead) bytes") }
         isAtEnd = count == 0
         bytesRead += count
         buffer.append(contentsOf: chunk[..<count])

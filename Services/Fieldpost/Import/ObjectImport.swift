@@ -6,81 +6,82 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Writes objects in batches, one transaction each. While PostgreSQL writes a batch, the next one is made.
+/// Writes objects in batches, one transaction each. While PostgreSQL writes a batch, the next one is prepared.
 ///
-/// Interrupted at any point, it goes on when the same is imported again: what is in is compared, and left alone.
+/// An interrupted import resumes when the same file is imported again: stored objects with the same fields are
+/// unchanged.
 struct ObjectImport: ~Copyable {
-    /// What became of the objects.
+    /// The numbers of objects by result.
     struct Counts: Encodable {
-        /// How many were not there.
+        /// Objects that did not exist.
         var created = 0
-        /// How many were there with other fields, or were deleted.
+        /// Objects that existed with other fields, or were deleted.
         var replaced = 0
-        /// How many were so already, or are given once more further on in the same batch.
+        /// Objects that existed with the same fields, or occur again later in the same batch.
         var unchanged = 0
     }
 
-    private struct Waiting {
+    private struct PendingObject {
         let line: Int
         let object: ImportedObject
     }
 
-    /// Objects that are written in one transaction, which holds the lock of the environment's counter.
+    /// Maximum number of objects per transaction, which holds the lock of the environment's counter.
     static let batchCountMax = 2_000
-    /// The bytes of fields after which a batch is full as well.
+    /// Maximum size of a batch's fields.
     static let batchBytesMax = 2 << 20
 
     let environment: EnvironmentID
-    /// Whether Fieldpost asks a back end for the people's choices and entries.
+    /// Whether Fieldpost has a back end for the people's choices and entries.
     let hasBackend: Bool
-    /// What is imported, for the audit log.
+    /// The name of the source, for the audit log.
     private let name: String
     private var connection: Connection
     private var directory = RealmDirectory()
-    private var waiting: [Waiting] = []
-    private var waitingBytes = 0
-    /// The batch that PostgreSQL writes now.
-    private var writing: (count: Int, isTold: Bool)?
-    private var isTold = false
+    private var pending: [PendingObject] = []
+    private var pendingBytes = 0
+    /// The batch in flight.
+    private var writing: (count: Int, isAudited: Bool)?
+    private var isAudited = false
     private(set) var counts = Counts()
     private(set) var problems: ImportProblems
-    /// Lines that an import may write and a device may not, with their consequence.
+    /// Warnings about lines that only an import may write.
     private(set) var warnings: ImportProblems
     private var importedPeople: ImportedPeople
 
     init(
         _ name: String, in environment: EnvironmentID, hasBackend: Bool, on connection: consuming Connection,
-        problemsKept: Int
+        problemCountMax: Int
     ) {
         self.name = name
         self.environment = environment
         self.hasBackend = hasBackend
         self.connection = connection
-        problems = ImportProblems(keptCountMax: problemsKept)
-        warnings = ImportProblems(keptCountMax: problemsKept)
+        problems = ImportProblems(retainedCountMax: problemCountMax)
+        warnings = ImportProblems(retainedCountMax: problemCountMax)
         importedPeople = ImportedPeople(of: environment)
     }
 
-    /// Takes an object, which is written with others.
+    /// Adds an object to the current batch.
     mutating func add(_ object: ImportedObject, line: Int) throws {
-        waiting.append(Waiting(line: line, object: object))
-        waitingBytes += object.fields.bytes.count
-        if waiting.count >= Self.batchCountMax || waitingBytes >= Self.batchBytesMax { try write() }
+        pending.append(PendingObject(line: line, object: object))
+        pendingBytes += object.fields.bytes.count
+        if pending.count >= Self.batchCountMax || pendingBytes >= Self.batchBytesMax { try write() }
     }
 
-    /// Notes that a line is not imported.
-    mutating func refuse(_ problem: some Error, line: Int) { problems.add(problem, at: line) }
+    /// Rejects a line.
+    mutating func reject(_ problem: some Error, line: Int) { problems.add(problem, at: line) }
 
-    /// Waits until all that was taken is written.
+    /// Waits until all added objects are written.
     mutating func flush() throws {
         try write()
         try settle()
     }
 
-    /// Writes what is left, and tells the audit log if there was anything to write.
+    /// Writes the remaining objects, and the final audit record if there was any write.
     mutating func end() throws {
         try flush()
-        guard isTold else { return }
+        guard isAudited else { return }
         let detail = [
             "state": "ended", "created": "\(counts.created)", "replaced": "\(counts.replaced)",
             "unchanged": "\(counts.unchanged)", "refused": "\(problems.count)",
@@ -88,49 +89,49 @@ struct ObjectImport: ~Copyable {
         try connection.run(Administrator.commandLine.audit(.objectsImported, name, in: environment, detail: detail))
     }
 
-    /// The ids of people by their addresses. Who is not known is let in, and has the object that others name.
-    mutating func people(_ wanted: [(email: String, id: UUID, name: String)]) throws -> [String: UUID] {
+    /// Returns the ids of people by address. Unknown people are added, with their `Person` objects.
+    mutating func people(_ people: [(email: String, id: UUID, name: String)]) throws -> [String: UUID] {
         try settle()
-        let emails = wanted.map(\.email)
-        _ = try People.claim(wanted.map { .init(id: $0.id, email: $0.email) }, in: environment, on: &connection)
-        let found = try People.objects(of: emails, in: environment, on: &connection)
-        let names = Dictionary(wanted.map { ($0.email, $0.name) }) { first, _ in first }
-        try People.add(found.map { ($0.id, names[$0.email] ?? "") }, in: environment, on: &connection)
-        return Dictionary(found.map { ($0.email, $0.id) }) { first, _ in first }
+        let emails = people.map(\.email)
+        _ = try People.claim(people.map { .init(id: $0.id, email: $0.email) }, in: environment, on: &connection)
+        let added = try People.objects(of: emails, in: environment, on: &connection)
+        let names = Dictionary(people.map { ($0.email, $0.name) }) { first, _ in first }
+        try People.add(added.map { ($0.id, names[$0.email] ?? "") }, in: environment, on: &connection)
+        return Dictionary(added.map { ($0.email, $0.id) }) { first, _ in first }
     }
 
     // MARK: Writing
 
     private mutating func write() throws {
-        guard !waiting.isEmpty else { return }
+        guard !pending.isEmpty else { return }
         try settle()
-        let objects = try known(waiting)
-        waiting.removeAll(keepingCapacity: true)
-        waitingBytes = 0
+        let objects = try validated(pending)
+        pending.removeAll(keepingCapacity: true)
+        pendingBytes = 0
         guard !objects.isEmpty else { return }
         let realms = try directory.ids(
             of: Set(objects.map(\.realm)), in: environment, create: true, on: &connection)
         var batch = ImportBatch(environment: environment, capacity: objects.count)
         for object in objects {
             guard let realm = realms[object.realm] else {
-                throw PostgresError(sqlState: nil, message: "the realm \(object.realm) could not be made")
+                throw PostgresError(sqlState: nil, message: "the realm \(object.realm) could not be created")
             }
             batch.put(ObjectKey(realm: realm, kind: object.kind, id: object.id), object.fields)
         }
         var statements = [batch.statement]
-        if !isTold {
+        if !isAudited {
             statements.append(
                 Administrator.commandLine.audit(
                     .objectsImported, name, in: environment, detail: ["state": "begun"], decision: 0))
         }
         try connection.start(statements)
-        writing = (count: objects.count, isTold: !isTold)
+        writing = (count: objects.count, isAudited: !isAudited)
     }
 
-    /// Returns the objects that pass the checks, without `Person` objects of no person; lets in people first.
-    private mutating func known(_ waiting: [Waiting]) throws -> [ImportedObject] {
-        let strangers = try letIn(waiting.filter { $0.object.kind == .person })
-        let rest = waiting.filter { !strangers.contains($0.line) || $0.object.kind != .person }
+    /// Returns the valid objects, after people were added; without `Person` objects that belong to no person.
+    private mutating func validated(_ pending: [PendingObject]) throws -> [ImportedObject] {
+        let orphans = try addPeople(pending.filter { $0.object.kind == .person })
+        let rest = pending.filter { !orphans.contains($0.line) || $0.object.kind != .person }
         let common = try directory.id(of: .common, in: environment, create: false, on: &connection)
         try importedPeople.find(rest.map(\.object), common: common, on: &connection)
         return rest.compactMap { item in
@@ -146,7 +147,7 @@ struct ObjectImport: ~Copyable {
     }
 
     /// - Returns: The lines of `Person` objects that belong to no person.
-    private mutating func letIn(_ people: [Waiting]) throws -> Set<Int> {
+    private mutating func addPeople(_ people: [PendingObject]) throws -> Set<Int> {
         if people.isEmpty { return [] }
         let claims = people.map { People.Claim(id: $0.object.id, email: $0.object.email) }
         var refused: Set<Int> = []
@@ -158,20 +159,20 @@ struct ObjectImport: ~Copyable {
         return refused
     }
 
-    /// Waits for the batch that is written.
+    /// Waits for the batch in flight.
     private mutating func settle() throws {
-        guard let (count, told) = writing else { return }
+        guard let (count, isFirst) = writing else { return }
         writing = nil
         let (written, created) = try connection.finish()[0][0].head()
         counts.created += min(created, written)
         counts.replaced += max(0, written - created)
         counts.unchanged += count - written
-        if told, written > 0 { isTold = true }
+        if isFirst, written > 0 { isAudited = true }
     }
 }
 
 extension Row {
-    /// The two figures that the statement of an ``ImportBatch`` answers.
+    /// The two counts that the statement of an ``ImportBatch`` returns.
     fileprivate func head() throws(PostgresError) -> (written: Int, created: Int) {
         (Int(try value(0, as: Int64.self)), Int(try value(1, as: Int64.self)))
     }

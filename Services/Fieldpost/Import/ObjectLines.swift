@@ -3,19 +3,19 @@ import FoundationEssentials
 import ImportSources
 import Model
 
-/// Reads lines of `{"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}`.
+/// Parses lines of `{"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}`.
 struct ObjectLines {
     private let hasBackend: Bool
-    /// Lines of one realm often stand together, and there are fewer realms than lines.
+    /// A cache of parsed realms: there are fewer realms than lines.
     private var realms: [String: (path: RealmPath, name: RealmClass.Name)] = [:]
 
-    /// The lines that one reading of a file takes: objects come before those that refer to them.
+    /// The lines that one pass over a file imports: objects come before those that refer to them.
     enum Pass: CaseIterable {
         /// The `Person` and `Team` objects of `/common`.
         case referenced
         /// The other objects of `/common`.
         case common
-        /// The objects of other realms, and what cannot be read.
+        /// The objects of other realms, and invalid lines.
         case others
 
         private static let kinds = [Kind.person.rawValue, Kind.team.rawValue]
@@ -34,17 +34,17 @@ struct ObjectLines {
 
     init(hasBackend: Bool) { self.hasBackend = hasBackend }
 
-    /// What came of some lines, by their numbers, and what is known of realms since.
+    /// The results by line number, and the updated cache of realms.
     struct Checked: Sendable {
         let lines: ObjectLines
         let results: [(line: Int, result: Result<ImportedObject, ImportProblem>)]
     }
 
-    /// Lines that are checked at a time.
+    /// Maximum number of lines that are checked together.
     private static let pageCountMax = 1_000
     private static let pageBytesMax = 1 << 20
 
-    /// The next lines, empty ones left out; none at the end.
+    /// Returns the next lines without empty ones; none at the end.
     static func page(of reader: inout LineReader) throws -> [LineReader.Line] {
         var (lines, byteCount): ([LineReader.Line], Int) = ([], 0)
         while lines.count < pageCountMax, byteCount < pageBytesMax, let line = try reader.next() {
@@ -55,7 +55,7 @@ struct ObjectLines {
         return lines
     }
 
-    /// Checks lines; those that are not wanted now are left out.
+    /// Checks lines, and skips those of other passes.
     func checked(_ page: [LineReader.Line], in pass: Pass?) -> Checked {
         var lines = self
         var results: [(line: Int, result: Result<ImportedObject, ImportProblem>)] = []
@@ -63,7 +63,7 @@ struct ObjectLines {
         for line in page {
             do throws(ImportProblem) {
                 guard let bytes = line.bytes else {
-                    if Self.areLeftOut(in: pass) { continue }
+                    if Self.skipsInvalidLines(in: pass) { continue }
                     throw ImportProblem("the line has more than \(LineReader.bytesMax) bytes")
                 }
                 if let object = try lines.object(bytes, in: pass) {
@@ -76,25 +76,25 @@ struct ObjectLines {
         return Checked(lines: lines, results: results)
     }
 
-    /// Returns the object of a line; `nil` if another pass takes it.
+    /// Returns the object of a line; `nil` if it belongs to another pass.
     ///
-    /// - Parameter pass: The lines that are taken; `nil`: all.
+    /// - Parameter pass: The pass; `nil`: all lines.
     mutating func object(_ line: [UInt8], in pass: Pass?) throws(ImportProblem) -> ImportedObject? {
-        if Self.areLeftOut(in: pass), !Self.mayBeCommon(line) { return nil }
+        if Self.skipsInvalidLines(in: pass), !Self.mayBeCommon(line) { return nil }
         let object: JSONObject
         do { object = try JSONObject(line) } catch {
-            if Self.areLeftOut(in: pass) { return nil }
+            if Self.skipsInvalidLines(in: pass) { return nil }
             throw ImportProblem("\(error)")
         }
         if let pass, pass != Pass(object) { return nil }
         let text = object.text(of: "realm")
         for member in object.members where !Self.names.contains(member.key) {
             throw ImportProblem(
-                "there is no '\(member.key.excerpt)' here; there are \(Self.names.joined(separator: ", "))")
+                "unknown key '\(member.key.excerpt)'; allowed: \(Self.names.joined(separator: ", "))")
         }
         let realm = try self.realm(text)
         guard let name = object.text(of: "kind") else { throw Self.missing("kind", object) }
-        guard let kind = Kind(rawValue: name) else { throw ImportProblem("there is no kind '\(name.excerpt)'") }
+        guard let kind = Kind(rawValue: name) else { throw ImportProblem("unknown kind '\(name.excerpt)'") }
         if let objection = ImportRule.objection(to: kind, in: realm.name, hasBackend: hasBackend) {
             throw ImportProblem(objection)
         }
@@ -104,13 +104,12 @@ struct ObjectLines {
             kind, id, in: realm.path, fields: Array(fields), email: try Self.email(object, kind))
     }
 
-    /// Whether lines that cannot be read are left out: one pass reports them.
-    private static func areLeftOut(in pass: Pass?) -> Bool { pass == .referenced || pass == .common }
+    /// Whether invalid lines are skipped: one pass reports them.
+    private static func skipsInvalidLines(in pass: Pass?) -> Bool { pass == .referenced || pass == .common }
 
     private static let commonText = Array(#""/common""#.utf8)
 
-    /// Whether a line may name `/common`: one without escapes that does names it literally. Most lines of a file need
-    /// not be split to learn that they do not.
+    /// Whether a line may name `/common`: without escapes it contains the literal text. This avoids parsing most lines.
     private static func mayBeCommon(_ line: [UInt8]) -> Bool {
         if line.contains(UInt8(ascii: "\\")) { return true }
         for (index, byte) in line.enumerated().dropFirst() where byte == commonText[1] {
@@ -119,10 +118,10 @@ struct ObjectLines {
         return false
     }
 
-    /// As realms' paths are written: an address in small letters, a UUID as well.
+    /// The normalised path: e-mail address and UUID in lower case.
     private mutating func realm(_ text: String?) throws(ImportProblem) -> (path: RealmPath, name: RealmClass.Name) {
-        guard let text else { throw ImportProblem("'realm' is missing, or no text") }
-        if let known = realms[text] { return known }
+        guard let text else { throw ImportProblem("'realm' is missing or not a string") }
+        if let cached = realms[text] { return cached }
         if realms.count >= Self.realmCountMax { realms.removeAll() }
         var path: RealmPath
         do throws(InvalidRealmPath) {
@@ -133,22 +132,22 @@ struct ObjectLines {
         }
         if let id = path.catalogueID { path = .catalogue(id) }
         let realm = (path: path, name: path.realmClass.name)
-        guard realm.name != .system else { throw ImportProblem("realm: there are no realms such as '\(path)'") }
+        guard realm.name != .system else { throw ImportProblem("realm: '\(path)' does not exist") }
         realms[text] = realm
         return realm
     }
 
     private static func email(_ object: JSONObject, _ kind: Kind) throws(ImportProblem) -> String? {
         guard object.value(of: "email") != nil else { return nil }
-        guard kind == .person else { throw ImportProblem("'email' is for Person objects") }
+        guard kind == .person else { throw ImportProblem("'email' is allowed for Person objects only") }
         guard let address = object.text(of: "email").flatMap({ EmailAddress($0) }) else {
-            throw ImportProblem("'email' is not an address that can be a person's")
+            throw ImportProblem("'email' is not a valid address of a person")
         }
         return address.description
     }
 
     private static func missing(_ name: String, _ object: JSONObject) -> ImportProblem {
         guard object.value(of: name) != nil else { return ImportProblem("'\(name)' is missing") }
-        return ImportProblem(name == "id" ? "'id' is not a UUID" : "'\(name)' has not the shape it needs")
+        return ImportProblem(name == "id" ? "'id' is not a UUID" : "'\(name)' has the wrong type")
     }
 }

@@ -1,9 +1,9 @@
 import ImportSources
 import Model
 
-/// Service requests as master tasks, and their crews as teams.
+/// Converts service requests to master tasks, and their crews to teams.
 struct ServiceRequests {
-    /// What rows became.
+    /// The numbers of rows by result.
     struct Counts {
         var teams = 0
         var completed = 0
@@ -18,10 +18,9 @@ struct ServiceRequests {
     private(set) var counts = Counts()
     private var teams: Set<String> = []
 
-    /// The objects of a row: the crew's team, when it is the first row that names it, and the task. A request that was
-    /// cancelled is no task.
+    /// Returns the objects of a row: the crew's team, if it is new, and the task. A cancelled request has no task.
     mutating func objects(_ row: CSVReader.Row) throws(ImportProblem) -> [ImportedObject] {
-        guard row.values != nil else { throw ImportProblem("it has not one value for each column") }
+        guard row.values != nil else { throw ImportProblem("the number of values is not that of the columns") }
         let request = try ServiceRequest { row[$0] }
         let crew = request.crew
         var objects: [ImportedObject] = []
@@ -33,7 +32,7 @@ struct ServiceRequests {
             let id = ServiceRequest.taskID(request.number)
             objects.append(try ImportedObject(.fieldTask, id, in: .manager, request.task))
         }
-        // Only now: a bad row brings nothing, and is counted once.
+        // An invalid row adds nothing, and is counted once.
         if isNew {
             teams.insert(crew)
             counts.teams += 1

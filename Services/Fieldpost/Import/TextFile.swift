@@ -1,8 +1,8 @@
 import Foundation
 
-/// A file of text that a person hands over: UTF-8, with or without a byte order mark.
+/// Reads text files: UTF-8, with or without a byte order mark.
 enum TextFile {
-    /// Largest file that is read as a whole, unless a command says otherwise.
+    /// Maximum size of a file that is read completely, unless a command sets another.
     static let bytesMax = 1 << 28
     /// Number of bytes by which the encoding is detected.
     static let startCount = 4

@@ -1,18 +1,18 @@
 import Model
 
-/// Who is an administrator, of those who have logged in at the operators' provider.
+/// Decides which accounts of the operators' provider are administrators.
 enum AdministratorRule {
-    /// One way to be one.
+    /// An entry of `console.administrators`.
     enum Entry: Equatable, Sendable {
-        /// By an address that somebody vouches for.
+        /// A verified e-mail address.
         case address(EmailAddress)
-        /// By what a claim of the ID token is, or has among its texts.
+        /// A claim of the ID token that equals the value or contains it in its list.
         case claim(name: String, value: String)
     }
 
-    /// Reads `ana@example.com`, or `groups=fieldpost-admins`.
+    /// Parses `ana@example.com` or `groups=fieldpost-admins`.
     ///
-    /// - Returns: `nil` for what is neither.
+    /// - Returns: `nil` if the text is neither.
     static func entry(_ text: String) -> Entry? {
         let parts = text.split(separator: "=", maxSplits: 1)
         if parts.count == 2 { return .claim(name: String(parts[0]), value: String(parts[1])) }
@@ -21,14 +21,14 @@ enum AdministratorRule {
     }
 
     /// - Parameters:
-    ///   - email: Vouched for, as the provider's token has it.
-    ///   - claims: What the token says under a name.
+    ///   - email: The verified address in the provider's token.
+    ///   - claims: Returns the token's values of a claim.
     static func isAdministrator(email: String, claims: (String) -> [String], among entries: [Entry]) -> Bool {
-        // What is no address that Fieldpost takes is nobody's, though a claim may name its person.
-        let found = EmailAddress(email)
+        // An address that Fieldpost does not support matches no entry, but a claim may match.
+        let given = EmailAddress(email)
         return entries.contains { entry in
             switch entry {
-            case .address(let address): found == address
+            case .address(let address): given == address
             case .claim(let name, let value): claims(name).contains { $0.utf8.elementsEqual(value.utf8) }
             }
         }

@@ -8,7 +8,7 @@ import Model
 import NIOCore
 import ServiceRuntime
 
-/// The operators' page, put together: a component of the monitor that runs only where it is configured.
+/// The operators' web console: a component of the monitor that runs only if configured.
 struct Console: Sendable {
     private let settings: ConsoleSettings
     private let login: ConsoleLogin
@@ -20,9 +20,9 @@ struct Console: Sendable {
 
     private static let connectionCountMax = 500
 
-    /// - Parameter now: By which sessions and budgets age.
+    /// - Parameter now: The clock of sessions and budgets.
     init(
-        _ settings: ConsoleSettings, database: String, board: LookBoard, logger: Logger, client: Client = Client(),
+        _ settings: ConsoleSettings, database: String, board: SnapshotBoard, logger: Logger, client: Client = Client(),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         let database = ConsoleDatabase(database)
@@ -46,7 +46,7 @@ struct Console: Sendable {
         (self.settings, self.database, self.logger) = (settings, database, logger)
     }
 
-    /// The parts to run.
+    /// Returns the components to run.
     func components(
         host: String, port: Int, tls: HTTPEdge.TLSFiles? = nil,
         started: @escaping @Sendable (Int) -> Void = { _ in }
@@ -65,7 +65,7 @@ struct Console: Sendable {
 
     var isDatabaseOpen: Bool { database.isOpen }
 
-    /// Ends the database's connections once their work is done.
+    /// Closes the database pools after their work in progress.
     func close() { database.close() }
 
     private func addRoutes(to router: Router<EdgeContext>) {
@@ -73,12 +73,12 @@ struct Console: Sendable {
             router.get(file.path) { request, _ in ConsolePage.response(file, to: request) }
         }
         router.get("/sign-in") { request, context in
-            try await budget.during(settings.clients.text(request, context)) { await login.begin() }
+            try await budget.run(settings.clients.text(request, context)) { await login.begin() }
         }
         router.get("/callback") { request, context in
             let client = settings.clients.text(request, context)
-            let response = try await budget.during(client) { try await login.finish(request, from: client) }
-            if response.status == .seeOther { budget.giveBack(client) }
+            let response = try await budget.run(client) { try await login.finish(request, from: client) }
+            if response.status == .seeOther { budget.refund(client) }
             return response
         }
         api.addRoutes(to: router)

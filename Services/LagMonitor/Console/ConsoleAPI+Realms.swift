@@ -1,6 +1,6 @@
-import Audit
 import Access
 import AdminQueries
+import Audit
 import Essentials
 import FoundationEssentials
 import HTTPServer
@@ -9,8 +9,8 @@ import Model
 import Postgres
 import Tenants
 
-/// What is in realms, who may open them, and the life of an object. All of it tells of people: each page that is looked
-/// at is in the audit log before it is answered.
+/// Realms' content, the people with access, and objects' timelines. These views contain personal data: each page
+/// writes an audit record before the response.
 extension ConsoleAPI {
     func addRealmRoutes(to router: Router<EdgeContext>) {
         router.get("/api/realms") { try await realms($0, $1) }
@@ -22,57 +22,57 @@ extension ConsoleAPI {
 
     /// Runs `body` with the environment that the request names.
     private func inEnvironment<Success: Sendable>(
-        _ query: ConsoleQuery, _ look: ConsoleDatabase.Look = .short,
+        _ query: ConsoleQuery, _ kind: ConsoleDatabase.QueryKind = .short,
         _ body: @escaping @Sendable (EnvironmentID, inout Connection) throws -> Success
     ) async throws -> Success {
         let name = try query.text("environment")
-        return try await database.run(look) { connection in
+        return try await database.run(kind) { connection in
             guard let environment = try EnvironmentStore.number(of: name, on: &connection) else {
-                throw ConsoleAnswer.notFound("environment")
+                throw ConsoleResponse.notFound("environment")
             }
             return try body(environment, &connection)
         }
     }
 
-    /// What a record says of a page: which one, where it is not the first.
+    /// Returns the detail of a page's audit record, with its cursor unless it is the first page.
     private static func detail(_ facts: [String: String], after: String?) -> [String: String] {
         after.flatMap { $0.isEmpty ? nil : $0 }.map { facts.merging(["after": $0]) { first, _ in first } } ?? facts
     }
 
     @concurrent private func realms(_ request: Request, _ context: EdgeContext) async throws -> Response {
-        struct Answer: Encodable {
+        struct PathPage: Encodable {
             let paths: [String]
             let next: String?
         }
-        let visitor = try gate.visitor(request, context)
+        let principal = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let (prefix, after) = (query["prefix"] ?? "/", query["after"] ?? "")
         let paths = try await inEnvironment(query) { environment, connection in
             _ = try connection.run([
-                visitor.administrator.audit(
+                principal.administrator.audit(
                     .realmsListed, prefix, in: environment, detail: Self.detail([:], after: after))
             ])
             return try RealmContentReader.paths(
                 in: environment, prefix: prefix, after: after, countMax: Self.pageCountMax, on: &connection)
         }
-        return try ConsoleAnswer.json(
-            Answer(paths: paths, next: paths.count == Self.pageCountMax ? paths.last : nil))
+        return try ConsoleResponse.json(
+            PathPage(paths: paths, next: paths.count == Self.pageCountMax ? paths.last : nil))
     }
 
     @concurrent private func realm(_ request: Request, _ context: EdgeContext) async throws -> Response {
-        let visitor = try gate.visitor(request, context)
+        let principal = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let path = try query.realm("path")
         let counts = try await inEnvironment(query, .long) { environment, connection in
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
-                throw ConsoleAnswer.notFound("realm")
+                throw ConsoleResponse.notFound("realm")
             }
             _ = try connection.run([
-                visitor.administrator.audit(.realmViewed, path.description, in: environment)
+                principal.administrator.audit(.realmViewed, path.description, in: environment)
             ])
             return try reader.counts(on: &connection)
         }
-        return try ConsoleAnswer.json(counts)
+        return try ConsoleResponse.json(counts)
     }
 
     private struct ObjectRow: Encodable {
@@ -84,20 +84,20 @@ extension ConsoleAPI {
     }
 
     @concurrent private func objects(_ request: Request, _ context: EdgeContext) async throws -> Response {
-        struct Answer: Encodable {
+        struct ObjectPage: Encodable {
             let objects: [ObjectRow]
             let next: String?
         }
-        let visitor = try gate.visitor(request, context)
+        let principal = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let (path, kindName, last) = (try query.realm("path"), try query.text("kind"), try query.id("after"))
-        guard let kind = Kind(rawValue: kindName) else { throw ConsoleAnswer.notFound("kind") }
+        guard let kind = Kind(rawValue: kindName) else { throw ConsoleResponse.notFound("kind") }
         let rows = try await inEnvironment(query, .long) { environment, connection in
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
-                throw ConsoleAnswer.notFound("realm")
+                throw ConsoleResponse.notFound("realm")
             }
             _ = try connection.run([
-                visitor.administrator.audit(
+                principal.administrator.audit(
                     .payloadViewed, path.description, in: environment,
                     detail: Self.detail(["kind": kind.rawValue], after: last?.text))
             ])
@@ -107,8 +107,8 @@ extension ConsoleAPI {
                     fields: $0.fields)
             }
         }
-        return try ConsoleAnswer.json(
-            Answer(objects: rows, next: rows.count == Self.pageCountMax ? rows.last?.id : nil))
+        return try ConsoleResponse.json(
+            ObjectPage(objects: rows, next: rows.count == Self.pageCountMax ? rows.last?.id : nil))
     }
 
     @concurrent private func people(_ request: Request, _ context: EdgeContext) async throws -> Response {
@@ -116,19 +116,19 @@ extension ConsoleAPI {
             let email: String
             let role: String
             let mayOpen: Bool
-            let why: String
+            let reason: String
             let hasLoggedIn: Bool
         }
-        struct Answer: Encodable {
+        struct PeoplePage: Encodable {
             let people: [Person]
             let next: String?
         }
-        let visitor = try gate.visitor(request, context)
+        let principal = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let (path, after) = (try query.realm("path"), query["after"] ?? "")
-        let answer = try await inEnvironment(query, .long) { environment, connection in
+        let page = try await inEnvironment(query, .long) { environment, connection in
             _ = try connection.run([
-                visitor.administrator.audit(
+                principal.administrator.audit(
                     .peopleListed, path.description, in: environment, detail: Self.detail([:], after: after))
             ])
             var access = PeopleAccess(environment, realm: path)
@@ -137,29 +137,31 @@ extension ConsoleAPI {
                 let explanation = person.state.explanation(of: path)
                 return Person(
                     email: person.email, role: person.state.role.rawValue, mayOpen: explanation.isOpen,
-                    why: explanation.reason, hasLoggedIn: person.hasLoggedIn)
+                    reason: explanation.reason, hasLoggedIn: person.hasLoggedIn)
             }
-            return Answer(people: people.filter(\.mayOpen), next: page.last?.email)
+            return PeoplePage(people: people.filter(\.mayOpen), next: page.last?.email)
         }
-        return try ConsoleAnswer.json(answer)
+        return try ConsoleResponse.json(page)
     }
 
     @concurrent private func trace(_ request: Request, _ context: EdgeContext) async throws -> Response {
-        let visitor = try gate.visitor(request, context)
+        let principal = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
-        guard let id = try query.id("id") else { throw Problem(.badRequest, detail: "Not usable: id.") }
-        var bounds = StoryReader.Bounds()
-        (bounds.changesMax, bounds.answersMax) = (Self.pointerCountMax, Self.pointerCountMax)
-        bounds.recordsMax = Self.recordCountMax
-        let stories = try await inEnvironment(query, .long) { [bounds] environment, connection in
-            _ = try connection.run([
-                visitor.administrator.audit(
-                    .payloadViewed, id.text, in: environment, detail: ["view": "time line"])
-            ])
-            var bounds = bounds
-            bounds.deadline = .now + ConsoleDatabase.lookMax
-            return try Story.load(id, in: environment, within: bounds, on: &connection)
+        guard let id = try query.id("id") else {
+            throw Problem(.badRequest, detail: "The parameter 'id' is not valid.")
         }
-        return try ConsoleAnswer.json(stories)
+        var limits = ObjectTraceReader.Bounds()
+        (limits.changesMax, limits.answersMax) = (Self.pointerCountMax, Self.pointerCountMax)
+        limits.recordsMax = Self.recordCountMax
+        let timelines = try await inEnvironment(query, .long) { [limits] environment, connection in
+            _ = try connection.run([
+                principal.administrator.audit(
+                    .payloadViewed, id.text, in: environment, detail: ["view": "timeline"])
+            ])
+            var limits = limits
+            limits.deadline = .now + ConsoleDatabase.queryMax
+            return try ObjectTrace.load(id, in: environment, within: limits, on: &connection)
+        }
+        return try ConsoleResponse.json(timelines)
     }
 }

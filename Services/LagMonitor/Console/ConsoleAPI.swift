@@ -9,20 +9,20 @@ import Postgres
 import ServiceRuntime
 import Tenants
 
-/// What the page asks for. Each answer is bounded, and long lists come by pages.
+/// The API of the console's page. Response sizes are limited; long lists are paginated.
 struct ConsoleAPI: Sendable {
     let gate: ConsoleGate
-    let board: LookBoard
+    let board: SnapshotBoard
     let watch: ServiceWatch
     let database: ConsoleDatabase
 
-    /// Rows of one page.
+    /// The number of rows per page.
     static let pageCountMax = 50
-    /// Longest body of a request.
+    /// The limit of a request body's size.
     static let bodyBytesMax = 16_384
-    /// Records of the audit log that one look goes through.
+    /// The limit of audit records that one request scans.
     static let recordCountMax = 100_000
-    /// Pointers of the change log, and answers to devices, that one look goes through.
+    /// The limit of change log pointers, and of stored device responses, that one request scans.
     static let pointerCountMax: Int64 = 300_000
     private static let chartCountMax = 24
     private static let chartPointCountMax = 120
@@ -30,36 +30,36 @@ struct ConsoleAPI: Sendable {
     func addRoutes(to router: Router<EdgeContext>) {
         router.get("/api/session") { try session($0, $1) }
         router.get("/api/overview") { request, context in
-            _ = try gate.visitor(request, context)
-            return try ConsoleAnswer.json(
-                Overview(board.look, watch.instances, areServicesAsked: watch.isConfigured))
+            _ = try gate.authenticate(request, context)
+            return try ConsoleResponse.json(
+                Overview(board.snapshot, watch.instances, areServicesPolled: watch.isConfigured))
         }
         router.get("/api/charts") { try charts($0, $1) }
         router.get("/api/environments") { try await environments($0, $1) }
         router.get("/api/audit") { try await acts($0, $1) }
         router.post("/api/sign-out") { try await signOut($0, $1) }
-        addParkedRoutes(to: router)
+        addDeferredKeyRoutes(to: router)
         addRealmRoutes(to: router)
     }
 
     private func session(_ request: Request, _ context: EdgeContext) throws -> Response {
-        struct Answer: Encodable {
+        struct SessionInfo: Encodable {
             let email: String
             let token: String
         }
-        let session = try gate.visitor(request, context).session
-        return try ConsoleAnswer.json(Answer(email: session.email, token: session.token))
+        let session = try gate.authenticate(request, context).session
+        return try ConsoleResponse.json(SessionInfo(email: session.email, token: session.token))
     }
 
     @concurrent private func signOut(_ request: Request, _ context: EdgeContext) async throws -> Response {
-        let visitor = try gate.actor(request, context)
+        let principal = try gate.authorizeChange(request, context)
         if let id = gate.cookies.session(in: request.headers) { gate.sessions.end(id) }
-        // The session is over even if that cannot be told.
-        let email = visitor.session.email
+        // The session ends even if the audit record cannot be written.
+        let email = principal.session.email
         try await database.run { connection in
-            _ = try connection.run([visitor.administrator.audit(.consoleClosed, email, in: nil)])
+            _ = try connection.run([principal.administrator.audit(.consoleClosed, email, in: nil)])
         }
-        var response = ConsoleAnswer.noContent
+        var response = ConsoleResponse.noContent
         response.headers[values: .setCookie] = [gate.cookies.endSession]
         return response
     }
@@ -71,26 +71,26 @@ struct ConsoleAPI: Sendable {
         let topic: String
         let lag: [Float?]
         let seconds: [Float?]
-        let comes: [Float?]
-        let goes: [Float?]
+        let inRate: [Float?]
+        let outRate: [Float?]
 
         init(_ name: SampleHistory.Name, _ samples: [SampleHistory.Sample]) {
-            func known(_ value: Float) -> Float? { value.isNaN ? nil : (value * 10).rounded() / 10 }
+            func finite(_ value: Float) -> Float? { value.isNaN ? nil : (value * 10).rounded() / 10 }
             (group, topic) = (name.group, name.topic)
-            lag = samples.map { known($0.lag) }
-            seconds = samples.map { known($0.seconds) }
-            comes = samples.map { known($0.comes) }
-            goes = samples.map { known($0.goes) }
+            lag = samples.map { finite($0.lag) }
+            seconds = samples.map { finite($0.seconds) }
+            inRate = samples.map { finite($0.inRate) }
+            outRate = samples.map { finite($0.outRate) }
         }
     }
 
     private func charts(_ request: Request, _ context: EdgeContext) throws -> Response {
-        struct Answer: Encodable {
+        struct ChartPage: Encodable {
             let charts: [Chart]
             let total: Int
             let omitted: Int
         }
-        _ = try gate.visitor(request, context)
+        _ = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let offset = try query.integer("offset", in: 0...SampleHistory.seriesCountMax, default: 0)
         let history = board.history
@@ -100,27 +100,29 @@ struct ConsoleAPI: Sendable {
         let charts = names.dropFirst(offset).prefix(Self.chartCountMax).map {
             Chart($0, history.points(of: $0, countMax: Self.chartPointCountMax))
         }
-        return try ConsoleAnswer.json(
-            Answer(charts: charts, total: names.count, omitted: history.omittedCount))
+        return try ConsoleResponse.json(
+            ChartPage(charts: charts, total: names.count, omitted: history.omittedCount))
     }
 
-    // MARK: Environments, and acts
+    // MARK: Environments and audit log
 
     @concurrent private func environments(_ request: Request, _ context: EdgeContext) async throws -> Response {
-        struct Answer: Encodable {
-            let environments: [EnvironmentStore.Glance]
+        struct EnvironmentPage: Encodable {
+            let environments: [EnvironmentStore.Summary]
             let next: String?
         }
-        _ = try gate.visitor(request, context)
+        _ = try gate.authenticate(request, context)
         let after = try ConsoleQuery(request)["after"] ?? ""
-        let found = try await database.run { connection in
+        let environments = try await database.run { connection in
             try EnvironmentStore.page(after: after, countMax: Self.pageCountMax, on: &connection)
         }
-        return try ConsoleAnswer.json(
-            Answer(environments: found, next: found.count == Self.pageCountMax ? found.last?.name : nil))
+        return try ConsoleResponse.json(
+            EnvironmentPage(
+                environments: environments,
+                next: environments.count == Self.pageCountMax ? environments.last?.name : nil))
     }
 
-    /// The newest records of the audit log, or those before one: as far as one look goes.
+    /// Returns the newest records of the audit log, or those before a record, within the scan limits.
     @concurrent private func acts(_ request: Request, _ context: EdgeContext) async throws -> Response {
         struct Act: Encodable {
             let time: String
@@ -131,24 +133,24 @@ struct ConsoleAPI: Sendable {
             let detail: String
             let address: String
         }
-        struct Answer: Encodable {
+        struct AuditPage: Encodable {
             let acts: [Act]
-            /// Where to go on.
+            /// The cursor of the next page.
             let next: String?
-            /// Older records were not looked at, though fewer were found than a page has.
+            /// The time back to which the log was scanned, if a limit was reached before the page was full.
             let since: String?
         }
-        _ = try gate.visitor(request, context)
+        _ = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let before = try query.integer("before", in: 0...Int.max, default: .max)
         let (action, actor, subject) = (query["action"], query["actor"], query["subject"])
         let environmentName = query["environment"]
-        let deadline = ContinuousClock.now + ConsoleDatabase.lookMax
-        let found = try await database.run(.long) { connection in
+        let deadline = ContinuousClock.now + ConsoleDatabase.queryMax
+        let result = try await database.run(.long) { connection in
             var selection = AuditStore.Selection(action: action, actor: actor, subjects: subject.map { [$0] })
             if let environmentName {
                 guard let number = try EnvironmentStore.number(of: environmentName, on: &connection) else {
-                    return AuditStore.Found()
+                    return AuditStore.SearchResult()
                 }
                 selection.environment = number
             }
@@ -156,14 +158,14 @@ struct ConsoleAPI: Sendable {
                 selection, before: Int64(before), countMax: Self.pageCountMax,
                 within: AuditStore.Bound(recordCountMax: Self.recordCountMax, deadline: deadline), on: &connection)
         }
-        let acts = found.rows.reversed().map {
+        let acts = result.rows.reversed().map {
             Act(
                 time: $0.time, environment: $0.environment, actor: $0.actor, action: $0.action, subject: $0.subject,
                 detail: $0.detail, address: $0.address)
         }
-        return try ConsoleAnswer.json(
-            Answer(
-                acts: acts, next: found.before.map(String.init),
-                since: acts.count < Self.pageCountMax ? found.since : nil))
+        return try ConsoleResponse.json(
+            AuditPage(
+                acts: acts, next: result.before.map(String.init),
+                since: acts.count < Self.pageCountMax ? result.since : nil))
     }
 }

@@ -2,26 +2,26 @@ import Essentials
 import HTTPTypes
 import Identity
 
-/// The cookies of the console. No script reads them.
+/// The console's cookies, which scripts cannot read.
 struct ConsoleCookies: Sendable {
     let isSecure: Bool
 
-    /// Longest time between the beginning of a login and its end, in seconds.
+    /// The time limit of a login, in seconds.
     private static let loginSecondsMax = 600
     private static let bytesMax = 256
 
-    /// Where browsers speak TLS a name with this beginning cannot be set by another host or without TLS.
+    /// With TLS, this prefix prevents other hosts and plain HTTP from setting the cookie (RFC 6265bis).
     private var prefix: String { isSecure ? "__Host-" : "" }
     private var session: String { prefix + "fieldpost-console" }
     private var login: String { prefix + "fieldpost-console-login" }
 
-    /// Pages of other sites do not bring it along, not even by a link.
+    /// Returns the cookie of a session. Browsers do not send it with requests from other sites, including links.
     func begin(_ id: String, seconds: Int64) -> String {
         attributes("\(session)=\(id)", "Strict", seconds: seconds)
     }
 
-    /// What a login's answer is bound to stays with the browser that began it. The answer comes by a link of the
-    /// provider's, which brings it along.
+    /// Returns the cookie that binds a login's response to the browser. Sent with top-level navigations from other
+    /// sites, because the provider redirects the browser back.
     func begin(_ request: AuthorizationRequest) -> String {
         attributes(
             "\(login)=\(request.state).\(request.nonce).\(request.verifier)", "Lax",
@@ -37,7 +37,7 @@ struct ConsoleCookies: Sendable {
 
     func session(in headers: HTTPFields) -> String? { value(session, in: headers) }
 
-    /// The login that the browser has begun.
+    /// Returns the authentication request that this browser started.
     func login(in headers: HTTPFields) -> AuthorizationRequest? {
         let parts = value(login, in: headers)?.split(separator: ".").map(String.init) ?? []
         guard parts.count == 3, parts.allSatisfy({ $0.utf8.count == 43 && $0.utf8.allSatisfy(Base64URL.contains) })
@@ -45,7 +45,7 @@ struct ConsoleCookies: Sendable {
         return AuthorizationRequest(state: parts[0], nonce: parts[1], verifier: parts[2])
     }
 
-    /// A cookie that is there once; one that is there twice was planted.
+    /// Returns the value of a cookie that occurs once; a duplicate indicates that one was planted.
     private func value(_ name: String, in headers: HTTPFields) -> String? {
         let pairs = headers[values: .cookie].flatMap { $0.split(separator: ";") }.compactMap { pair -> String? in
             let pair = pair.drop { $0 == " " }

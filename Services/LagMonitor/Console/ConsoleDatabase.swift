@@ -7,13 +7,13 @@ import Postgres
 import ServiceRuntime
 import Synchronization
 
-/// The console's connections. They are opened when the database is there, so that lag is told while it is away.
+/// The console's database pools. They open when the database becomes available, so that lag is displayed meanwhile.
 final class ConsoleDatabase: Sendable {
-    /// How long a look takes: those that take long hold up each other, and nobody else.
-    enum Look {
-        /// Rows that an index finds.
+    /// The expected duration of a query. Each kind has its own pool, so that long queries delay only each other.
+    enum QueryKind {
+        /// A few rows by an index.
         case short
-        /// Whatever reads much: a time line, the audit log, what a realm holds.
+        /// A scan: a timeline, the audit log, a realm's content.
         case long
     }
 
@@ -21,21 +21,21 @@ final class ConsoleDatabase: Sendable {
         let short: Pool
         let long: Pool
 
-        subscript(look: Look) -> Pool {
-            switch look {
+        subscript(kind: QueryKind) -> Pool {
+            switch kind {
             case .short: short
             case .long: long
             }
         }
     }
 
-    /// One statement of a page ends before a person gives up.
+    /// The timeout of one statement.
     static let statementMax = Duration.seconds(5)
-    /// After it a long look reads nothing more.
-    static let lookMax = Duration.seconds(8)
+    /// The time after which a long query reads no further pages.
+    static let queryMax = Duration.seconds(8)
     private static let poolSize = 2
     private static let jobCountMax = 100
-    /// Long looks that wait for one of the connections.
+    /// The limit of queued long queries.
     private static let longCountMax = 10
 
     private let conninfo: String
@@ -49,11 +49,11 @@ final class ConsoleDatabase: Sendable {
         return limits
     }
 
-    /// Opens the connections, and tries again for as long as the database is away. A schema that this program does not
-    /// know ends the process.
+    /// A component that opens the pools and retries while the database is unavailable. An incompatible schema ends the
+    /// process.
     var component: Component {
         .worker(
-            "console's database", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal
+            "console-database", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal
         ) { control in
             try self.open()
             while !control.isStopping {
@@ -63,7 +63,7 @@ final class ConsoleDatabase: Sendable {
         }
     }
 
-    /// It shows where environments move.
+    /// The first schema with transfers of environments, which the console displays.
     private static let schemaOldest: Int32 = 28
 
     var isOpen: Bool { pools.withLock { $0 != nil } }
@@ -85,43 +85,48 @@ final class ConsoleDatabase: Sendable {
         }
     }
 
-    /// Runs `body` on a connection's thread.
+    /// Runs `body` on a pooled connection's thread.
     ///
-    /// - Throws: `Problem` 503 while the database is away, or too many look at a time, or it takes too long, or the
-    ///   environment is held; `Problem` 409 when that has moved; what else `body` throws.
+    /// - Throws: `Problem` 503 if the database is unavailable, the queue is full, a timeout expires, or the environment
+    ///   is write-blocked; `Problem` 409 if it was transferred; otherwise the errors of `body`.
     func run<Success: Sendable>(
-        _ look: Look = .short, _ body: @escaping @Sendable (inout Connection) throws -> Success
+        _ kind: QueryKind = .short, _ body: @escaping @Sendable (inout Connection) throws -> Success
     ) async throws -> Success {
-        guard let pool = pools.withLock({ $0?[look] }) else { throw Self.away }
+        guard let pool = pools.withLock({ $0?[kind] }) else { throw Self.unavailable }
         do {
             return try await pool.run(body)
-        } catch let error as PostgresError where error.isOutOfTime {
+        } catch let error as PostgresError where error.isStatementTimeout {
             throw Problem(
                 .serviceUnavailable,
-                detail: "It took longer than \(Self.statementMax.shortText), and was given up. The command line takes "
-                    + "the time that it needs.")
+                detail:
+                    "The query exceeded its time limit of \(Self.statementMax.shortText). Use the command line, which "
+                    + "has no "
+                    + "such limit.")
         } catch let error as PostgresError where error.sqlState == "53300" {
             throw Problem(
-                .serviceUnavailable, detail: "Too many look at a time; try again.", headers: [.retryAfter: "5"])
+                .serviceUnavailable, detail: "Too many concurrent queries; retry later.", headers: [.retryAfter: "5"])
         } catch let error as PostgresError where error.sqlState == "23514" {
             throw Problem(
                 .conflict,
-                detail: "The environment has moved to another installation, and nothing can be recorded of it here any "
-                    + "more: look at it there.")
+                detail:
+                    "The environment was transferred to another installation and is read-only here. Use the console of "
+                    + "that "
+                    + "installation.")
         } catch let error as PostgresError where error.isLocked {
             throw Problem(
                 .serviceUnavailable,
-                detail: "The environment is being moved to another installation, or somebody holds what this needs: "
-                    + "try again.", headers: [.retryAfter: "5"])
+                detail:
+                    "The environment is write-blocked for its transfer to another installation, or locked by another "
+                    + "transaction; retry later.", headers: [.retryAfter: "5"])
         } catch let error as PostgresError where error.isRetriable {
-            throw Self.away
+            throw Self.unavailable
         }
     }
 
-    private static let away = Problem(
-        .serviceUnavailable, detail: "The database does not answer at the moment.", headers: [.retryAfter: "2"])
+    private static let unavailable = Problem(
+        .serviceUnavailable, detail: "The database is unavailable.", headers: [.retryAfter: "2"])
 
-    /// Ends the connections once their work is done.
+    /// Closes the pools after their work in progress.
     func close() {
         pools.withLock {
             $0?.short.stop()

@@ -4,10 +4,10 @@ import HTTPServer
 import HTTPTypes
 import Hummingbird
 
-/// Lets requests of administrators through, and nobody else's.
+/// Authenticates and authorises requests to the console's API.
 struct ConsoleGate: Sendable {
-    /// Whoever asks, once it is known that they may.
-    struct Visitor: Sendable {
+    /// An authenticated administrator.
+    struct Principal: Sendable {
         let session: ConsoleSessions.Session
         let administrator: Administrator
     }
@@ -15,16 +15,18 @@ struct ConsoleGate: Sendable {
     let settings: ConsoleSettings
     let cookies: ConsoleCookies
     let sessions: ConsoleSessions
-    /// Of cookies that are no session's.
+    /// The budget of requests with invalid session cookies.
     let guesses: SignInBudget
 
     static let tokenField = "fieldpost-console-token"
-    /// Of requests that the page makes by itself, whatever it says: nobody need be there.
+    /// The header of automatic refreshes, which do not count as activity.
     static let automaticField = "fieldpost-console-automatic"
 
-    /// - Throws: `Problem` 401 without a session, without further detail; 403 for what another site's page sent; 429
-    ///   for too many requests of the session, or guesses of the network.
-    func visitor(_ request: Request, _ context: EdgeContext) throws -> Visitor {
+    /// Authenticates a request.
+    ///
+    /// - Throws: `Problem` 401 without a valid session and without further detail; 403 for cross-site requests; 429 if
+    ///   the session sends too many requests, or its network too many invalid cookies.
+    func authenticate(_ request: Request, _ context: EdgeContext) throws -> Principal {
         guard let id = cookies.session(in: request.headers) else { throw Self.notSignedIn }
         let isAutomatic = HTTPField.Name(Self.automaticField).map { request.headers[$0] != nil } ?? false
         switch sessions.use(id, isAutomatic: isAutomatic) {
@@ -34,29 +36,29 @@ struct ConsoleGate: Sendable {
             throw Self.notSignedIn
         case .busy:
             throw Problem(
-                .tooManyRequests, detail: "Too many requests; try again in a minute.", headers: [.retryAfter: "60"])
+                .tooManyRequests, detail: "Too many requests; retry in one minute.", headers: [.retryAfter: "60"])
         case .session(let session):
-            // Browsers say which page a request comes from.
+            // Browsers send the relation of the requesting page to this site.
             let site = HTTPField.Name("Sec-Fetch-Site").flatMap { request.headers[$0] }
-            guard site == nil || site == "same-origin" else { throw Self.ofAnotherSite }
+            guard site == nil || site == "same-origin" else { throw Self.crossSite }
             let address = settings.clients.text(request, context)
-            return Visitor(
+            return Principal(
                 session: session,
                 administrator: Administrator(actor: "console:\(session.email)", address: address))
         }
     }
 
-    /// The same for a request that changes something: it is of this page, and repeats the session's token.
-    func actor(_ request: Request, _ context: EdgeContext) throws -> Visitor {
-        let visitor = try visitor(request, context)
-        guard request.headers[.origin] == settings.origin else { throw Self.ofAnotherSite }
+    /// Authenticates a request that changes data: requires the page's own origin and the session's token.
+    func authorizeChange(_ request: Request, _ context: EdgeContext) throws -> Principal {
+        let principal = try authenticate(request, context)
+        guard request.headers[.origin] == settings.origin else { throw Self.crossSite }
         let given = HTTPField.Name(Self.tokenField).flatMap { request.headers[$0] } ?? ""
-        guard SHA256.hash(data: Array(given.utf8)) == SHA256.hash(data: Array(visitor.session.token.utf8)) else {
-            throw Self.ofAnotherSite
+        guard SHA256.hash(data: Array(given.utf8)) == SHA256.hash(data: Array(principal.session.token.utf8)) else {
+            throw Self.crossSite
         }
-        return visitor
+        return principal
     }
 
-    private static let notSignedIn = Problem(.unauthorized, detail: "Sign in.")
-    private static let ofAnotherSite = Problem(.forbidden, detail: "This was not sent by the console's page.")
+    private static let notSignedIn = Problem(.unauthorized, detail: "Sign in first.")
+    private static let crossSite = Problem(.forbidden, detail: "Cross-site requests are not allowed.")
 }

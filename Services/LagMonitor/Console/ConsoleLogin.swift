@@ -8,7 +8,7 @@ import Logging
 import Postgres
 import Tenants
 
-/// Has an operator log in at their OpenID provider: code flow with PKCE, `state` and `nonce`.
+/// Signs operators in at their OpenID provider: authorization code flow with PKCE, `state` and `nonce`.
 struct ConsoleLogin: Sendable {
     let settings: ConsoleSettings
     let cookies: ConsoleCookies
@@ -21,15 +21,15 @@ struct ConsoleLogin: Sendable {
 
     private var redirect: String { settings.origin + "/callback" }
 
-    /// Why nobody is let in.
-    private enum Refusal: Error {
-        /// Nothing was begun in this browser, or it is over.
+    /// The reason why a sign-in failed.
+    private enum SignInFailure: Error {
+        /// This browser did not start the sign-in, or it has expired.
         case unexpected
         case provider(String)
         case notAdministrator(String)
     }
 
-    /// Sends the browser to the provider.
+    /// Redirects the browser to the provider.
     @concurrent func begin() async -> Response {
         do {
             let metadata = try await providers.metadata(of: settings.issuer, at: nil)
@@ -41,78 +41,79 @@ struct ConsoleLogin: Sendable {
                 status: .seeOther,
                 headers: [.location: url, .setCookie: cookies.begin(request), .cacheControl: "no-store"])
         } catch {
-            logger.warning("the operators' provider cannot be asked", metadata: ["error": "\(error)"])
-            return ConsolePage.note(.serviceUnavailable, "The identity provider does not answer at the moment.")
+            logger.warning("operators' identity provider unavailable", metadata: ["error": "\(error)"])
+            return ConsolePage.notice(.serviceUnavailable, "The identity provider is unavailable at the moment.")
         }
     }
 
-    /// The browser is back with the provider's answer.
+    /// Handles the provider's redirect.
     @concurrent func finish(_ request: Request, from client: String) async throws -> Response {
         do {
-            return try await letIn(request, from: client)
+            return try await signIn(request, from: client)
         } catch let problem as Problem {
-            // Who is let in, or refused, is in the audit log, or is not let in.
-            var response = ConsolePage.note(problem.status, problem.detail ?? "Try again.")
+            // Without an audit record there is no session.
+            var response = ConsolePage.notice(problem.status, problem.detail ?? "Retry later.")
             response.headers[values: .setCookie] = [cookies.endLogin]
             return response
         }
     }
 
-    private func letIn(_ request: Request, from client: String) async throws -> Response {
+    private func signIn(_ request: Request, from client: String) async throws -> Response {
         do {
             let (identity, idToken) = try await identity(request)
-            guard let email = identity.email else { throw Refusal.provider("no e-mail address") }
-            let isOne = AdministratorRule.isAdministrator(
+            guard let email = identity.email else { throw SignInFailure.provider("no e-mail address") }
+            let isAdministrator = AdministratorRule.isAdministrator(
                 email: email, claims: { ClaimValues.of(idToken, $0) }, among: settings.administrators)
-            guard isOne else { throw Refusal.notAdministrator(email) }
+            guard isAdministrator else { throw SignInFailure.notAdministrator(email) }
             try await audit(.consoleOpened, email, from: client)
-            let id = sessions.begin(email)
+            let id = sessions.create(email)
             var response = Response(status: .seeOther, headers: [.location: "/", .cacheControl: "no-store"])
             response.headers[values: .setCookie] = [
                 cookies.endLogin, cookies.begin(id, seconds: settings.sessionMax.components.seconds),
             ]
             return response
-        } catch let refusal as Refusal {
-            return try await answer(refusal, from: client)
+        } catch let failure as SignInFailure {
+            return try await response(to: failure, from: client)
         } catch let failure as ProviderFailure {
-            return try await answer(.provider("\(failure)"), from: client)
+            return try await response(to: .provider("\(failure)"), from: client)
         } catch let error as TokenError {
-            return try await answer(.provider("\(error)"), from: client)
+            return try await response(to: .provider("\(error)"), from: client)
         }
     }
 
     private func identity(_ request: Request) async throws -> (Tenants.Identity, idToken: String) {
-        guard let begun = cookies.login(in: request.headers), let fields = FormFields(request.uri.query ?? ""),
-            fields["state"] == begun.state
-        else { throw Refusal.unexpected }
+        guard let started = cookies.login(in: request.headers), let fields = FormFields(request.uri.query ?? ""),
+            fields["state"] == started.state
+        else { throw SignInFailure.unexpected }
         let metadata = try await providers.metadata(of: settings.issuer, at: nil)
-        let answer = AuthorizationAnswer(fields, issuer: settings.issuer, namesIssuer: metadata.namesIssuer)
-        guard case .code(let code) = answer else { throw Refusal.provider("\(answer)") }
+        let response = AuthorizationResponse(fields, issuer: settings.issuer, namesIssuer: metadata.namesIssuer)
+        guard case .code(let code) = response else { throw SignInFailure.provider("\(response)") }
         let tokens = try await provider.exchange(
-            code, verifier: begun.verifier, redirect: redirect, as: settings.client, at: metadata)
-        guard let idToken = tokens.idToken else { throw Refusal.provider("no ID token") }
-        let known = EnvironmentIdentity(
+            code, verifier: started.verifier, redirect: redirect, as: settings.client, at: metadata)
+        guard let idToken = tokens.idToken else { throw SignInFailure.provider("no ID token") }
+        let accepted = EnvironmentIdentity(
             environment: 0, issuer: settings.issuer, audience: settings.client.id, jwksURL: metadata.jwksURL,
-            vouching: settings.domains.isEmpty ? .emailVerified : .issuer, domains: Set(settings.domains))
-        let identity = try await verifier.identity(of: idToken, among: [known])
-        if let claim = AuthorizationRequest.objection(to: identity, nonce: begun.nonce, client: settings.client.id) {
-            throw Refusal.provider(claim)
+            addressVerification: settings.domains.isEmpty ? .emailVerified : .issuer, domains: Set(settings.domains))
+        let identity = try await verifier.identity(of: idToken, among: [accepted])
+        if let claim = AuthorizationRequest.objection(to: identity, nonce: started.nonce, client: settings.client.id) {
+            throw SignInFailure.provider(claim)
         }
         return (identity, idToken)
     }
 
-    private func answer(_ refusal: Refusal, from client: String) async throws -> Response {
+    private func response(to failure: SignInFailure, from client: String) async throws -> Response {
         var response: Response
-        switch refusal {
+        switch failure {
         case .unexpected:
-            response = ConsolePage.note(.badRequest, "This sign-in was not begun here, or it is over. Begin again.")
+            response = ConsolePage.notice(
+                .badRequest, "This browser did not start the sign-in, or it has expired. Start again.")
         case .provider(let reason):
-            // What it holds came from outside: it is cut, and for the log alone.
-            logger.info("a sign-in at the console failed", metadata: ["reason": "\(reason.prefix(scalars: 300))"])
-            response = ConsolePage.note(.forbidden, "The sign-in did not work. The log of lag-monitor says why.")
+            // External input: truncated, and only for the log.
+            logger.info("console sign-in failed", metadata: ["reason": "\(reason.prefix(scalars: 300))"])
+            response = ConsolePage.notice(.forbidden, "The sign-in failed. See the log of lag-monitor.")
         case .notAdministrator(let email):
             try await audit(.consoleRefused, email, from: client)
-            response = ConsolePage.note(.forbidden, "You are signed in, and not one of the administrators.")
+            response = ConsolePage.notice(.forbidden, "You are signed in, but not an administrator.")
         }
         response.headers[values: .setCookie] = [cookies.endLogin]
         return response

@@ -4,14 +4,14 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// The files of the page. They are the same for everybody, and hold nothing of the suite: that comes by the API.
+/// The static files of the page. They contain no data of the installation, which is loaded through the API.
 enum ConsolePage {
-    /// One file, in the executable.
+    /// A file embedded in the executable.
     struct File: Sendable {
         let path: RouterPath
         let type: String
         let bytes: ByteBuffer
-        /// Of its content, so that a browser that has it gets no second copy.
+        /// The entity tag, derived from the content.
         let tag: String
 
         init(_ path: RouterPath, _ type: String, _ bytes: [UInt8]) {
@@ -20,7 +20,7 @@ enum ConsolePage {
         }
     }
 
-    /// Nothing from elsewhere, nothing in line, no frame, no form that leaves.
+    /// Only own resources; no inline code, no frames, no form targets.
     static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
         + "form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'"
@@ -42,15 +42,15 @@ enum ConsolePage {
         return Response(status: .ok, headers: fields, body: ResponseBody(byteBuffer: file.bytes))
     }
 
-    /// A page that says one sentence of ours.
-    static func note(_ status: HTTPResponse.Status, _ text: String) -> Response {
+    /// Returns a page with one sentence.
+    static func notice(_ status: HTTPResponse.Status, _ text: String) -> Response {
         let html = """
             <!doctype html>
             <html lang="en"><head><meta charset="utf-8"><title>Fieldpost console</title>
             <meta name="viewport" content="width=device-width, initial-scale=1">
             <link rel="stylesheet" href="/console.css"></head>
-            <body><main class="note"><h1>Fieldpost console</h1><p id="problem">\(HTMLText(text))</p>
-            <p><a class="button" href="/">Go to the console</a></p></main></body></html>
+            <body><main class="notice"><h1>Fieldpost console</h1><p id="problem">\(HTMLText(text))</p>
+            <p><a class="button" href="/">Open the console</a></p></main></body></html>
 
             """
         return Response(

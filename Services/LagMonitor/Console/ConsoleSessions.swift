@@ -2,38 +2,38 @@ import Crypto
 import Essentials
 import Synchronization
 
-/// Who is signed in at the console: in memory only, so after a start everybody signs in again.
+/// The sessions of the console, in memory only: a restart ends them.
 final class ConsoleSessions: Sendable {
-    /// One sign-in.
+    /// A session of an administrator.
     struct Session: Sendable, Equatable {
         /// The administrator's e-mail address.
         let email: String
-        /// What each request that changes something must repeat in a header.
+        /// The token that requests which change data must repeat in a header.
         let token: String
-        fileprivate let begun: ContinuousClock.Instant
-        fileprivate var used: ContinuousClock.Instant
-        fileprivate var minute: ContinuousClock.Instant
+        fileprivate let createdAt: ContinuousClock.Instant
+        fileprivate var usedAt: ContinuousClock.Instant
+        fileprivate var windowStart: ContinuousClock.Instant
         fileprivate var requestCount = 0
     }
 
-    /// What came of a request's session.
-    enum Found: Sendable, Equatable {
+    /// The result of looking up a request's session.
+    enum Lookup: Sendable, Equatable {
         case session(Session)
-        /// It is forged, over, or never was.
+        /// The session does not exist or has expired.
         case none
-        /// It asks more often than ``requestCountMax`` in a minute.
+        /// The session exceeds ``requestCountMax`` per minute.
         case busy
     }
 
-    /// Sessions at a time; the one that was used longest ago makes room.
+    /// The limit of sessions; a new one replaces the least recently used.
     static let countMax = 200
-    /// Requests of one session in a minute.
+    /// The limit of requests per session and minute.
     static let requestCountMax = 600
 
     private let ageMax: Duration
     private let idleMax: Duration
     private let now: @Sendable () -> ContinuousClock.Instant
-    /// By the SHA-256 of what the browser holds: nobody learns from how long a look takes, or from this memory.
+    /// Sessions by the SHA-256 of their id, so that neither timing nor this memory reveals ids.
     private let sessions = Mutex<[SHA256Digest: Session]>([:])
 
     init(
@@ -45,15 +45,16 @@ final class ConsoleSessions: Sendable {
 
     var count: Int { sessions.withLock { $0.count } }
 
-    /// Begins a session.
+    /// Creates a session.
     ///
-    /// - Returns: What the browser is to hold: 256 random bits.
-    func begin(_ email: String) -> String {
+    /// - Returns: The session id for the cookie: 256 random bits.
+    func create(_ email: String) -> String {
         let (id, now) = (Base64URL.random(byteCount: 32), now())
-        let session = Session(email: email, token: Base64URL.random(byteCount: 32), begun: now, used: now, minute: now)
+        let session = Session(
+            email: email, token: Base64URL.random(byteCount: 32), createdAt: now, usedAt: now, windowStart: now)
         sessions.withLock { sessions in
-            sessions = sessions.filter { isGood($0.value, now) }
-            if sessions.count >= Self.countMax, let oldest = sessions.min(by: { $0.value.used < $1.value.used }) {
+            sessions = sessions.filter { isValid($0.value, now) }
+            if sessions.count >= Self.countMax, let oldest = sessions.min(by: { $0.value.usedAt < $1.value.usedAt }) {
                 sessions[oldest.key] = nil
             }
             sessions[Self.key(id)] = session
@@ -61,19 +62,19 @@ final class ConsoleSessions: Sendable {
         return id
     }
 
-    /// The session with this id, which is used now.
+    /// Looks up a session and counts the request.
     ///
-    /// - Parameter isAutomatic: The page asks by itself: a session of which nobody does anything becomes idle.
-    func use(_ id: String, isAutomatic: Bool = false) -> Found {
+    /// - Parameter isAutomatic: Whether it is an automatic refresh, which does not count as activity.
+    func use(_ id: String, isAutomatic: Bool = false) -> Lookup {
         let (key, now) = (Self.key(id), now())
         return sessions.withLock { sessions in
             guard var session = sessions[key] else { return .none }
-            guard isGood(session, now) else {
+            guard isValid(session, now) else {
                 sessions[key] = nil
                 return .none
             }
-            if !isAutomatic { session.used = now }
-            if now - session.minute >= .seconds(60) { (session.minute, session.requestCount) = (now, 0) }
+            if !isAutomatic { session.usedAt = now }
+            if now - session.windowStart >= .seconds(60) { (session.windowStart, session.requestCount) = (now, 0) }
             session.requestCount += 1
             sessions[key] = session
             return session.requestCount > Self.requestCountMax ? .busy : .session(session)
@@ -82,8 +83,8 @@ final class ConsoleSessions: Sendable {
 
     func end(_ id: String) { sessions.withLock { _ = $0.removeValue(forKey: Self.key(id)) } }
 
-    private func isGood(_ session: Session, _ now: ContinuousClock.Instant) -> Bool {
-        now - session.begun < ageMax && now - session.used < idleMax
+    private func isValid(_ session: Session, _ now: ContinuousClock.Instant) -> Bool {
+        now - session.createdAt < ageMax && now - session.usedAt < idleMax
     }
 
     private static func key(_ id: String) -> SHA256Digest { SHA256.hash(data: Array(id.utf8)) }

@@ -7,42 +7,46 @@ import ServiceSettings
 extension Settings {
     static let consoleURL = Setting(
         "console.url", .text(lengthMax: 1024), default: "",
-        help: "where browsers reach the console, for example https://console.example.com; the redirect address "
-            + "registered at the identity provider is this with /callback. https, or http on this machine; empty: "
-            + "there is no console")
+        help:
+            "public base URL of the console, for example https://console.example.com; the redirect URL registered at "
+            + "the "
+            + "identity provider is this URL with /callback. https, or http on localhost; empty: the console is "
+            + "disabled"
+    )
     static let consoleHost = Setting(
-        "console.host", .text(lengthMax: 255), default: "127.0.0.1", help: "address that the console listens on")
+        "console.host", .text(lengthMax: 255), default: "127.0.0.1", help: "listening address of the console")
     static let consolePort = Setting(
-        "console.port", .integer(0...65535), default: "8084", help: "port of console.host; 0 takes a free one")
+        "console.port", .integer(0...65535), default: "8084", help: "port of console.host; 0 selects a free one")
     static let consoleIssuer = Setting(
         "console.issuer", .text(lengthMax: 1024), default: "",
-        help: "the operators' OpenID provider, exactly as its tokens name it in iss")
+        help: "the operators' OpenID provider, equal to iss in its tokens")
     static let consoleClientID = Setting(
-        "console.client.id", .text(lengthMax: 255), default: "", help: "the console's client at that provider")
+        "console.client.id", .text(lengthMax: 255), default: "", help: "client id of the console at that provider")
     static let consoleClientSecret = Setting(
         "console.client.secret", .text(lengthMax: 4096), default: "", isSecret: true,
-        help: "the secret of console.client.id")
+        help: "client secret of console.client.id")
     static let consoleScopes = Setting(
         "console.scopes", .list(countMax: 16), default: "openid,email,profile",
-        help: "what the console asks the provider for")
+        help: "scopes that the console requests")
     static let consoleAdministrators = Setting(
         "console.administrators", .list(countMax: 200), default: "",
-        help: "who may use the console: e-mail addresses, or claims of the ID token such as groups=fieldpost-admins")
+        help: "administrators: e-mail addresses, or claims of the ID token such as groups=fieldpost-admins")
     static let consoleDomains = Setting(
         "console.domains", .list(countMax: 32), default: "",
-        help: "e-mail domains, in lower case, whose addresses the provider vouches for without saying "
-            + "email_verified: only with the issuer of one tenant of Microsoft Entra ID; empty: tokens must say "
-            + "email_verified")
+        help:
+            "e-mail domains, in lower case, whose addresses are accepted without email_verified; only if the issuer is "
+            + "a "
+            + "single tenant of Microsoft Entra ID; empty: tokens must have email_verified")
     static let consoleServices = Setting(
         "console.services", .list(countMax: 64), default: "",
-        help: "where the console asks services how they are: name=URL of the admin address, such as "
-            + "realm-gateway=http://10.0.0.7:18092; one name may be there several times")
+        help: "admin addresses of the services that the console polls: name=URL, such as "
+            + "realm-gateway=http://10.0.0.7:18092; a name may occur several times")
     static let consoleSessionMax = Setting(
         "console.session.max", .duration(.seconds(60) ... .seconds(86_400)), default: "8h",
-        help: "how long a sign-in lasts")
+        help: "lifetime of a session")
     static let consoleSessionIdle = Setting(
         "console.session.idle", .duration(.seconds(1) ... .seconds(86_400)), default: "30m",
-        help: "how long a sign-in lasts while nobody does anything; what the page asks by itself does not count")
+        help: "lifetime of a session without activity; automatic refreshes do not count")
 
     static let console: [Setting] = [
         consoleURL, consoleHost, consolePort, consoleIssuer, consoleClientID, consoleClientSecret, consoleScopes,
@@ -51,16 +55,16 @@ extension Settings {
     ]
 }
 
-/// What the console is told at the start.
+/// The configuration of the console.
 struct ConsoleSettings: Sendable {
     /// A service's admin address.
     struct Service: Sendable, Equatable {
         let name: String
-        /// Without a slash at the end.
+        /// The base URL, without a trailing slash.
         let url: String
     }
 
-    /// Where browsers reach it, without a slash at the end: its origin.
+    /// The public origin, without a trailing slash.
     var origin: String
     var issuer: String
     var client: ProviderClient
@@ -71,7 +75,7 @@ struct ConsoleSettings: Sendable {
     var sessionMax = Duration.seconds(28_800)
     var idleMax = Duration.seconds(1_800)
     var clients = ClientAddress()
-    /// Whether browsers speak TLS with it, or with a proxy in front of it: cookies are then kept from what is not.
+    /// Whether browsers use TLS, to this service or to a proxy: cookies are then `Secure`.
     var isSecure: Bool { origin.hasPrefix("https:") }
 
     init(
@@ -80,24 +84,24 @@ struct ConsoleSettings: Sendable {
         (self.origin, self.issuer, self.client, self.administrators) = (origin, issuer, client, administrators)
     }
 
-    /// - Returns: `nil` when there is to be no console.
-    /// - Throws: For a console that lacks something.
+    /// - Returns: `nil` if the console is disabled.
+    /// - Throws: If a required setting is missing or not valid.
     init?(_ configuration: Configuration) throws(ConfigurationError) {
         guard let url = try configuration.optionalText(Settings.consoleURL) else { return nil }
         let origin = url.hasSuffix("/") ? String(url.dropLast()) : url
         guard OpenIDProvider.isUsable(origin), origin.split(separator: "/").count == 2 else {
             throw ConfigurationError(
-                "\(Settings.consoleURL.variable) must be an https address without a path, or http on this machine")
+                "\(Settings.consoleURL.variable) must be an https URL without a path, or an http URL of localhost")
         }
-        func needed(_ setting: Setting) throws(ConfigurationError) -> String {
+        func required(_ setting: Setting) throws(ConfigurationError) -> String {
             guard let text = try configuration.optionalText(setting) else {
-                throw ConfigurationError("\(setting.variable) is not set; the console needs it")
+                throw ConfigurationError("\(setting.variable) is not set; it is required by the console")
             }
             return text
         }
         let client = ProviderClient(
-            id: try needed(Settings.consoleClientID), secret: try needed(Settings.consoleClientSecret))
-        _ = try needed(Settings.consoleAdministrators)
+            id: try required(Settings.consoleClientID), secret: try required(Settings.consoleClientSecret))
+        _ = try required(Settings.consoleAdministrators)
         var administrators: [AdministratorRule.Entry] = []
         for text in try configuration.list(Settings.consoleAdministrators) {
             guard let entry = AdministratorRule.entry(text) else {
@@ -106,11 +110,11 @@ struct ConsoleSettings: Sendable {
             }
             administrators.append(entry)
         }
-        // Whoever is on the way to a provider without TLS could speak for it.
-        let issuer = try needed(Settings.consoleIssuer)
+        // Without TLS, an attacker on the network path could impersonate the provider.
+        let issuer = try required(Settings.consoleIssuer)
         guard OpenIDProvider.isUsable(issuer) else {
             throw ConfigurationError(
-                "\(Settings.consoleIssuer.variable) must be an https address, or http on this machine")
+                "\(Settings.consoleIssuer.variable) must be an https URL, or an http URL of localhost")
         }
         self.init(origin: origin, issuer: issuer, client: client, administrators: administrators)
         scopes = try configuration.list(Settings.consoleScopes)
@@ -121,24 +125,24 @@ struct ConsoleSettings: Sendable {
         services = try Self.services(try configuration.list(Settings.consoleServices))
     }
 
-    /// An issuer that many tenants share lets anybody's tenant name any address.
+    /// Validates the domains. Shared issuers are rejected: the administrators of any tenant can assert any address.
     private static func domains(_ texts: [String], of issuer: String) throws(ConfigurationError) -> [String] {
         guard !EntraTenant.isShared(issuer: issuer) else {
             throw ConfigurationError(
                 "\(Settings.consoleIssuer.variable): '\(issuer)' is shared by many tenants of Microsoft Entra ID, "
-                    + "whose administrators name any address; it must be that of your own, "
+                    + "whose administrators can assert any address; use your tenant's issuer, "
                     + "https://login.microsoftonline.com/TENANT-ID/v2.0")
         }
         for text in texts where EmailAddress("a@" + text)?.domain.utf8.elementsEqual(text.utf8) != true {
             throw ConfigurationError(
-                "\(Settings.consoleDomains.variable): '\(text)' is no domain; it must be two or more labels of "
+                "\(Settings.consoleDomains.variable): '\(text)' is not a domain; it must be two or more labels of "
                     + "lower-case letters, digits and inner hyphens, such as example.com, and xn--… for others")
         }
         guard texts.isEmpty || EntraTenant(issuer: issuer) != nil else {
             throw ConfigurationError(
-                "\(Settings.consoleDomains.variable) is for a tenant of Microsoft Entra ID, whose "
+                "\(Settings.consoleDomains.variable) requires a tenant of Microsoft Entra ID, whose "
                     + "\(Settings.consoleIssuer.variable) is https://login.microsoftonline.com/TENANT-ID/v2.0; "
-                    + "tokens of other providers must say email_verified")
+                    + "tokens of other providers must have email_verified")
         }
         return texts
     }

@@ -2,15 +2,15 @@ import Essentials
 import LagMonitoring
 import Model
 
-/// The suite at one time: services and topics, and what flows between them.
+/// The state of the installation at one time: services, topics and the flows between them.
 struct Overview: Encodable {
-    /// A service of the catalogue.
+    /// A service of Fieldpost's catalogue.
     struct Service: Encodable {
         enum State: String, Encodable {
             case ready
             case impaired
-            case away
-            /// Nobody asks it, and no topic of its own tells.
+            case unavailable
+            /// It is not polled and consumes no topic.
             case unknown
         }
 
@@ -28,15 +28,15 @@ struct Overview: Encodable {
         let waitingCount: Int64
     }
 
-    /// One group that reads a topic.
+    /// A consumer group of a topic.
     struct Reader: Encodable {
         let group: String
         let isOurs: Bool
         let lag: Int64
         let seconds: Double?
-        let comes: Double?
-        let goes: Double?
-        let closesSeconds: Double?
+        let inRate: Double?
+        let outRate: Double?
+        let drainSeconds: Double?
         let status: String?
     }
 
@@ -44,7 +44,7 @@ struct Overview: Encodable {
         let name: String
         let isOurs: Bool
         let partitionCount: Int
-        let comes: Double?
+        let inRate: Double?
         let readers: [Reader]
     }
 
@@ -69,43 +69,43 @@ struct Overview: Encodable {
 
     let at: String?
     let problems: [String: String]
-    let areServicesAsked: Bool
+    let areServicesPolled: Bool
     let services: [Service]
     let topics: [Topic]
     let relay: Relay
     let reasons: [Reason]
 
-    /// Topics that are told of, Fieldpost's own first.
+    /// The limit of topics, Fieldpost's own first.
     static let topicCountMax = 200
-    /// Environments and reasons that are told of.
+    /// The limit of environments, and of groups per topic.
     static let worstCountMax = 20
     private static let reasonCountMax = 100
 
-    init(_ look: Look, _ instances: [ServiceWatch.Instance], areServicesAsked: Bool) {
-        at = look.at?.description
-        problems = look.problems
-        self.areServicesAsked = areServicesAsked
+    init(_ snapshot: MonitorSnapshot, _ instances: [ServiceWatch.Instance], areServicesPolled: Bool) {
+        at = snapshot.at?.description
+        problems = snapshot.problems
+        self.areServicesPolled = areServicesPolled
         services = Services.all.map { service in
-            Self.service(service, look, instances.filter { $0.service == service.name })
+            Self.service(service, snapshot, instances.filter { $0.service == service.name })
         }
-        topics = Self.topics(look)
+        topics = Self.topics(snapshot)
         relay = Relay(
-            environmentCount: look.behind.environmentCount, positionCount: look.behind.positionCount,
-            worst: look.behind.worst.prefix(Self.worstCountMax).map {
+            environmentCount: snapshot.behind.environmentCount, positionCount: snapshot.behind.positionCount,
+            worst: snapshot.behind.worst.prefix(Self.worstCountMax).map {
                 Relay.Environment(name: $0.name, positionCount: $0.positionCount, seconds: $0.seconds)
             })
-        reasons = look.reasons.sorted { $0.count > $1.count }.prefix(Self.reasonCountMax).map {
+        reasons = snapshot.reasons.sorted { $0.count > $1.count }.prefix(Self.reasonCountMax).map {
             Reason(group: $0.group, text: $0.text, isDead: $0.isDead, count: $0.count)
         }
     }
 
     private static func service(
-        _ service: ServiceDescription, _ look: Look, _ instances: [ServiceWatch.Instance]
+        _ service: ServiceDescription, _ snapshot: MonitorSnapshot, _ instances: [ServiceWatch.Instance]
     ) -> Service {
-        let parked = look.parked.filter { $0.group == service.name }
+        let parked = snapshot.parked.filter { $0.group == service.name }
         let devices = instances.compactMap(\.devices)
         let calls = instances.compactMap(\.callsInFlight)
-        let (state, reason) = health(service, look, instances)
+        let (state, reason) = health(service, snapshot, instances)
         return Service(
             name: service.name, summary: service.summary, topics: service.topics.map(\.name),
             sources: service.sources, state: state, reason: reason, instanceCount: instances.count,
@@ -115,46 +115,47 @@ struct Overview: Encodable {
             waitingCount: parked.map { $0.waitingCount + $0.dueCount }.reduce(0, +))
     }
 
-    /// What a service says itself comes before what its group's offsets tell of it.
+    /// Returns a service's health: from polling its instances, otherwise from its group's status.
     private static func health(
-        _ service: ServiceDescription, _ look: Look, _ instances: [ServiceWatch.Instance]
+        _ service: ServiceDescription, _ snapshot: MonitorSnapshot, _ instances: [ServiceWatch.Instance]
     ) -> (Service.State, String) {
         if !instances.isEmpty {
             let bad = instances.filter { $0.state != .ready }
-            guard let worst = bad.first(where: { $0.state == .away }) ?? bad.first else { return (.ready, "") }
-            let isAway = bad.count == instances.count && worst.state == .away
-            return (isAway ? .away : .impaired, worst.reason)
+            guard let worst = bad.first(where: { $0.state == .unavailable }) ?? bad.first else { return (.ready, "") }
+            let isUnavailable = bad.count == instances.count && worst.state == .unavailable
+            return (isUnavailable ? .unavailable : .impaired, worst.reason)
         }
-        let statuses = look.sums.filter { $0.group == service.name }.compactMap(\.status)
+        let statuses = snapshot.sums.filter { $0.group == service.name }.compactMap(\.status)
         guard let worst = statuses.max() else { return (.unknown, "") }
         return switch worst {
         case .ok: (.ready, "")
-        case .warn: (.impaired, "it does not keep up")
-        case .stall: (.impaired, "it is there, and does not go on")
-        case .stop: (.away, "it has stopped reading")
-        case .rewind: (.impaired, "it went back")
+        case .warn: (.impaired, "its lag is not decreasing")
+        case .stall: (.impaired, "its consumer group is stalled")
+        case .stop: (.unavailable, "its consumer group has no members")
+        case .rewind: (.impaired, "its committed offset moved backwards")
         }
     }
 
-    private static func topics(_ look: Look) -> [Topic] {
-        let bySum = Dictionary(grouping: look.sums, by: \.topic)
+    private static func topics(_ snapshot: MonitorSnapshot) -> [Topic] {
+        let bySum = Dictionary(grouping: snapshot.sums, by: \.topic)
         let ours = Topics.all.map(\.name)
         let others = Set(bySum.keys).subtracting(ours).sorted()
         return (ours + others).prefix(topicCountMax).map { name in
             Topic(
-                name: name, isOurs: ours.contains(name), partitionCount: look.partitions[name] ?? 0,
-                comes: look.comes[name].map(rounded), readers: (bySum[name] ?? []).prefix(worstCountMax).map(reader))
+                name: name, isOurs: ours.contains(name), partitionCount: snapshot.partitions[name] ?? 0,
+                inRate: snapshot.inRates[name].map(rounded),
+                readers: (bySum[name] ?? []).prefix(worstCountMax).map(reader))
         }
     }
 
     private static func reader(_ sum: LagSum) -> Reader {
         Reader(
             group: sum.group, isOurs: Services.all.contains { $0.name == sum.group }, lag: sum.count,
-            seconds: sum.secondsMax.map(rounded), comes: sum.comesPerSecond.map(rounded),
-            goes: sum.goesPerSecond.map(rounded), closesSeconds: sum.closesSeconds.map(rounded),
+            seconds: sum.secondsMax.map(rounded), inRate: sum.inPerSecond.map(rounded),
+            outRate: sum.outPerSecond.map(rounded), drainSeconds: sum.drainSeconds.map(rounded),
             status: sum.status?.rawValue)
     }
 
-    /// Three digits behind the point are more than a picture shows.
+    /// Limits the precision to three decimals.
     private static func rounded(_ value: Double) -> Double { (value * 1_000).rounded() / 1_000 }
 }

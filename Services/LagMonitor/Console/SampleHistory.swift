@@ -1,15 +1,15 @@
 import LagMonitoring
 
-/// An hour of figures of each group on each topic, in a memory that does not grow: a fixed number of samples of a fixed
-/// number of series, whatever partitions there are.
+/// One hour of lag and rates per group and topic, in constant memory: a fixed number of samples for a limited number of
+/// series, independent of partitions.
 struct SampleHistory: Sendable {
-    /// Samples of one series: one for every ten seconds of an hour.
+    /// The number of samples per series: one per 10 s of an hour.
     static let sampleCountMax = 360
     static let stepMilliseconds: Int64 = 10_000
-    /// Groups' topics of which there is a history; of more there is none.
+    /// The limit of series; further ones have no history.
     static let seriesCountMax = 500
 
-    /// What a series is of.
+    /// The key of a series.
     struct Name: Hashable, Comparable, Sendable {
         let group: String
         let topic: String
@@ -17,26 +17,26 @@ struct SampleHistory: Sendable {
         static func < (left: Name, right: Name) -> Bool { (left.topic, left.group) < (right.topic, right.group) }
     }
 
-    /// One group on one topic at one time; what is not known is not a number.
+    /// One sample of a series; unknown values are NaN.
     struct Sample: Equatable, Sendable {
         var lag = Float.nan
         var seconds = Float.nan
-        var comes = Float.nan
-        var goes = Float.nan
+        var inRate = Float.nan
+        var outRate = Float.nan
     }
 
     private var series: [Name: [Sample]] = [:]
-    /// The number of the ten seconds that were sampled last.
+    /// The number of the last sampled interval of 10 s.
     private var last: Int64?
-    /// Series that found no place.
+    /// The number of series beyond the limit.
     private(set) var omittedCount = 0
 
     init() {}
 
     var names: [Name] { series.keys.sorted() }
 
-    /// Takes in a look. Of several within ten seconds the last one counts; time that goes back changes nothing.
-    mutating func take(_ sums: [LagSum], at milliseconds: Int64) {
+    /// Adds a snapshot. Within an interval of 10 s the last one counts; snapshots from the past are ignored.
+    mutating func add(_ sums: [LagSum], at milliseconds: Int64) {
         let number = milliseconds / Self.stepMilliseconds
         guard number >= last ?? number else { return }
         advance(to: number)
@@ -48,12 +48,12 @@ struct SampleHistory: Sendable {
                 continue
             }
             series[name, default: Array(repeating: Sample(), count: Self.sampleCountMax)][Self.slot(number)] = Sample(
-                lag: Float(sum.count), seconds: Float(sum.secondsMax ?? 0), comes: Float(sum.comesPerSecond ?? .nan),
-                goes: Float(sum.goesPerSecond ?? .nan))
+                lag: Float(sum.count), seconds: Float(sum.secondsMax ?? 0), inRate: Float(sum.inPerSecond ?? .nan),
+                outRate: Float(sum.outPerSecond ?? .nan))
         }
     }
 
-    /// Clears what is older than an hour, and forgets series of which nothing is left.
+    /// Clears samples older than an hour, and removes empty series.
     private mutating func advance(to number: Int64) {
         let old = last ?? number
         last = number
@@ -67,8 +67,8 @@ struct SampleHistory: Sendable {
 
     private static func slot(_ number: Int64) -> Int { Int(number % Int64(sampleCountMax)) }
 
-    /// The hour of a series in `countMax` points, the newest last: of each point the most of the lags and ages in it,
-    /// and the mean of the rates.
+    /// Returns the hour of a series as `countMax` points, newest last: the maxima of lag and age, and the means of
+    /// rates.
     func points(of name: Name, countMax: Int) -> [Sample] {
         guard let samples = series[name], let last, countMax > 0 else { return [] }
         let width = (Self.sampleCountMax + countMax - 1) / countMax
@@ -86,7 +86,7 @@ struct SampleHistory: Sendable {
             values.isEmpty ? .nan : values.reduce(0, +) / Float(values.count)
         }
         return Sample(
-            lag: values(\.lag).max() ?? .nan, seconds: values(\.seconds).max() ?? .nan, comes: mean(values(\.comes)),
-            goes: mean(values(\.goes)))
+            lag: values(\.lag).max() ?? .nan, seconds: values(\.seconds).max() ?? .nan, inRate: mean(values(\.inRate)),
+            outRate: mean(values(\.outRate)))
     }
 }

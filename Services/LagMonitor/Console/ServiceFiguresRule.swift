@@ -1,11 +1,11 @@
 import Essentials
 
-/// Reads what a service tells in Prometheus' text.
+/// Parses a service's metrics in Prometheus' text format.
 enum ServiceFiguresRule {
-    /// Lines that are read of one answer.
+    /// The limit of parsed lines.
     static let lineCountMax = 20_000
 
-    /// The sums of some metrics over their labels; those that are not there are missing.
+    /// Returns the sums of metrics over their labels; absent metrics are omitted.
     static func sums(_ text: some Sequence<UInt8>, of names: Set<String>) -> [String: Double] {
         var sums: [String: Double] = [:]
         for line in Array(text).split(separator: UInt8(ascii: "\n"), maxSplits: lineCountMax) {

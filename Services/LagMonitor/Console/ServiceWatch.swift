@@ -5,21 +5,21 @@ import ServiceLifecycle
 import ServiceRuntime
 import Synchronization
 
-/// Asks services how they are, at the addresses that the settings name.
+/// Polls the health and metrics of services at the configured admin addresses.
 final class ServiceWatch: Sendable {
-    /// How one instance answered last.
+    /// The last state of one instance.
     struct Instance: Encodable, Sendable, Equatable {
         enum State: String, Encodable, Sendable {
             case ready
-            /// It says itself that it is not.
+            /// It reports that it is not ready.
             case impaired
-            /// It does not answer.
-            case away
+            /// It does not respond.
+            case unavailable
         }
 
         let service: String
         let state: State
-        /// What it says itself, or why it does not answer.
+        /// The reason that it reports, or why the request failed.
         let reason: String
         let devices: Double?
         let callsInFlight: Double?
@@ -28,7 +28,7 @@ final class ServiceWatch: Sendable {
     }
 
     private static let interval = Duration.seconds(5)
-    private static let answerBytesMax = 4 << 20
+    private static let responseBytesMax = 4 << 20
     private static let reasonLengthMax = 300
     static let names: Set<String> = [
         "fieldpost_live_devices", "fieldpost_calls_in_flight", "process_resident_memory_bytes",
@@ -37,46 +37,46 @@ final class ServiceWatch: Sendable {
 
     private let services: [ConsoleSettings.Service]
     private let client: Client
-    private let found = Mutex<[Instance]>([])
+    private let latest = Mutex<[Instance]>([])
 
     init(_ services: [ConsoleSettings.Service], client: Client) { (self.services, self.client) = (services, client) }
 
-    var instances: [Instance] { found.withLock { $0 } }
+    var instances: [Instance] { latest.withLock { $0 } }
     var isConfigured: Bool { !services.isEmpty }
 
     func component(_ logger: Logger) -> Component {
         .service(
-            "watch of services",
-            Repeating("watch of services", every: Self.interval, health: nil, logger: logger) { await self.look() })
+            "service-poll",
+            Repeating("service-poll", every: Self.interval, health: nil, logger: logger) { await self.poll() })
     }
 
-    /// Asks all of them at a time.
-    func look() async {
-        let answers = await withTaskGroup(of: (Int, Instance).self) { group in
+    /// Polls all instances concurrently.
+    func poll() async {
+        let results = await withTaskGroup(of: (Int, Instance).self) { group in
             for (index, service) in services.enumerated() {
-                group.addTask { (index, await self.ask(service)) }
+                group.addTask { (index, await self.poll(service)) }
             }
-            var answers: [(Int, Instance)] = []
-            for await answer in group { answers.append(answer) }
-            return answers
+            var results: [(Int, Instance)] = []
+            for await result in group { results.append(result) }
+            return results
         }
-        found.withLock { $0 = answers.sorted { $0.0 < $1.0 }.map(\.1) }
+        latest.withLock { $0 = results.sorted { $0.0 < $1.0 }.map(\.1) }
     }
 
-    private func ask(_ service: ConsoleSettings.Service) async -> Instance {
+    private func poll(_ service: ConsoleSettings.Service) async -> Instance {
         do {
             let health = try await get(service.url + "/health/ready")
             let figures = ServiceFiguresRule.sums(try await get(service.url + "/metrics").body, of: Self.names)
             let isReady = health.status == 200
-            let said = String(decoding: health.body.prefix(Self.reasonLengthMax), as: UTF8.self)
+            let reason = String(decoding: health.body.prefix(Self.reasonLengthMax), as: UTF8.self)
             return Instance(
-                service: service.name, state: isReady ? .ready : .impaired, reason: isReady ? "" : said,
+                service: service.name, state: isReady ? .ready : .impaired, reason: isReady ? "" : reason,
                 devices: figures["fieldpost_live_devices"], callsInFlight: figures["fieldpost_calls_in_flight"],
                 memoryBytes: figures["process_resident_memory_bytes"],
                 startedAt: figures["process_start_time_seconds"])
         } catch {
             return Instance(
-                service: service.name, state: .away, reason: "does not answer", devices: nil, callsInFlight: nil,
+                service: service.name, state: .unavailable, reason: "unreachable", devices: nil, callsInFlight: nil,
                 memoryBytes: nil, startedAt: nil)
         }
     }
@@ -84,6 +84,6 @@ final class ServiceWatch: Sendable {
     private func get(_ url: String) async throws -> HTTPClient.Response {
         try await client.send(
             HTTPClient.Request(
-                url, connectMax: .seconds(1), totalMax: .seconds(3), answerBytesMax: Self.answerBytesMax))
+                url, connectMax: .seconds(1), totalMax: .seconds(3), responseBytesMax: Self.responseBytesMax))
     }
 }

@@ -2,22 +2,22 @@ import HTTPServer
 import HTTPTypes
 import Synchronization
 
-/// Limits of requests without a session: how many of one network come to nothing (a token bucket), and how many are in
-/// progress at a time, of one network and of all. What one network uses up is its own; what succeeds uses up nothing.
+/// Rate limits of requests without a session: a token bucket of failed requests per network, and concurrency limits per
+/// network and in total. Networks do not affect each other; successful sign-ins are not counted.
 final class SignInBudget: Sendable {
-    /// Requests of one network at once; a sign-in takes two.
+    /// The burst of requests per network; a sign-in needs two.
     static let requestCountMax = 60
-    /// Time until a network may send one more request. Slow guesses above this rate are refused in the end, too.
+    /// The interval at which one token is refilled. Slow guesses above this rate are eventually rejected.
     static let refillInterval = Duration.seconds(5)
-    /// Requests of one network under way at a time.
+    /// The limit of concurrent requests per network.
     static let openCountMax = 8
-    /// Requests of all networks under way at a time.
+    /// The limit of concurrent requests of all networks.
     static let totalOpenCountMax = 200
-    /// Maximum number of networks with a budget of their own; further ones share one.
+    /// The limit of networks with a separate budget; further ones share one.
     static let networkCountMax = 10_000
 
     private struct Use {
-        /// Requests that are not refilled yet, as of a time.
+        /// The number of used tokens at `since`.
         var count = 0
         var since: ContinuousClock.Instant
         var openCount = 0
@@ -38,29 +38,29 @@ final class SignInBudget: Sendable {
 
     init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) { self.now = now }
 
-    /// Networks that are remembered.
+    /// The number of networks with a budget in use.
     var networkCount: Int { state.withLock { $0.uses.count } }
 
-    /// Runs `body`, which answers a request of a stranger, when there is room for it.
+    /// Runs `body`, which handles an unauthenticated request, within the limits.
     ///
-    /// - Parameter client: The address that it comes from.
-    /// - Throws: `Problem` 429 when there is none; what `body` throws.
-    func during<Answer>(_ client: String, _ body: () async throws -> Answer) async throws -> Answer {
-        guard let network = take(ClientAddress.network(of: client)) else { throw Self.tooMany }
-        defer { end(network) }
+    /// - Parameter client: The client's network address.
+    /// - Throws: `Problem` 429 if a limit is exceeded; the errors of `body`.
+    func run<Success>(_ client: String, _ body: () async throws -> Success) async throws -> Success {
+        guard let network = acquire(ClientAddress.network(of: client)) else { throw Self.tooMany }
+        defer { release(network) }
         return try await body()
     }
 
-    /// Counts a request that came to nothing.
+    /// Counts a failed request.
     ///
-    /// - Throws: `Problem` 429 when there were too many.
+    /// - Throws: `Problem` 429 if the limit is exceeded.
     func count(_ client: String) throws {
-        guard let network = take(ClientAddress.network(of: client)) else { throw Self.tooMany }
-        end(network)
+        guard let network = acquire(ClientAddress.network(of: client)) else { throw Self.tooMany }
+        release(network)
     }
 
-    /// Gives back what a sign-in that succeeded has used.
-    func giveBack(_ client: String) {
+    /// Refunds the tokens of a successful sign-in.
+    func refund(_ client: String) {
         state.withLock { state in
             let network = ClientAddress.network(of: client)
             guard let count = state.uses[network]?.count else { return }
@@ -68,8 +68,10 @@ final class SignInBudget: Sendable {
         }
     }
 
-    /// - Returns: Whose budget it is; `nil` when it is used up.
-    func take(_ network: String) -> String? {
+    /// Takes a token.
+    ///
+    /// - Returns: The name of the budget; `nil` if it is exhausted.
+    func acquire(_ network: String) -> String? {
         let now = now()
         return state.withLock { state in
             var name = network
@@ -91,7 +93,7 @@ final class SignInBudget: Sendable {
         }
     }
 
-    func end(_ network: String) {
+    func release(_ network: String) {
         state.withLock { state in
             state.uses[network]?.openCount -= 1
             state.openCount -= 1
@@ -99,5 +101,5 @@ final class SignInBudget: Sendable {
     }
 
     private static let tooMany = Problem(
-        .tooManyRequests, detail: "Too many attempts; try again in a minute.", headers: [.retryAfter: "60"])
+        .tooManyRequests, detail: "Too many attempts; retry in one minute.", headers: [.retryAfter: "60"])
 }

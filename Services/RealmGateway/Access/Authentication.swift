@@ -14,21 +14,21 @@ import Postgres
 import Synchronization
 import Tenants
 
-/// A caller who came in.
+/// The authenticated caller of a request.
 struct Login: Sendable {
     let caller: Caller
-    /// A person's address at the identity provider by now, where that is another than at their first login, belongs to
-    /// the organisation, and is nobody else's here.
+    /// A person's current address at the identity provider, if it differs from that of their first login, belongs to
+    /// the organisation, and no other person here has it.
     var laterEmail: String?
-    /// Until when the token is taken, in seconds since 1970: then a request with it is refused, and a stream ends.
+    /// Expiry of the token, in seconds since 1970: later requests are rejected, and streams end.
     let expires: Int64
-    /// Where the request comes from.
+    /// The client's network address.
     let address: String
 }
 
-/// Turns a request's bearer token into a person of an environment, or an integration.
+/// Authenticates a request by its bearer token, as a person of an environment or as an integration.
 final class Authentication: Sendable {
-    private struct Known: Hashable {
+    private struct Subject: Hashable {
         let environment: Int32
         let issuer: String
         let subject: String
@@ -36,7 +36,7 @@ final class Authentication: Sendable {
 
     private static let cachedCountMax = 50_000
     private static let cachedSecondsMax: Int64 = 60
-    /// A stream that was opened with a key, which has no end of its own, ends after this.
+    /// Maximum duration of a stream that was opened with a key: keys do not expire.
     private static let keySecondsMax: Int64 = 86_400
 
     private let verifier: TokenVerifier
@@ -44,8 +44,8 @@ final class Authentication: Sendable {
     private let pool: Pool
     private let clients: ClientAddress
     private let logger: Logger
-    /// Who was found for a token.
-    private struct Found {
+    /// The caller that a token identified.
+    private struct CachedCaller {
         let caller: Caller
         /// The token's address.
         let email: String
@@ -53,10 +53,10 @@ final class Authentication: Sendable {
         let until: Int64
     }
 
-    /// Asked for again after a while, since an account may have been unbound, and when the address is another.
-    private let known = Mutex<[Known: Found]>([:])
-    /// Who was refused: the audit log tells it once.
-    private let refused = Mutex<Set<Known>>([])
+    /// Entries expire, since an account may be unbound, and are replaced when the token has another address.
+    private let cache = Mutex<[Subject: CachedCaller]>([:])
+    /// Subjects whose rejection is in the audit log: one record each.
+    private let audited = Mutex<Set<Subject>>([])
 
     init(
         verifier: TokenVerifier, directory: EnvironmentDirectory, pool: Pool, clients: ClientAddress, logger: Logger
@@ -77,19 +77,19 @@ final class Authentication: Sendable {
         if token.hasPrefix(IntegrationKey.prefix) { return try await integration(key: token, from: address) }
         do {
             let identity = try await verifier.identity(of: token)
-            try refuseMoved(EnvironmentID(rawValue: identity.environment))
+            try checkNotMoved(EnvironmentID(rawValue: identity.environment))
             let (caller, laterEmail) = try await caller(identity, from: address)
             return Login(
                 caller: caller, laterEmail: laterEmail, expires: verifier.end(of: identity), address: address)
         } catch let error as TokenError {
-            logger.info("token refused", metadata: ["reason": "\(error)", "address": "\(address)"])
+            logger.info("token rejected", metadata: ["reason": "\(error)", "address": "\(address)"])
             throw error.problem
         }
     }
 
-    /// An environment that has moved to another installation is not served here any more.
-    private func refuseMoved(_ environment: EnvironmentID) throws(Problem) {
-        if let url = directory.whereTo(environment) { throw Problem.environmentMoved(to: url) }
+    /// - Throws: A redirect (421) if the environment has moved to another installation.
+    private func checkNotMoved(_ environment: EnvironmentID) throws(Problem) {
+        if let url = directory.destination(of: environment) { throw Problem.environmentMoved(to: url) }
     }
 
     private static func token(in value: String) -> String? {
@@ -108,14 +108,14 @@ final class Authentication: Sendable {
             else { throw TokenError.emailMissing }
             return (caller, nil)
         }
-        let known = Known(environment: identity.environment, issuer: identity.issuer, subject: identity.subject)
+        let subject = Subject(environment: identity.environment, issuer: identity.issuer, subject: identity.subject)
         let now = Timestamp.now().secondsSinceEpoch
-        if let found = self.known.withLock({ $0[known] }), found.email == email, now < found.until {
-            return (found.caller, found.laterEmail)
+        if let cached = cache.withLock({ $0[subject] }), cached.email == email, now < cached.until {
+            return (cached.caller, cached.laterEmail)
         }
         let (person, laterEmail): (Caller, String?)
         do {
-            (person, laterEmail) = try await answering {
+            (person, laterEmail) = try await mappingDatabaseErrors {
                 try await pool.run { [directory] connection in
                     let mayJoin = try directory.isMember(
                         email, of: EnvironmentID(rawValue: identity.environment), on: &connection)
@@ -128,54 +128,54 @@ final class Authentication: Sendable {
             }
         } catch let refusal as BindingRefusal {
             let problem = Problems.refused(refusal)
-            try await tell(of: problem, known, email: email, from: address)
+            try await audit(problem, subject, email: email, from: address)
             throw problem
         }
-        self.known.withLock { cache in
+        cache.withLock { cache in
             if cache.count >= Self.cachedCountMax { cache.removeAll() }
-            cache[known] = Found(
+            cache[subject] = CachedCaller(
                 caller: person, email: email, laterEmail: laterEmail, until: now + Self.cachedSecondsMax)
         }
         return (person, laterEmail)
     }
 
-    private func tell(of problem: Problem, _ known: Known, email: String, from address: String) async throws {
-        let isNew = refused.withLock { refused in
-            if refused.count >= Self.cachedCountMax { refused.removeAll() }
-            return refused.insert(known).inserted
+    private func audit(_ problem: Problem, _ subject: Subject, email: String, from address: String) async throws {
+        let isNew = audited.withLock { audited in
+            if audited.count >= Self.cachedCountMax { audited.removeAll() }
+            return audited.insert(subject).inserted
         }
         guard isNew else { return }
         let record = AuditRecord(
-            actor: email, action: .refused, subject: "\(known.issuer) \(known.subject)",
+            actor: email, action: .refused, subject: "\(subject.issuer) \(subject.subject)",
             detail: JSONBytes("{\"problem\":\"\(problem.type)\"}"), address: address)
-        try await answering {
+        try await mappingDatabaseErrors {
             try await pool.run { connection in
-                _ = try connection.run(AuditRecord.insert([record], in: EnvironmentID(rawValue: known.environment)))
+                _ = try connection.run(AuditRecord.insert([record], in: EnvironmentID(rawValue: subject.environment)))
             }
         }
     }
 
     private func integration(key: String, from address: String) async throws -> Login {
-        var found: Caller?
+        var caller: Caller?
         if IntegrationKey.isShaped(key) {
             let hash = Data(SHA256.hash(data: Array(key.utf8)))
-            found = try await answering { try await directory.integration(keyHash: hash) }
+            caller = try await mappingDatabaseErrors { try await directory.integration(keyHash: hash) }
         }
-        guard let found else {
-            logger.info("integration key refused", metadata: ["address": "\(address)"])
+        guard let caller else {
+            logger.info("integration key rejected", metadata: ["address": "\(address)"])
             throw Problems.keyUnknown
         }
-        try refuseMoved(found.environment)
+        try checkNotMoved(caller.environment)
         return Login(
-            caller: found, expires: Timestamp.now().secondsSinceEpoch + Self.keySecondsMax, address: address)
+            caller: caller, expires: Timestamp.now().secondsSinceEpoch + Self.keySecondsMax, address: address)
     }
 }
 
-/// Runs `body`; a database that does not answer becomes a problem the client may retry after.
-func answering<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+/// Runs `body`. If the database is unavailable, it throws a problem with `Retry-After`.
+func mappingDatabaseErrors<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
     do {
         return try await body()
-    } catch let error as PostgresError where error.isRetriable || error.isOfOtherHistory {
+    } catch let error as PostgresError where error.isRetriable || error.isTimelineChange {
         throw Problems.databaseUnavailable
     }
 }

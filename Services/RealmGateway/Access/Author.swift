@@ -2,16 +2,15 @@ import Access
 import FoundationEssentials
 import Model
 
-/// Who makes a mutation.
+/// The principal that makes a mutation.
 struct Author: Equatable, Sendable {
-    /// What they may do in the mutation's realm.
+    /// Their permissions in the mutation's realm.
     var access: Access
     /// The id of their `Person` object; an integration has none.
     var person: UUID?
-    /// Their e-mail addresses: that of the first login, and the one they have by now. An integration has none.
+    /// Their e-mail addresses, at the first login and now. An integration has none.
     var emails: [String]
 
-    /// An author.
     init(_ access: Access, person: UUID? = nil, emails: [String] = []) {
         self.access = access
         self.person = person
@@ -22,18 +21,18 @@ struct Author: Equatable, Sendable {
     static let owner = Author(Access(.person(.worker), .owner))
 }
 
-/// Whose mutation it is, once it is permitted.
+/// The author of a permitted mutation.
 enum Writer: Equatable {
-    /// A person with this `Person` object and these e-mail addresses, who may write these fields.
+    /// A person with this `Person` object and these e-mail addresses, and the fields that they may write.
     case person(UUID?, emails: [String], fields: [String])
-    /// A back-end integration, which writes what belongs to the server.
+    /// A back-end integration, which writes the server's fields.
     case integration
 }
 
 extension Caller {
-    /// The caller as the author of a mutation of a realm, with what they may do there.
+    /// Returns the caller as the author of a mutation, with their permissions in its realm.
     ///
-    /// - Parameter laterEmail: A person's address by now, where that is another.
+    /// - Parameter laterEmail: A person's current address, if it has changed.
     func author(_ access: Access, laterEmail: String? = nil) -> Author {
         switch identity {
         case .person(let email, _, let object):

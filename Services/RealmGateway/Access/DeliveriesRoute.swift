@@ -9,7 +9,7 @@ import NIOCore
 import Postgres
 import Tenants
 
-/// `GET /v1/deliveries`: the ways by which people can be told of notices outside of their devices.
+/// `GET /v1/deliveries`: the channels over which people can receive notices outside of their devices.
 struct DeliveriesRoute: Sendable {
     let authentication: Authentication
     let pool: Pool
@@ -22,7 +22,7 @@ struct DeliveriesRoute: Sendable {
 
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let caller = try await authentication.login(request, context).caller
-        let settings = try await answering {
+        let settings = try await mappingDatabaseErrors {
             try await pool.run { connection in try Self.load(caller.environment, &connection) }
         }
         let offer = Offer(
@@ -35,7 +35,7 @@ struct DeliveriesRoute: Sendable {
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(offer))))
     }
 
-    /// Where the database is not migrated yet nothing is offered.
+    /// Returns `nil` before the schema migration that adds the table.
     private static func load(_ environment: EnvironmentID, _ connection: inout Connection) throws -> DeliverySettings? {
         do throws(PostgresError) {
             return try DeliverySettings.load(environment, on: &connection)

@@ -10,29 +10,30 @@ import ServiceRuntime
 import Synchronization
 import Tenants
 
-/// The environments and their identity providers, read again every few seconds: one that was added needs no restart.
+/// The environments, their identity providers and integrations, reloaded every few seconds: an added environment needs
+/// no restart.
 final class EnvironmentDirectory: Service, Sendable {
-    /// An integration that comes in with a client's tokens.
+    /// An integration that authenticates with an OAuth client's tokens.
     private struct Client {
         let caller: Caller
-        /// The subject its tokens have; the client id when none was given.
+        /// The subject of its tokens; the client id if none is configured.
         let subject: String
     }
 
     private struct State {
         var identities: [EnvironmentIdentity] = []
         var domains: [EnvironmentID: Set<String>] = [:]
-        /// The numbers of all integrations, and how they come in: by the hash of their key, or by client id.
+        /// The ids of all integrations, and their credentials: a key's hash, or a client id.
         var integrations: [EnvironmentID: Set<Int32>] = [:]
         var keys: [Data: Caller] = [:]
         var clients: [EnvironmentID: [String: Client]] = [:]
-        /// Environments that have moved to another installation, and where they are found there.
-        var left: [EnvironmentID: String?] = [:]
+        /// Environments that have moved to another installation, with their new address.
+        var moved: [EnvironmentID: String?] = [:]
 
         init() {}
 
         init(_ directory: AccessDirectory) {
-            left = directory.left
+            moved = directory.left
             domains = directory.domains
             for stored in directory.integrations {
                 let caller = Caller(stored.integration)
@@ -41,11 +42,13 @@ final class EnvironmentDirectory: Service, Sendable {
                 clients[caller.environment, default: [:]][client] = Client(caller: caller, subject: subject)
             }
             identities = directory.providers.compactMap { provider in
-                // Of what a newer program wrote nobody is let in.
-                guard let vouching = AddressVouching(rawValue: provider.addressVouchedBy) else { return nil }
+                // A value that a newer release wrote grants no access.
+                guard let addressVerification = AddressVerification(rawValue: provider.addressVerifiedBy) else {
+                    return nil
+                }
                 return EnvironmentIdentity(
                     environment: provider.environment.rawValue, issuer: provider.issuer, audience: provider.audience,
-                    jwksURL: provider.jwksURL, vouching: vouching,
+                    jwksURL: provider.jwksURL, addressVerification: addressVerification,
                     domains: directory.domains[provider.environment] ?? [])
             }
         }
@@ -56,23 +59,23 @@ final class EnvironmentDirectory: Service, Sendable {
         }
     }
 
-    /// What was found between two readings, and how often that was tried.
-    private struct Found {
+    /// Keys that were looked up since the last reload, and the number of lookups.
+    private struct Lookups {
         var keys: [Data: Caller] = [:]
-        var tryCount = 0
+        var count = 0
     }
 
-    /// Keys that are not known are asked for in the database so many times between two readings: a key that was just
-    /// made works at once, and a stranger with many cannot keep the database busy.
-    private static let tryCountMax = 20
+    /// Maximum number of lookups of unknown keys in the database per reload interval. A new key works at once, and
+    /// clients with invalid keys cannot overload the database.
+    private static let lookupCountMax = 20
 
     private let state = Mutex(State())
-    private let found = Mutex(Found())
+    private let lookups = Mutex(Lookups())
     private let pool: Pool
     private let interval: Duration
     private let health: Health?
     private let logger: Logger
-    /// Called when it was read again.
+    /// Called after each reload.
     private let refreshed = Mutex<(@Sendable () -> Void)?>(nil)
 
     init(
@@ -85,11 +88,11 @@ final class EnvironmentDirectory: Service, Sendable {
         self.logger = logger
     }
 
-    /// What tokens are accepted.
+    /// The issuers and audiences whose tokens are accepted.
     var identities: [EnvironmentIdentity] { state.withLock { $0.identities } }
 
-    /// Whether an e-mail address belongs to the environment's organisation: by the list of addresses, which counts
-    /// first, or by its domain.
+    /// Returns whether an e-mail address belongs to the environment's organisation: by the list of addresses, which
+    /// takes precedence, or by its domain.
     func isMember(_ email: String, of environment: EnvironmentID, on connection: inout Connection) throws -> Bool {
         guard let email = EmailAddress(email) else { return false }
         if let owner = try AccessDirectory.environment(ofAddress: email, on: &connection) {
@@ -98,57 +101,59 @@ final class EnvironmentDirectory: Service, Sendable {
         return state.withLock { $0.domains[environment]?.contains(email.domain) ?? false }
     }
 
-    /// The integration that a program's token names: its subject must be the client's own too, because a person's token
-    /// names the app that they came with.
+    /// Returns the integration of an OAuth client. The token's subject must be the client's own too, because a person's
+    /// token names the app that they logged in with.
     func integration(ofClient client: String, subject: String, in environment: EnvironmentID) -> Caller? {
-        guard let known = state.withLock({ $0.clients[environment]?[client] }), known.subject == subject else {
+        guard let match = state.withLock({ $0.clients[environment]?[client] }), match.subject == subject else {
             return nil
         }
-        return known.caller
+        return match.caller
     }
 
-    /// The integration that has the key with this hash.
+    /// Returns the integration whose key has this hash.
     func integration(keyHash: Data) async throws -> Caller? {
-        if let known = state.withLock({ $0.keys[keyHash] }) { return known }
-        let mayTry = found.withLock { found in
-            found.tryCount += 1
-            return found.tryCount <= Self.tryCountMax
+        if let caller = state.withLock({ $0.keys[keyHash] }) { return caller }
+        let isWithinLimit = lookups.withLock { lookups in
+            lookups.count += 1
+            return lookups.count <= Self.lookupCountMax
         }
-        guard mayTry else { return nil }
+        guard isWithinLimit else { return nil }
         return try await pool.run { [self] connection in
             let hash = Bytea(Array(keyHash))
             guard let caller = try IntegrationStore.find(keyHash: hash, on: &connection).map(Caller.init) else {
                 return nil
             }
-            found.withLock { found in
-                found.keys[keyHash] = caller
+            lookups.withLock { lookups in
+                lookups.keys[keyHash] = caller
                 state.withLock { $0.add(caller, keyHash: keyHash) }
             }
             return caller
         }
     }
 
-    /// Where an environment has moved to, if it has.
-    func whereTo(_ environment: EnvironmentID) -> String?? { state.withLock { $0.left[environment] } }
+    /// Returns the new address of an environment that has moved: `.some(nil)` if it has moved and the address is
+    /// unknown.
+    func destination(of environment: EnvironmentID) -> String?? { state.withLock { $0.moved[environment] } }
 
-    /// Whether the caller is an integration that was removed, or of an environment that has moved.
+    /// Returns whether the caller is a removed integration, or of an environment that has moved.
     func isRemoved(_ caller: Caller) -> Bool {
-        if whereTo(caller.environment) != nil { return true }
+        if destination(of: caller.environment) != nil { return true }
         guard case .integration = caller.identity else { return false }
         return state.withLock { $0.integrations[caller.environment]?.contains(caller.id) != true }
     }
 
-    /// Has `body` called whenever the environments were read.
+    /// Sets the function that is called after each reload.
     func onRefresh(_ body: @escaping @Sendable () -> Void) { refreshed.withLock { $0 = body } }
 
-    /// Reads them now.
+    /// Reloads everything.
     func refresh() async throws {
-        found.withLock { $0 = Found() }
-        var read = State(try await pool.run { try AccessDirectory.load(on: &$0) })
-        // What was found meanwhile may be younger than what was read; nothing is found between the two.
-        found.withLock { found in
-            for (hash, caller) in found.keys { read.add(caller, keyHash: hash) }
-            state.withLock { [read] in $0 = read }
+        lookups.withLock { $0 = Lookups() }
+        var loaded = State(try await pool.run { try AccessDirectory.load(on: &$0) })
+        // Keys that were looked up meanwhile may be newer than the loaded state. The lock prevents further lookups
+        // until it is replaced.
+        lookups.withLock { lookups in
+            for (hash, caller) in lookups.keys { loaded.add(caller, keyHash: hash) }
+            state.withLock { [loaded] in $0 = loaded }
         }
         refreshed.withLock { $0 }?()
     }

@@ -6,12 +6,12 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Which mutations change what somebody may do or what others let them see, for the audit log.
+/// The audit record of a mutation that changes a person's permissions or what they share.
 struct PermissionAudit {
     let request: MutationRequest
     let realm: RealmPath
     let mutation: Mutation
-    /// The object's fields before and after; `nil` where it is not there.
+    /// The object's fields before and after; `nil` if it does not exist.
     let before: JSONObject?
     let after: JSONObject?
 
@@ -26,7 +26,7 @@ struct PermissionAudit {
         self.after = Self.fields(after)
     }
 
-    /// The record; `nil` when nobody may do or see more or less than before.
+    /// The record; `nil` if no permission changes.
     var record: AuditRecord? {
         switch mutation.kind.row.permissions {
         case .person:
@@ -43,7 +43,7 @@ struct PermissionAudit {
         }
     }
 
-    /// The record of sharing an item, of taking it back, and of its recipient having no more of it.
+    /// The record of sharing an item, of ending that, and of a recipient's removal of their copy.
     private var sharing: AuditRecord? {
         switch (mutation.kind, realm.realmClass) {
         case (.sharedItem, _): record(.itemShared, .itemUnshared) { Self.pair($0, "item", "recipient") }
@@ -59,7 +59,7 @@ struct PermissionAudit {
 
     private func role(_ person: JSONObject?) -> String { (person.map(Role.init(of:)) ?? .worker).rawValue }
 
-    /// An object that came or went; one that is put once more did neither.
+    /// Returns the record of a created or deleted object; `nil` if it existed before and after, or neither.
     private func record(
         _ added: AuditRecord.Action?, _ removed: AuditRecord.Action, _ subject: (JSONObject) -> String
     ) -> AuditRecord? {

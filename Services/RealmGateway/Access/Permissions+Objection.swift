@@ -3,11 +3,11 @@ import Essentials
 import Model
 
 extension Permissions {
-    /// Why a caller may not do this to an object; `nil` when they may.
+    /// Returns the reason why a caller may not do this to an object; `nil` if they may.
     ///
-    /// - Parameter fields: The names of the fields that are given.
+    /// - Parameter fields: The names of the mutation's fields.
     static func objection(
-        to operation: Mutation.Operation, _ object: ObjectStanding, fields: [String], in realm: RealmClass,
+        to operation: Mutation.Operation, _ object: WriteTarget, fields: [String], in realm: RealmClass,
         _ access: Access
     ) -> MutationProblem? {
         guard mayRead(realm, access) else {
@@ -26,19 +26,19 @@ extension Permissions {
                 return MutationProblem(
                     .unknownField, "\(object.kind.rawValue) has no field '\(field.excerpt)'; you may write: \(list)")
             }
-            return MutationProblem(.fieldNotAllowed, "'\(field)' is not yours to write; you may write: \(list)")
+            return MutationProblem(.fieldNotAllowed, "you may not write '\(field)'; you may write: \(list)")
         }
         return objectionToRole(object, access)
     }
 
-    /// Managers make managers and workers of others; who becomes an admin, or is none any more, only admins say.
-    private static func objectionToRole(_ object: ObjectStanding, _ access: Access) -> MutationProblem? {
+    /// Managers can give others the roles manager and worker. Only admins can grant or revoke the role admin.
+    private static func objectionToRole(_ object: WriteTarget, _ access: Access) -> MutationProblem? {
         guard object.kind == .person, let after = object.roleAfter else { return nil }
         switch access.standing {
         case .integration, .person(.admin): return nil
         case .person(.manager), .person(.worker):
             guard object.roleBefore == .admin || after == .admin else { return nil }
-            return MutationProblem(.fieldNotAllowed, "'role': only an admin says who is an admin")
+            return MutationProblem(.fieldNotAllowed, "'role': only an admin may grant or revoke the role admin")
         }
     }
 }

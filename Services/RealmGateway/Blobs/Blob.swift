@@ -5,23 +5,23 @@ import FoundationEssentials
 import HTTPServer
 import Model
 
-/// An image without its metadata, as it is stored.
+/// An uploaded image without its metadata, as it is stored.
 struct Blob: Sendable {
-    /// The longest one, in bytes, as it is sent and as it is stored.
+    /// Maximum size in bytes, as sent and as stored.
     static let bytesMax = 1 << 20
 
     let id: UUID
     let type: ImageType
     /// SHA-256 of the bytes.
     let digest: [UInt8]
-    /// SHA-256 of the bytes that were sent, which is the digest of an image that an earlier release stored.
+    /// SHA-256 of the bytes that were sent. For an image that an earlier release stored, it equals the digest.
     let sentDigest: [UInt8]
     let bytes: [UInt8]
 
-    /// - Throws: A problem when the bytes are not an image of a supported format.
+    /// - Throws: `Problem` if the bytes are not an image of a supported format.
     init(_ id: UUID, sent: [UInt8]) throws(Problem) {
         guard let type = ImageType(of: sent) else {
-            throw ImageType.isHEIF(sent) ? Problems.imageHEIF : Problems.imageUnknown
+            throw ImageType.isHEIF(sent) ? Problems.imageHEIF : Problems.imageUnsupported
         }
         guard let bytes = try? ImageMetadata.removed(from: sent, type), bytes.count <= Self.bytesMax else {
             throw Problems.imageMalformed
@@ -34,54 +34,55 @@ struct Blob: Sendable {
     }
 }
 
-/// What came of sending a blob.
+/// The outcome of an upload.
 enum BlobAddition: Equatable, Sendable {
-    /// It is kept.
+    /// The blob was stored.
     case added
-    /// It was there already, with these bytes.
-    case there
-    /// There is one with other bytes.
-    case taken
-    /// There is none, but an object names it already.
-    case named
-    /// Too many of the caller's blobs are named by nothing.
-    case tooMany
+    /// A blob with this id and these bytes existed.
+    case exists
+    /// A blob with this id has other bytes.
+    case conflict
+    /// No blob has this id, but an object already refers to it.
+    case referenced
+    /// The caller has too many blobs that no object refers to.
+    case limitReached
 }
 
-/// What is known of a blob that is kept.
+/// The metadata of a stored blob.
 struct StoredBlob: Equatable, Sendable {
     let type: ImageType
     /// SHA-256 of the bytes.
     let digest: [UInt8]
     /// As ``Caller/id``.
     let uploader: Int32
-    /// Whether any object names it.
-    let isNamed: Bool
-    /// The realms of the objects that name it.
+    /// Whether any object refers to it.
+    let isReferenced: Bool
+    /// The realms of the objects that refer to it.
     let realms: [RealmPath]
 
-    /// Whether somebody may read it: an object that names it is in a realm that they may open; or, while nothing
-    /// names it yet, it is what they have sent.
+    /// Returns whether the caller may read it: they may read a realm with an object that refers to it or, while no
+    /// object does, they uploaded it.
     func mayBeRead(by caller: Caller, _ access: AccessState) -> Bool {
-        isNamed ? realms.contains(where: access.mayRead) : uploader == caller.id
+        isReferenced ? realms.contains(where: access.mayRead) : uploader == caller.id
     }
 
-    /// An entity tag (RFC 9110 §8.8.3): other bytes have another one.
+    /// The entity tag (RFC 9110 §8.8.3), derived from the bytes.
     var tag: String { Self.tag(digest) }
 
     static func tag(_ digest: [UInt8]) -> String { "\"\(Base64URL.text(digest))\"" }
 }
 
-/// Where blobs are kept. One that keeps the bytes elsewhere still asks PostgreSQL who sent them and what names them.
+/// The storage of blobs. An implementation that stores the bytes elsewhere still queries PostgreSQL for their uploaders
+/// and references.
 ///
-/// Its functions throw what the database does (`PostgresError`).
+/// Its functions throw `PostgresError`.
 protocol BlobStore: Sendable {
-    /// Keeps a blob; it is durable when this returns. To send it again is harmless, at any time.
+    /// Stores a blob; it is durable on return. Idempotent.
     func add(_ blob: Blob, by caller: Caller) async throws -> BlobAddition
 
-    /// - Returns: `nil` when there is none of this id in the caller's environment.
+    /// - Returns: `nil` if no blob in the caller's environment has this id.
     func find(_ id: UUID, for caller: Caller) async throws -> StoredBlob?
 
-    /// - Returns: `nil` when there is none: it may have been removed since it was found.
+    /// - Returns: `nil` if there is none: it may have been removed since ``find(_:for:)``.
     func bytes(of id: UUID, in environment: EnvironmentID) async throws -> [UInt8]?
 }

@@ -23,28 +23,28 @@ struct BlobsRoute: Sendable {
         let bytes = try await BoundedBytes.read(request, bytesMax: Blob.bytesMax)
         let blob = try Blob(id, sent: bytes)
         _ = try await access(of: login.caller)
-        let addition = try await keeping { try await store.add(blob, by: login.caller) }
+        let addition = try await mappingStoreErrors { try await store.add(blob, by: login.caller) }
         switch addition {
         case .added: return Self.response(.created, tag: StoredBlob.tag(blob.digest))
-        case .there: return Self.response(.noContent, tag: StoredBlob.tag(blob.digest))
-        case .taken: throw Problems.blobTaken
-        case .named: throw Problems.blobNamed
-        case .tooMany: throw Problems.blobsUnnamed
+        case .exists: return Self.response(.noContent, tag: StoredBlob.tag(blob.digest))
+        case .conflict: throw Problems.blobTaken
+        case .referenced: throw Problems.blobReferenced
+        case .limitReached: throw Problems.tooManyBlobs
         }
     }
 
     @concurrent func get(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let caller = try await authentication.login(request, context).caller
         let id = try Self.id(context)
-        // One that may not be read is answered as one that is not there.
-        guard let blob = try await keeping({ try await store.find(id, for: caller) }),
-            blob.mayBeRead(by: caller, try await access(of: caller, naming: blob.realms))
+        // A blob that the caller may not read gets the same response as a missing one.
+        guard let blob = try await mappingStoreErrors({ try await store.find(id, for: caller) }),
+            blob.mayBeRead(by: caller, try await access(of: caller, to: blob.realms))
         else { throw Problems.blobUnknown }
         if Self.holds(blob.tag, request) {
             return Self.response(.notModified, tag: blob.tag, [.cacheControl: Self.caching])
         }
         let environment = caller.environment
-        guard let stored = try await keeping({ try await store.bytes(of: id, in: environment) }) else {
+        guard let stored = try await mappingStoreErrors({ try await store.bytes(of: id, in: environment) }) else {
             throw Problems.blobUnknown
         }
         // An earlier release stored images with their metadata, and damaged ones too.
@@ -57,7 +57,7 @@ struct BlobsRoute: Sendable {
             ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
-    /// It never changes, and is for whoever was permitted alone (RFC 8246).
+    /// A blob never changes, and only the permitted caller may cache it (RFC 8246).
     private static let caching = "private, max-age=31536000, immutable"
 
     private static func id(_ context: EdgeContext) throws -> UUID {
@@ -75,19 +75,19 @@ struct BlobsRoute: Sendable {
         return Response(status: status, headers: headers, body: body)
     }
 
-    /// Whether the device has it already (RFC 9110 §13.1.2).
+    /// Returns whether the device has this version (RFC 9110 §13.1.2).
     private static func holds(_ tag: String, _ request: Request) -> Bool {
         guard let held = request.headers[.ifNoneMatch] else { return false }
         let tags = held.split(separator: ",").map { $0.drop { $0 == " " } }
         return tags.contains { $0.hasPrefix("*") || $0.hasPrefix(tag) || $0.hasPrefix("W/" + tag) }
     }
 
-    /// What the caller may open.
+    /// Loads the caller's permissions.
     ///
-    /// - Parameter named: The realms that are asked about.
-    /// - Throws: ``Problems/keyUnknown`` for an integration that was removed.
-    private func access(of caller: Caller, naming named: [RealmPath] = []) async throws -> AccessState {
-        try await answering {
+    /// - Parameter named: The realms to check.
+    /// - Throws: ``Problems/keyUnknown`` for a removed integration.
+    private func access(of caller: Caller, to named: [RealmPath] = []) async throws -> AccessState {
+        try await mappingDatabaseErrors {
             try await pool.run { [numbers] connection in
                 let state = try AccessReader(caller, named: named, numbers, on: &connection).read(on: &connection)
                 guard !state.isRemoved else { throw Problems.keyUnknown }
@@ -96,11 +96,12 @@ struct BlobsRoute: Sendable {
         }
     }
 
-    /// Runs `body`, as ``answering(_:)`` does. Until `fieldpost migrate --finish` there is no place for blobs.
-    private func keeping<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+    /// Runs `body`, as ``mappingDatabaseErrors(_:)`` does. Until `fieldpost migrate --finish`, the table of blobs does
+    /// not exist.
+    private func mappingStoreErrors<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
         do {
-            return try await answering(body)
-        } catch let error as PostgresError where error.isOfMissingTable {
+            return try await mappingDatabaseErrors(body)
+        } catch let error as PostgresError where error.isMissingTable {
             throw Problems.databaseUnavailable
         }
     }

@@ -1,9 +1,8 @@
 /// Removes from an image everything that a viewer does not need: camera data, GPS positions, comments, thumbnails, edit
 /// histories, and bytes after the image's end.
 ///
-/// Each format has a list of the parts that are kept; unknown parts are removed. The orientation and the colour profile
-/// stay, since an image looks wrong without them. Pixels are copied as they are. The result depends on the bytes alone,
-/// and a result is its own result.
+/// Each format has an allow-list of parts; unknown parts are removed. The orientation and the colour profile stay,
+/// since an image looks wrong without them. Pixels are copied unchanged. The function is deterministic and idempotent.
 enum ImageMetadata {
     /// The bytes do not have the structure of their format.
     struct Malformed: Error {}
@@ -39,7 +38,7 @@ extension Span where Element == UInt8 {
         return number
     }
 
-    /// Whether these bytes are at an offset.
+    /// Returns whether these bytes are at an offset.
     func has(_ text: StaticString, at offset: Int) -> Bool {
         let length = text.utf8CodeUnitCount
         guard offset >= 0, offset <= count - length else { return false }
@@ -54,7 +53,7 @@ enum ExifOrientation {
     private static let tag = 0x0112
     private static let short = 3
     /// The orientation of an image without a tag.
-    private static let turned = 2...8
+    private static let rotated = 2...8
 
     /// Reads the orientation of EXIF data; `nil` for an upright image, and for data that cannot be read.
     static func find(in tiff: Span<UInt8>) -> UInt8? {
@@ -68,7 +67,7 @@ enum ExifOrientation {
                 guard try tiff.number(at: entry, byteCount: 2, isLittleEndian: isLittle) == tag else { continue }
                 let type = try tiff.number(at: entry + 2, byteCount: 2, isLittleEndian: isLittle)
                 let value = try tiff.number(at: entry + 8, byteCount: 2, isLittleEndian: isLittle)
-                return type == short && turned.contains(value) ? UInt8(value) : nil
+                return type == short && rotated.contains(value) ? UInt8(value) : nil
             }
             return nil
         } catch {

@@ -1,10 +1,10 @@
-/// What an image is, by its first bytes: what a header or a name says of it counts for nothing.
+/// The format of an image, detected by its first bytes. Headers and names are ignored.
 enum ImageType: String, CaseIterable, Sendable {
     case jpeg = "image/jpeg"
     case png = "image/png"
     case webp = "image/webp"
 
-    /// - Returns: `nil` for anything else.
+    /// - Returns: `nil` for any other format.
     init?(of bytes: [UInt8]) {
         guard let type = Self.allCases.first(where: { $0.begins(bytes) }) else { return nil }
         self = type
@@ -19,7 +19,7 @@ enum ImageType: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether the bytes are HEIC, HEIF or AVIF, which phones make and browsers do not all show.
+    /// Returns whether the bytes are HEIC, HEIF or AVIF, which phones make and not all browsers display.
     ///
     /// Source: ISO/IEC 23008-12 §10.2; a file begins with a box `ftyp` and its brand.
     static func isHEIF(_ bytes: [UInt8]) -> Bool {

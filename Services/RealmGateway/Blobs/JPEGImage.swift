@@ -15,8 +15,8 @@ enum JPEGImage {
         case adobe
         case exif
         case drop
-        /// Markers without a length, and reserved ones: none comes where a segment begins.
-        case refuse
+        /// Markers without a length, and reserved ones: invalid at the start of a segment.
+        case reject
 
         init(_ marker: UInt8) {
             switch marker {
@@ -27,7 +27,7 @@ enum JPEGImage {
             case 0xE2: self = .colourProfile
             case 0xEE: self = .adobe
             case 0xC8, 0xE3...0xED, 0xEF, 0xF0...0xFE: self = .drop
-            default: self = .refuse
+            default: self = .reject
             }
         }
     }
@@ -66,7 +66,7 @@ enum JPEGImage {
                 let marker = try nextMarker(span, &position)
                 if marker == endOfImage { return }
                 let treatment = Treatment(marker)
-                if case .refuse = treatment { throw ImageMetadata.Malformed() }
+                if case .reject = treatment { throw ImageMetadata.Malformed() }
                 let length = try span.number(at: position, byteCount: 2)
                 guard length >= 2, length <= bytes.count - position else { throw ImageMetadata.Malformed() }
                 let (content, end) = (position + 2, position + length)
@@ -75,7 +75,7 @@ enum JPEGImage {
                     rest += bytes[position - 2..<end]
                     if case .frame = treatment { hasFrame = true }
                 case .jfif where span.has("JFIF\0", at: content) && length >= 16 && head.count == 2:
-                    // Without its thumbnail, which may show what was cut off the image.
+                    // Without its thumbnail, which may display cropped parts of the image.
                     head += [0xFF, marker, 0, 16]
                     head += bytes[content..<content + 12]
                     head += [0, 0]
@@ -86,7 +86,7 @@ enum JPEGImage {
                     rest += bytes[content..<content + 12]
                 case .exif where span.has("Exif\0\0", at: content) && content + 6 <= end:
                     orientation = orientation ?? ExifOrientation.find(in: span.extracting(content + 6..<end))
-                case .jfif, .colourProfile, .adobe, .exif, .drop, .refuse: break
+                case .jfif, .colourProfile, .adobe, .exif, .drop, .reject: break
                 }
                 position = end
                 guard marker == startOfScan else { continue }
@@ -112,7 +112,7 @@ enum JPEGImage {
         }
     }
 
-    /// Skips coded data, which ends before the next marker that is no restart (RST0 to RST7).
+    /// Skips coded data, which ends before the next marker other than a restart (RST0 to RST7).
     ///
     /// - Returns: Whether such a marker follows; false at the end of the bytes.
     private static func skipScan(_ span: Span<UInt8>, _ position: inout Int) -> Bool {
@@ -121,7 +121,7 @@ enum JPEGImage {
                 position += 1
                 continue
             }
-            // Bytes 0xFF that fill up before a marker are no part of the data.
+            // Fill bytes 0xFF before a marker are not part of the data.
             var next = position + 1
             while next < span.count, span[next] == 0xFF { next += 1 }
             guard next < span.count else { return false }

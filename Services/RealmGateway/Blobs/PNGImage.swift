@@ -2,8 +2,8 @@
 ///
 /// Source: W3C PNG (Third Edition) §5.3, §11.
 enum PNGImage {
-    /// Chunks with pixels, and those that define how they are displayed. Animations too.
-    private static let kept = Set(
+    /// Chunks with pixels, animations, and display parameters.
+    private static let copiedTypes = Set(
         [
             "IHDR", "PLTE", "IDAT", "tRNS", "gAMA", "cHRM", "sRGB", "iCCP", "sBIT", "bKGD", "pHYs", "cICP", "mDCV",
             "cLLI", "acTL", "fcTL", "fdAT",
@@ -14,7 +14,7 @@ enum PNGImage {
     private static let data = code("IDAT")
     private static let exif = code("eXIf")
     private static let end = code("IEND")
-    /// Of the number of a chunk's type: whether a reader that does not support it may skip it.
+    /// The bit of a chunk's type that allows a reader without support for it to skip it.
     private static let ancillary = 0x2000_0000
 
     private static func code(_ type: String) -> Int { type.utf8.reduce(0) { $0 << 8 | Int($1) } }
@@ -35,7 +35,7 @@ enum PNGImage {
         return result + parts.rest + chunk("IEND", [])
     }
 
-    /// The chunks that are kept, except the first and the last one.
+    /// The chunks that are copiedTypes, except the first and the last one.
     private struct Parts {
         var (rest, orientation): ([UInt8], UInt8?) = ([], nil)
         var hasData = false
@@ -63,7 +63,7 @@ enum PNGImage {
                 if type == exif {
                     orientation =
                         orientation ?? ExifOrientation.find(in: span.extracting(position + 8..<chunk.upperBound - 4))
-                } else if kept.contains(type) {
+                } else if copiedTypes.contains(type) {
                     if type != header { rest += bytes[chunk] }
                     hasData = hasData || type == data
                 } else if type & ancillary == 0 {

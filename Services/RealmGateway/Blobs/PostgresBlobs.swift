@@ -4,34 +4,34 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Blobs in `blob.content`; triggers of `store.object` keep in `blob.reference` which objects name them.
+/// Blobs in `blob.content`; triggers of `store.object` maintain their references in `blob.reference`.
 struct PostgresBlobs: BlobStore {
     let pool: Pool
-    /// How many of one caller's blobs may be named by nothing.
-    let unnamedCountMax: Int64
+    /// Maximum number of one caller's blobs that no object refers to.
+    let unreferencedCountMax: Int64
 
-    /// Of so many of a caller's newest blobs those are counted that nothing names; older ones are removed by their age.
+    /// Number of a caller's newest blobs among which the unreferenced ones are counted; older ones are removed by age.
     private static let countedMax: Int64 = 1_000
-    /// Realms looked at in which a blob is named, in the order of their numbers.
+    /// Maximum number of realms with references to a blob that are checked, in the order of their numbers.
     private static let realmCountMax: Int64 = 1_000
 
     func add(_ blob: Blob, by caller: Caller) async throws -> BlobAddition {
         let statements = [lock(caller), state(of: blob, caller), insert(blob, caller), state(of: blob, caller)]
         return try await pool.run { connection in
-            let answers = try connection.run(statements)
-            let (before, _) = try answers[1][0].decode(Bool?.self, Bool.self)
-            if answers[2].count > 0 { return before == nil ? .added : .there }
-            let (isSame, isNamed) = try answers[3][0].decode(Bool?.self, Bool.self)
-            return isSame == false ? .taken : isNamed ? .named : .tooMany
+            let results = try connection.run(statements)
+            let (before, _) = try results[1][0].decode(Bool?.self, Bool.self)
+            if results[2].count > 0 { return before == nil ? .added : .exists }
+            let (isSame, isReferenced) = try results[3][0].decode(Bool?.self, Bool.self)
+            return isSame == false ? .conflict : isReferenced ? .referenced : .limitReached
         }
     }
 
-    /// What a caller sends at a time is counted one after the other.
+    /// Serialises one caller's uploads, so that the limit holds.
     private func lock(_ caller: Caller) -> Statement {
         "SELECT pg_advisory_xact_lock(\(caller.environment.rawValue), \(caller.id))"
     }
 
-    /// Row: whether the blob that is there has the same bytes (null: there is none), whether an object names it.
+    /// Row: whether the stored blob has the same bytes (null: there is none), whether an object refers to the id.
     private func state(of blob: Blob, _ caller: Caller) -> Statement {
         """
         SELECT (
@@ -42,8 +42,8 @@ struct PostgresBlobs: BlobStore {
         """
     }
 
-    /// Whoever sees an object knows the id that it names: under it nobody may send what others would take for the
-    /// image. One that is sent again is as young as a new one. Row: it is there.
+    /// Inserts the blob, unless an object already refers to its id: every reader of the object has the id and could
+    /// claim it. A repeated upload renews its age. Row: the blob is stored.
     private func insert(_ blob: Blob, _ caller: Caller) -> Statement {
         """
         INSERT INTO blob.content AS c (environment_id, id, uploader, type, digest, bytes)
@@ -62,7 +62,7 @@ struct PostgresBlobs: BlobStore {
             WHERE NOT EXISTS (
                 SELECT FROM blob.reference r
                 WHERE r.environment_id = \(caller.environment.rawValue) AND r.blob_id = own.id)
-        ) < \(unnamedCountMax)
+        ) < \(unreferencedCountMax)
         ON CONFLICT (environment_id, id) DO UPDATE SET uploaded_at = excluded.uploaded_at
         WHERE c.digest IN (excluded.digest, \(Bytea(blob.sentDigest)))
         RETURNING id
@@ -82,14 +82,14 @@ struct PostgresBlobs: BlobStore {
             ) n JOIN realm.realm r ON r.environment_id = \(environment) AND r.id = n.realm_id
             """
         return try await pool.run { connection in
-            let answers = try connection.run([content, realms])
-            guard let row = answers[0].first,
+            let results = try connection.run([content, realms])
+            guard let row = results[0].first,
                 case let (name, digest, uploader) = try row.decode(String.self, Bytea.self, Int32.self),
                 let type = ImageType(rawValue: name)
             else { return nil }
-            let paths = try answers[1].decode(String.self)
+            let paths = try results[1].decode(String.self)
             return StoredBlob(
-                type: type, digest: digest.bytes, uploader: uploader, isNamed: !paths.isEmpty,
+                type: type, digest: digest.bytes, uploader: uploader, isReferenced: !paths.isEmpty,
                 realms: paths.compactMap { RealmPath($0) })
         }
     }

@@ -86,7 +86,7 @@ enum WebPImage {
         return result
     }
 
-    /// Finds a chunk's content, and where the next one begins.
+    /// Returns a chunk's content, and the next chunk's offset.
     private static func chunk(
         _ span: Span<UInt8>, at position: Int, end: Int
     ) throws(ImageMetadata.Malformed) -> (content: Range<Int>, next: Int) {
@@ -96,7 +96,7 @@ enum WebPImage {
         return (content, content.upperBound + size % 2)
     }
 
-    /// Returns a file of these chunks.
+    /// Returns a WebP file of these chunks.
     static func file(_ chunks: [UInt8]) -> [UInt8] {
         made(Array("RIFF".utf8)[...], (Array("WEBP".utf8) + chunks)[...])
     }

@@ -1,9 +1,9 @@
 import Essentials
 import Model
 
-/// What a person does to a time entry.
+/// A person's edits of a time entry.
 enum EntryEdits {
-    /// A new entry's fields; it is a draft unless it says otherwise.
+    /// Returns a new entry's fields. Its status is `draft` by default.
     static func new(_ fields: JSONObject) throws(MutationProblem) -> [UInt8] {
         guard let status = status(in: fields) else {
             let draft: JSONObject
@@ -16,12 +16,11 @@ enum EntryEdits {
         return fields.bytes
     }
 
-    /// Other values for an entry's fields, with what follows from them.
+    /// Returns the changes of an entry's fields, with those that they imply.
     ///
-    /// `submitRequested` says whether the entry is to be in the back end, and so is never left open once it was asked
-    /// for: only an explicit `false` takes it back. An edit of what the server has taken is a request to change it,
-    /// also where it came from the back end. To ask for what was refused makes it a draft again, so that asking again
-    /// without any other change is a change.
+    /// `submitRequested` means that the entry shall be in the back end. Once set, only an explicit `false` removes it.
+    /// An edit of an entry that the server has taken over, or that came from the back end, is a request to change it
+    /// there. A new request for a rejected entry makes it a draft again, so that a repeated request is a change too.
     static func edit(_ fields: JSONObject, of entry: StoredEntry) throws(MutationProblem) -> [UInt8] {
         try entry.checkIsOpen()
         let status = status(in: fields)
@@ -39,13 +38,13 @@ enum EntryEdits {
         return try fields.with(EntryField.status.rawValue, "\"draft\"")
     }
 
-    /// At once when no back end can know the entry. The submitter sets `submitted` before its first call, so a
-    /// suggestion or draft without a back end's id has not been sent.
+    /// Returns how an entry is deleted: at once if no back end can have it. The submitter sets `submitted` before its
+    /// first call, so a suggestion or draft without a back end's id has not been sent.
     static func deletion(of entry: StoredEntry) throws(MutationProblem) -> MutationDecision.Change {
         guard !entry.isDeletionPending else { return .none }
         try entry.checkIsOpen()
         return switch entry.status {
-        case .suggestion, .draft, .invalid: entry.isKnownToBackend ? .requestDeletion : .tombstone
+        case .suggestion, .draft, .invalid: entry.hasBackendID ? .requestDeletion : .tombstone
         case .submitted, .released, .rejected, .approved, .recorded: .requestDeletion
         }
     }
@@ -57,7 +56,7 @@ enum EntryEdits {
             let withdrawal = current.isHandedIn ? "; to withdraw the entry, set submitRequested to false" : ""
             throw MutationProblem(
                 .statusNotAllowed,
-                "'status' cannot go from \(current.rawValue) to \(next.rawValue); leave it out of the fields"
+                "'status' cannot change from \(current.rawValue) to \(next.rawValue); omit it"
                     + withdrawal
             )
         }
@@ -68,7 +67,7 @@ enum EntryEdits {
             throw MutationProblem(
                 .statusNotAllowed,
                 "'status' \(status.rawValue) is set by the server only; a device may set suggestion or draft, "
-                    + "and asks for submission with submitRequested")
+                    + "and requests submission with submitRequested")
         }
     }
 
@@ -77,8 +76,43 @@ enum EntryEdits {
     }
 }
 
+/// A stored entry's fields that the mutation rules depend on.
+struct StoredEntry {
+    let fields: JSONObject
+    let status: EntryStatus
+    let hasBackendID: Bool
+    let isDeletionPending: Bool
+    /// `nil` if it was never set.
+    let submitRequested: Bool?
+
+    init(_ bytes: [UInt8]) throws(MutationProblem) {
+        do { fields = try JSONObject(bytes) } catch { throw MutationRules.unreadable("\(error)") }
+        let text = fields.text(of: EntryField.status.rawValue) ?? EntryStatus.draft.rawValue
+        guard let status = EntryStatus(rawValue: text) else {
+            throw MutationRules.unreadable("this release does not support the status '\(text)'")
+        }
+        self.status = status
+        hasBackendID = fields.text(of: EntryField.backendId.rawValue) != nil
+        isDeletionPending = fields.isTrue(EntryField.deleteRequested.rawValue)
+        submitRequested = fields.value(of: EntryField.submitRequested.rawValue).flatMap {
+            Bool(String(decoding: $0, as: UTF8.self))
+        }
+    }
+
+    /// - Throws: ``MutationProblem`` if a device may not edit or delete the entry any more.
+    func checkIsOpen() throws(MutationProblem) {
+        guard !status.isClosed else {
+            throw MutationProblem(
+                .closed, "the entry is \(status.rawValue) in the back end and cannot be changed")
+        }
+        guard !isDeletionPending else {
+            throw MutationProblem(.deletionPending, "the entry's deletion is in progress; it cannot be edited")
+        }
+    }
+}
+
 extension JSONObject {
-    /// The object with another value for one field.
+    /// Returns the object with a new value for one field.
     fileprivate func with(_ name: String, _ value: String) throws(MutationProblem) -> [UInt8] {
         do { return merging(try JSONObject(JSONObject.bytes(of: [(name, Array(value.utf8)[...])]))) } catch {
             throw MutationRules.unreadable("\(error)")

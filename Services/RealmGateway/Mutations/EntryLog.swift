@@ -2,20 +2,20 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What a device's write of an entry means for the entry's status log.
+/// The changes of an entry's status log that a device's write causes.
 ///
-/// The newest line tells the status, always: so an entry begins with a line, and each change of its status is one.
-/// Those of the other writers come with their decisions.
+/// The newest line always has the entry's status: creating an entry, and each change of its status, adds a line. The
+/// other writers add lines for their own changes.
 enum EntryLog {
-    /// The line that a write adds; `nil` when the status stays.
+    /// Returns the line that a write adds; `nil` if the status is unchanged.
     ///
     /// - Parameters:
-    ///   - before: The entry's fields as they are stored; `nil` when it is new.
-    ///   - after: As they are to be stored, with what ``fields(with:)`` says.
-    /// - Throws: ``JSONProblem`` when one of them cannot be read.
+    ///   - before: The stored fields; `nil` for a new entry.
+    ///   - after: The fields to store, to which the caller adds those of ``fields(with:)``.
+    /// - Throws: ``JSONError`` if the fields cannot be parsed.
     static func line(
         of entry: UUID, before: [UInt8]?, after: [UInt8], now: Timestamp
-    ) throws(JSONProblem) -> TimeEntryStatus? {
+    ) throws(JSONError) -> TimeEntryStatus? {
         let status = status(try JSONObject(after))
         guard let before else { return TimeEntryStatus(entry: entry, status: status, timestamp: now) }
         let stored = try JSONObject(before)
@@ -25,7 +25,7 @@ enum EntryLog {
             entry: entry, status: status, timestamp: TimeEntryStatus.time(now, after: newest))
     }
 
-    /// The fields of the entry that agree with its new line.
+    /// Returns the entry's fields that depend on the new line.
     static func fields(with line: TimeEntryStatus) -> [UInt8] {
         Array("{\"\(EntryField.statusAt.rawValue)\":\"\(line.timestamp)\"}".utf8)
     }

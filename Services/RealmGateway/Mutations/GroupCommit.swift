@@ -5,9 +5,9 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Commits one environment's mutations: while one transaction runs, the requests that arrive wait for the next.
+/// Commits one environment's mutations in groups: while a transaction runs, arriving requests are queued for the next.
 actor GroupCommit {
-    /// Requests and mutations in one transaction.
+    /// Maximum numbers of requests and mutations in one transaction.
     private static let requestCountMax = 256
     private static let mutationCountMax = 1_000
 
@@ -22,7 +22,7 @@ actor GroupCommit {
     private let committed: @Sendable () -> Void
     private var waiting: [Waiting] = []
     private var isRunning = false
-    /// Somebody held a lock of this environment's when it was last tried.
+    /// Whether the last attempt failed because another transaction held a lock of this environment.
     private var isLocked = false
 
     /// - Parameter committed: Called after each transaction.
@@ -33,7 +33,7 @@ actor GroupCommit {
         self.committed = committed
     }
 
-    /// - Throws: `Problem` 503 when too many wait, or what the transaction failed with.
+    /// - Throws: `Problem` 503 if the queue is full, or the transaction's error.
     func submit(_ request: MutationRequest) async throws -> MutationBatch.Outcome {
         guard waiting.count < waitingMax else { throw Problems.busy }
         return try await withCheckedThrowingContinuation { continuation in
@@ -64,7 +64,7 @@ actor GroupCommit {
         isRunning = false
     }
 
-    /// Nothing is done while somebody holds a lock, so the same is tried again; see `CommitPools`.
+    /// Commits the requests, and retries while another transaction holds a lock; see `CommitPools`.
     private func commit(_ requests: [MutationRequest]) async throws -> [MutationBatch.Outcome] {
         let end = ContinuousClock.now + pools.lockedMax
         while true {
@@ -80,11 +80,11 @@ actor GroupCommit {
         }
     }
 
-    /// The next transaction's requests: at most one of each client, since a client's later ones need the earlier's
-    /// outcome; and none that writes what another caller's writes or is permitted by.
+    /// Removes the next transaction's requests from the queue: at most one per client, since a later one depends on the
+    /// earlier one's outcome, and none that writes what another caller's request writes or depends on.
     private func take() -> [Waiting] {
         var taken: [Waiting] = []
-        var left: [Waiting] = []
+        var rest: [Waiting] = []
         var clients: Set<ClientKey> = []
         var footprints = Footprints()
         var mutationCount = 0
@@ -99,22 +99,22 @@ actor GroupCommit {
                 taken.append(item)
                 mutationCount += item.request.mutations.count
             } else {
-                left.append(item)
+                rest.append(item)
             }
         }
-        waiting = left
+        waiting = rest
         return taken
     }
 }
 
-/// The connections that commit mutations. An environment in which somebody holds a lock waits for it on a connection
-/// that only such environments use, a short while at a time: the others go on.
+/// The connections that commit mutations. An environment with a lock conflict waits on a connection that only such
+/// environments use, for a short time per attempt, so that other environments are not blocked.
 struct CommitPools: Sendable {
     private static let lockMax = Duration.milliseconds(250)
 
     let free: Pool
     let locked: Pool
-    /// How long a transaction is tried again.
+    /// Maximum time that a transaction is retried.
     let lockedMax: Duration
 
     init(_ database: String, _ limits: GatewayLimits) throws(PostgresError) {
@@ -130,20 +130,21 @@ struct CommitPools: Sendable {
     }
 }
 
-/// The realms that the requests of a transaction write, and whether people's permissions are read for it.
+/// The read and write sets of a transaction's requests.
 ///
-/// In `/common` people write their own objects side by side; who writes others' there, on which permissions depend,
-/// shares no transaction with anybody who is permitted by it, or refers to such objects.
+/// In `/common`, several people can write their own objects in one transaction. A request that writes other objects
+/// there, on which permissions depend, shares no transaction with callers whose permissions or references depend on
+/// them.
 struct Footprints {
     private var writers: [RealmPath: Int32] = [:]
-    /// Callers whose permission or references are read from `/common`, or who write their own objects there.
+    /// Callers whose permissions or references are read from `/common`, or who write their own objects there.
     private var readers: Set<Int32> = []
 
-    /// Adds a request, unless it meets another caller's.
+    /// Adds a request, unless it conflicts with another caller's.
     mutating func admit(_ request: MutationRequest) -> Bool {
         let caller = request.caller.id
         var realms = request.realms
-        if realms.contains(.common), request.isOwnInCommon { realms.remove(.common) }
+        if realms.contains(.common), request.writesOnlyOwnInCommon { realms.remove(.common) }
         let isReader = request.readsCommon
         guard realms.allSatisfy({ writers[$0] ?? caller == caller }) else { return false }
         if isReader, let writer = writers[.common], writer != caller { return false }

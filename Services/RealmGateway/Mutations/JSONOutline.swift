@@ -1,6 +1,7 @@
-/// Where the parts of a JSON text are, found by quotes and brackets alone.
+/// The byte ranges of a JSON text's members or elements, found by quotes and brackets alone.
 ///
-/// What is in them is not checked: that is done part by part, so that one bad mutation is refused and not its request.
+/// Values are not validated: that happens per mutation, so that an invalid mutation is rejected on its own, not its
+/// request.
 struct JSONOutline {
     private let bytes: [UInt8]
     private let end: Int
@@ -12,15 +13,15 @@ struct JSONOutline {
         end = range.upperBound
     }
 
-    /// The members of the object that fills `range`: keys as they stand between their quotes.
+    /// Returns the members of the object that fills `range`; keys are the bytes between their quotes.
     ///
-    /// - Returns: `nil` when no object is there, or it has more than `countMax` members.
+    /// - Returns: `nil` if it is not an object, or has more than `countMax` members.
     static func members(
         of bytes: [UInt8], in range: Range<Int>, countMax: Int
     ) -> [(key: ArraySlice<UInt8>, value: Range<Int>)]? {
         var outline = JSONOutline(bytes, range)
         var members: [(key: ArraySlice<UInt8>, value: Range<Int>)] = []
-        let isWhole = outline.list(from: UInt8(ascii: "{"), to: UInt8(ascii: "}"), countMax: countMax) { outline in
+        let isComplete = outline.list(from: UInt8(ascii: "{"), to: UInt8(ascii: "}"), countMax: countMax) { outline in
             let start = outline.offset
             guard outline.current == UInt8(ascii: "\""), outline.skipString() else { return false }
             let key = bytes[start + 1..<outline.offset - 1]
@@ -31,21 +32,21 @@ struct JSONOutline {
             members.append((key, value))
             return true
         }
-        return isWhole ? members : nil
+        return isComplete ? members : nil
     }
 
-    /// The elements of the array that fills `range`.
+    /// Returns the elements of the array that fills `range`.
     ///
-    /// - Returns: `nil` when no array is there, or it has more than `countMax` elements.
+    /// - Returns: `nil` if it is not an array, or has more than `countMax` elements.
     static func elements(of bytes: [UInt8], in range: Range<Int>, countMax: Int) -> [Range<Int>]? {
         var outline = JSONOutline(bytes, range)
         var elements: [Range<Int>] = []
-        let isWhole = outline.list(from: UInt8(ascii: "["), to: UInt8(ascii: "]"), countMax: countMax) { outline in
+        let isComplete = outline.list(from: UInt8(ascii: "["), to: UInt8(ascii: "]"), countMax: countMax) { outline in
             guard let value = outline.skipValue() else { return false }
             elements.append(value)
             return true
         }
-        return isWhole ? elements : nil
+        return isComplete ? elements : nil
     }
 
     private mutating func list(

@@ -6,28 +6,29 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Several callers' requests that share a transaction: at most one of each client, and one caller for each
-/// object.
+/// Several callers' requests in one transaction: at most one per client, and one caller per object.
 struct MutationBatch: Sendable {
-    /// Decisions made again because somebody else was faster; then the device is told to come again.
-    static let roundsMax = 8
+    /// Maximum number of optimistic-concurrency retries before 503.
+    static let attemptsMax = 8
 
     enum Outcome: Sendable {
+        /// A sequence is missing; nothing of the request was applied.
         case gap(expected: Int64)
-        /// One answer per mutation, and the sequence of the client's next new one.
-        case answers([MutationAnswer], next: Int64)
-        /// Others were faster in every round.
-        case contended
-        /// The integration is no more.
-        case removed
+        /// One result per mutation, and the client's next sequence.
+        case results([MutationResult], next: Int64)
+        /// Every attempt conflicted with another writer.
+        case conflicted
+        /// The integration was removed.
+        case callerRemoved
     }
 
     let store: MutationStore
     let numbers: RealmNumbers
 
-    /// Decides and commits the requests, one outcome each.
+    /// Decides and commits the requests. Returns one outcome per request.
     ///
-    /// A value that PostgreSQL refuses rejects the mutation it is part of: the batch is halved until that one is found.
+    /// A value that PostgreSQL rejects causes the rejection of its mutation only: the batch is bisected until that
+    /// mutation is isolated.
     func run(_ requests: [MutationRequest], on connection: inout Connection) throws -> [Outcome] {
         do {
             return try attempt(requests, on: &connection)
@@ -37,43 +38,43 @@ struct MutationBatch: Sendable {
                 return try run(Array(requests[..<middle]), on: &connection)
                     + run(Array(requests[middle...]), on: &connection)
             }
-            return [try halve(requests[0], error, on: &connection)]
+            return [try bisect(requests[0], error, on: &connection)]
         }
     }
 
-    private func halve(
+    private func bisect(
         _ request: MutationRequest, _ error: PostgresError, on connection: inout Connection
     ) throws -> Outcome {
         let count = request.mutations.count
         if count == 1 {
-            let rejection = Rejection("data-refused", "the database refuses this value: \(error.message)")
-            let refused = SubmittedMutation(sequence: request.mutations[0].sequence, intent: .refused(rejection))
-            return try attempt([request.with([refused])], on: &connection)[0]
+            let rejection = Rejection("data-refused", "the database rejects this value: \(error.message)")
+            let rejected = SubmittedMutation(sequence: request.mutations[0].sequence, content: .failure(rejection))
+            return try attempt([request.with([rejected])], on: &connection)[0]
         }
         let first = try run([request.with(request.mutations[..<(count / 2)])], on: &connection)[0]
-        guard case .answers(let before, _) = first else { return first }
+        guard case .results(let before, _) = first else { return first }
         let second = try run([request.with(request.mutations[(count / 2)...])], on: &connection)[0]
-        guard case .answers(let after, let next) = second else { return second }
-        return .answers(before + after, next: next)
+        guard case .results(let after, let next) = second else { return second }
+        return .results(before + after, next: next)
     }
 
     private func attempt(_ requests: [MutationRequest], on connection: inout Connection) throws -> [Outcome] {
-        var outcomes = [Outcome](repeating: .contended, count: requests.count)
+        var outcomes = [Outcome](repeating: .conflicted, count: requests.count)
         var open = Array(requests.indices)
-        for _ in 0..<Self.roundsMax where !open.isEmpty {
-            let round = open.map { requests[$0] }
+        for _ in 0..<Self.attemptsMax where !open.isEmpty {
+            let pending = open.map { requests[$0] }
             do {
-                for (place, outcome) in zip(open, try decide(round, on: &connection)) { outcomes[place] = outcome }
+                for (index, outcome) in zip(open, try decide(pending, on: &connection)) { outcomes[index] = outcome }
             } catch let error as PostgresError where error.isRetriable {
-                // Whether it was committed is not known. The sequences tell in the next round.
+                // The commit may have succeeded. The retry detects that by the clients' sequences.
                 guard error.isConnectionLost || error.sqlState?.hasPrefix("40") == true else { throw error }
             }
-            open = open.filter { if case .contended = outcomes[$0] { true } else { false } }
+            open = open.filter { if case .conflicted = outcomes[$0] { true } else { false } }
         }
         return outcomes
     }
 
-    /// One round: load, decide, commit. What missed is `contended`.
+    /// Loads, decides and commits once. A failed version check gives `conflicted`.
     private func decide(_ all: [MutationRequest], on connection: inout Connection) throws -> [Outcome] {
         let access = try access(of: all, on: &connection)
         let requests = all.filter { access[$0.caller]?.isRemoved != true }
@@ -82,45 +83,45 @@ struct MutationBatch: Sendable {
         var loaded = try store.load(requests, realms: realms, on: &connection)
         loaded.access = access
         let plan = MutationPlan(requests, loaded, now: .now)
-        let new = plan.written.filter { realms[$0] == nil }
+        let new = plan.writtenRealms.filter { realms[$0] == nil }
         if !new.isEmpty {
             let made = try numbers.numbers(of: new, in: store.environment, create: true, on: &connection)
             realms.merge(made) { old, _ in old }
         }
-        let work = MutationWork(requests: requests, plan: plan, loaded: loaded, realms: realms)
-        let outcome = try work.batch(store).commit(on: &connection)
-        var outcomes = work.outcomes(outcome)[...]
-        return all.map { access[$0.caller]?.isRemoved == true ? .removed : outcomes.removeFirst() }
+        let transaction = MutationTransaction(requests: requests, plan: plan, loaded: loaded, realms: realms)
+        let outcome = try transaction.batch(store).commit(on: &connection)
+        var outcomes = transaction.outcomes(outcome)[...]
+        return all.map { access[$0.caller]?.isRemoved == true ? .callerRemoved : outcomes.removeFirst() }
     }
 
-    /// What those may do who want to write beyond their own realm.
+    /// Loads the permissions of the callers that write to other realms than their own.
     private func access(
         of requests: [MutationRequest], on connection: inout Connection
     ) throws -> [Caller: AccessState] {
         let callers = Dictionary(
-            grouping: requests.filter { $0.isBeyondOwn || $0.caller.object == nil }, by: \.caller)
+            grouping: requests.filter { $0.writesOtherRealms || $0.caller.object == nil }, by: \.caller)
         if callers.isEmpty { return [:] }
         var readers: [AccessReader] = []
         for (caller, requests) in callers {
             let named = requests.reduce(into: Set<RealmPath>()) { $0.formUnion($1.realms) }
             readers.append(try AccessReader(caller, named: Array(named), numbers, on: &connection))
         }
-        let answers = try connection.run(readers.flatMap(\.statements))
+        let results = try connection.run(readers.flatMap(\.statements))
         var access: [Caller: AccessState] = [:]
         for (index, reader) in readers.enumerated() {
-            access[reader.caller] = try reader.state(answers[(2 * index)..<(2 * index + 2)])
+            access[reader.caller] = try reader.state(results[(2 * index)..<(2 * index + 2)])
         }
         return access
     }
 
-    /// The realms that are looked at. One that is not there has no objects; it is made once something is written.
+    /// Returns the realms to read. A realm that does not exist has no objects; it is created by the first write.
     private static func permitted(_ requests: [MutationRequest], _ access: [Caller: AccessState]) -> [RealmPath] {
         var paths: Set<RealmPath> = access.isEmpty ? [] : [.common]
         for request in requests {
             let state = access[request.caller] ?? AccessState(request.caller)
-            for case .change(let path, let change) in request.mutations.map(\.intent) {
-                if state.isPermitted(path) { paths.insert(path) }
-                if change.hasRequiredReferences { paths.insert(.common) }
+            for write in request.writes {
+                if state.isPermitted(write.realm) { paths.insert(write.realm) }
+                if write.mutation.hasRequiredReferences { paths.insert(.common) }
             }
         }
         return Array(paths)

@@ -2,23 +2,22 @@ import Access
 import Essentials
 import FoundationEssentials
 import HTTPServer
-import HTTPTypes
 import Identity
 import Model
 
-/// A body of `POST /v1/mutations`, split but not decided.
+/// A parsed body of `POST /v1/mutations`.
 struct MutationRequest: Sendable {
     let caller: Caller
-    /// The person's address by now, where that is another than at their first login.
+    /// The person's current address, if it differs from that of their first login.
     let laterEmail: String?
-    /// Where the request comes from, for the audit log.
+    /// The client's network address, for the audit log.
     let address: String
     let clientID: UUID
-    /// The request's W3C trace context, for the events of what it changes.
+    /// The request's W3C trace context, for the events of its changes.
     let traceparent: TraceContext?
-    /// Their sequences go up; whether one is missing is decided by ``MutationQueue``.
+    /// In ascending order of sequence; ``replayCount(expected:)`` detects gaps.
     let mutations: [SubmittedMutation]
-    /// The realms it wants to write to.
+    /// The realms that the mutations name.
     let realms: Set<RealmPath>
 
     init(
@@ -31,40 +30,53 @@ struct MutationRequest: Sendable {
         self.clientID = clientID
         self.traceparent = traceparent
         self.mutations = mutations
-        realms = Set(mutations.compactMap { if case .change(let realm, _) = $0.intent { realm } else { nil } })
+        realms = Set(mutations.compactMap { $0.write?.realm })
     }
 
-    /// Whether it is decided from more than whose it is.
-    var isBeyondOwn: Bool { realms.contains { $0 != caller.own } }
+    /// Whether permissions other than for the caller's own realm are needed.
+    var writesOtherRealms: Bool { realms.contains { $0 != caller.own } }
 
-    /// Whether it is decided from objects of `/common`: the caller's permission, or the targets of references.
+    /// Whether the decisions depend on objects of `/common`: the caller's permissions, or the targets of references.
     var readsCommon: Bool {
-        caller.object != nil && isBeyondOwn
-            || mutations.contains { mutation in
-                if case .change(_, let change) = mutation.intent { change.hasRequiredReferences } else { false }
-            }
+        caller.object != nil && writesOtherRealms
+            || writes.contains { $0.mutation.hasRequiredReferences }
     }
 
-    /// Whether what it writes in `/common` is only what people tell of themselves: nobody's permission depends on it.
-    var isOwnInCommon: Bool {
-        mutations.allSatisfy { mutation in
-            guard case .change(.common, let change) = mutation.intent else { return true }
-            return change.id == caller.object && [.person, .personLookup].contains(change.kind)
+    /// Whether it writes only the caller's own objects in `/common`, on which no permissions depend.
+    var writesOnlyOwnInCommon: Bool {
+        writes.filter { $0.realm == .common }.allSatisfy { write in
+            write.mutation.id == caller.object && [.person, .personLookup].contains(write.mutation.kind)
         }
     }
+
+    /// The well-formed mutations.
+    var writes: [RealmMutation] { mutations.compactMap(\.write) }
+
+    /// Returns the number of mutations, all at the start, that were processed before.
+    ///
+    /// - Parameter expected: The client's next sequence.
+    /// - Returns: `nil` if a sequence is missing, before the first one or between two, even of processed ones.
+    func replayCount(expected: Int64) -> Int? {
+        guard let first = mutations.first?.sequence, let last = mutations.last?.sequence else { return 0 }
+        guard first >= 1, first <= expected, last - first == mutations.count - 1 else { return nil }
+        return min(Int(expected - first), mutations.count)
+    }
+}
+
+/// A mutation and the realm of its object; its permission is not checked yet.
+struct RealmMutation: Sendable {
+    let realm: RealmPath
+    let mutation: Mutation
 }
 
 /// One mutation of a request.
 struct SubmittedMutation: Sendable {
-    enum Intent: Sendable {
-        /// A change of an object of a realm, not yet known to be permitted.
-        case change(RealmPath, Mutation)
-        /// It can be seen without a look at the object that it will not be done.
-        case refused(Rejection)
-    }
-
     let sequence: Int64
-    let intent: Intent
+    /// The parsed mutation; a malformed one is rejected without reading the object.
+    let content: Result<RealmMutation, Rejection>
+
+    /// `nil` if the mutation is malformed.
+    var write: RealmMutation? { try? content.get() }
 }
 
 extension Mutation {
@@ -77,25 +89,11 @@ extension Mutation {
     var hasRequiredReferences: Bool { operation == .put && OwnerRules.hasRequiredReferences(kind) }
 }
 
-/// Why a mutation was rejected: what the device gets, and what is kept for a repeat.
-struct Rejection: Error, Sendable, Equatable {
-    /// RFC 9457 problem as JSON.
-    let problem: [UInt8]
-
-    init(problem: [UInt8]) { self.problem = problem }
-
-    init(_ name: String, _ detail: String) {
-        problem = Problem(.unprocessableContent, name: name, title: "Mutation rejected", detail: detail).json
-    }
-
-    init(_ problem: MutationProblem) { self.init(problem.code.rawValue, problem.detail) }
-}
-
 extension MutationRequest {
-    /// Splits a body.
+    /// Parses a body.
     ///
-    /// What is wrong inside one mutation rejects only that one; it needs a readable sequence for that.
-    /// - Throws: `Problem` 400 when the body as a whole cannot be understood.
+    /// An error inside a mutation rejects only that mutation, if its sequence is readable.
+    /// - Throws: `Problem` 400 if the body itself is malformed.
     init(
         _ body: [UInt8], by login: Login, traceparent: TraceContext?, countMax: Int
     ) throws(Problem) {
@@ -109,7 +107,7 @@ extension MutationRequest {
             case "clientId" where clientID == nil: clientID = UUID(ascii: unquoted(body[member.value]) ?? "")
             case "mutations" where elements == nil:
                 elements = JSONOutline.elements(of: body, in: member.value, countMax: countMax)
-            case let key: throw Problems.malformed("'\(key.excerpt)' is not expected here, or given twice.")
+            case let key: throw Problems.malformed("'\(key.excerpt)' is not allowed here, or repeated.")
             }
         }
         guard let clientID else { throw Problems.malformed("'clientId' must be a UUID.") }
@@ -120,7 +118,7 @@ extension MutationRequest {
         for element in elements {
             let mutation = try SubmittedMutation(Array(body[element]))
             if let last = mutations.last, mutation.sequence <= last.sequence {
-                throw Problems.malformed("Sequences must go up by 1: \(mutation.sequence) follows \(last.sequence).")
+                throw Problems.malformed("Sequences must increase by 1: \(mutation.sequence) follows \(last.sequence).")
             }
             mutations.append(mutation)
         }
@@ -139,20 +137,15 @@ extension SubmittedMutation {
             throw Problems.malformed("Each mutation must be an object whose 'sequence' is a whole number from 1.")
         }
         self.sequence = sequence
-        do throws(Rejection) {
-            let (realm, mutation) = try Self.mutation(bytes)
-            intent = .change(realm, mutation)
-        } catch {
-            intent = .refused(error)
-        }
+        content = Result { () throws(Rejection) in try Self.mutation(bytes) }
     }
 
-    private static func mutation(_ bytes: [UInt8]) throws(Rejection) -> (RealmPath, Mutation) {
+    private static func mutation(_ bytes: [UInt8]) throws(Rejection) -> RealmMutation {
         let object: JSONObject
         do { object = try JSONObject(bytes) } catch { throw Rejection(.init(.invalidJSON, "the mutation: \(error)")) }
-        let known = ["sequence", "realm", "op", "kind", "id", "fields", "position"]
-        if let unknown = object.members.first(where: { !known.contains($0.key) }) {
-            throw Rejection("malformed-mutation", "'\(unknown.key.excerpt)' is not expected in a mutation")
+        let allowed = ["sequence", "realm", "op", "kind", "id", "fields", "position"]
+        if let unknown = object.members.first(where: { !allowed.contains($0.key) }) {
+            throw Rejection("malformed-mutation", "'\(unknown.key.excerpt)' is not a member of a mutation")
         }
         guard let operation = object.text(of: "op").flatMap(Mutation.Operation.init(rawValue:)) else {
             throw Rejection("malformed-mutation", "'op' must be put, patch or delete")
@@ -172,13 +165,13 @@ extension SubmittedMutation {
             throw Rejection("malformed-mutation", "'position' must be a whole number from 0")
         }
         let fields = object.value(of: "fields").map { Array($0) }
-        return (
-            realm, Mutation(operation: operation, kind: kind, id: id, fields: fields, position: position)
-        )
+        return RealmMutation(
+            realm: realm,
+            mutation: Mutation(operation: operation, kind: kind, id: id, fields: fields, position: position))
     }
 }
 
-/// The text of a JSON string without escapes.
+/// Returns the content of a JSON string without escapes.
 private func unquoted(_ value: ArraySlice<UInt8>) -> String? {
     guard value.count >= 2, value.first == UInt8(ascii: "\"") else { return nil }
     return String(decoding: value.dropFirst().dropLast(), as: UTF8.self)

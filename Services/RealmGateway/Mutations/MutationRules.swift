@@ -3,28 +3,58 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// Decides what a mutation does to an object: whether it is permitted, and what it then amounts to.
+/// An object as it is stored in PostgreSQL.
+enum StoredObject: Equatable, Sendable {
+    /// The object's fields as JSON.
+    case live(fields: [UInt8])
+    /// The object was deleted.
+    case tombstone
+}
+
+/// The decision of ``MutationRules`` about a mutation.
+enum MutationDecision: Equatable, Sendable {
+    /// The change of the object by an accepted mutation.
+    enum Change: Equatable, Sendable {
+        /// A new object with these fields.
+        case insert(fields: [UInt8])
+        /// These fields replace the object's fields of the same names; `null` is stored.
+        case merge(fields: [UInt8])
+        /// The object becomes a tombstone at once.
+        case tombstone
+        /// `deleteRequested` becomes true; the submitter deletes the entry in the back end, and then the object.
+        case requestDeletion
+        /// No change: the object already has the requested state.
+        case none
+    }
+
+    /// The result is `accepted`.
+    case accept(Change)
+    /// The result is `rejected` with this problem; the client's later mutations are not blocked.
+    case reject(MutationProblem)
+}
+
+/// Decides whether a mutation is permitted, and how it changes its object.
 ///
-/// Repeating a mutation changes nothing more. A person never gives an entry a status that tells what a back end did,
-/// never changes a recorded entry, and never makes an entry vanish that a back end may know.
+/// Mutations are idempotent. A person cannot give an entry a status that reports a back end's action, change a recorded
+/// entry, or delete an entry that a back end may have.
 enum MutationRules {
-    /// Decides about a mutation of the object that is stored now (`nil`: there is none, nor a tombstone).
+    /// Decides a mutation of the stored object. `nil`: neither the object nor a tombstone exists.
     ///
     /// - Parameters:
-    ///   - position: Where the object is, 0 when it is not there; `nil` when that is not settled, so that no writer can
-    ///     have seen it.
-    ///   - realm: The realm the object is in.
-    ///   - author: Who asks, and how they stand to that realm.
-    ///   - now: The time; a stored time that lies after it comes from a wrong clock.
+    ///   - position: The object's current position, 0 if it does not exist; `nil` if the batch has changed it, so that
+    ///     no writer can have read it.
+    ///   - realm: The class of the object's realm.
+    ///   - author: The principal, with their permissions in the realm.
+    ///   - now: The current time; a later stored time is from a wrong clock.
     static func decide(
         _ mutation: Mutation, current: StoredObject?, at position: Int64? = nil, in realm: RealmClass = .user,
         by author: Author = .owner, now: Timestamp = Timestamp(millisecondsSinceEpoch: 1 << 53)
     ) -> MutationDecision {
         do throws(MutationProblem) {
             let writer = try permit(mutation, current, realm, author)
-            if let seen = mutation.position, seen != position {
-                let now = position.map { "is at \($0)" } ?? "was changed by this request before"
-                throw MutationProblem(.positionPassed, "the object \(now), and not at \(seen) any more")
+            if let expected = mutation.position, expected != position {
+                let now = position.map { "is at \($0)" } ?? "was changed earlier in this request"
+                throw MutationProblem(.versionConflict, "the object \(now), not at \(expected)")
             }
             let change = try change(mutation, current, realm, writer)
             return .accept(isOutdated(change, of: mutation.kind, current, now) ? .none : change)
@@ -36,8 +66,8 @@ enum MutationRules {
     /// Maximum time, in milliseconds, that a device's clock may be ahead of the server's.
     private static let clockDifferenceMax: Int64 = 5 * 60_000
 
-    /// Whether a `Location` is older than the stored one, which another of the person's devices wrote: the newest one
-    /// counts. A stored time in the future is ignored.
+    /// Returns whether a `Location` is older than the stored one from another of the person's devices: the newest one
+    /// wins. A stored time in the future is ignored.
     private static func isOutdated(
         _ change: MutationDecision.Change, of kind: Kind, _ current: StoredObject?, _ now: Timestamp
     ) -> Bool {
@@ -60,7 +90,7 @@ enum MutationRules {
         if let fields = mutation.fields {
             do { given = try JSONObject(fields) } catch { throw MutationProblem(.invalidJSON, "fields: \(error)") }
         }
-        var object = ObjectStanding(mutation.kind, isOwn: mutation.id == author.person)
+        var object = WriteTarget(mutation.kind, isOwn: mutation.id == author.person)
         if mutation.kind == .person, let given, given.value(of: "role") != nil {
             object.roleAfter = given.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker
             if case .live(let stored) = current {
@@ -108,14 +138,14 @@ enum MutationRules {
         case .patch:
             let fields = try checkedFields(of: mutation, writer)
             switch current {
-            case .none: throw MutationProblem(.unknownObject, "there is no such object to patch; put it first")
+            case .none: throw MutationProblem(.unknownObject, "there is no such object to patch; send a put first")
             case .tombstone: throw deleted
             case .live(let stored): return .merge(fields: try edit(fields, of: try object(stored), mutation, writer))
             }
         case .delete:
             guard mutation.fields == nil else { throw MutationProblem(.fieldsMismatch, "a delete has no fields") }
             switch (current, writer) {
-            // A tombstone may have been compacted away since the delete was first sent.
+            // The tombstone may have been compacted since the delete was first sent.
             case (.none, _), (.tombstone, _): return .none
             case (.live, .integration): return .tombstone
             case (.live(let stored), .person):
@@ -130,7 +160,7 @@ enum MutationRules {
         guard let fields = mutation.fields else {
             throw MutationProblem(.fieldsMismatch, "a \(mutation.operation.rawValue) needs fields")
         }
-        return try DeviceWrites.check(fields, of: mutation.kind, by: writer)
+        return try FieldValidation.check(fields, of: mutation.kind, by: writer)
     }
 
     private static func new(
@@ -140,17 +170,17 @@ enum MutationRules {
         return try checked(fields, given: fields, of: mutation, writer).bytes
     }
 
-    /// A put over an existing object: the writer's own fields that it lacks become null; an entry's status stays, and
-    /// so does that it is to be submitted.
+    /// Returns the changes for a put over an existing object: the writer's fields that it omits become null, except an
+    /// entry's `status` and `submitRequested`.
     private static func replacement(
         _ fields: JSONObject, _ own: [String], of stored: JSONObject, _ mutation: Mutation, _ writer: Writer
     ) throws(MutationProblem) -> [UInt8] {
         let given = Set(fields.members.map(\.key))
-        let kept = [EntryField.status.rawValue, EntryField.submitRequested.rawValue]
-        let lost = own.filter { name in
-            !kept.contains(name) && !given.contains(name) && stored.value(of: name) != nil
+        let preserved = [EntryField.status.rawValue, EntryField.submitRequested.rawValue]
+        let omitted = own.filter { name in
+            !preserved.contains(name) && !given.contains(name) && stored.value(of: name) != nil
         }
-        let nulls = try object(JSONObject.bytes(of: lost.map { ($0, Array("null".utf8)[...]) }))
+        let nulls = try object(JSONObject.bytes(of: omitted.map { ($0, Array("null".utf8)[...]) }))
         return try edit(try object(fields.merging(nulls)), of: stored, mutation, writer)
     }
 
@@ -158,10 +188,10 @@ enum MutationRules {
         _ fields: JSONObject, of stored: JSONObject, _ mutation: Mutation, _ writer: Writer
     ) throws(MutationProblem) -> [UInt8] {
         if mutation.kind == .defectCommand, stored.isTrue("submitRequested") {
-            throw MutationProblem(.closed, "the command is handed in, and done as it is; make another one")
+            throw MutationProblem(.closed, "the command is submitted and cannot be changed; create another one")
         }
         let whole = stored.merging(fields)
-        try DeviceWrites.checkSize(whole.count, of: mutation.kind, "the object would have")
+        try FieldValidation.checkSize(whole.count, of: mutation.kind, "the object would have")
         if mutation.kind == .timeEntry, case .person = writer {
             return try EntryEdits.edit(fields, of: try StoredEntry(stored.bytes))
         }
@@ -172,9 +202,9 @@ enum MutationRules {
             })
     }
 
-    /// Checks an object as it would be stored, after these fields were given.
+    /// Validates the object that would be stored.
     ///
-    /// - Returns: The object with the given fields in the form in which they are stored.
+    /// - Returns: The object with the given fields in their stored form.
     private static func checked(
         _ whole: JSONObject, given: JSONObject, of mutation: Mutation, _ writer: Writer
     ) throws(MutationProblem) -> JSONObject {

@@ -8,21 +8,21 @@ import Postgres
 /// The SQL of `device.client` and `device.mutation`.
 struct MutationStore {
     let environment: EnvironmentID
-    let answersKeptMax: Int64
+    let storedResultCountMax: Int64
 
     // MARK: Reading
 
-    /// Everything a batch is decided from but permissions, in one round trip.
+    /// Loads the state for a batch's decisions, except permissions, in one round trip.
     ///
-    /// - Parameter realms: The numbers of the realms that are written to; the others are not permitted.
+    /// - Parameter realms: The numbers of the permitted realms; mutations of others are rejected.
     func load(
         _ requests: [MutationRequest], realms: [RealmPath: Int32], on connection: inout Connection
-    ) throws -> LoadedState {
+    ) throws -> BatchState {
         var targets: [ObjectKey: TargetKey] = [:]
-        /// Entries that may go with their lines.
-        var going: Set<ObjectKey> = []
+        /// Entries that may be deleted with their log lines.
+        var deletable: Set<ObjectKey> = []
         for request in requests {
-            for case .change(let path, let change) in request.mutations.map(\.intent) {
+            for (path, change) in request.writes.map({ ($0.realm, $0.mutation) }) {
                 if let common = realms[.common] {
                     for reference in change.requiredReferences {
                         targets[ObjectKey(realm: common, kind: reference.kind, id: reference.id)] = TargetKey(reference)
@@ -31,52 +31,52 @@ struct MutationStore {
                 guard let realm = realms[path] else { continue }
                 let key = ObjectKey(realm: realm, kind: change.kind, id: change.id)
                 targets[key] = TargetKey(realm: path, kind: change.kind, id: change.id)
-                if change.kind == .timeEntry, change.operation == .delete { going.insert(key) }
+                if change.kind == .timeEntry, change.operation == .delete { deletable.insert(key) }
             }
         }
         var statements = [
-            EnvironmentCounter.load(environment), clients(requests), earlierAnswers(requests),
+            EnvironmentCounter.load(environment), clients(requests), storedResults(requests),
             RealmObject.load(targets.keys, in: environment),
         ]
         let base = statements.count
-        if !going.isEmpty {
+        if !deletable.isEmpty {
             statements.append(
-                RealmObject.statusLines(of: going.map(\.id), realms: going.map(\.realm), in: environment))
+                RealmObject.statusLines(of: deletable.map(\.id), realms: deletable.map(\.realm), in: environment))
         }
         let namesTeams = requests.contains(where: \.namesTeams)
         if namesTeams { statements.append(TeamNames.load(realms[.common] ?? 0, in: environment)) }
-        let answers = try connection.run(statements)
-        var state = LoadedState()
-        if answers[0].count == 1 { state.position = try EnvironmentCounter(answers[0][0]).position }
-        for (caller, client, next) in try answers[1].decode(Int32.self, UUID.self, Int64.self) {
+        let results = try connection.run(statements)
+        var state = BatchState()
+        if results[0].count == 1 { state.position = try EnvironmentCounter(results[0][0]).position }
+        for (caller, client, next) in try results[1].decode(Int32.self, UUID.self, Int64.self) {
             state.nextSequences[ClientKey(caller: caller, client: client)] = next
         }
-        for row in answers[2] { try Self.read(row, into: &state) }
-        for (key, object) in try RealmObject.byKey(answers[3]) {
+        for row in results[2] { try Self.read(row, into: &state) }
+        for (key, object) in try RealmObject.byKey(results[3]) {
             guard let target = targets[key] else { continue }
             let stored: StoredObject = object.fields.map { .live(fields: $0.bytes) } ?? .tombstone
-            state.targets[target] = LoadedState.Target(position: object.position, object: stored)
+            state.targets[target] = BatchState.Target(position: object.position, object: stored)
         }
-        if namesTeams, let rows = answers.last { state.teamNames = try TeamNames(rows) }
-        let lines = answers[base..<(going.isEmpty ? base : base + 1)]
+        if namesTeams, let rows = results.last { state.teamNames = try TeamNames(rows) }
+        let lines = results[base..<(deletable.isEmpty ? base : base + 1)]
         for (entry, line) in try lines.flatMap({ try $0.map(RealmObject.statusLine) }) {
             let key = ObjectKey(realm: line.realm, kind: .timeEntry, id: entry)
-            if going.contains(key) { state.lines[key, default: []].append(line) }
+            if deletable.contains(key) { state.lines[key, default: []].append(line) }
         }
         return state
     }
 
-    private static func read(_ row: Row, into state: inout LoadedState) throws(PostgresError) {
+    private static func read(_ row: Row, into state: inout BatchState) throws(PostgresError) {
         var columns = row.columns
         let client = ClientKey(caller: try columns.next(), client: try columns.next())
         let sequence: Int64 = try columns.next()
-        let answer: MutationAnswer
+        let result: MutationResult
         if let position = try columns.next(Int64?.self) {
-            answer = .accepted(position: position)
+            result = .success(position)
         } else {
-            answer = .rejected(Rejection(problem: try columns.next(JSONBytes.self).bytes))
+            result = .failure(Rejection(problem: try columns.next(JSONBytes.self).bytes))
         }
-        state.answers[client, default: [:]][sequence] = answer
+        state.storedResults[client, default: [:]][sequence] = result
     }
 
     private func clients(_ requests: [MutationRequest]) -> Statement {
@@ -92,7 +92,7 @@ struct MutationStore {
         """
     }
 
-    private func earlierAnswers(_ requests: [MutationRequest]) -> Statement {
+    private func storedResults(_ requests: [MutationRequest]) -> Statement {
         """
         SELECT m.person_id, m.client_id, m.sequence, m.position, m.problem
         FROM unnest(\(requests.map(\.caller.id)), \(requests.map(\.clientID)),
@@ -109,8 +109,8 @@ struct MutationStore {
 
     // MARK: Writing
 
-    /// Misses the decisions whose clients have gone on since they were loaded.
-    func guardStatement(_ clients: [(key: ClientKey, expected: Int64, decision: Int32)]) -> Statement {
+    /// Reports a conflict for the decisions whose clients' sequences have advanced since they were loaded.
+    func checkSequences(_ clients: [(key: ClientKey, expected: Int64, decision: Int32)]) -> Statement {
         """
         SELECT realm.miss(array_agg(DISTINCT g.decision))
         FROM unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)), \(clients.map(\.expected)),
@@ -137,15 +137,15 @@ struct MutationStore {
         """
     }
 
-    /// Keeps the answers. That of an accepted mutation is its object's position as this transaction leaves it.
-    func keep(_ answers: KeptAnswers) -> Statement {
+    /// Stores the results. An accepted mutation gets its object's position after this transaction.
+    func insert(_ rows: MutationResultRows) -> Statement {
         """
         INSERT INTO device.mutation (environment_id, person_id, client_id, sequence, position, problem)
         SELECT \(environment.rawValue), i.person_id, i.client_id, i.sequence,
             CASE WHEN i.problem IS NULL THEN coalesce(o.position, i.position) END, i.problem
-        FROM unnest(\(answers.persons), \(answers.clients), \(answers.sequences), \(answers.decisions),
-            \(answers.objects.realms), \(answers.objects.kinds), \(answers.objects.ids),
-            \(answers.positions), \(answers.problems))
+        FROM unnest(\(rows.persons), \(rows.clients), \(rows.sequences), \(rows.decisions),
+            \(rows.objects.realms), \(rows.objects.kinds), \(rows.objects.ids),
+            \(rows.positions), \(rows.problems))
             AS i(person_id, client_id, sequence, decision, realm_id, kind, id, position, problem)
         LEFT JOIN LATERAL (
             SELECT o.position FROM store.object o
@@ -157,13 +157,13 @@ struct MutationStore {
         """
     }
 
-    /// Removes answers so old that no client repeats them.
-    func forget(_ clients: [(key: ClientKey, next: Int64)]) -> Statement {
+    /// Deletes the results of each client except the last `storedResultCountMax`.
+    func deleteExpiredResults(_ clients: [(key: ClientKey, next: Int64)]) -> Statement {
         """
         DELETE FROM device.mutation WHERE ctid = ANY (ARRAY(
             SELECT m.ctid
             FROM unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)),
-                \(clients.map { $0.next - 1 - answersKeptMax })) AS i(person_id, client_id, last)
+                \(clients.map { $0.next - 1 - storedResultCountMax })) AS i(person_id, client_id, last)
             CROSS JOIN LATERAL (
                 SELECT m.ctid FROM device.mutation m
                 WHERE m.environment_id = \(environment.rawValue) AND m.person_id = i.person_id
@@ -175,7 +175,7 @@ struct MutationStore {
 }
 
 /// The rows of `device.mutation` that a transaction adds.
-struct KeptAnswers {
+struct MutationResultRows {
     fileprivate var persons = BinaryArray(of: Int32.self)
     fileprivate var clients = BinaryArray(of: UUID.self)
     fileprivate var sequences = BinaryArray(of: Int64.self)
@@ -193,7 +193,7 @@ struct KeptAnswers {
         decisions.append(decision)
     }
 
-    /// - Parameter position: What counts when there is no such object.
+    /// - Parameter position: The result's position if the object does not exist.
     mutating func accept(
         _ client: ClientKey, _ sequence: Int64, decision: Int32, object: ObjectKey, otherwise position: Int64
     ) {

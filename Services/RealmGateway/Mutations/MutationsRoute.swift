@@ -31,12 +31,12 @@ final class MutationsRoute: Sendable {
         let mutations = try MutationRequest(
             body, by: login, traceparent: TraceContext.current, countMax: limits.mutationCountMax)
         guard !mutations.mutations.isEmpty else { throw Problems.malformed("'mutations' is empty.") }
-        let outcome = try await answering { try await commit(login.caller.environment).submit(mutations) }
+        let outcome = try await mappingDatabaseErrors { try await commit(login.caller.environment).submit(mutations) }
         switch outcome {
         case .gap(let expected): throw Problems.sequenceGap(expected: expected)
-        case .contended: throw Problems.busy
-        case .removed: throw Problems.keyUnknown
-        case .answers(let answers, let next): return Self.response(mutations, answers, next: next)
+        case .conflicted: throw Problems.busy
+        case .callerRemoved: throw Problems.keyUnknown
+        case .results(let results, let next): return Self.response(mutations, results, next: next)
         }
     }
 
@@ -49,14 +49,14 @@ final class MutationsRoute: Sendable {
         }
     }
 
-    private static func response(_ request: MutationRequest, _ answers: [MutationAnswer], next: Int64) -> Response {
+    private static func response(_ request: MutationRequest, _ results: [MutationResult], next: Int64) -> Response {
         var json = Array("{\"results\":[".utf8)
-        for (index, (mutation, answer)) in zip(request.mutations, answers).enumerated() {
+        for (index, (mutation, result)) in zip(request.mutations, results).enumerated() {
             if index > 0 { json.append(UInt8(ascii: ",")) }
             json += "{\"sequence\":\(mutation.sequence),".utf8
-            switch answer {
-            case .accepted(let position): json += "\"accepted\":{\"position\":\(position)}}".utf8
-            case .rejected(let rejection): json += "\"rejected\":".utf8 + rejection.problem + "}".utf8
+            switch result {
+            case .success(let position): json += "\"accepted\":{\"position\":\(position)}}".utf8
+            case .failure(let rejection): json += "\"rejected\":".utf8 + rejection.problem + "}".utf8
             }
         }
         json += "],\"expectedSequence\":\(next)}".utf8

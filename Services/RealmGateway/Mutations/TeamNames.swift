@@ -4,23 +4,23 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Which team has which name, as far as a batch of mutations has come: no two have one.
+/// The unique names of teams, including the decisions of a batch so far.
 struct TeamNames: Sendable {
-    /// What tells a team's name from others'.
+    /// The normalised names of teams.
     private var keys: [UUID: String] = [:]
     private var teams: [String: Set<UUID>] = [:]
 
-    /// - Parameter rows: Those of ``load(_:in:)``.
+    /// - Parameter rows: The rows of ``load(_:in:)``.
     init(_ rows: Rows) throws(PostgresError) {
         for (team, fields) in try rows.decode(UUID.self, CanonicalJSON.self) { set(Self.name(fields.bytes), of: team) }
     }
 
-    /// The name among a team's fields.
+    /// Returns the name in a team's fields.
     static func name(_ fields: [UInt8]) -> String? { (try? JSONObject(fields))?.text(of: "name") }
 
-    /// Notes a team's name from now on; `nil`: there is no such team, or it has none.
+    /// Sets a team's name; `nil` if the team does not exist or has no name.
     ///
-    /// - Returns: Whether the team is called by this name only from now on.
+    /// - Returns: Whether the name is new.
     @discardableResult
     mutating func set(_ name: String?, of team: UUID) -> Bool {
         let old = keys.removeValue(forKey: team)
@@ -32,18 +32,18 @@ struct TeamNames: Sendable {
         return key != old
     }
 
-    /// Why a team may not have this name; `nil` when it may. What it is called already it may be called, also where an
-    /// import gave another team the same name.
+    /// Returns the reason why a team may not have this name; `nil` if it may. A team may keep its name, even if an
+    /// import gave another team the same one.
     func objection(to name: String, of team: UUID) -> MutationProblem? {
         let key = DisplayName.key(name)
         guard keys[team] != key, teams[key]?.isEmpty == false else { return nil }
         return MutationProblem(
-            .nameTaken, "'name' must be another: there is a team '\(name.excerpt)' already, perhaps in other letters"
+            .nameTaken, "'name' must be unique: another team is called '\(name.excerpt)', ignoring case and spacing"
         )
     }
 
-    /// The teams that there are, by id and fields. Their names are compared here, by ``DisplayName``, because how
-    /// PostgreSQL folds letters depends on the database's locale.
+    /// Loads the ids and fields of all teams. ``DisplayName`` compares their names, because case folding in PostgreSQL
+    /// depends on the database's locale.
     static func load(_ common: Int32, in environment: EnvironmentID) -> Statement {
         """
         SELECT id, fields FROM store.object
@@ -51,10 +51,10 @@ struct TeamNames: Sendable {
         """
     }
 
-    /// Misses the decisions that gave a team its name when any team was written since they were loaded.
+    /// Reports a conflict for the decisions that named a team, if any team was written since the names were loaded.
     ///
-    /// - Parameter position: The environment's, when they were.
-    static func missChanged(
+    /// - Parameter position: The environment's position when they were loaded.
+    static func conflictIfChanged(
         since position: Int64, _ decisions: [Int32], common: Int32, in environment: EnvironmentID
     ) -> Statement {
         """
@@ -67,11 +67,11 @@ struct TeamNames: Sendable {
 }
 
 extension MutationRequest {
-    /// Whether it gives a team a name.
+    /// Whether a mutation names a team.
     var namesTeams: Bool {
-        mutations.contains { mutation in
-            guard case .change(.common, let change) = mutation.intent, change.kind == .team else { return false }
-            return change.fields.flatMap(TeamNames.name) != nil
+        writes.contains { write in
+            write.realm == .common && write.mutation.kind == .team
+                && write.mutation.fields.flatMap(TeamNames.name) != nil
         }
     }
 }

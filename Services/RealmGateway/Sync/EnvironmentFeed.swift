@@ -7,86 +7,86 @@ import ObjectStore
 import Postgres
 import ServiceRuntime
 
-/// What an integration asks for with `all`.
-struct WholeEnvironment: Sendable, Equatable {
+/// An integration's request for the whole environment (`all`).
+struct EnvironmentRequest: Sendable, Equatable {
     let kinds: [Kind]
-    /// What it holds; one that is of other kinds, or cannot be read, counts as none.
+    /// The integration's cursor; one for other kinds, or an unreadable one, counts as none.
     let cursor: Cursor?
 }
 
-/// The stream of a whole environment: first the present state of all realms in key order, then the change log.
+/// The stream of a whole environment: first the current state of all realms in key order, then the change log.
 ///
-/// The state is read page by page, each with a snapshot of its own, while others write; it is whole for all that:
+/// The state is read page by page, each in its own snapshot, during concurrent writes. The result is consistent:
 ///
-/// - It begins at the counter's position S. What was committed up to S is seen by every page.
-/// - An object that was there at S and has not changed since is on the page of its key: a key is passed once, and a
-///   page holds all objects of these kinds between two keys that are not above S.
-/// - What is above S is left out. Whatever changes an object, or makes one, while pages are read has a position above
-///   S, and a pointer in the change log. That is read from S on once the pages are over, deletions with it. A realm
-///   made meanwhile, whatever number it has, holds nothing else.
-/// - The pointers and tombstones above S are there as long as the floor of compaction is not: a page whose floor is
-///   above S, read after the page, begins the whole anew (`reset`).
+/// - It starts at the counter's position S. Every page sees everything that was committed up to S.
+/// - An object that existed at S and has not changed since is on the page of its key. Each key is passed once, and a
+///   page has all objects of these kinds between two keys with positions up to S.
+/// - Objects above S are omitted. A change or creation during the read has a position above S and an entry in the
+///   change log, which is read from S on after the pages, with its deletions. A realm that is created meanwhile, with
+///   any number, has no other objects.
+/// - Log entries and tombstones above S exist as long as the compaction floor is not above S. The floor is read after
+///   each page; if it is above S, the download restarts (`reset`).
 ///
-/// So a cursor is S and the last key, or a position. It may be used at any line's end and any time later: all of this
-/// holds as well when hours lie between two pages. The log is read in position order and never by key again: a page of
-/// it costs its pointers, and not the number of realms or of objects. Realms are never removed: their objects are.
+/// A cursor is therefore S and the last key, or a position. It can be used after any line and at any later time, even
+/// hours later. The log is read in position order, not by key: the cost of a page depends on its entries, not on the
+/// number of realms or objects. Realms are never removed, only their objects.
 struct EnvironmentFeed: Sendable {
     struct Step: Sendable {
         var lines: [ByteBuffer] = []
-        /// With the lines all realms are whole up to here.
+        /// The position at which all realms are consistent after these lines.
         var checkpoint: Int64?
     }
 
-    /// In order.
+    /// In the order of their numbers.
     let kinds: [Kind]
     let digest: UInt64
-    /// As the last page has seen it.
+    /// The counter as of the last page.
     private(set) var counter: EnvironmentCounter
     private let services: SyncServices
     private let access: AccessReader
     private let environment: EnvironmentID
     private let generation: Int64
     private var progress: Progress
-    /// Objects and realms of the next page of the state: pages grow, with few large realms or many small ones.
+    /// Limits of the next page of the state: pages grow, with few large realms or many small ones.
     private var pageCount: Int
     private var realmCount = firstRealmCount
     private static let firstPageCount = 200
     private static let firstRealmCount = 16
-    private static let bytesWanted = 1 << 20
+    private static let pageBytesTarget = 1 << 20
 
-    /// - Returns: `isReset` when what the integration holds, if anything, must be thrown away.
+    /// - Returns: `isReset` if the integration must discard its copy, if any.
     static func open(
-        _ whole: WholeEnvironment, _ services: SyncServices, _ access: AccessReader, _ counter: EnvironmentCounter
+        _ request: EnvironmentRequest, _ services: SyncServices, _ access: AccessReader, _ counter: EnvironmentCounter
     ) -> (feed: EnvironmentFeed, isReset: Bool) {
-        let digest = Cursor.digest(of: whole.kinds)
-        let cursor = whole.cursor?.kinds == digest ? whole.cursor : nil
+        let digest = Cursor.digest(of: request.kinds)
+        let cursor = request.cursor?.kinds == digest ? request.cursor : nil
         let progress = Progress(cursor, counter, catchUpCountMax: .max)
         let feed = EnvironmentFeed(
-            kinds: whole.kinds.sorted { $0.number < $1.number }, digest: digest, counter: counter,
+            kinds: request.kinds.sorted { $0.number < $1.number }, digest: digest, counter: counter,
             services: services, access: access, environment: access.caller.environment,
             generation: counter.generation, progress: progress ?? .fresh(counter),
             pageCount: min(firstPageCount, services.limits.pageCountMax))
         return (feed, progress == nil)
     }
 
-    /// Whether only the change log is left to be read.
+    /// Whether the download is complete and only the change log is read.
     var isDownloaded: Bool { progress.download == nil }
 
-    /// Everything up to here is held.
-    mutating func moveOn(to position: Int64) { progress = .whole(position) }
+    /// Records that the integration has everything up to a position.
+    mutating func advance(to position: Int64) { progress = .changeLog(position) }
 
     /// Reads one page.
     ///
-    /// - Throws: `SyncSession.Ended` when the database was restored or the integration removed.
+    /// - Throws: `SyncSession.StreamEnd` if the database was restored or the integration removed.
     mutating func advance() async throws -> Step {
         switch progress {
         case .download(let download): try await readState(download)
-        case .whole(let position): try await readChanges(after: position)
+        case .changeLog(let position): try await readChanges(after: position)
         }
     }
 
     private mutating func check(_ counter: EnvironmentCounter, _ access: AccessState) throws {
-        guard counter.generation == generation, !access.isRemoved else { throw SyncSession.Ended() }
+        guard counter.generation == generation, !access.isRemoved else { throw SyncSession.StreamEnd() }
         self.counter = counter
     }
 
@@ -97,19 +97,19 @@ struct EnvironmentFeed: Sendable {
 
     // MARK: The state
 
-    private mutating func readState(_ begun: Progress.Download) async throws -> Step {
+    private mutating func readState(_ download: Progress.Download) async throws -> Step {
         let (feed, countMax) = (self, services.limits.pageCountMax)
-        let page = try await services.pool.run { connection in try feed.page(begun, on: &connection) }
+        let page = try await services.pool.run { connection in try feed.page(download, on: &connection) }
         try check(page.counter, page.access)
         guard progress.isGood(for: counter) else { return reset() }
         if let key = page.next {
-            var next = begun
+            var next = download
             next.key = key
             progress = .download(next)
         } else {
-            progress = .whole(begun.start)
+            progress = .changeLog(download.start)
         }
-        pageCount = min(max(page.byteCount == 0 ? countMax : page.countWanted, min(16, countMax)), countMax)
+        pageCount = min(max(page.byteCount == 0 ? countMax : page.countTarget, min(16, countMax)), countMax)
         realmCount = page.isFull ? max(page.realmCount, 1) : min(realmCount * 2, services.limits.pageRealmCountMax)
         return Step(lines: page.lines)
     }
@@ -119,18 +119,19 @@ struct EnvironmentFeed: Sendable {
         let access: AccessState
         let lines: [ByteBuffer]
         let byteCount: Int
-        /// As many objects as a page should have, by the size of these.
-        let countWanted: Int
-        /// Realms that have objects here.
+        /// Number of objects for the next page, derived from the size of these.
+        let countTarget: Int
+        /// Number of realms with objects in the page.
         let realmCount: Int
         let isFull: Bool
-        /// `nil`: this was the last one.
+        /// `nil` on the last page.
         let next: Cursor.Key?
     }
 
     private func page(_ download: Progress.Download, on connection: inout Connection) throws -> StatePage {
-        // The floor is read after the page: pointers and tombstones go only after it has moved. So is the permission.
-        let answers = try connection.run(
+        // The compaction floor is read after the page, because log entries and tombstones are removed only after it has
+        // moved; so are the permissions.
+        let results = try connection.run(
             [
                 Feed.page(
                     in: environment, after: download.key, kinds: kinds, unchangedSince: download.start,
@@ -139,12 +140,12 @@ struct EnvironmentFeed: Sendable {
             ] + access.statements)
         var lines = OrderedLines()
         var next: Cursor.Key?
-        var (count, looked, realms): (Int, Int64, Int) = (0, 0, 0)
-        var lastLooked: Int32?
-        for row in answers[0] {
+        var (count, scanned, realms): (Int, Int64, Int) = (0, 0, 0)
+        var lastScanned: Int32?
+        for row in results[0] {
             let realm: Int32? = try row.optional(0)
             guard let realm, let kind = try row.optional(2, as: Kind.self) else {
-                (looked, lastLooked) = (try row.value(4), realm)
+                (scanned, lastScanned) = (try row.value(4), realm)
                 continue
             }
             let id: UUID = try row.value(3)
@@ -158,14 +159,14 @@ struct EnvironmentFeed: Sendable {
         }
         let isFull = count == pageCount
         if !isFull {
-            let isLast = looked < Int64(realmCount)
-            next = isLast ? nil : lastLooked.map { Cursor.Key(firstOf: $0 + 1) }
+            let isLast = scanned < Int64(realmCount)
+            next = isLast ? nil : lastScanned.map { Cursor.Key(firstOf: $0 + 1) }
         }
         let finished = lines.finished()
         let bytes = finished.reduce(0) { $0 + $1.readableBytes }
         return StatePage(
-            counter: try EnvironmentCounter(try firstRow(answers[1])), access: try access.state(answers[2...]),
-            lines: finished, byteCount: bytes, countWanted: Self.bytesWanted / max(bytes / max(count, 1), 1),
+            counter: try EnvironmentCounter(try counterRow(results[1])), access: try access.state(results[2...]),
+            lines: finished, byteCount: bytes, countTarget: Self.pageBytesTarget / max(bytes / max(count, 1), 1),
             realmCount: realms, isFull: isFull, next: next)
     }
 
@@ -180,7 +181,7 @@ struct EnvironmentFeed: Sendable {
         let page = try await services.pool.run { connection in try feed.changes(after: position, on: &connection) }
         try check(page.counter, page.access)
         guard progress.isGood(for: counter) else { return reset() }
-        progress = .whole(page.position)
+        progress = .changeLog(page.position)
         return Step(lines: page.lines, checkpoint: page.isFull ? nil : page.position)
     }
 
@@ -188,31 +189,31 @@ struct EnvironmentFeed: Sendable {
         let counter: EnvironmentCounter
         let access: AccessState
         let lines: [ByteBuffer]
-        /// The log was read up to here.
+        /// The position up to which the log was read.
         let position: Int64
-        /// There may be more: a transaction may go on.
+        /// There may be more, in the same transaction too.
         let isFull: Bool
     }
 
-    /// One snapshot's view of a page of the change log: counter, floor, permission and pointers belong together.
+    /// Reads a page of the change log in one snapshot, consistent with its counter, floor and permissions.
     private func changes(after position: Int64, on connection: inout Connection) throws -> LogPage {
         let countMax = services.limits.changeCountMax
-        let answers = try connection.transaction(.snapshot) { transaction in
+        let results = try connection.transaction(.snapshot) { transaction in
             try transaction.run(
                 [
                     Feed.changes(in: environment, after: position, kinds: kinds, countMax: countMax),
                     EnvironmentCounter.load(environment),
                 ] + access.statements)
         }
-        let counter = try EnvironmentCounter(try firstRow(answers[1]))
+        let counter = try EnvironmentCounter(try counterRow(results[1]))
         var (realms, last): (Set<Int32>, Int64) = ([], position)
-        for row in answers[0] {
+        for row in results[0] {
             last = try row.value(0)
             if try row.value(6, as: Bool.self) { realms.insert(try row.value(1)) }
         }
         let paths = try services.numbers.paths(of: realms, in: environment, on: &connection)
         var lines = OrderedLines()
-        for row in answers[0] where try row.value(6, as: Bool.self) {
+        for row in results[0] where try row.value(6, as: Bool.self) {
             let realm: Int32 = try row.value(1)
             guard let path = paths[realm], Self.isReadable(path) else { continue }
             let at: Int64 = try row.value(0)
@@ -220,14 +221,14 @@ struct EnvironmentFeed: Sendable {
                 row, realm: realm, path, kind: try row.value(2), id: try row.value(3), position: at, fieldsColumn: 5,
                 Cursor(generation: generation, start: at, position: at, kinds: digest))
         }
-        let isFull = answers[0].count == countMax
+        let isFull = results[0].count == countMax
         return LogPage(
-            counter: counter, access: try access.state(answers[2...]), lines: lines.finished(),
+            counter: counter, access: try access.state(results[2...]), lines: lines.finished(),
             position: isFull ? last : max(position, counter.position), isFull: isFull)
     }
 }
 
-/// Lines that keep the order of their objects: one ends where the realm changes, so that its cursor holds for all.
+/// Lines in the order of their objects: a line ends at a change of realm, so that its cursor is valid for all realms.
 private struct OrderedLines {
     private var lines: [ByteBuffer] = []
     private var realm: Int32?

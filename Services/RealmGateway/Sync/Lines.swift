@@ -4,14 +4,15 @@ import ObjectStore
 
 /// The lines of a sync stream (NDJSON), written as bytes. Realm paths and cursors need no escaping.
 enum Lines {
-    /// With more realms open their one cursor is told, but not each realm: a line of 100 KB for every change.
+    /// Maximum number of open realms that a checkpoint lists. With more, it has only the shared cursor: otherwise each
+    /// change would cost a line of 100 KB.
     static let namedCountMax = 100
 
     static func open(_ realm: RealmPath, isReset: Bool) -> ByteBuffer {
         ByteBuffer(string: "{\"open\":{\"realm\":\"\(realm)\"\(isReset ? ",\"reset\":true" : "")}}\n")
     }
 
-    /// The whole environment, of the kinds that were asked for.
+    /// The line that opens the environment's stream.
     static func openAll(isReset: Bool) -> ByteBuffer {
         ByteBuffer(string: "{\"open\":{\"all\":true\(isReset ? ",\"reset\":true" : "")}}\n")
     }
@@ -20,14 +21,15 @@ enum Lines {
         ByteBuffer(string: "{\"closed\":{\"realm\":\"\(realm)\"}}\n")
     }
 
-    /// Up to the cursor's position all the caller's realms are whole.
+    /// The line that marks a consistent state: at the cursor's position, all the caller's realms are complete.
     ///
-    /// - Parameter realms: Those that are open; `nil` when the cursor is the environment's.
+    /// - Parameter realms: The open realms; `nil` if the cursor is the environment's.
     static func checkpoint(_ cursor: Cursor, realms: [RealmPath]?) -> ByteBuffer {
         ByteBuffer(string: "{\"checkpoint\":{\"position\":\(cursor.position),\(cursors(cursor, realms))}}\n")
     }
 
-    /// The token is good for `seconds` more. The cursors are those of a stream in which nothing has happened.
+    /// The line of an idle stream. The token expires in `seconds`. The cursors are those of a stream without further
+    /// changes.
     static func keepalive(expiresIn seconds: Int64, _ cursor: Cursor, realms: [RealmPath]?) -> ByteBuffer {
         let cursors = cursors(cursor, realms)
         return ByteBuffer(

@@ -9,20 +9,20 @@ import ServiceLifecycle
 import ServiceRuntime
 import Synchronization
 
-/// The live devices of this gateway, and one reader for each of their environments.
+/// The live devices of this gateway, and one change-log reader per environment.
 ///
-/// One question tells which environments have something new, of those that had changes lately as often as of all
-/// together now and then; it has a connection of its own. Then their readers share a few connections, each with one
-/// page at a time: neither many environments nor a slow one hold the others up.
+/// One query, on its own connection, finds the environments with new changes. Environments with recent changes are
+/// polled more often than the others. Their readers share a few connections, with one page per request: neither many
+/// environments nor a slow one block the others.
 final class LiveHub: Service, Sendable {
     private struct State {
         var readers: [EnvironmentID: LiveReader] = [:]
-        var outboxes: [ObjectIdentifier: (outbox: SendBuffer, caller: Caller, reader: LiveReader?)] = [:]
+        var buffers: [ObjectIdentifier: (buffer: SendBuffer, caller: Caller, reader: LiveReader?)] = [:]
         var isClosed = false
     }
 
     private static let tickInterval = Duration.milliseconds(250)
-    /// At a shutdown a device that takes nothing for longer is cut off, so that it holds nobody up.
+    /// Write timeout at a shutdown, so that a device that does not read does not delay it.
     private static let lastWriteMax = Duration.seconds(2)
 
     private let pool: Pool
@@ -33,8 +33,8 @@ final class LiveHub: Service, Sendable {
     private let devices = Gauge(label: "fieldpost.live.devices")
 
     /// - Parameters:
-    ///   - pool: Connections of the readers' own, so that no download is before a change.
-    ///   - watchPool: One connection that tells what is new.
+    ///   - pool: The readers' own connections, so that downloads do not delay changes.
+    ///   - watchPool: One connection that polls for changes.
     init(pool: Pool, watchPool: Pool, limits: GatewayLimits, logger: Logger) {
         self.pool = pool
         self.watchPool = watchPool
@@ -42,114 +42,114 @@ final class LiveHub: Service, Sendable {
         self.logger = logger
     }
 
-    /// How many streams are open.
-    var count: Int { state.withLock { $0.outboxes.count } }
+    /// Number of open streams.
+    var count: Int { state.withLock { $0.buffers.count } }
 
-    /// Looks after a session's connection from now on.
-    func watch(_ outbox: SendBuffer, of caller: Caller) {
+    /// Registers a session's send buffer, for timeouts and shutdown.
+    func register(_ buffer: SendBuffer, of caller: Caller) {
         let isClosed = state.withLock { state in
-            state.outboxes[ObjectIdentifier(outbox)] = (outbox, caller, nil)
+            state.buffers[ObjectIdentifier(buffer)] = (buffer, caller, nil)
             return state.isClosed
         }
-        if isClosed { outbox.close() }
+        if isClosed { buffer.close() }
     }
 
-    /// Has a session told of what changes; see ``LiveReader``.
-    func join(
-        _ outbox: SendBuffer, in environment: EnvironmentID, realms: [OpenRealm] = [], kinds: [Kind] = [],
+    /// Subscribes a session to changes; see ``LiveReader``.
+    func subscribe(
+        _ buffer: SendBuffer, in environment: EnvironmentID, realms: [OpenRealm] = [], kinds: [Kind] = [],
         from counter: EnvironmentCounter
     ) {
         let reader: LiveReader? = state.withLock { state in
-            // Its session may have ended while its next page was still being read.
-            guard state.outboxes[ObjectIdentifier(outbox)] != nil else { return nil }
+            // The session may have ended while its next page was being read.
+            guard state.buffers[ObjectIdentifier(buffer)] != nil else { return nil }
             let reader =
                 state.readers[environment]
                 ?? LiveReader(environment: environment, pool: pool, limits: limits, logger: logger)
             state.readers[environment] = reader
-            state.outboxes[ObjectIdentifier(outbox)]?.reader = reader
+            state.buffers[ObjectIdentifier(buffer)]?.reader = reader
             return reader
         }
-        reader?.join(outbox, realms: realms, kinds: kinds, from: counter)
+        reader?.subscribe(buffer, realms: realms, kinds: kinds, from: counter)
     }
 
-    func leave(_ outbox: SendBuffer, in environment: EnvironmentID) {
+    func unregister(_ buffer: SendBuffer) {
         let reader = state.withLock { state in
-            state.outboxes.removeValue(forKey: ObjectIdentifier(outbox))?.reader
+            state.buffers.removeValue(forKey: ObjectIdentifier(buffer))?.reader
         }
-        reader?.leave(outbox)
+        reader?.unsubscribe(buffer)
     }
 
-    /// Something was committed: no need to wait for the next look.
-    func committed(in environment: EnvironmentID) { state.withLock { $0.readers[environment] }?.hurry() }
+    /// Reads the changes of a commit without waiting for the next poll.
+    func committed(in environment: EnvironmentID) { state.withLock { $0.readers[environment] }?.wake() }
 
-    /// Ends the streams of callers that may not come in any more.
-    func close(where isGone: (Caller) -> Bool) {
-        let gone = state.withLock { state in state.outboxes.values.filter { isGone($0.caller) }.map(\.outbox) }
-        for outbox in gone { outbox.close() }
+    /// Ends the streams of callers whose access was revoked.
+    func close(where isRevoked: (Caller) -> Bool) {
+        let revoked = state.withLock { state in state.buffers.values.filter { isRevoked($0.caller) }.map(\.buffer) }
+        for buffer in revoked { buffer.close() }
     }
 
-    /// One ticker for all sessions; at a shutdown it ends them, so that the server can stop.
+    /// Runs the timer of all sessions. At a shutdown it ends them, so that the server can stop.
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            async let watching: Void = self.watch()
+            async let polling: Void = self.pollChanges()
             while !Task.isCancelled {
                 try? await Task.sleep(for: Self.tickInterval)
                 self.tick(lagMax: self.limits.lagMax)
                 self.devices.record(self.count)
             }
-            await watching
+            await polling
         }
-        let outboxes = state.withLock { state in
+        let buffers = state.withLock { state in
             state.isClosed = true
-            return state.outboxes.values.map(\.outbox)
+            return state.buffers.values.map(\.buffer)
         }
-        for outbox in outboxes { outbox.close() }
+        for buffer in buffers { buffer.close() }
         while count > 0, !Task.isCancelled {
             try? await Task.sleep(for: Self.tickInterval)
             tick(lagMax: min(limits.lagMax, Self.lastWriteMax))
         }
     }
 
-    /// Has the readers read whose environments have something new.
-    private func watch() async {
+    /// Polls for environments with new changes, and wakes their readers.
+    private func pollChanges() async {
         var backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
-        var nextOfAll = ContinuousClock.now
-        var lively: [LiveReader] = []
+        var nextFullPoll = ContinuousClock.now
+        var active: [LiveReader] = []
         while !Task.isCancelled {
             let now = ContinuousClock.now
-            var asked = lively
-            if now >= nextOfAll {
-                nextOfAll = now + limits.liveIdleInterval
-                asked = state.withLock { Array($0.readers.values) }
-                lively = asked.filter { $0.isLively(now: now) }
+            var polled = active
+            if now >= nextFullPoll {
+                nextFullPoll = now + limits.liveIdleInterval
+                polled = state.withLock { Array($0.readers.values) }
+                active = polled.filter { $0.isActive(now: now) }
             }
             do {
-                try await hurry(asked)
+                try await wakeChanged(polled)
                 backoff.succeeded()
-                try? await Task.sleep(for: lively.isEmpty ? limits.liveIdleInterval : limits.liveInterval)
+                try? await Task.sleep(for: active.isEmpty ? limits.liveIdleInterval : limits.liveInterval)
             } catch {
-                logger.warning("cannot look for changes", metadata: ["error": "\(error)"])
+                logger.warning("polling for changes failed", metadata: ["error": "\(error)"])
                 try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
             }
         }
     }
 
-    private func hurry(_ readers: [LiveReader]) async throws {
-        let places = readers.compactMap(\.place)
-        if places.isEmpty { return }
+    private func wakeChanged(_ readers: [LiveReader]) async throws {
+        let positions = readers.compactMap(\.idlePosition)
+        if positions.isEmpty { return }
         let environments = try await watchPool.run { connection in
-            try connection.run(LivePlace.news(places)).decode(EnvironmentID.self)
+            try connection.run(ReaderPosition.changed(positions)).decode(EnvironmentID.self)
         }
         for environment in environments { committed(in: environment) }
     }
 
     private func tick(lagMax: Duration) {
         let now = SteadyClock.nanoseconds()
-        let (outboxes, readers) = state.withLock { (Array($0.outboxes.values), Array($0.readers.values)) }
-        let positions = Dictionary(uniqueKeysWithValues: readers.map { (ObjectIdentifier($0), $0.wholePosition) })
-        for (outbox, _, reader) in outboxes {
+        let (buffers, readers) = state.withLock { (Array($0.buffers.values), Array($0.readers.values)) }
+        let positions = Dictionary(uniqueKeysWithValues: readers.map { (ObjectIdentifier($0), $0.consistentPosition) })
+        for (buffer, _, reader) in buffers {
             let position = reader.flatMap { positions[ObjectIdentifier($0)] } ?? 0
-            outbox.tick(now: now, position: position, lagMax: lagMax)
+            buffer.tick(now: now, position: position, lagMax: lagMax)
         }
     }
 }

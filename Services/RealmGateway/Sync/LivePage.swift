@@ -4,114 +4,114 @@ import NIOCore
 import ObjectStore
 import Postgres
 
-/// Changed objects of one realm, encoded once for all devices that have it open.
+/// Changed objects of one realm, encoded once for all devices that follow it.
 final class LiveChunk: Sendable {
     let realm: Int32
-    /// The objects among them that permissions are made of.
-    let touches: [Touch]
+    /// The changes among them that affect permissions.
+    let permissionChanges: [PermissionChange]
     let byteCount: Int
     private let objects: ObjectLine
     private let cursor: Cursor
-    private let whole: ByteBuffer
+    private let fullLine: ByteBuffer
 
-    /// An object that permissions are made of.
-    struct Touch: Sendable {
-        /// What of permissions it says.
+    /// A change of an object that defines permissions.
+    struct PermissionChange: Sendable {
+        /// The part of the permissions that the object defines.
         let source: PermissionSource
         let id: UUID
-        /// Whether it is there after the change; one that has changed again since may not have been.
-        let isThere: Bool
+        /// Whether the object exists after the change; false may also mean that it has changed again since.
+        let exists: Bool
 
         private static let sources = Dictionary(
             uniqueKeysWithValues: Kind.allCases.compactMap { kind in
                 kind.row.permissions.map { (kind, $0) }
             })
 
-        /// The kinds that permissions are made of.
+        /// The kinds that define permissions.
         static let kinds = Array(sources.keys)
 
-        init?(kind: Kind, id: UUID, isThere: Bool) {
+        init?(kind: Kind, id: UUID, exists: Bool) {
             guard let source = Self.sources[kind] else { return nil }
             self.source = source
             self.id = id
-            self.isThere = isThere
+            self.exists = exists
         }
     }
 
-    init(realm: Int32, objects: ObjectLine, cursor: Cursor, touches: [Touch]) {
+    init(realm: Int32, objects: ObjectLine, cursor: Cursor, permissionChanges: [PermissionChange]) {
         self.realm = realm
         self.objects = objects
         self.cursor = cursor
-        self.touches = touches
-        whole = objects.line(above: 0, cursor) ?? ByteBuffer()
-        byteCount = whole.readableBytes
+        self.permissionChanges = permissionChanges
+        fullLine = objects.line(above: 0, cursor) ?? ByteBuffer()
+        byteCount = fullLine.readableBytes
     }
 
-    /// The line for a device that holds everything up to a position; `nil` when it holds all of this.
+    /// Returns the line for a device that has everything up to a position; `nil` if it has all of this.
     func line(above position: Int64) -> ByteBuffer? {
-        if let first = objects.objects.first, first.position > position { return whole }
+        if let first = objects.objects.first, first.position > position { return fullLine }
         return objects.line(above: position, cursor)
     }
 }
 
-/// What one device is told of one read of the change log.
+/// The part of one page of the change log that one device gets.
 struct Delivery: Sendable {
-    /// Everything of the device's realms up to here is in this delivery or came before it.
+    /// The device's realms are complete up to here, with this delivery and the earlier ones.
     let position: Int64
-    /// Every change up to here that permissions are made of is in this delivery or came before it.
-    let touchesPosition: Int64
+    /// All permission changes up to here are in this delivery or an earlier one.
+    let permissionsPosition: Int64
     let chunks: [LiveChunk]
-    /// Whether the realms are whole at `position`: not in the middle of a longer read.
-    let isWhole: Bool
+    /// Whether `position` is the end of a transaction: false in the middle of a longer read.
+    let isConsistent: Bool
 
     var byteCount: Int { chunks.reduce(64) { $0 + $1.byteCount } }
 }
 
-/// A page of an environment's change log, for the realms that devices have open.
+/// A page of an environment's change log, with the realms that devices follow.
 ///
-/// A page may end inside a transaction that takes a permission away further on. Then the rest of the log is looked
-/// through for what permissions are made of, and that is handed on with this page: who is concerned by it takes a new
-/// snapshot instead of the page.
+/// A page may end inside a transaction that revokes a permission later in the log. Therefore the rest of the log is
+/// scanned for permission changes, which are delivered with this page. A device that they affect takes a new snapshot
+/// instead of the page.
 struct LivePage: Sendable {
-    /// Objects that permissions are made of, looked ahead for at a time; more than these are not told one by one.
-    static let touchCountMax = 10_000
+    /// Maximum number of permission changes that one scan returns individually.
+    static let permissionChangeCountMax = 10_000
 
     let counter: EnvironmentCounter
     /// The change log was read up to here.
     let position: Int64
-    /// Up to here it was looked through for what permissions are made of: whole transactions, unless `isFull` is false
-    /// or an earlier page has looked further.
-    let touchesPosition: Int64
+    /// The log was scanned for permission changes up to here: the end of a transaction, unless `isFull` is false or an
+    /// earlier page has scanned further.
+    let permissionsPosition: Int64
     let chunks: [LiveChunk]
-    /// What changed, in whatever realm.
+    /// The kinds of the changed objects, in all realms.
     let kinds: Set<Kind>
     let isFull: Bool
-    /// So much concerns permissions that all devices are to look for themselves; the page is not handed on.
-    let isOverfull: Bool
+    /// The scan exceeded its limit: the page is not delivered, and all devices take a new snapshot.
+    let exceedsLimit: Bool
 
     /// - Parameters:
-    ///   - known: Up to where an earlier page has looked ahead.
-    ///   - path: The path of a realm that is open; `nil` for the others, which are not encoded.
+    ///   - scanned: The position up to which an earlier page has scanned for permission changes.
+    ///   - path: Returns the path of a realm that a device follows; `nil` for others, which are not encoded.
     static func read(
-        in environment: EnvironmentID, after position: Int64, touchesKnownTo known: Int64, countMax: Int,
+        in environment: EnvironmentID, after position: Int64, scannedTo scanned: Int64, countMax: Int,
         path: (Int32) -> RealmPath?, on connection: inout Connection
     ) throws -> LivePage {
-        // The counter first: what it counts is seen by the statement after it.
-        let answers = try connection.run([
+        // The counter is read first, so that the next statement sees everything up to it.
+        let results = try connection.run([
             EnvironmentCounter.load(environment),
             Feed.changes(in: environment, after: position, kinds: Kind.allCases, countMax: countMax),
         ])
-        let counter = try EnvironmentCounter(try firstRow(answers[0]))
-        var open: [Int32: (line: ObjectLine, touches: [LiveChunk.Touch])] = [:]
+        let counter = try EnvironmentCounter(try counterRow(results[0]))
+        var open: [Int32: (line: ObjectLine, permissionChanges: [LiveChunk.PermissionChange])] = [:]
         var chunks: [LiveChunk] = []
         func take(_ realm: Int32, at position: Int64) {
-            guard let (line, touches) = open.removeValue(forKey: realm) else { return }
+            guard let (line, permissionChanges) = open.removeValue(forKey: realm) else { return }
             let cursor = Cursor(generation: counter.generation, start: position, position: position)
-            chunks.append(LiveChunk(realm: realm, objects: line, cursor: cursor, touches: touches))
+            chunks.append(LiveChunk(realm: realm, objects: line, cursor: cursor, permissionChanges: permissionChanges))
         }
         var kinds: Set<Kind> = []
         var last = position
-        for row in answers[1] {
+        for row in results[1] {
             last = try row.value(0)
             let realm: Int32 = try row.value(1)
             guard let kind = Kind(number: try row.value(2)) else { continue }
@@ -119,47 +119,50 @@ struct LivePage: Sendable {
             guard let path = path(realm) else { continue }
             let id: UUID = try row.value(3)
             let isCurrent: Bool = try row.value(6)
-            let isThere = unsafe isCurrent && row.withBytes(5) { unsafe $0 != nil }
-            // A permission may end here although its object's newer state comes with a later page: what lies between
-            // must not be handed on.
-            let touch = LiveChunk.Touch(kind: kind, id: id, isThere: isThere)
-            guard isCurrent || touch != nil else { continue }
-            var (line, touches) = open.removeValue(forKey: realm) ?? (ObjectLine(path), [])
+            let exists = unsafe isCurrent && row.withBytes(5) { unsafe $0 != nil }
+            // A permission may be revoked here although its object's newer state is in a later page: the changes in
+            // between must not be delivered.
+            let change = LiveChunk.PermissionChange(kind: kind, id: id, exists: exists)
+            guard isCurrent || change != nil else { continue }
+            var (line, permissionChanges) = open.removeValue(forKey: realm) ?? (ObjectLine(path), [])
             if isCurrent { line.append(kind: kind, id: id, position: last, row: row, fieldsColumn: 5) }
-            if let touch { touches.append(touch) }
-            open[realm] = (line, touches)
+            if let change { permissionChanges.append(change) }
+            open[realm] = (line, permissionChanges)
             if line.isFull { take(realm, at: last) }
         }
-        let isFull = answers[1].count == countMax
+        let isFull = results[1].count == countMax
         let reached = isFull ? last : max(last, counter.position)
-        var (touchesPosition, isOverfull) = (reached, false)
-        if isFull, last > known {
-            let ahead = try lookAhead(in: environment, after: last, on: &connection)
-            (touchesPosition, isOverfull) = (max(last, ahead.position), ahead.isOverfull)
-            for (realm, touch) in ahead.touches {
+        var (permissionsPosition, exceedsLimit) = (reached, false)
+        if isFull, last > scanned {
+            let ahead = try scanAhead(in: environment, after: last, on: &connection)
+            (permissionsPosition, exceedsLimit) = (max(last, ahead.position), ahead.exceedsLimit)
+            for (realm, change) in ahead.permissionChanges {
                 guard let path = path(realm) else { continue }
-                open[realm, default: (ObjectLine(path), [])].touches.append(touch)
+                open[realm, default: (ObjectLine(path), [])].permissionChanges.append(change)
             }
         }
         for realm in open.keys.sorted() { take(realm, at: last) }
         return LivePage(
-            counter: counter, position: reached, touchesPosition: touchesPosition, chunks: chunks, kinds: kinds,
-            isFull: isFull, isOverfull: isOverfull)
+            counter: counter, position: reached, permissionsPosition: permissionsPosition, chunks: chunks, kinds: kinds,
+            isFull: isFull, exceedsLimit: exceedsLimit)
     }
 
-    /// What the rest of the change log says of permissions, up to the counter: where a transaction ends.
-    private static func lookAhead(
+    /// Returns the permission changes in the rest of the change log, up to the counter, which is the end of a
+    /// transaction.
+    private static func scanAhead(
         in environment: EnvironmentID, after position: Int64, on connection: inout Connection
-    ) throws -> (position: Int64, touches: [(realm: Int32, touch: LiveChunk.Touch)], isOverfull: Bool) {
-        // The counter first: what it counts is seen by the statement after it.
-        let answers = try connection.run([
+    ) throws -> (
+        position: Int64, permissionChanges: [(realm: Int32, change: LiveChunk.PermissionChange)], exceedsLimit: Bool
+    ) {
+        // The counter is read first, so that the next statement sees everything up to it.
+        let results = try connection.run([
             EnvironmentCounter.load(environment),
             """
             SELECT c.realm_id, c.kind, c.id, coalesce(NOT o.deleted, false)
             FROM (
                 SELECT * FROM store.change WHERE environment_id = \(environment.rawValue) AND position > \(position)
-                    AND kind = ANY (\(LiveChunk.Touch.kinds))
-                ORDER BY position LIMIT \(Int64(touchCountMax))
+                    AND kind = ANY (\(LiveChunk.PermissionChange.kinds))
+                ORDER BY position LIMIT \(Int64(permissionChangeCountMax))
             ) c
             LEFT JOIN LATERAL (
                 SELECT o.position, o.deleted FROM store.object o
@@ -169,12 +172,13 @@ struct LivePage: Sendable {
             ) o ON o.position = c.position
             """,
         ])
-        var touches: [(realm: Int32, touch: LiveChunk.Touch)] = []
-        for row in answers[1] {
-            let touch = LiveChunk.Touch(kind: try row.value(1), id: try row.value(2), isThere: try row.value(3))
-            if let touch { touches.append((try row.value(0), touch)) }
+        var permissionChanges: [(realm: Int32, change: LiveChunk.PermissionChange)] = []
+        for row in results[1] {
+            let change = LiveChunk.PermissionChange(
+                kind: try row.value(1), id: try row.value(2), exists: try row.value(3))
+            if let change { permissionChanges.append((try row.value(0), change)) }
         }
-        let counter = try EnvironmentCounter(try firstRow(answers[0]))
-        return (counter.position, touches, answers[1].count == touchCountMax)
+        let counter = try EnvironmentCounter(try counterRow(results[0]))
+        return (counter.position, permissionChanges, results[1].count == permissionChangeCountMax)
     }
 }

@@ -6,35 +6,35 @@ import Postgres
 import ServiceRuntime
 import Synchronization
 
-/// Follows one environment's change log while devices are live: each change is read once, encoded once, and handed to
-/// the devices that have its realm open. It reads when it is told that there is something new; see `LiveHub`.
+/// Follows one environment's change log while devices are live: each change is read once, encoded once, and delivered
+/// to the devices that follow its realm. `LiveHub` wakes it when there are changes.
 final class LiveReader: Sendable {
     private struct Realm {
         let path: RealmPath
-        var outboxes: [ObjectIdentifier: SendBuffer] = [:]
+        var buffers: [ObjectIdentifier: SendBuffer] = [:]
     }
 
     private struct State {
         var realms: [Int32: Realm] = [:]
-        var memberships: [ObjectIdentifier: [Int32]] = [:]
-        /// Those that follow all realms, and what they want to hear of: they read it by themselves.
-        var followers: [ObjectIdentifier: (outbox: SendBuffer, kinds: Set<Kind>)] = [:]
-        /// Everything up to here was pushed; `nil`: nobody is live.
+        var subscriptions: [ObjectIdentifier: [Int32]] = [:]
+        /// Sessions that follow all realms and read the log themselves, with the kinds that they are notified of.
+        var followers: [ObjectIdentifier: (buffer: SendBuffer, kinds: Set<Kind>)] = [:]
+        /// Everything up to here was delivered; `nil` if no device is live.
         var position: Int64?
-        /// That position is of this one.
+        /// The generation of that position.
         var generation: Int64 = 0
-        /// The same, where no transaction was cut.
-        var wholePosition: Int64 = 0
-        /// Up to here devices were told of what permissions are made of.
-        var touchesPosition: Int64 = 0
+        /// The last delivered position that is the end of a transaction.
+        var consistentPosition: Int64 = 0
+        /// All permission changes up to here were delivered.
+        var permissionsPosition: Int64 = 0
         var isReading = false
-        /// There may be more than what is being read.
+        /// Whether a wake-up arrived during the current read.
         var isDue = false
         var lastChange = ContinuousClock.now
     }
 
-    /// How long after a change more are likely to come.
-    private static let livelyFor = Duration.seconds(3)
+    /// Time after a change during which the environment is polled more often.
+    private static let activityWindow = Duration.seconds(3)
 
     private let environment: EnvironmentID
     private let pool: Pool
@@ -49,25 +49,25 @@ final class LiveReader: Sendable {
         self.logger = logger
     }
 
-    /// Everything up to here was pushed, and no transaction cut.
-    var wholePosition: Int64 { state.withLock { $0.wholePosition } }
+    /// Everything up to here was delivered; it is the end of a transaction.
+    var consistentPosition: Int64 { state.withLock { $0.consistentPosition } }
 
-    /// Where it is, to be compared with the counter; `nil` while nobody is live, or it reads.
-    var place: LivePlace? {
+    /// The reader's position, to compare with the counter; `nil` while no device is live or a read is running.
+    var idlePosition: ReaderPosition? {
         state.withLock { state in
-            guard let position = state.position, !state.isReading, !state.memberships.isEmpty else { return nil }
-            return LivePlace(environment: environment, generation: state.generation, position: position)
+            guard let position = state.position, !state.isReading, !state.subscriptions.isEmpty else { return nil }
+            return ReaderPosition(environment: environment, generation: state.generation, position: position)
         }
     }
 
-    func isLively(now: ContinuousClock.Instant) -> Bool {
-        state.withLock { !$0.memberships.isEmpty && now - $0.lastChange < Self.livelyFor }
+    func isActive(now: ContinuousClock.Instant) -> Bool {
+        state.withLock { !$0.subscriptions.isEmpty && now - $0.lastChange < Self.activityWindow }
     }
 
-    /// There may be something new: it is read, one page after the other.
-    func hurry() {
+    /// Reads the new changes, page by page, unless a read is running.
+    func wake() {
         let isFirst = state.withLock { state in
-            guard !state.memberships.isEmpty else { return false }
+            guard !state.subscriptions.isEmpty else { return false }
             state.isDue = state.isReading
             defer { state.isReading = true }
             return !state.isReading
@@ -75,41 +75,43 @@ final class LiveReader: Sendable {
         if isFirst { Task { await run() } }
     }
 
-    /// Hands the device what changes in these realms from now on, instead of those it had before.
+    /// Subscribes a device to the changes in these realms, instead of those it followed before.
     ///
     /// - Parameters:
-    ///   - kinds: When something of them changes, in whatever realm, the session is told to read the log by itself.
-    ///   - counter: As the device has seen it: where reading begins when nobody was live.
-    func join(_ outbox: SendBuffer, realms: [OpenRealm] = [], kinds: [Kind] = [], from counter: EnvironmentCounter) {
+    ///   - kinds: If objects of these kinds change, in any realm, the session is notified to read the log itself.
+    ///   - counter: The counter that the device has read: the start of reading if no device was live.
+    func subscribe(
+        _ buffer: SendBuffer, realms: [OpenRealm] = [], kinds: [Kind] = [], from counter: EnvironmentCounter
+    ) {
         state.withLock { state in
-            Self.remove(outbox, &state)
-            if state.memberships.isEmpty { state.lastChange = .now }
+            Self.remove(buffer, &state)
+            if state.subscriptions.isEmpty { state.lastChange = .now }
             for realm in realms {
-                state.realms[realm.number, default: Realm(path: realm.path)].outboxes[ObjectIdentifier(outbox)] = outbox
+                state.realms[realm.number, default: Realm(path: realm.path)].buffers[ObjectIdentifier(buffer)] = buffer
             }
-            state.memberships[ObjectIdentifier(outbox)] = realms.map(\.number)
+            state.subscriptions[ObjectIdentifier(buffer)] = realms.map(\.number)
             if !kinds.isEmpty {
-                state.followers[ObjectIdentifier(outbox)] = (outbox, Set(kinds))
+                state.followers[ObjectIdentifier(buffer)] = (buffer, Set(kinds))
             }
             if state.position == nil {
-                (state.position, state.wholePosition) = (counter.position, counter.position)
+                (state.position, state.consistentPosition) = (counter.position, counter.position)
                 state.generation = counter.generation
             }
         }
     }
 
-    func leave(_ outbox: SendBuffer) {
+    func unsubscribe(_ buffer: SendBuffer) {
         state.withLock { state in
-            Self.remove(outbox, &state)
-            if state.memberships.isEmpty, !state.isReading { state.position = nil }
+            Self.remove(buffer, &state)
+            if state.subscriptions.isEmpty, !state.isReading { state.position = nil }
         }
     }
 
-    private static func remove(_ outbox: SendBuffer, _ state: inout State) {
-        state.followers[ObjectIdentifier(outbox)] = nil
-        for realm in state.memberships.removeValue(forKey: ObjectIdentifier(outbox)) ?? [] {
-            state.realms[realm]?.outboxes[ObjectIdentifier(outbox)] = nil
-            if state.realms[realm]?.outboxes.isEmpty == true { state.realms[realm] = nil }
+    private static func remove(_ buffer: SendBuffer, _ state: inout State) {
+        state.followers[ObjectIdentifier(buffer)] = nil
+        for realm in state.subscriptions.removeValue(forKey: ObjectIdentifier(buffer)) ?? [] {
+            state.realms[realm]?.buffers[ObjectIdentifier(buffer)] = nil
+            if state.realms[realm]?.buffers.isEmpty == true { state.realms[realm] = nil }
         }
     }
 
@@ -117,108 +119,111 @@ final class LiveReader: Sendable {
 
     private func run() async {
         var backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
-        /// Devices that got part of a longer read, and are owed its end.
+        /// Devices that got a part of a longer read, and must get its end.
         var unfinished: [ObjectIdentifier: SendBuffer] = [:]
-        while let position = positionOrStop() {
+        while let position = nextPosition() {
             do {
                 let page = try await read(after: position)
                 backoff.succeeded()
                 if check(page, after: position) { deliver(page, &unfinished) }
-                if !goesOn(after: page) { return }
+                if !continues(after: page) { return }
             } catch {
-                logger.warning("cannot read changes", metadata: ["error": "\(error)"])
+                logger.warning("reading changes failed", metadata: ["error": "\(error)"])
                 try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
             }
         }
     }
 
-    private func positionOrStop() -> Int64? {
+    /// Returns the position to read from; `nil` stops the reader because no device is live.
+    private func nextPosition() -> Int64? {
         state.withLock { state in
-            if !state.memberships.isEmpty { return state.position }
-            // Whoever comes next says where to begin.
+            if !state.subscriptions.isEmpty { return state.position }
+            // The next subscriber sets the start position.
             state.position = nil
             state.isReading = false
             return nil
         }
     }
 
-    /// Whether there is more to read; else the reading is over.
-    private func goesOn(after page: LivePage) -> Bool {
+    /// Returns whether there may be more to read; otherwise the read ends.
+    private func continues(after page: LivePage) -> Bool {
         state.withLock { state in
-            let isHeard = state.followers.values.contains { !$0.kinds.isDisjoint(with: page.kinds) }
-            if isHeard || !page.chunks.isEmpty { state.lastChange = .now }
-            let goesOn = page.isFull || state.isDue
+            let concernsFollowers = state.followers.values.contains { !$0.kinds.isDisjoint(with: page.kinds) }
+            if concernsFollowers || !page.chunks.isEmpty { state.lastChange = .now }
+            let isMoreDue = page.isFull || state.isDue
             state.isDue = false
-            state.isReading = goesOn
-            return goesOn
+            state.isReading = isMoreDue
+            return isMoreDue
         }
     }
 
     private func read(after position: Int64) async throws -> LivePage {
         let (environment, countMax) = (environment, limits.changeCountMax)
-        let known = state.withLock { $0.touchesPosition }
+        let scanned = state.withLock { $0.permissionsPosition }
         return try await pool.run { [self] connection in
             try LivePage.read(
-                in: environment, after: position, touchesKnownTo: known, countMax: countMax,
+                in: environment, after: position, scannedTo: scanned, countMax: countMax,
                 path: { realm in self.state.withLock { $0.realms[realm]?.path } }, on: &connection)
         }
     }
 
-    /// A restored database or a floor above the reader: the devices find out for themselves where they stand.
+    /// Returns whether the page continues the position. After a restore or a compaction beyond the position, the
+    /// sessions catch up from the database themselves.
     private func check(_ page: LivePage, after position: Int64) -> Bool {
-        let (isSame, outboxes): (Bool, [SendBuffer]) = state.withLock { state in
+        let (isSame, buffers): (Bool, [SendBuffer]) = state.withLock { state in
             let isSame =
                 state.generation == page.counter.generation
                 && position >= page.counter.compactedPosition && position <= page.counter.position
-                && !page.isOverfull
+                && !page.exceedsLimit
             state.generation = page.counter.generation
             guard !isSame else { return (true, []) }
-            (state.position, state.wholePosition) = (page.counter.position, page.counter.position)
-            state.touchesPosition = 0
-            return (false, state.realms.values.flatMap(\.outboxes.values) + state.followers.values.map(\.outbox))
+            (state.position, state.consistentPosition) = (page.counter.position, page.counter.position)
+            state.permissionsPosition = 0
+            return (false, state.realms.values.flatMap(\.buffers.values) + state.followers.values.map(\.buffer))
         }
-        for outbox in outboxes { outbox.lag() }
+        for buffer in buffers { buffer.markLagging() }
         return isSame
     }
 
     private func deliver(_ page: LivePage, _ unfinished: inout [ObjectIdentifier: SendBuffer]) {
         var chunks: [ObjectIdentifier: [LiveChunk]] = [:]
-        var outboxes = unfinished
+        var buffers = unfinished
         for chunk in page.chunks {
-            guard let subscribed = state.withLock({ $0.realms[chunk.realm]?.outboxes }) else { continue }
-            for (id, outbox) in subscribed {
+            guard let subscribers = state.withLock({ $0.realms[chunk.realm]?.buffers }) else { continue }
+            for (id, buffer) in subscribers {
                 chunks[id, default: []].append(chunk)
-                outboxes[id] = outbox
+                buffers[id] = buffer
             }
         }
-        for (id, outbox) in outboxes {
-            outbox.push(
+        for (id, buffer) in buffers {
+            buffer.push(
                 Delivery(
-                    position: page.position, touchesPosition: page.touchesPosition, chunks: chunks[id] ?? [],
-                    isWhole: !page.isFull))
+                    position: page.position, permissionsPosition: page.permissionsPosition, chunks: chunks[id] ?? [],
+                    isConsistent: !page.isFull))
         }
-        unfinished = page.isFull ? outboxes : [:]
+        unfinished = page.isFull ? buffers : [:]
         let followers = state.withLock { Array($0.followers.values) }
-        for follower in followers where !follower.kinds.isDisjoint(with: page.kinds) { follower.outbox.lag() }
+        for follower in followers where !follower.kinds.isDisjoint(with: page.kinds) { follower.buffer.markLagging() }
         state.withLock { state in
             state.position = page.position
-            state.touchesPosition = max(state.touchesPosition, page.touchesPosition)
-            if !page.isFull { state.wholePosition = page.position }
+            state.permissionsPosition = max(state.permissionsPosition, page.permissionsPosition)
+            if !page.isFull { state.consistentPosition = page.position }
         }
     }
 }
 
-/// Where a reader of an environment is.
-struct LivePlace: Sendable {
+/// The position of an environment's reader.
+struct ReaderPosition: Sendable {
     let environment: EnvironmentID
     let generation: Int64
     let position: Int64
 
-    /// The environments whose counters are elsewhere: found by one question, whatever their number. Rows: id.
-    static func news(_ places: [LivePlace]) -> Statement {
+    /// Returns the environments whose counters differ, in one query for any number of readers. Rows: id.
+    static func changed(_ positions: [ReaderPosition]) -> Statement {
         """
         SELECT k.id
-        FROM unnest(\(places.map(\.environment.rawValue)), \(places.map(\.generation)), \(places.map(\.position)))
+        FROM unnest(\(positions.map(\.environment.rawValue)), \(positions.map(\.generation)),
+            \(positions.map(\.position)))
             AS k(id, generation, position)
         CROSS JOIN LATERAL (
             SELECT e.generation, e.position FROM realm.environment e WHERE e.id = k.id OFFSET 0

@@ -4,15 +4,15 @@ import NIOCore
 import ObjectStore
 import Postgres
 
-/// One `objects` line under construction: its objects' bytes go straight from PostgreSQL's answer into it.
+/// An `objects` line under construction: its objects' bytes are copied directly from PostgreSQL's response.
 struct ObjectLine {
     static let objectCountMax = 500
-    /// With the largest object on top a line stays below 256 KB.
+    /// With the largest possible object added, a line stays below 256 KB.
     static let bytesFull = 190_000
 
     private let head: [UInt8]
     private var bytes: [UInt8]
-    /// Each object's position, and where its bytes end.
+    /// Each object's position, and the end of its bytes.
     private(set) var objects: [(position: Int64, end: Int)] = []
 
     init(_ realm: RealmPath) {
@@ -23,7 +23,7 @@ struct ObjectLine {
     var isEmpty: Bool { objects.isEmpty }
     var isFull: Bool { objects.count >= Self.objectCountMax || bytes.count >= Self.bytesFull }
 
-    /// Adds an object; `row` has its fields, or null for a tombstone, in `fieldsColumn`.
+    /// Appends an object; `row` has its fields, or null for a tombstone, in `fieldsColumn`.
     mutating func append(kind: Kind, id: UUID, position: Int64, row: Row, fieldsColumn: Int) {
         if !objects.isEmpty { bytes.append(UInt8(ascii: ",")) }
         bytes += "{\"kind\":\"".utf8
@@ -44,7 +44,7 @@ struct ObjectLine {
         objects.append((position, bytes.count))
     }
 
-    /// The finished line, after which the line is empty again.
+    /// Returns the finished line, and empties this one.
     mutating func take(_ cursor: Cursor) -> ByteBuffer {
         let buffer = finished(bytes[...], cursor)
         bytes.removeLast(bytes.count - head.count)
@@ -52,7 +52,8 @@ struct ObjectLine {
         return buffer
     }
 
-    /// The finished line with the objects above a position only; `nil` when there is none. Objects are in order.
+    /// Returns the finished line with only the objects above a position; `nil` if there are none. Objects are in
+    /// position order.
     func line(above position: Int64, _ cursor: Cursor) -> ByteBuffer? {
         guard let first = objects.firstIndex(where: { $0.position > position }) else { return nil }
         if first == 0 { return finished(bytes[...], cursor) }
@@ -70,7 +71,7 @@ struct ObjectLine {
 }
 
 extension [UInt8] {
-    /// Appends an id in lower case, as RFC 9562 §4 writes it.
+    /// Appends an id in lower case (RFC 9562 §4).
     fileprivate mutating func append(hexadecimal id: UUID) {
         unsafe Swift.withUnsafeBytes(of: id.uuid) { source in
             for index in 0..<16 {

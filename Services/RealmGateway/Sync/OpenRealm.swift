@@ -1,27 +1,27 @@
 import Model
 import ObjectStore
 
-/// How far a caller has got with a realm, or with the whole environment.
+/// A device's progress in a realm, or in the whole environment.
 enum Progress: Sendable, Equatable {
-    /// Everything up to here is held; what is new comes from the change log.
-    case whole(Int64)
-    /// A download in key order is under way; what changes meanwhile is caught up with from `start`.
+    /// The device has everything up to this position, and continues in the change log.
+    case changeLog(Int64)
+    /// A download in key order is in progress; changes since `start` follow from the change log.
     case download(Download)
 
     struct Download: Sendable, Equatable {
-        /// The counter when it began.
+        /// The counter at its start.
         let start: Int64
-        /// What the device holds without it; 0: nothing.
+        /// The position that the device had before it; 0 if none.
         let base: Int64
-        /// The last key it got.
+        /// The last downloaded key.
         var key: Cursor.Key?
     }
 
-    /// How a device with this cursor goes on; `nil` when what it holds must be thrown away.
+    /// Returns the progress of a device with this cursor; `nil` if it must discard its copy.
     init?(_ cursor: Cursor?, _ counter: EnvironmentCounter, catchUpCountMax: Int64) {
         guard let cursor, cursor.isGood(for: counter) else { return nil }
         if let key = cursor.key {
-            // Tombstones it has not been told of yet must still be there, unless it began with nothing.
+            // Tombstones that it has not received must still exist, unless it started without a copy.
             guard cursor.position == 0 || cursor.position >= counter.compactedPosition else { return nil }
             self = .download(Download(start: cursor.start, base: cursor.position, key: key))
             return
@@ -30,21 +30,21 @@ enum Progress: Sendable, Equatable {
         self.init(from: cursor.position, counter, catchUpCountMax: catchUpCountMax)
     }
 
-    /// A device that lags much reads its realm, in which an object stands once however often it changed.
+    /// A device with a large lag downloads the realm, in which each object is present once, however often it changed.
     init(from position: Int64, _ counter: EnvironmentCounter, catchUpCountMax: Int64) {
         let isFar = counter.position - position > catchUpCountMax
-        self = isFar ? .download(Download(start: counter.position, base: position)) : .whole(position)
+        self = isFar ? .download(Download(start: counter.position, base: position)) : .changeLog(position)
     }
 
-    /// A device that holds nothing.
+    /// Returns the progress of a device without a copy.
     static func fresh(_ counter: EnvironmentCounter) -> Progress {
         .download(Download(start: counter.position, base: 0))
     }
 
-    /// Whether compaction has not overtaken it.
+    /// Returns whether compaction has not passed this progress.
     func isGood(for counter: EnvironmentCounter) -> Bool {
         switch self {
-        case .whole(let position): position >= counter.compactedPosition
+        case .changeLog(let position): position >= counter.compactedPosition
         case .download(let download):
             download.start >= counter.compactedPosition
                 && (download.base == 0 || download.base >= counter.compactedPosition)
@@ -56,7 +56,7 @@ enum Progress: Sendable, Equatable {
     }
 }
 
-/// A realm a device has open, and how far it has got.
+/// A realm that a device follows, with its progress.
 struct OpenRealm: Sendable {
     let path: RealmPath
     let number: Int32

@@ -3,7 +3,7 @@ import ObjectStore
 import Postgres
 import Synchronization
 
-/// The numbers of realms, shared by all requests; no lock is held while PostgreSQL is asked.
+/// A cache of realms' numbers and paths, shared by all requests. No lock is held during queries.
 final class RealmNumbers: Sendable {
     private struct Name: Hashable {
         let environment: EnvironmentID
@@ -19,53 +19,53 @@ final class RealmNumbers: Sendable {
     private let numbers = Mutex<[Name: Int32]>([:])
     private let paths = Mutex<[Number: RealmPath]>([:])
 
-    /// The realms' numbers.
+    /// Returns the realms' numbers.
     ///
-    /// - Parameter create: Whether a realm that is not there is made. Only for paths of which there are no more than
-    ///   people and what was written; without it such a realm has no number.
+    /// - Parameter create: Whether a missing realm is created; otherwise it has no number. Only for paths whose count
+    ///   is limited by that of people and stored objects.
     func numbers(
         of paths: some Collection<RealmPath>, in environment: EnvironmentID, create: Bool,
         on connection: inout Connection
     ) throws(PostgresError) -> [RealmPath: Int32] {
-        var found: [RealmPath: Int32] = [:]
+        var result: [RealmPath: Int32] = [:]
         numbers.withLock { numbers in
-            for path in paths { found[path] = numbers[Name(environment: environment, path: path)] }
+            for path in paths { result[path] = numbers[Name(environment: environment, path: path)] }
         }
-        let unknown = paths.filter { found[$0] == nil }
-        if unknown.isEmpty { return found }
+        let missing = paths.filter { result[$0] == nil }
+        if missing.isEmpty { return result }
         var directory = RealmDirectory()
-        let read = try directory.ids(of: unknown, in: environment, create: create, on: &connection)
+        let read = try directory.ids(of: missing, in: environment, create: create, on: &connection)
         numbers.withLock { numbers in
             if numbers.count + read.count > Self.countMax { numbers.removeAll() }
             for (path, number) in read { numbers[Name(environment: environment, path: path)] = number }
         }
-        return found.merging(read) { old, _ in old }
+        return result.merging(read) { old, _ in old }
     }
 
-    /// The paths of realms, in at most one round trip. One that is written as no path is has none.
+    /// Returns the paths of realms, in at most one round trip. A malformed path is omitted.
     func paths(
         of realms: Set<Int32>, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [Int32: RealmPath] {
-        var found: [Int32: RealmPath] = [:]
+        var result: [Int32: RealmPath] = [:]
         paths.withLock { paths in
-            for realm in realms { found[realm] = paths[Number(environment: environment, realm: realm)] }
+            for realm in realms { result[realm] = paths[Number(environment: environment, realm: realm)] }
         }
-        let unknown = realms.filter { found[$0] == nil }
-        if unknown.isEmpty { return found }
+        let missing = realms.filter { result[$0] == nil }
+        if missing.isEmpty { return result }
         var directory = RealmDirectory()
-        let read = try directory.paths(of: unknown, in: environment, on: &connection)
+        let read = try directory.paths(of: missing, in: environment, on: &connection)
         paths.withLock { paths in
             if paths.count + read.count > Self.countMax { paths.removeAll() }
             for (realm, path) in read { paths[Number(environment: environment, realm: realm)] = path }
         }
-        return found.merging(read) { old, _ in old }
+        return result.merging(read) { old, _ in old }
     }
 
     func number(
         of path: RealmPath, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> Int32 {
         guard let number = try numbers(of: [path], in: environment, create: true, on: &connection)[path] else {
-            throw PostgresError(sqlState: "P0002", message: "realm \(path) could not be made")
+            throw PostgresError(sqlState: "P0002", message: "realm \(path) could not be created")
         }
         return number
     }

@@ -17,13 +17,13 @@ struct RealmsRoute: Sendable {
     let pool: Pool
     let numbers: RealmNumbers
 
-    /// Realms in one answer to an integration, and teams in one to a manager.
+    /// Maximum numbers of realms per response to an integration, and of teams per response to a manager.
     private static let countMax: Int64 = 1_000
 
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let caller = try await authentication.login(request, context).caller
         let after = try Self.after(request)
-        let json = try await answering {
+        let json = try await mappingDatabaseErrors {
             try await pool.run { [numbers] connection in
                 let access = try AccessReader(caller, numbers, on: &connection)
                 let state = try access.read(on: &connection)
@@ -42,7 +42,7 @@ struct RealmsRoute: Sendable {
         return path
     }
 
-    /// The answer's body.
+    /// Returns the response body.
     private static func list(
         _ caller: Caller, _ state: AccessState, _ access: AccessReader, after: RealmPath?,
         on connection: inout Connection
@@ -61,7 +61,7 @@ struct RealmsRoute: Sendable {
             if rows.count == countMax { next = paths.last }
             paths = paths.filter(state.mayRead)
         } else if state.mayRead(.manager) {
-            let answers = try connection.run([
+            let results = try connection.run([
                 """
                 SELECT id FROM store.object WHERE environment_id = \(environment) AND realm_id = \(access.common)
                     AND kind = \(Kind.team) AND NOT deleted ORDER BY id LIMIT \(countMax)
@@ -71,10 +71,10 @@ struct RealmsRoute: Sendable {
                 WHERE environment_id = \(environment) AND path = \(RealmPath.archive.description)
                 """,
             ])
-            if answers[1].count > 0 { paths.append(.archive) }
-            let teams = try answers[0].decode(UUID.self).map { RealmPath.team($0) }
-            let known = Set(paths)
-            paths += teams.filter { !known.contains($0) }
+            if results[1].count > 0 { paths.append(.archive) }
+            let teams = try results[0].decode(UUID.self).map { RealmPath.team($0) }
+            let listed = Set(paths)
+            paths += teams.filter { !listed.contains($0) }
         }
         let realms = paths.map { path in
             let mayWrite = Permissions.mayWrite(path.realmClass, state.access(to: path))

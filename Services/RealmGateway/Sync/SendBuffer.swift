@@ -1,15 +1,15 @@
 import Essentials
 import Synchronization
 
-/// What one live device is to be told next: filled by the environment's reader, emptied by the device's session.
+/// The send buffer of one live device: filled by the environment's reader, emptied by the device's session.
 ///
-/// It is bounded: a device that reads too slowly loses what is queued, and catches up from the database by itself.
+/// Its size is limited: on overflow its content is dropped, and the session catches up from the database.
 final class SendBuffer: Sendable {
-    enum Disposition: Sendable {
+    enum Event: Sendable {
         case deliveries([Delivery])
-        /// Nothing happened for a while; the device has everything up to the position.
-        case quiet(position: Int64)
-        /// Something was dropped, or is for the session to read by itself.
+        /// The stream was idle; the device has everything up to the position.
+        case idle(position: Int64)
+        /// The session must read the database: the buffer overflowed, or the session reads the log itself.
         case lagging
         case closed
     }
@@ -19,9 +19,9 @@ final class SendBuffer: Sendable {
         var bytes = 0
         var isLagging = false
         var isClosed = false
-        var waiter: CheckedContinuation<Disposition, Never>?
-        /// When a silence ends, and since when a write takes; nanoseconds of the steady clock.
-        var quietAt = Int64.max
+        var waiter: CheckedContinuation<Event, Never>?
+        /// Time of the next keepalive, and start of the current write; nanoseconds of the steady clock.
+        var keepaliveAt = Int64.max
         var writingSince: Int64?
     }
 
@@ -32,21 +32,21 @@ final class SendBuffer: Sendable {
     private let disconnect: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - expiresIn: When the device's token ends.
-    ///   - disconnect: Cuts the connection of a device that takes nothing.
+    ///   - expiresIn: Time until the device's token expires.
+    ///   - disconnect: Closes the connection of a device whose write timed out.
     init(bytesMax: Int, expiresIn: Duration, disconnect: @escaping @Sendable () -> Void) {
         self.bytesMax = bytesMax
         self.expiresAt = SteadyClock.nanoseconds() + expiresIn.nanoseconds
         self.disconnect = disconnect
     }
 
-    // MARK: The session's side
+    // MARK: For the session
 
-    /// Waits for the next thing to do.
-    func next() async -> Disposition {
+    /// Waits for the next event.
+    func next() async -> Event {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let ready: Disposition? = state.withLock { state in
+                let ready: Event? = state.withLock { state in
                     let ready = Self.take(&state)
                     if ready == nil { state.waiter = continuation }
                     return ready
@@ -58,7 +58,7 @@ final class SendBuffer: Sendable {
         }
     }
 
-    /// Forgets what is queued, because a snapshot is about to be read.
+    /// Discards the queued deliveries before a snapshot is read.
     func clear() {
         state.withLock { state in
             state.queue = []
@@ -67,10 +67,10 @@ final class SendBuffer: Sendable {
         }
     }
 
-    /// The session's silence ends after `rest`, or when the token does.
-    func restMax(_ rest: Duration) {
+    /// Sets the time of the next keepalive; a token that expires earlier ends the wait.
+    func setKeepalive(after interval: Duration) {
         let now = SteadyClock.nanoseconds()
-        state.withLock { $0.quietAt = min(now + rest.nanoseconds, expiresAt) }
+        state.withLock { $0.keepaliveAt = min(now + interval.nanoseconds, expiresAt) }
     }
 
     func isWriting(_ isWriting: Bool) {
@@ -78,7 +78,7 @@ final class SendBuffer: Sendable {
         state.withLock { $0.writingSince = now }
     }
 
-    // MARK: The other side
+    // MARK: For the reader and the hub
 
     func push(_ delivery: Delivery) {
         wake { state in
@@ -94,8 +94,8 @@ final class SendBuffer: Sendable {
         }
     }
 
-    /// Drops what is queued: the reader itself has lost its place, or the session reads by itself.
-    func lag() {
+    /// Discards the queued deliveries and makes the session read the database.
+    func markLagging() {
         wake { state in
             state.queue = []
             state.bytes = 0
@@ -111,27 +111,27 @@ final class SendBuffer: Sendable {
         }
     }
 
-    /// Ends a silence that lasts, and a connection that takes nothing.
+    /// Emits a due keepalive, and closes the connection if a write exceeds `lagMax`.
     ///
-    /// - Parameter position: Everything up to here was pushed before this call.
+    /// - Parameter position: Everything up to here was delivered before this call.
     func tick(now: Int64, position: Int64, lagMax: Duration) {
         let isStuck = state.withLock { state in state.writingSince.map { now - $0 > lagMax.nanoseconds } ?? false }
         if isStuck { disconnect() }
         wake { state in
-            guard now >= state.quietAt, state.waiter != nil else { return nil }
-            return Self.take(&state) ?? .quiet(position: position)
+            guard now >= state.keepaliveAt, state.waiter != nil else { return nil }
+            return Self.take(&state) ?? .idle(position: position)
         }
     }
 
-    private func wake(_ decide: (inout State) -> Disposition?) {
-        let (waiter, next): (CheckedContinuation<Disposition, Never>?, Disposition?) = state.withLock { state in
+    private func wake(_ decide: (inout State) -> Event?) {
+        let (waiter, next): (CheckedContinuation<Event, Never>?, Event?) = state.withLock { state in
             let next = decide(&state)
             return next == nil ? (nil, nil) : (state.waiter.take(), next)
         }
         if let waiter, let next { waiter.resume(returning: next) }
     }
 
-    private static func take(_ state: inout State) -> Disposition? {
+    private static func take(_ state: inout State) -> Event? {
         if state.isClosed { return .closed }
         if state.isLagging {
             state.isLagging = false

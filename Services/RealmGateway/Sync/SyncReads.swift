@@ -6,44 +6,45 @@ import ObjectStore
 import Postgres
 import ServiceRuntime
 
-/// A page of a realm's download, as lines ready to be sent.
+/// A page of a realm's download, as encoded lines.
 struct DownloadPage: Sendable {
     let counter: EnvironmentCounter
     let lines: [ByteBuffer]
     let next: Progress.Download
     let isLast: Bool
-    /// Whether the caller may still read the realm, after what was read here.
+    /// Whether the caller may still read the realm after this page.
     let isPermitted: Bool
-    /// How many objects to ask for next, by the size of these.
+    /// Number of objects of the next page, derived from the size of these.
     let countNext: Int
 
-    private static let bytesWanted = 1 << 20
+    private static let pageBytesTarget = 1 << 20
 
-    /// Reads one page. No snapshot is held afterwards.
+    /// Reads one page, without a transaction.
     static func read(
         _ realm: OpenRealm, _ download: Progress.Download, in environment: EnvironmentID, generation: Int64,
         count: Int, countMax: Int, access: AccessReader, on connection: inout Connection
     ) throws -> DownloadPage {
-        // The floor is read after the page: tombstones go only after it has moved. So are the permissions.
-        let answers = try connection.run(
+        // The compaction floor is read after the page, because tombstones are removed only after it has moved; so are
+        // the permissions.
+        let results = try connection.run(
             [
                 Feed.page(
                     of: realm.number, in: environment, after: download.key.map { ($0.kind, $0.id) },
                     changedAfter: download.base, includingTombstones: download.base > 0, countMax: count),
                 EnvironmentCounter.load(environment),
             ] + access.statements)
-        let counter = try EnvironmentCounter(try firstRow(answers[1]))
+        let counter = try EnvironmentCounter(try counterRow(results[1]))
         var next = download
         var lines: [ByteBuffer] = []
         var line = ObjectLine(realm.path)
         var bytes = 0
-        let rows = answers[0]
+        let rows = results[0]
         for index in 0..<rows.count {
             let row = rows[index]
             let kind: Kind = try row.value(1)
             let id: UUID = try row.value(2)
             let position: Int64 = try row.value(3)
-            // What changed since the download began comes with the catching up, and is not to come twice.
+            // Changes since the start of the download follow from the change log, and are not sent twice.
             if position <= download.start {
                 line.append(kind: kind, id: id, position: position, row: row, fieldsColumn: 5)
             }
@@ -55,25 +56,26 @@ struct DownloadPage: Sendable {
                 bytes += lines.last?.readableBytes ?? 0
             }
         }
-        let wanted = bytes == 0 ? countMax : Self.bytesWanted / max(bytes / rows.count, 1)
+        let target = bytes == 0 ? countMax : Self.pageBytesTarget / max(bytes / rows.count, 1)
         return DownloadPage(
             counter: counter, lines: lines, next: next, isLast: rows.count < count,
-            isPermitted: try access.state(answers[2...]).mayRead(realm.path),
-            countNext: min(max(wanted, 16), countMax))
+            isPermitted: try access.state(results[2...]).mayRead(realm.path),
+            countNext: min(max(target, 16), countMax))
     }
 }
 
-/// One snapshot's view of what is new for a device: permissions, counter and a page of the change log.
+/// New data for a device, from one snapshot: permissions, counter and a page of the change log.
 struct ChangePage: Sendable {
     let counter: EnvironmentCounter
     let access: AccessState
-    /// Lines of the realms, and how far each has got with them.
+    /// The lines of the realms.
     var lines: [ByteBuffer] = []
     /// The change log was read up to here.
     var position: Int64
-    /// Whether there may be more; then the snapshot's counter is not reached yet.
+    /// Whether there may be more before the snapshot's counter.
     var isFull = false
-    /// Realms that cannot go on from where they are were left alone: the caller looks at the counter.
+    /// Whether the change log was read. False if a realm cannot continue from its position; the caller then compares it
+    /// with the counter.
     var isRead = false
 
     static func read(
@@ -81,13 +83,13 @@ struct ChangePage: Sendable {
         on connection: inout Connection
     ) throws -> ChangePage {
         try connection.transaction(.snapshot) { transaction in
-            let answers = try transaction.run([EnvironmentCounter.load(environment)] + access.statements)
-            let counter = try EnvironmentCounter(try firstRow(answers[0]))
+            let results = try transaction.run([EnvironmentCounter.load(environment)] + access.statements)
+            let counter = try EnvironmentCounter(try counterRow(results[0]))
             var page = ChangePage(
-                counter: counter, access: try access.state(answers[1...]), position: counter.position)
+                counter: counter, access: try access.state(results[1...]), position: counter.position)
             var held: [Int32: Int64] = [:]
             for realm in realms {
-                guard case .whole(let position) = realm.progress, realm.progress.isGood(for: counter),
+                guard case .changeLog(let position) = realm.progress, realm.progress.isGood(for: counter),
                     counter.position - position <= limits.catchUpCountMax
                 else { return page }
                 held[realm.number] = position
@@ -101,7 +103,7 @@ struct ChangePage: Sendable {
         }
     }
 
-    /// - Parameter held: Up to which position the device holds each realm: what it has does not come again.
+    /// - Parameter held: The position up to which the device has each realm; earlier changes are not sent again.
     private mutating func fill(
         _ rows: Rows, _ realms: [OpenRealm], _ held: [Int32: Int64], countMax: Int
     ) throws {
@@ -126,11 +128,11 @@ struct ChangePage: Sendable {
         for realm in realms where open[realm.number]?.isEmpty == false { take(realm.number, into: &lines) }
     }
 
-    /// The change log of some realms. A pointer whose object has moved on has `is_current` false: it only tells how far
-    /// the page reaches.
+    /// Reads the change log of some realms. An entry whose object has changed again has `is_current` false: it only
+    /// marks the page's position.
     ///
-    /// `IS TRUE` keeps the list of realms out of the plan's joins: it is hashed once and looked up for each pointer. As
-    /// a join, or as `= ANY` in a plan for any parameters, each pointer was compared with all of them.
+    /// `IS TRUE` keeps the list of realms out of the plan's joins: it is hashed once and looked up for each entry. As a
+    /// join, or as `= ANY` in a generic plan, each entry was compared with all of them.
     private static func changes(
         in environment: EnvironmentID, realms: [Int32], after position: Int64, countMax: Int
     ) -> Statement {
@@ -153,8 +155,8 @@ struct ChangePage: Sendable {
     }
 }
 
-/// The row of an environment's counter.
-func firstRow(_ rows: Rows) throws(PostgresError) -> Row {
-    guard rows.count > 0 else { throw PostgresError(sqlState: "P0002", message: "there is no such environment") }
+/// Returns the row of an environment's counter.
+func counterRow(_ rows: Rows) throws(PostgresError) -> Row {
+    guard rows.count > 0 else { throw PostgresError(sqlState: "P0002", message: "the environment does not exist") }
     return rows[0]
 }

@@ -5,15 +5,14 @@ import HTTPServer
 import Model
 import ObjectStore
 
-/// A body of `POST /v1/sync`.
+/// A parsed body of `POST /v1/sync`.
 struct SyncRequest: Sendable {
-    /// What the device holds, by realm, and the realms of `only` beside them. A cursor that cannot be read counts as
-    /// none.
+    /// The device's cursors by realm, and the realms of `only` without one. An unreadable cursor counts as none.
     let cursors: [String: Cursor?]
-    /// The realms that are opened, and no others; `nil`: all that the caller has to do with, and those of `cursors`.
+    /// The only realms to open; `nil`: all realms of the caller, and those of `cursors`.
     let only: Set<String>?
-    /// The whole environment instead of realms.
-    let whole: WholeEnvironment?
+    /// The whole environment, instead of realms.
+    let all: EnvironmentRequest?
     let isLive: Bool
 
     /// - Throws: `Problem` 400.
@@ -34,35 +33,35 @@ struct SyncRequest: Sendable {
             case "only": only = try Self.paths(Array(value), countMax: realmCountMax)
             case "all":
                 guard value.elementsEqual("true".utf8) else {
-                    throw Problems.malformed("'all' must be true, or left out.")
+                    throw Problems.malformed("'all' must be true or absent.")
                 }
             case "kinds", "cursor":
                 guard object.isTrue("all") else {
-                    throw Problems.malformed("'\(member.key)' goes with 'all' only; cursors of realms are in 'realms'.")
+                    throw Problems.malformed("'\(member.key)' requires 'all'; cursors of realms are in 'realms'.")
                 }
-            default: throw Problems.malformed("'\(member.key.excerpt)' is not expected here.")
+            default: throw Problems.malformed("'\(member.key.excerpt)' is not a member of the body.")
             }
         }
         self.cursors = (cursors ?? [:]).merging((only ?? []).map { ($0, nil) }) { held, _ in held }
         self.only = only.map { Set($0) }
         self.isLive = isLive
         guard object.isTrue("all") else {
-            whole = nil
+            all = nil
             return
         }
         guard cursors == nil else {
-            throw Problems.malformed("'all' and 'realms' exclude each other: 'all' is every realm of the environment.")
+            throw Problems.malformed("'all' and 'realms' exclude each other: 'all' opens every realm.")
         }
         guard only == nil else {
-            throw Problems.malformed("'all' and 'only' exclude each other: 'all' is every realm of the environment.")
+            throw Problems.malformed("'all' and 'only' exclude each other: 'all' opens every realm.")
         }
-        whole = WholeEnvironment(kinds: try Self.kinds(object), cursor: try Self.cursor(object))
+        all = EnvironmentRequest(kinds: try Self.kinds(object), cursor: try Self.cursor(object))
     }
 
-    /// The realms that are asked for.
+    /// The realms that the request names.
     var named: [RealmPath] { (only ?? Set(cursors.keys)).sorted().compactMap { RealmPath($0) } }
 
-    /// The kinds of `kinds`; all that an integration may read where there is none.
+    /// Returns the kinds in `kinds`; by default all that an integration may read.
     private static func kinds(_ object: JSONObject) throws(Problem) -> [Kind] {
         let readable = Kind.allCases.filter(Permissions.isReadByIntegrations)
         guard let value = object.value(of: "kinds") else { return readable }
@@ -71,7 +70,7 @@ struct SyncRequest: Sendable {
             throw Problems.malformed("'kinds' must be a list of at least one of: \(allowed).")
         }
         for name in names where !readable.contains(where: { $0.rawValue == name }) {
-            throw Problems.malformed("'\(name.excerpt)' in 'kinds' is not a kind to read; allowed: \(allowed).")
+            throw Problems.malformed("'\(name.excerpt)' in 'kinds' is not a readable kind; allowed: \(allowed).")
         }
         return readable.filter { names.contains($0.rawValue) }
     }
@@ -95,13 +94,13 @@ struct SyncRequest: Sendable {
             guard text != nil || bytes[realm.value].elementsEqual("null".utf8) else {
                 throw Problems.malformed("A cursor must be a string or null.")
             }
-            // An environment's cursor says nothing of one realm whole.
+            // An environment's cursor is not valid for a realm.
             cursors[path] = .some(text.flatMap { Cursor($0) }.flatMap { $0.kinds == nil ? $0 : nil })
         }
         return cursors
     }
 
-    /// The paths of `only`.
+    /// Returns the paths in `only`.
     private static func paths(_ bytes: [UInt8], countMax: Int) throws(Problem) -> [String] {
         guard let paths = try? JSONDecoder().decode([String].self, from: Data(bytes)), !paths.isEmpty else {
             throw Problems.malformed("'only' must be a list of at least one realm's path.")

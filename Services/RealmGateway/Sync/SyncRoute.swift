@@ -16,14 +16,14 @@ struct SyncRoute: Sendable {
         let limits = services.limits
         let body = try await JSONBody.read(request, bytesMax: limits.syncBodyBytesMax)
         let sync = try SyncRequest(body, realmCountMax: limits.syncRealmCountMax)
-        guard sync.whole == nil || login.caller.object == nil else { throw Problems.integrationOnly }
+        guard sync.all == nil || login.caller.object == nil else { throw Problems.integrationOnly }
         let channel = context.channel
-        let left = login.expires - Timestamp.now().secondsSinceEpoch
-        let outbox = SendBuffer(bytesMax: limits.queueBytesMax, expiresIn: .seconds(max(left, 0))) {
+        let remaining = login.expires - Timestamp.now().secondsSinceEpoch
+        let buffer = SendBuffer(bytesMax: limits.queueBytesMax, expiresIn: .seconds(max(remaining, 0))) {
             channel.close(promise: nil)
         }
-        let session = try await answering {
-            try await SyncSession(services, login, request: sync, outbox: outbox)
+        let session = try await mappingDatabaseErrors {
+            try await SyncSession(services, login, request: sync, buffer: buffer)
         }
         return Response(
             status: .ok, headers: [.contentType: "application/x-ndjson"],

@@ -9,7 +9,7 @@ import Postgres
 import ServiceRuntime
 import Telemetry
 
-/// What sessions share; each holds no more of it than a reference.
+/// The dependencies that all sessions share; a session has one reference to them.
 final class SyncServices: Sendable {
     let pool: Pool
     let numbers: RealmNumbers
@@ -24,90 +24,90 @@ final class SyncServices: Sendable {
     }
 }
 
-/// What one device is to be told: it brings the realms the person may open up to date, and then keeps them so.
+/// The sync state of one device: brings the realms that the person may open up to date, and then follows their changes.
 ///
-/// It writes nothing by itself; see ``SyncStream``, the only one that calls it, and waits for each answer.
+/// Only ``SyncStream`` calls it, one call at a time, and writes its lines.
 actor SyncSession {
     nonisolated let services: SyncServices
     nonisolated let environment: EnvironmentID
     nonisolated let isLive: Bool
-    nonisolated let outbox: SendBuffer
+    nonisolated let buffer: SendBuffer
     nonisolated let access: AccessReader
     private let expires: Int64
     private let generation: Int64
-    /// The realms the device names: those it may open only some day are opened then.
+    /// The realms that the device names; those that it may not open yet are opened once it may.
     private let named: [RealmPath]
-    /// No others are opened.
-    private let isNarrow: Bool
-    /// What the last snapshot permitted.
+    /// Whether only named realms are opened.
+    private let opensOnlyNamed: Bool
+    /// The permissions in the last snapshot.
     private var state: AccessState
     private var realms: [OpenRealm] = []
-    /// What an integration follows instead of realms.
+    /// The environment's feed of an integration, instead of realms.
     private var feed: Feed?
-    /// The live reader knows of this one.
-    private var isFollowed = false
-    /// Realms that may be opened once they are there; nothing tells of that, so they are looked for now and then.
+    /// Whether the session has subscribed to the live reader.
+    private var isSubscribed = false
+    /// Realms that may be opened once they exist. No event announces that, so they are polled.
     private var absent: Set<RealmPath> = []
-    private var lookedAt = ContinuousClock.now
-    /// The realms that the live reader hands on, by number.
-    private var joined: [Int32] = []
-    /// Cursors of the request that were not used yet.
+    private var absentCheckedAt = ContinuousClock.now
+    /// The numbers of the realms that the session follows through the live reader.
+    private var subscribed: [Int32] = []
+    /// The request's cursors that are not used yet.
     private var cursors: [String: Cursor?]
-    /// The device holds everything up to here; below 0: it was told of none yet.
+    /// The last checkpoint: the device has everything up to here; below 0 before the first one.
     private var checkpoint: Int64 = -1
-    /// Objects of the next page of a download: pages grow.
+    /// Number of objects in the next page of a download; it grows.
     private var pageCount = firstPageCount
     private static let firstPageCount = 200
-    /// Lines that go out with the next write, so that a short answer is one packet.
+    /// Lines for the next write: a short response is one packet.
     private var pending: [ByteBuffer] = []
 
-    /// It is apart: those who have none, which are nearly all, are kept without room for it.
+    /// A separate allocation, so that the many sessions without a feed do not reserve memory for it.
     private final class Feed {
         var state: EnvironmentFeed
         init(_ state: EnvironmentFeed) { self.state = state }
     }
 
-    /// What was read in one go.
+    /// The result of one read.
     struct Step: Sendable {
         let lines: [ByteBuffer]
-        /// Whether the device is up to date with it.
+        /// Whether the device is up to date after these lines.
         let isDone: Bool
     }
 
-    /// What is done about something that has come.
-    enum Answer: Sendable {
-        /// The lines are written; after them the device may have to catch up.
+    /// The reaction to an event of the send buffer.
+    enum Output: Sendable {
+        /// Lines to write; `isBehind`: the session must then catch up from the database.
         case write([ByteBuffer], isBehind: Bool)
         case end
     }
 
-    /// Why a stream ends before its time. The device connects again and goes on from its cursors.
-    struct Ended: Error {}
+    /// The end of a stream that cannot continue. The device reconnects and resumes from its cursors.
+    struct StreamEnd: Error {}
 
-    /// Reads where the environment and the caller stand, so that a database that is away, or an integration that is,
-    /// is an answer with a status.
-    init(_ services: SyncServices, _ login: Login, request: SyncRequest, outbox: SendBuffer) async throws {
+    /// Reads the environment's counter and the caller's permissions, so that an unavailable database or a revoked key
+    /// is reported as an HTTP status.
+    init(_ services: SyncServices, _ login: Login, request: SyncRequest, buffer: SendBuffer) async throws {
         let (caller, numbers) = (login.caller, services.numbers)
         let named = request.named
         self.services = services
         self.named = named
-        isNarrow = request.only != nil
+        opensOnlyNamed = request.only != nil
         environment = caller.environment
         state = AccessState(caller)
         expires = login.expires
         isLive = request.isLive
-        self.outbox = outbox
+        self.buffer = buffer
         cursors = request.cursors
         let (access, counter) = try await services.pool.run { connection in
             let access = try AccessReader(caller, named: named, numbers, on: &connection)
-            let answers = try connection.run([EnvironmentCounter.load(caller.environment)] + access.statements)
-            guard try !access.state(answers[1...]).isRemoved else { throw Problems.keyUnknown }
-            return (access, try EnvironmentCounter(try firstRow(answers[0])))
+            let results = try connection.run([EnvironmentCounter.load(caller.environment)] + access.statements)
+            guard try !access.state(results[1...]).isRemoved else { throw Problems.keyUnknown }
+            return (access, try EnvironmentCounter(try counterRow(results[0])))
         }
         self.access = access
         generation = counter.generation
-        if let whole = request.whole {
-            let (feed, isReset) = EnvironmentFeed.open(whole, services, access, counter)
+        if let all = request.all {
+            let (feed, isReset) = EnvironmentFeed.open(all, services, access, counter)
             self.feed = Feed(feed)
             pending = [Lines.openAll(isReset: isReset)]
         }
@@ -115,58 +115,56 @@ actor SyncSession {
 
     // MARK: Catching up
 
-    /// Reads the next of what is missing, until one snapshot has nothing more, and then its checkpoint.
+    /// Reads the next page of missing data. The last page ends with the snapshot's checkpoint.
     func next() async throws -> Step {
         let isDone = try await advance()
         return Step(lines: taken(), isDone: isDone)
     }
 
-    /// Reads one page of what is missing.
-    ///
-    /// - Returns: Whether the device is up to date with it.
+    /// Reads one page of missing data; returns whether the device is up to date after it.
     private func advance() async throws -> Bool {
         if feed != nil { return try await advanceFeed() }
         if let index = realms.firstIndex(where: { $0.progress.download != nil }) {
             try await download(index)
             return false
         }
-        outbox.clear()
+        buffer.clear()
         let page = try await readChanges()
-        // The live reader hands on what comes from here: the last snapshot is taken after it was asked to.
+        // The live reader delivers changes from this counter on: the last snapshot is taken after the subscription.
         guard try await !open(page) else {
-            joined = realms.map(\.number)
+            subscribed = realms.map(\.number)
             if isLive {
-                isFollowed = true
-                services.hub.join(outbox, in: environment, realms: realms + watched, from: page.counter)
+                isSubscribed = true
+                services.hub.subscribe(buffer, in: environment, realms: realms + watched, from: page.counter)
             }
             return false
         }
         guard page.isRead, realms.allSatisfy({ $0.progress.download == nil }) else { return false }
         pending += page.lines
         for index in realms.indices {
-            guard case .whole(let held) = realms[index].progress else { continue }
-            realms[index].progress = .whole(max(held, page.position))
+            guard case .changeLog(let held) = realms[index].progress else { continue }
+            realms[index].progress = .changeLog(max(held, page.position))
         }
         if page.isFull { return false }
         add(checkpoint: page.counter.position)
         return true
     }
 
-    /// As ``advance()``, of the whole environment.
+    /// Reads one page of the whole environment.
     private func advanceFeed() async throws -> Bool {
         guard var feed = self.feed?.state else { return true }
         if feed.isDownloaded {
-            // Who is told from here on reads what is new with the next snapshot, or is told again.
-            if isLive, !isFollowed {
-                isFollowed = true
-                services.hub.join(outbox, in: environment, kinds: feed.kinds, from: feed.counter)
+            // Changes after the subscription are in the next snapshot, or cause another notification.
+            if isLive, !isSubscribed {
+                isSubscribed = true
+                services.hub.subscribe(buffer, in: environment, kinds: feed.kinds, from: feed.counter)
             }
-            outbox.clear()
+            buffer.clear()
         }
         let step = try await feed.advance()
         self.feed?.state = feed
         pending += step.lines
-        // Nothing new: it was told of something that the snapshot before this one had already.
+        // Without a newer position, the notification was about changes that the previous snapshot had.
         if let position = step.checkpoint, position > checkpoint { add(checkpoint: position) }
         return step.checkpoint != nil
     }
@@ -176,26 +174,27 @@ actor SyncSession {
         let page = try await services.pool.run { connection in
             try ChangePage.read(realms, access: access, in: environment, limits: limits, on: &connection)
         }
-        guard page.counter.generation == generation, !page.access.isRemoved else { throw Ended() }
+        guard page.counter.generation == generation, !page.access.isRemoved else { throw StreamEnd() }
         return page
     }
 
-    /// Realms that say what may be opened and are not open themselves, since the device did not name them: what it may
-    /// open is heard of all the same, and nothing of them is handed on.
+    /// Realms that define permissions and are not open, because the device did not name them. Their permission changes
+    /// are evaluated, and their objects are not sent.
     private var watched: [OpenRealm] {
-        guard isNarrow, let own = access.caller.own else { return [] }
+        guard opensOnlyNamed, let own = access.caller.own else { return [] }
         let numbers = [own: access.own, .common: access.common]
-        return numbers.filter { !joined.contains($0.value) }.map {
-            OpenRealm(path: $0.key, number: $0.value, progress: .whole(0))
+        return numbers.filter { !subscribed.contains($0.value) }.map {
+            OpenRealm(path: $0.key, number: $0.value, progress: .changeLog(0))
         }
     }
 
-    /// Opens and closes realms by what the snapshot permits, and begins downloads where the change log will not do.
+    /// Opens and closes realms by the snapshot's permissions, and starts downloads where the change log does not
+    /// suffice.
     ///
-    /// - Returns: Whether other realms are open than the live reader hands on.
+    /// - Returns: Whether the open realms differ from the subscription.
     private func open(_ page: ChangePage) async throws -> Bool {
         state = page.access
-        let permitted = state.opened(named: named, isNarrow: isNarrow)
+        let permitted = state.opened(named: named, isNarrow: opensOnlyNamed)
         let isPermitted = Set(permitted)
         for realm in realms where !isPermitted.contains(realm.path) {
             pending.append(Lines.closed(realm.path.description))
@@ -206,10 +205,10 @@ actor SyncSession {
             pending.append(Lines.closed(path))
             cursors[path] = nil
         }
-        for index in realms.indices { goOn(index, page.counter) }
+        for index in realms.indices { resume(index, page.counter) }
         try await openMissing(permitted, page.counter)
-        // Also with none open: there may be some later.
-        return realms.map(\.number) != joined || isNarrow && isLive && !isFollowed
+        // Also without open realms: some may be opened later.
+        return realms.map(\.number) != subscribed || opensOnlyNamed && isLive && !isSubscribed
     }
 
     private func openMissing(_ permitted: [RealmPath], _ counter: EnvironmentCounter) async throws {
@@ -217,19 +216,19 @@ actor SyncSession {
         let missing = permitted.filter { !open.contains($0) }
         absent = []
         if missing.isEmpty { return }
-        // What a person may open is there, or is bounded by what others wrote; an integration may name anything.
+        // A person's realms exist, or their number is limited by stored objects; an integration may name any path.
         let isPerson = access.caller.object != nil
-        let made = missing.filter { isPerson || [RealmPath.users, .common, .manager].contains($0) }
+        let creatable = missing.filter { isPerson || [RealmPath.users, .common, .manager].contains($0) }
         let (environment, numbers) = (environment, services.numbers)
-        let found = try await services.pool.run { connection in
-            let found = try numbers.numbers(of: made, in: environment, create: true, on: &connection)
-            return found.merging(
+        let ids = try await services.pool.run { connection in
+            let ids = try numbers.numbers(of: creatable, in: environment, create: true, on: &connection)
+            return ids.merging(
                 try numbers.numbers(of: missing, in: environment, create: false, on: &connection)
             ) { old, _ in old }
         }
         for path in missing {
             let cursor = cursors.removeValue(forKey: path.description)
-            guard let number = found[path] else {
+            guard let number = ids[path] else {
                 absent.insert(path)
                 if cursor != nil { pending.append(Lines.closed(path.description)) }
                 continue
@@ -240,11 +239,11 @@ actor SyncSession {
         }
     }
 
-    private func goOn(_ index: Int, _ counter: EnvironmentCounter) {
+    private func resume(_ index: Int, _ counter: EnvironmentCounter) {
         if !realms[index].progress.isGood(for: counter) {
             pending.append(Lines.open(realms[index].path, isReset: true))
             realms[index].progress = .fresh(counter)
-        } else if case .whole(let position) = realms[index].progress {
+        } else if case .changeLog(let position) = realms[index].progress {
             realms[index].progress = Progress(
                 from: position, counter, catchUpCountMax: services.limits.catchUpCountMax)
         }
@@ -253,21 +252,21 @@ actor SyncSession {
     /// Reads the next page of a realm.
     private func download(_ index: Int) async throws {
         let realm = realms[index]
-        guard let begun = realm.progress.download else { return }
-        let page = try await readPage(realm, begun, count: pageCount)
-        guard page.counter.generation == generation else { throw Ended() }
+        guard let download = realm.progress.download else { return }
+        let page = try await readPage(realm, download, count: pageCount)
+        guard page.counter.generation == generation else { throw StreamEnd() }
         realms[index].progress = .download(page.next)
         pageCount = page.isLast ? Self.firstPageCount : page.countNext
-        guard realms[index].progress.isGood(for: page.counter) else { return goOn(index, page.counter) }
+        guard realms[index].progress.isGood(for: page.counter) else { return resume(index, page.counter) }
         guard page.isPermitted else {
-            // Half a realm is none: should it be permitted again, it begins anew.
+            // The partial realm is discarded: if it is permitted again, its download restarts.
             pending.append(Lines.closed(realm.path.description))
             realms.remove(at: index)
             pageCount = Self.firstPageCount
             return
         }
         pending += page.lines
-        if page.isLast { realms[index].progress = .whole(page.next.start) }
+        if page.isLast { realms[index].progress = .changeLog(page.next.start) }
     }
 
     private func readPage(_ realm: OpenRealm, _ download: Progress.Download, count: Int) async throws -> DownloadPage {
@@ -282,54 +281,54 @@ actor SyncSession {
 
     // MARK: Live
 
-    /// What the device is told of what the environment's reader delivers, until the token expires or the server stops.
-    func answer(to disposition: SendBuffer.Disposition) -> Answer {
+    /// Returns the output for an event of the send buffer; `.end` if the token has expired or the server stops.
+    func output(for event: SendBuffer.Event) -> Output {
         var isBehind = false
-        switch disposition {
+        switch event {
         case .closed: return .end
         case .lagging: isBehind = true
-        case .quiet(let position):
-            let left = expires - Timestamp.now().secondsSinceEpoch
-            guard left > 0 else { return .end }
+        case .idle(let position):
+            let remaining = expires - Timestamp.now().secondsSinceEpoch
+            guard remaining > 0 else { return .end }
             checkpoint = max(position, checkpoint)
-            moveOn(to: checkpoint)
-            pending.append(Lines.keepalive(expiresIn: left, cursor(at: checkpoint), realms: paths))
+            advance(to: checkpoint)
+            pending.append(Lines.keepalive(expiresIn: remaining, cursor(at: checkpoint), realms: paths))
         case .deliveries(let deliveries): isBehind = !take(deliveries)
         }
-        if !absent.isEmpty, ContinuousClock.now - lookedAt >= services.limits.keepaliveMax {
-            lookedAt = .now
+        if !absent.isEmpty, ContinuousClock.now - absentCheckedAt >= services.limits.keepaliveMax {
+            absentCheckedAt = .now
             isBehind = true
         }
         return .write(taken(), isBehind: isBehind)
     }
 
-    /// - Returns: Whether they could be handed on.
+    /// - Returns: Whether they could be sent; `false` if a snapshot is needed.
     private func take(_ deliveries: [Delivery]) -> Bool {
-        // Nothing is handed on before it is known to be still permitted: a snapshot tells.
+        // A permission change requires a new snapshot before anything is sent.
         let own = access.own
-        let isTouched = deliveries.contains { delivery in
-            delivery.touchesPosition > checkpoint
+        let isAffected = deliveries.contains { delivery in
+            delivery.permissionsPosition > checkpoint
                 && delivery.chunks.contains { chunk in
-                    chunk.touches.contains { state.isTouched(by: $0, in: chunk.realm, own: own) }
+                    chunk.permissionChanges.contains { state.isAffected(by: $0, in: chunk.realm, own: own) }
                 }
         }
-        if isTouched { return false }
-        var whole: Int64?
+        if isAffected { return false }
+        var consistent: Int64?
         for delivery in deliveries where delivery.position > checkpoint {
-            for chunk in delivery.chunks where joined.contains(chunk.realm) {
+            for chunk in delivery.chunks where subscribed.contains(chunk.realm) {
                 if let line = chunk.line(above: checkpoint) { pending.append(line) }
             }
-            if delivery.isWhole { whole = delivery.position }
+            if delivery.isConsistent { consistent = delivery.position }
         }
-        // What was sent comes again from the change log only if it has changed since: the realms are moved on first.
-        if let reached = deliveries.last?.position { moveOn(to: max(reached, checkpoint)) }
-        if let whole { add(checkpoint: whole) }
+        // The realms are advanced first, so that sent objects are read again only if they have changed since.
+        if let reached = deliveries.last?.position { advance(to: max(reached, checkpoint)) }
+        if let consistent { add(checkpoint: consistent) }
         return true
     }
 
-    private func moveOn(to position: Int64) {
-        for index in realms.indices { realms[index].progress = .whole(position) }
-        feed?.state.moveOn(to: position)
+    private func advance(to position: Int64) {
+        for index in realms.indices { realms[index].progress = .changeLog(position) }
+        feed?.state.advance(to: position)
     }
 
     private var paths: [RealmPath]? { feed == nil ? realms.map(\.path) : nil }

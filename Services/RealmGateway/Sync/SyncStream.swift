@@ -1,22 +1,22 @@
 import Hummingbird
 import NIOCore
 
-/// The connection's side of a device's stream: it waits, and writes what the session has to say.
+/// The connection's side of a device's stream: it waits for events, and writes the session's lines.
 ///
-/// A task keeps the memory that its deepest calls took until it ends, also while it only waits, and a connection's task
-/// lasts for as long as its device is live. So this one calls nothing deep: what is read from the database is read by
-/// tasks that end, and what the device has is known by the session, in memory that is no task's.
+/// A task keeps the memory of its deepest call until it ends, also while it waits, and a connection's task lasts as
+/// long as its device is live. Therefore this task calls nothing deep: short-lived tasks read the database, and the
+/// session, whose memory belongs to no task, has the state.
 struct SyncStream: Sendable {
     let session: SyncSession
 
     @concurrent func run(_ writer: inout any ResponseBodyWriter) async throws {
-        session.services.hub.watch(session.outbox, of: session.access.caller)
-        defer { session.services.hub.leave(session.outbox, in: session.environment) }
+        session.services.hub.register(session.buffer, of: session.access.caller)
+        defer { session.services.hub.unregister(session.buffer) }
         try await catchUp(&writer)
         if session.isLive { try await follow(&writer) }
     }
 
-    /// The next lines are read while the last are written.
+    /// Reads the next lines while the previous ones are written.
     @concurrent private func catchUp(_ writer: inout any ResponseBodyWriter) async throws {
         var next = read()
         defer { next.cancel() }
@@ -34,8 +34,8 @@ struct SyncStream: Sendable {
 
     @concurrent private func follow(_ writer: inout any ResponseBodyWriter) async throws {
         while true {
-            session.outbox.restMax(session.services.limits.keepaliveMax)
-            switch await session.answer(to: await session.outbox.next()) {
+            session.buffer.setKeepalive(after: session.services.limits.keepaliveMax)
+            switch await session.output(for: await session.buffer.next()) {
             case .end: return
             case .write(let lines, let isBehind):
                 try await write(lines, &writer)
@@ -46,8 +46,8 @@ struct SyncStream: Sendable {
 
     @concurrent private func write(_ lines: [ByteBuffer], _ writer: inout any ResponseBodyWriter) async throws {
         if lines.isEmpty { return }
-        session.outbox.isWriting(true)
-        defer { session.outbox.isWriting(false) }
+        session.buffer.isWriting(true)
+        defer { session.buffer.isWriting(false) }
         if lines.count == 1 {
             try await writer.write(lines[0])
         } else {

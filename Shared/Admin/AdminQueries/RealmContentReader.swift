@@ -3,9 +3,9 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// Reads what is in a realm, for people.
+/// Reads the content of a realm, for operators.
 package struct RealmContentReader {
-    /// How many objects of a kind there are.
+    /// The number of objects of a kind.
     package struct Count: Encodable {
         package let kind: String
         package let count: Int64
@@ -13,7 +13,7 @@ package struct RealmContentReader {
         package let lastPosition: Int64
     }
 
-    /// An object. A kind that this program does not know is told by its number.
+    /// An object. The name of an unknown kind is `kind` and its number.
     package struct Object: Encodable {
         package let kind: String
         package let id: UUID
@@ -23,19 +23,19 @@ package struct RealmContentReader {
         package let fields: String
     }
 
-    /// Realms that are named as those that have an object.
+    /// Maximum number of realms that are listed for an object.
     private static let realmsMax: Int64 = 20
 
     package let environment: EnvironmentID
     package let realm: Int32
 
-    /// - Returns: `nil` when there is no such realm.
+    /// - Returns: `nil` if the realm does not exist.
     package init?(_ path: RealmPath, in environment: EnvironmentID, on connection: inout Connection) throws {
         var directory = RealmDirectory()
-        let found = try directory.id(of: path, in: environment, create: false, on: &connection)
-        guard let found else { return nil }
+        let number = try directory.id(of: path, in: environment, create: false, on: &connection)
+        guard let number else { return nil }
         self.environment = environment
-        realm = found
+        realm = number
     }
 
     package func counts(on connection: inout Connection) throws -> [Count] {
@@ -49,7 +49,7 @@ package struct RealmContentReader {
             .map { Count(kind: Self.name($0), count: $1, deleted: $2, lastPosition: $3) }
     }
 
-    /// Paths of an environment's realms in their order, those that begin with `prefix`.
+    /// Returns paths of an environment's realms that begin with `prefix`, in order.
     package static func paths(
         in environment: EnvironmentID, prefix: String, after last: String, countMax: Int,
         on connection: inout Connection
@@ -63,9 +63,9 @@ package struct RealmContentReader {
         ).decode(String.self)
     }
 
-    /// Objects by kind and id. Those that were deleted are not among them.
+    /// Returns existing objects, ordered by kind and id.
     ///
-    /// - Parameter last: Of each kind, those with greater ids.
+    /// - Parameter last: The id after which objects of each kind are read.
     package func objects(
         _ kind: Kind?, id: UUID?, after last: UUID? = nil, countMax: Int, on connection: inout Connection
     ) throws -> [Object] {
@@ -90,7 +90,7 @@ package struct RealmContentReader {
         }
     }
 
-    /// The paths of the realms that have an object with this id, at most twenty.
+    /// Returns the paths of the realms that have an object with this id, at most twenty.
     package static func realms(
         holding id: UUID, in environment: EnvironmentID, on connection: inout Connection
     ) throws -> [String] {

@@ -1,44 +1,44 @@
 import FoundationEssentials
 package import Postgres
 
-/// What came of a key that was tried again.
+/// The outcome of a retry.
 package struct RetryOutcome: Encodable {
     package enum State: String, Encodable {
-        /// It is not parked any more: what is told of the object is what came of it.
+        /// The key is no longer deferred.
         case handled
-        case parkedAgain = "parked again"
-        /// Nobody has decided about it yet.
-        case onItsWay = "on its way"
+        case deferredAgain = "deferred again"
+        /// The key is not processed yet.
+        case pending
     }
 
     package let state: State
-    /// Of what is parked again, why; of what is handled, how its object is now, with an entry's status.
+    /// The reason of a deferral, or the state of a handled key's object, with an entry's status.
     package let detail: String
 
-    /// - Parameter subject: Of the key as it was parked: its object.
+    /// - Parameter subject: The subject of the deferred key: its object.
     package static func find(
-        _ name: ParkedStore.Name, subject: String, on connection: inout Connection
+        _ name: DeferredKeyStore.Name, subject: String, on connection: inout Connection
     ) throws -> RetryOutcome {
-        // The object as it is when the key is gone, or later.
-        guard let now = try ParkedStore.find(name, on: &connection) else {
-            let object = try ParkedStore.object(subject, in: name.environmentID, on: &connection)
-            return RetryOutcome(state: .handled, detail: told(object))
+        // Reads the object at the time when the key is gone, or later.
+        guard let now = try DeferredKeyStore.find(name, on: &connection) else {
+            let object = try DeferredKeyStore.object(subject, in: name.environmentID, on: &connection)
+            return RetryOutcome(state: .handled, detail: description(of: object))
         }
-        // One that is taken keeps its row until it is decided about.
+        // A key in flight keeps its row until it is processed.
         let isWaiting = now.state == .waiting && now.attempts == 0
-        return RetryOutcome(state: isWaiting ? .onItsWay : .parkedAgain, detail: isWaiting ? "" : now.reason)
+        return RetryOutcome(state: isWaiting ? .pending : .deferredAgain, detail: isWaiting ? "" : now.reason)
     }
 
-    /// How the object is now, as far as it tells.
-    private static func told(_ object: ParkedStore.Object?) -> String {
-        guard let object else { return "the object is not there" }
+    /// The object's state, with status and message if it has them.
+    private static func description(of object: DeferredKeyStore.Object?) -> String {
+        guard let object else { return "the object does not exist" }
         guard let fields = object.fields else { return "the object is deleted" }
-        struct Told: Decodable {
+        struct Status: Decodable {
             let status: String?
             let message: String?
         }
-        let told = try? JSONDecoder().decode(Told.self, from: Data(fields.utf8))
-        let status = told?.status.map { ", status \($0)" } ?? ""
-        return "the object is at position \(object.position)\(status)\(told?.message.map { ": \($0)" } ?? "")"
+        let fieldsOfStatus = try? JSONDecoder().decode(Status.self, from: Data(fields.utf8))
+        let status = fieldsOfStatus?.status.map { ", status \($0)" } ?? ""
+        return "the object is at position \(object.position)\(status)\(fieldsOfStatus?.message.map { ": \($0)" } ?? "")"
     }
 }

@@ -3,10 +3,11 @@ import Glibc
 
 /// Runs a command-line program: `main.swift` is one call of it.
 ///
-/// A module of its own, so that the services, which have settings instead of arguments, do not carry ArgumentParser.
+/// This is a separate module, so that the services, which have settings instead of arguments, do not link
+/// ArgumentParser.
 ///
-/// - Returns: Never. The exit status is 0, 1 for a failure, 2 for arguments that mean nothing, or what an `ExitCode`
-///   thrown by the command says. A failure is one line on standard error.
+/// - Returns: Never. The exit status is 0, 1 for a failure, 2 for invalid arguments, or that of an `ExitCode` thrown by
+///   the command. A failure is one line on standard error.
 package func runCommandLine(_ root: any ParsableCommand.Type) async -> Never {
     do {
         var command = try root.parseAsRoot()

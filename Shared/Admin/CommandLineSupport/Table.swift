@@ -1,16 +1,16 @@
-/// Rows with a heading, in columns as wide as what they hold.
+/// A text table with a header, with columns as wide as their content.
 package struct Table {
-    /// On which side a column's cells begin.
+    /// The alignment of a column.
     package enum Alignment: Sendable { case left, right }
 
     private let columns: [(title: String, alignment: Alignment)]
     private var rows: [[String]] = []
-    /// What is printed instead when there is no row.
+    /// The text that is printed if there are no rows.
     private let empty: String
 
     /// - Parameters:
-    ///   - columns: The heading of each, and its side.
-    ///   - empty: What is printed when there is no row.
+    ///   - columns: The title and alignment of each column.
+    ///   - empty: The text that is printed if there are no rows.
     package init(_ columns: [(String, Alignment)], empty: String) {
         self.columns = columns
         self.empty = empty
@@ -24,7 +24,7 @@ package struct Table {
         rows.append(cells.map(Self.oneLine))
     }
 
-    /// Every line ended by a line feed.
+    /// The lines of the table, each with a line feed.
     package var text: String {
         if rows.isEmpty { return empty + "\n" }
         let lines = [columns.map(\.title)] + rows
@@ -42,7 +42,7 @@ package struct Table {
         .joined()
     }
 
-    /// A control character must not reach the terminal: reasons and subjects come from other systems.
+    /// Replaces control characters: texts from other systems must not control the terminal.
     package static func oneLine(_ cell: String) -> String {
         String(String.UnicodeScalarView(cell.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))
     }

@@ -2,9 +2,9 @@ package import Essentials
 package import Foundation
 package import Model
 
-/// OpenStack's meetings, and their history, as appointments.
+/// Converts OpenStack's meetings, and their history, to appointments.
 package struct MeetingCalendar: Sendable {
-    /// A person who chairs.
+    /// A chair of a meeting.
     package struct Chair: Hashable, Sendable {
         package let name: String
         package let email: String
@@ -22,7 +22,7 @@ package struct MeetingCalendar: Sendable {
 
         package let file: String
         package let meeting: Meeting
-        /// Of an edit: which one, and since when it was so.
+        /// The commit and day of an edit; `nil` for a current meeting.
         package let edit: (commit: String, day: Day)?
         package let isDeletion: Bool
 
@@ -53,40 +53,40 @@ package struct MeetingCalendar: Sendable {
         package let appointment: Appointment
     }
 
-    /// The namespace of ids made of names of this source, chosen once and for ever.
+    /// The permanent namespace of ids derived from names of this source.
     static let namespace = UUID(
         uuid: (0x1E, 0x92, 0x7D, 0xA4, 0x30, 0xBB, 0x4C, 0x16, 0x8F, 0x41, 0xD5, 0x08, 0x6A, 0x73, 0xCE, 0x22))
 
-    /// What the addresses of people end in.
+    /// The domain of people's addresses.
     let domain: String
-    /// The earliest day of what is no edit.
+    /// The earliest day of meetings that are not edits.
     let from: Day?
 
-    /// How long a meeting takes that does not say it.
-    private static let minutesOtherwise = 60
+    /// The default duration of a meeting.
+    private static let durationMinutesDefault = 60
 
-    /// Reads calendars.
+    /// Creates a converter.
     package init(domain: String, from: Day? = nil) {
         self.domain = domain
         self.from = from
     }
 
-    /// Reads a line.
+    /// Decodes a line.
     ///
-    /// - Throws: `DecodingError`, or ``ImportProblem`` for a name that is given twice in an object.
+    /// - Throws: `DecodingError`, or ``ImportProblem`` for a duplicate name in an object.
     package static func read(_ bytes: [UInt8]) throws -> Line {
-        do throws(JSONProblem) { try JSONCheck.checkKeys(ofFile: bytes) } catch { throw ImportProblem("\(error)") }
+        do throws(JSONError) { try JSONCheck.checkKeys(ofFile: bytes) } catch { throw ImportProblem("\(error)") }
         return try JSONDecoder().decode(Line.self, from: Data(bytes))
     }
 
-    /// The chairs in their order, each once: `Ana Ito (ana), Bo Li (bo)`.
+    /// Returns the distinct chairs in order: `Ana Ito (ana), Bo Li (bo)`.
     package func chairs(of line: Line) -> [Chair] {
         let separators = [" / ", " & ", " and ", " or "]
         let text = separators.reduce(line.meeting.chair ?? "") { $0.replacingOccurrences(of: $1, with: ",") }
         var chairs: [Chair] = []
         for part in text.split(separator: ",") {
-            let words = part.split(separator: "(", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-            guard let name = words.first(where: { !Self.slug($0).isEmpty }),
+            let parts = part.split(separator: "(", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            guard let name = parts.first(where: { !Self.slug($0).isEmpty }),
                 let address = EmailAddress("\(Self.slug(name).excerpt)@\(domain)")
             else { continue }
             let chair = Chair(name: name.replacingOccurrences(of: ")", with: ""), email: address.description)
@@ -95,7 +95,7 @@ package struct MeetingCalendar: Sendable {
         return chairs
     }
 
-    /// ASCII letters and digits with points between: marks above letters are left out.
+    /// Returns lower-case ASCII letters and digits separated by points; diacritics are removed.
     private static func slug(_ name: String) -> String {
         name.decomposedStringWithCanonicalMapping.unicodeScalars
             .filter { !$0.properties.isDiacritic && $0.properties.canonicalCombiningClass == .notReordered }
@@ -103,19 +103,20 @@ package struct MeetingCalendar: Sendable {
             .map { EmailAddress.lowered(String(String.UnicodeScalarView($0))) }.joined(separator: ".")
     }
 
-    /// What is in the calendar: of each time of the meeting its first occurrence.
+    /// Returns the first occurrence of each time of the meeting.
     package func items(of line: Line) throws(ImportProblem) -> [Item] {
         var items: [Item] = []
         for (index, slot) in line.meeting.schedule.enumerated() {
             let day = line.edit?.day ?? [slot.start, from].compactMap(\.self).max()
-            guard let day else { throw ImportProblem("a time of it has no start date; give --from") }
+            guard let day else { throw ImportProblem("a time of the meeting has no start date; give --from") }
             let name = ["meetings", line.file, line.edit?.commit, "\(index)"].compactMap(\.self).joined(separator: "/")
             let room = slot.irc.map { " (#\($0))" } ?? ""
             items.append(
                 Item(
                     id: UUID(name: name, in: Self.namespace),
                     appointment: Appointment(
-                        when: try slot.occurrence(from: day), durationMinutes: slot.duration ?? Self.minutesOtherwise,
+                        when: try slot.occurrence(from: day),
+                        durationMinutes: slot.duration ?? Self.durationMinutesDefault,
                         why: line.meeting.project + room)))
         }
         return items

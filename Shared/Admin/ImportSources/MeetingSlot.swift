@@ -1,12 +1,12 @@
 import Essentials
 
-/// When a meeting takes place again and again, as OpenStack's `irc-meetings` write it.
+/// A recurrence rule of a meeting, in the format of OpenStack's `irc-meetings`.
 package struct MeetingSlot: Decodable, Sendable {
     let time: String
     let day: String
     let irc: String?
     let frequency: String?
-    /// What `frequency` was called before.
+    /// The former name of `frequency`.
     let period: String?
     let startDate: Int?
     let duration: Int?
@@ -17,7 +17,7 @@ package struct MeetingSlot: Decodable, Sendable {
     }
 
     private static let weekdays = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
-    /// Every rule has an occurrence within so many days, at a year's end too.
+    /// The number of days within which every rule has an occurrence, including at the end of a year.
     private static let dayCountMax = 70
 
     /// `start_date` as a day: `yyyymmdd`.
@@ -25,15 +25,15 @@ package struct MeetingSlot: Decodable, Sendable {
         startDate.flatMap { Day(year: $0 / 10_000, month: $0 / 100 % 100, day: $0 % 100) }
     }
 
-    /// The first occurrence on a day or after it.
+    /// Returns the first occurrence on or after a day.
     func occurrence(from first: Day) throws(ImportProblem) -> Timestamp {
         // As in "2100 UTC", and "800".
         let digits = time.prefix { $0.isNumber }
         guard let clock = Int(digits), (3...4).contains(digits.count), clock < 2400, clock % 100 < 60 else {
-            throw ImportProblem("the time '\(time.excerpt)' is not as HHMM")
+            throw ImportProblem("the time '\(time.excerpt)' is not in the format HHMM")
         }
         guard let index = Self.weekdays.firstIndex(where: { day.lowercased().hasPrefix($0) }) else {
-            throw ImportProblem("the day '\(day.excerpt)' is none of a week")
+            throw ImportProblem("the day '\(day.excerpt)' is not a weekday")
         }
         for offset in 0..<Self.dayCountMax {
             let day = first.adding(days: offset)
@@ -41,7 +41,7 @@ package struct MeetingSlot: Decodable, Sendable {
             let seconds = day.daysSinceEpoch * 86_400 + clock / 100 * 3600 + clock % 100 * 60
             return Timestamp(millisecondsSinceEpoch: Int64(seconds) * 1000)
         }
-        throw ImportProblem("it never takes place")
+        throw ImportProblem("the meeting has no occurrence")
     }
 
     /// Weeks are ISO 8601's. Source: `recurrence.py` of OpenStack's yaml2ical.
@@ -51,14 +51,14 @@ package struct MeetingSlot: Decodable, Sendable {
         let week = Self.week(of: day)
         switch rule {
         case "daily": return true
-        // One that is called for takes place at its time; "biweekly" alone does not say in which weeks.
+        // An ad hoc meeting is at its time if it is called; "biweekly" alone does not select the weeks.
         case "weekly", "adhoc", "biweekly": return isDay
         case "biweekly-odd": return isDay && week % 2 == 1
         case "biweekly-even": return isDay && week % 2 == 0
         case "quadweekly": return isDay && week % 4 == 0
         case "quadweekly-alternate": return isDay && week % 4 == 2
         default:
-            guard rule.hasPrefix("first-") else { throw ImportProblem("the frequency is '\(rule.excerpt)'") }
+            guard rule.hasPrefix("first-") else { throw ImportProblem("unknown frequency '\(rule.excerpt)'") }
             return isDay && day.date.day <= 7
         }
     }

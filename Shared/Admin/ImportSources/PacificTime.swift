@@ -1,11 +1,11 @@
 import Essentials
 
-/// The clocks of Los Angeles, by the rule that has held since 2007 (Energy Policy Act of 2005, section 110): UTC-7 from
-/// 2:00 on the second Sunday of March to 2:00 on the first Sunday of November, UTC-8 otherwise.
+/// Local time of Los Angeles, by the rule since 2007 (Energy Policy Act of 2005, section 110): UTC-7 from 2:00 on the
+/// second Sunday of March to 2:00 on the first Sunday of November, UTC-8 otherwise.
 enum PacificTime {
-    /// The moment of `MM/DD/YYYY hh:mm:ss AM|PM`; `nil` when that is not what it says.
+    /// Parses `MM/DD/YYYY hh:mm:ss AM|PM`; `nil` if the text is malformed.
     ///
-    /// The hour that comes twice in November is taken as its first; the one that is left out in March, as if it came.
+    /// The repeated hour in November is the first one; the skipped hour in March is read as if it existed.
     static func timestamp(_ text: String) -> Timestamp? {
         let parts = text.split(separator: " ")
         guard parts.count == 3, let date = numbers(parts[0], "/", count: 3),

@@ -4,18 +4,18 @@ import ObjectStore
 package import Postgres
 package import Secrets
 
-/// Sends an environment as a stream of lines (decision 0069): a copy while it works, then, while it is held, what has
-/// changed since and all that is not objects.
+/// Sends an environment as a stream of lines (decision 0069): first a copy while it is active, then, while it is
+/// write-blocked, the changes since and all other tables.
 ///
-/// It holds one page of rows at a time. Run again it goes on from where the other side says that it stopped, or from
-/// the beginning, before which the other side removes what it has of objects and images.
+/// It holds one page of rows in memory. A repeated export resumes where the destination stopped, or starts from the
+/// beginning; then the destination first removes its objects and images.
 package struct EnvironmentExport {
-    /// What of a table is sent.
+    /// The rows of a table to send.
     private enum Choice {
         case all
         /// Objects that changed since a position.
         case changed(since: Int64)
-        /// Blobs that were sent since a time, in microseconds since 1970.
+        /// Blobs that were uploaded since a time, in microseconds since 1970.
         case uploaded(since: Int64)
     }
 
@@ -26,39 +26,39 @@ package struct EnvironmentExport {
     private var move: MoveStore.Move
     private var resume: MoveResume
     private var chain: MoveChain
-    /// How many rows were sent.
+    /// Number of rows that were sent.
     package private(set) var rowCount = 0
     private let start: MoveResume?
-    /// How many were sent while it was held.
-    package private(set) var heldCount = 0
+    /// Number of rows that were sent while the environment was write-blocked.
+    package private(set) var writeBlockedCount = 0
 
-    /// A transaction may commit so long after the time that it wrote, in microseconds.
+    /// Maximum time between the timestamp of a transaction and its commit, in microseconds.
     private static let commitMicrosecondsMax: Int64 = 600_000_000
 
-    /// Begins the move, or goes on with it.
+    /// Starts or resumes the move.
     ///
     /// - Parameters:
-    ///   - secrets: What secrets are sealed with here.
-    ///   - transfer: What they are sealed with on their way.
-    ///   - resume: Where the other side stopped.
+    ///   - secrets: The keys of stored secrets.
+    ///   - transfer: The transfer key.
+    ///   - resume: The point where the destination stopped.
     package init(
         _ name: String, secrets: SecretBox, transfer: SecretBox, resume: MoveResume?,
         on connection: inout Connection, write: @escaping ([UInt8]) throws -> Void
     ) throws {
         (self.name, self.secrets, self.transfer, self.write) = (name, secrets, transfer, write)
         try Schema.check(on: &connection, oldest: Schema.version)
-        move = try MoveStore.leave(name, on: &connection)
+        move = try MoveStore.start(name, on: &connection)
         chain = try MoveChain(move: move.id, transfer: transfer)
         let (position, time) = try Self.counter(of: move.environment, on: &connection)
         start = resume
         self.resume = resume ?? MoveResume(position: position, time: time - Self.commitMicrosecondsMax)
     }
 
-    /// Sends all of it, and leaves the environment held.
+    /// Sends everything, and leaves the environment write-blocked.
     ///
-    /// - Throws: ``MoveFailure`` when it is taken back, or discarded, meanwhile; nothing is held then.
+    /// - Throws: ``MoveFailure`` if the move is rolled back or discarded meanwhile; then nothing is write-blocked.
     package mutating func run(on connection: inout Connection) throws {
-        let check = try transfer.seal(name, at: MoveLine.place(move.id, "check"))
+        let check = try transfer.seal(name, at: MoveLine.context(move.id, "check"))
         let founded = try MoveStore.read(
             "SELECT coalesce(founded_as, id) FROM realm.environment WHERE id = \(move.environment.rawValue)",
             on: &connection
@@ -66,14 +66,14 @@ package struct EnvironmentExport {
         try send(
             .header(
                 .init(
-                    format: MoveLine.Header.formatNow, schema: Schema.version, name: name, foundedAs: founded,
+                    format: MoveLine.Header.formatCurrent, schema: Schema.version, name: name, foundedAs: founded,
                     move: move.id, check: Data(check), start: start)))
         let since = resume
         try copy(on: &connection)
-        // What changed meanwhile, so that little is left for when it is held.
+        // Sends changes made meanwhile, to shorten the write-block.
         let (position, _) = try Self.counter(of: move.environment, on: &connection)
         try send(.objects, .changed(since: since.position), on: &connection)
-        try MoveStore.hold(move, on: &connection)
+        try MoveStore.writeBlock(move, on: &connection)
         try send(.held)
         let sent = rowCount
         try checkTombstones(since: since.position, on: &connection)
@@ -81,23 +81,23 @@ package struct EnvironmentExport {
         try send(.blobs, .uploaded(since: since.time), on: &connection)
         for table in MovedTable.others { try send(table, .all, on: &connection) }
         try sendSecrets(on: &connection)
-        heldCount = rowCount - sent
-        try MoveStore.requireHeld(move, on: &connection)
+        writeBlockedCount = rowCount - sent
+        try MoveStore.requireWriteBlock(move, on: &connection)
         try sendEnd(on: &connection)
     }
 
-    /// The copy of what is there, while the environment works.
+    /// Copies objects and blobs while the environment is active.
     private mutating func copy(on connection: inout Connection) throws {
         if resume.table == MoveResume.done { return }
         if resume.table != MovedTable.blobs.name {
-            try send(.objects, .all, on: &connection, tells: true)
+            try send(.objects, .all, on: &connection, isResumable: true)
             resume.last = nil
         }
-        try send(.blobs, .all, on: &connection, tells: true)
+        try send(.blobs, .all, on: &connection, isResumable: true)
         (resume.table, resume.last) = (MoveResume.done, nil)
     }
 
-    /// A tombstone that was removed since cannot be sent: the other side would keep the object for ever.
+    /// A tombstone that was compacted meanwhile cannot be sent: the destination would keep the object.
     private func checkTombstones(since position: Int64, on connection: inout Connection) throws {
         let compacted = try MoveStore.read(
             "SELECT compacted_position FROM realm.environment WHERE id = \(move.environment.rawValue)",
@@ -105,24 +105,24 @@ package struct EnvironmentExport {
         )[0].decode(Int64.self)
         guard compacted <= position else {
             throw MoveFailure(
-                "the copy took longer than tombstones are kept: take the environment back, discard what arrived, and "
-                    + "begin again")
+                "the copy took longer than the retention of tombstones: roll the move back, discard the copy at the "
+                    + "destination, and export again")
         }
     }
 
     // MARK: Sending
 
     private mutating func send(
-        _ table: MovedTable, _ choice: Choice, on connection: inout Connection, tells: Bool = false
+        _ table: MovedTable, _ choice: Choice, on connection: inout Connection, isResumable: Bool = false
     ) throws {
-        var last = tells ? resume.last : nil
-        if tells { resume.table = table.name }
+        var last = isResumable ? resume.last : nil
+        if isResumable { resume.table = table.name }
         while true {
             let rows = try MoveStore.read(page(of: table, choice, after: last), on: &connection)
                 .decode(String.self, String.self)
             guard let end = rows.last else { return }
             last = end.1
-            if tells { resume.last = last }
+            if isResumable { resume.last = last }
             let part = MoveLine.Part(table: table.name, count: rows.count, resume: resume)
             try send(.part(part), rows: rows.map { Array($0.0.utf8) })
             rowCount += rows.count
@@ -134,7 +134,7 @@ package struct EnvironmentExport {
         try write(try chain.frame(line, rows: rows))
     }
 
-    /// Rows: a row as JSON without its environment, and its key.
+    /// Returns a page. Rows: a row as JSON without its environment, and its key.
     private func page(of table: MovedTable, _ choice: Choice, after last: String?) -> Statement {
         let key = Statement(
             stringLiteral: "jsonb_build_object(" + table.key.map { "'\($0)', x.\($0)" }.joined(separator: ", ") + ")")
@@ -147,8 +147,7 @@ package struct EnvironmentExport {
             """
     }
 
-    /// Rows beyond a key. Each of its columns is a value of its own before the rows are looked for: only so the index
-    /// is read from there on.
+    /// A condition for rows after a key. Each column's value is computed before the scan: only then is the index used.
     private func isAfter(_ last: String?, in table: MovedTable) -> Statement {
         guard let last else { return "true" }
         let values = table.key.map { column -> Statement in
@@ -191,7 +190,7 @@ package struct EnvironmentExport {
                     generation: generation, position: position, parts: chain.frameCount + 1, rows: chain.rowCount)))
     }
 
-    /// The counter, and the time in microseconds since 1970.
+    /// Returns the counter, and the time in microseconds since 1970.
     private static func counter(
         of environment: EnvironmentID, on connection: inout Connection
     ) throws -> (position: Int64, time: Int64) {
@@ -205,6 +204,6 @@ package struct EnvironmentExport {
 }
 
 extension MoveResume {
-    /// Stands for a table's name when the copy is whole.
+    /// Replaces the table's name when the copy is complete.
     static let done = "-"
 }

@@ -4,85 +4,85 @@ import ObjectStore
 package import Postgres
 package import Secrets
 
-/// Takes in the stream of a move (decision 0069), page by page, each in its own transaction.
+/// Imports the stream of a move (decision 0069), page by page, each in its own transaction.
 ///
-/// What it took in stays when the stream is cut: it says where the other side goes on. Nobody works with the
-/// environment before it begins (``MoveBeginning``).
+/// Imported pages are kept if the stream is cut; the failure has the point where the export resumes. The environment is
+/// inactive until its activation (``MoveActivation``).
 package struct EnvironmentImport {
-    /// The stream ended before its last line, or was refused. What came before in it is authentic, and stays.
-    package struct Stopped: Error {
+    /// The stream was cut or rejected. The pages before are authentic, and are kept.
+    package struct Interruption: Error {
         /// The reason, with the part, the line and the byte.
         package let reason: String
-        /// Where the other side goes on; `nil`: from the beginning.
+        /// The point where the export resumes; `nil`: the beginning.
         package let resume: MoveResume?
     }
 
-    /// Rows of a table of the longest fields, and how they are written.
+    /// Maximum size of a line: the largest encoded rows.
     package static let lineBytesMax = 1 << 27
 
     private let transfer: SecretBox
     private var reader: MoveStreamReader
     private var move: MoveStore.Move?
     private var resume: MoveResume?
-    /// Whether the stream begins where an earlier one was cut.
-    private var goesOn = false
+    /// Whether the stream resumes an earlier one.
+    private var isResumed = false
     private var stagedCount: Int32 = 0
     package private(set) var rowCount = 0
     package private(set) var name = ""
 
     /// - Parameters:
-    ///   - transfer: The key that the stream must be authenticated with.
+    ///   - transfer: The key that authenticates the stream.
     ///   - next: Returns the next line with its end; one without an end was cut. `nil`: no line is left.
     package init(transfer: SecretBox, next: @escaping () throws -> [UInt8]?) {
         (self.transfer, reader) = (transfer, MoveStreamReader(next: next))
     }
 
-    /// Takes in all of it.
+    /// Imports the complete stream.
     ///
-    /// - Returns: The receipt, without which the old place does not let the environment go.
-    /// - Throws: ``Stopped``, ``MoveFailure`` or `PostgresError`.
+    /// - Returns: The receipt, which the cut-over at the source requires.
+    /// - Throws: ``Interruption``, ``MoveFailure`` or `PostgresError`.
     package mutating func run(on connection: inout Connection) throws -> String {
         do {
             return try read(on: &connection)
         } catch let failure as MoveStreamFailure {
-            throw Stopped(reason: failure.reason, resume: resume)
+            throw Interruption(reason: failure.reason, resume: resume)
         }
     }
 
     private mutating func read(on connection: inout Connection) throws -> String {
-        try begin(reader.header(transfer), on: &connection)
+        try start(reader.header(transfer), on: &connection)
         let move = try current()
-        // What is here as a whole is not taken in again: the stream is checked, and the receipt is returned again,
-        // which may have been lost.
-        let isWhole = move.state == .whole
+        // A complete copy is not imported again: the stream is verified, and the receipt, which may have been lost, is
+        // returned again.
+        let isComplete = move.state == .whole
         while true {
             let (line, rows) = try reader.frame()
             switch line {
-            case .header: throw MoveFailure("the stream has two beginnings")
-            case .part(let part): if !isWhole { try take(part, rows, on: &connection) }
-            case .held: if !isWhole { try dropHeld(on: &connection) }
-            case .secret: if !isWhole { try stage("secret", [line.json], on: &connection) }
+            case .header: throw MoveFailure("the stream has two headers")
+            case .part(let part): if !isComplete { try take(part, rows, on: &connection) }
+            case .held: if !isComplete { try removeStaged(on: &connection) }
+            case .secret: if !isComplete { try stage("secret", [line.json], on: &connection) }
             case .end(let end):
                 try reader.finish(end)
-                if !isWhole { try finish(end, on: &connection) }
-                return try transfer.word("whole", of: move)
+                if !isComplete { try finish(end, on: &connection) }
+                return try transfer.token("whole", of: move)
             }
         }
     }
 
     private func current() throws -> MoveStore.Move {
-        guard let move else { throw MoveFailure("this is not the stream of an environment") }
+        guard let move else { throw MoveFailure("this is not an environment's stream") }
         return move
     }
 
-    private mutating func begin(_ header: MoveLine.Header, on connection: inout Connection) throws {
+    private mutating func start(_ header: MoveLine.Header, on connection: inout Connection) throws {
         try Schema.check(on: &connection, oldest: Schema.version)
         name = header.name
         try MoveStore.lockArriving(name, on: &connection)
         if try MoveStore.find(name, on: &connection) == nil {
             try connection.transaction { transaction in
                 try transaction.run([
-                    // With no generation it is nobody's yet (`EnvironmentCounter.works`).
+                    // Without a generation it is inactive (`EnvironmentCounter.works`).
                     """
                     INSERT INTO realm.environment (name, founded_as, generation)
                     VALUES (\(name), \(header.foundedAs), 0)
@@ -94,27 +94,27 @@ package struct EnvironmentImport {
                 ])
             }
         }
-        guard let found = try MoveStore.find(name, on: &connection), found.id == header.move else {
-            throw MoveFailure("another move of \(name) is under way here, or was; discard it before")
+        guard let existing = try MoveStore.find(name, on: &connection), existing.id == header.move else {
+            throw MoveFailure("another move of \(name) is or was in progress here; discard it first")
         }
-        switch found.state {
-        case .arriving: try goOn(from: header.start, of: found, on: &connection)
-        // Its receipt is asked for again.
+        switch existing.state {
+        case .arriving: try resume(from: header.start, of: existing, on: &connection)
+        // Its receipt is requested again.
         case .whole: break
-        case .begun: throw MoveFailure("\(name) has begun here")
-        case .copying, .held, .left: throw MoveFailure("\(name) is leaving here")
+        case .begun: throw MoveFailure("\(name) is active here")
+        case .copying, .held, .left: throw MoveFailure("a move of \(name) from here is in progress")
         }
-        move = found
+        move = existing
     }
 
-    /// A stream that goes on begins where this side stopped, and one that begins finds nothing: what was deleted at the
-    /// old place since an earlier copy is in no stream.
-    private mutating func goOn(
+    /// Checks that a resumed stream continues where the import stopped. A new stream requires empty tables, because no
+    /// stream has deletions since an earlier copy.
+    private mutating func resume(
         from start: MoveResume?, of move: MoveStore.Move, on connection: inout Connection
     ) throws {
         let environment = move.environment.rawValue
         guard let start else {
-            // In one transaction: nothing goes on from where an earlier copy stopped that is not here any more.
+            // In one transaction, so that no stream resumes an earlier copy that was removed.
             try connection.run(
                 [MovedTable.objects, .blobs].map { "DELETE FROM \($0.sql) WHERE environment_id = \(environment)" } + [
                     "UPDATE realm.move SET resume = NULL WHERE environment_id = \(environment)"
@@ -124,19 +124,19 @@ package struct EnvironmentImport {
         let stopped = try connection.run("SELECT resume FROM realm.move WHERE environment_id = \(environment)")[0]
             .decode(String?.self)
         guard stopped.flatMap({ MoveResume(text: $0) }) == start else {
-            throw MoveFailure("the stream goes on from where nothing stopped here: export without --resume")
+            throw MoveFailure("no import stopped at this point: export without --resume")
         }
-        (resume, goesOn) = (start, true)
+        (resume, isResumed) = (start, true)
     }
 
     private mutating func take(
         _ part: MoveLine.Part, _ lines: [[UInt8]], on connection: inout Connection
     ) throws {
         guard let table = MovedTable.named(part.table) else {
-            throw MoveFailure("the stream has rows of \(part.table), which nothing is known of here")
+            throw MoveFailure("the stream has rows of \(part.table), an unknown table here")
         }
         switch table.arrival {
-        case .asTheyCome:
+        case .immediate:
             let rows = "[" + lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ",") + "]"
             let move = try current()
             try connection.run([
@@ -146,18 +146,18 @@ package struct EnvironmentImport {
                 """,
             ])
             resume = part.resume
-        // It comes anew, whole, with each stream.
-        case .whenItBegins: try stage(table.name, lines, on: &connection)
+        // Each stream has the complete table.
+        case .atActivation: try stage(table.name, lines, on: &connection)
         }
         rowCount += part.count
     }
 
-    /// What came while it was held comes anew, whole: it may have been let go between.
-    private mutating func dropHeld(on connection: inout Connection) throws {
+    /// Removes the rows of an earlier write-block, which may have been rolled back: each stream has all of them.
+    private mutating func removeStaged(on connection: inout Connection) throws {
         let environment = try current().environment.rawValue
         stagedCount = 0
         try connection.run("DELETE FROM realm.move_part WHERE environment_id = \(environment)")
-        for table in MovedTable.others.reversed() where table.arrival == .asTheyCome {
+        for table in MovedTable.others.reversed() where table.arrival == .immediate {
             try connection.run("DELETE FROM \(table.sql) WHERE environment_id = \(environment)")
         }
     }
@@ -174,9 +174,9 @@ package struct EnvironmentImport {
 
     private mutating func finish(_ end: MoveLine.End, on connection: inout Connection) throws {
         let environment = try current().environment.rawValue
-        // What was lost there is not to live on here. A stream from the beginning brought all that is here.
+        // Data lost at the source must not survive here. A stream from the beginning replaced all objects.
         let isNewer =
-            goesOn
+            isResumed
             ? try connection.run(
                 """
                 SELECT EXISTS (
@@ -185,8 +185,8 @@ package struct EnvironmentImport {
             )[0].decode(Bool.self) : false
         guard !isNewer else {
             throw MoveFailure(
-                "what arrived is newer than what the old place has: it was restored while it was copied. Take the "
-                    + "environment back there, discard what arrived here, and begin again")
+                "the copy is newer than the source: the source was restored during the copy. Roll the move back at the "
+                    + "source, discard the copy here, and export again")
         }
         try connection.run(
             """
@@ -196,7 +196,7 @@ package struct EnvironmentImport {
             """)
     }
 
-    /// Rows of a table, which take their new environment's number. Of an object that is there the newer one stands.
+    /// Returns a statement that inserts rows with the new environment's id. The newer version of an object is kept.
     static func insert(_ rows: String, into table: MovedTable, of move: MoveStore.Move) -> Statement {
         """
         INSERT INTO \(table.sql) AS o \(overriding(table))
@@ -209,7 +209,7 @@ package struct EnvironmentImport {
     }
 
     private static func overriding(_ table: MovedTable) -> Statement {
-        // Records of the audit log get numbers of here, in their order.
+        // Audit records get new numbers, in the same order.
         table.name == "access.audit" ? "OVERRIDING USER VALUE" : "OVERRIDING SYSTEM VALUE"
     }
 
@@ -233,13 +233,14 @@ package struct EnvironmentImport {
 }
 
 extension SecretBox {
-    /// A word about a move that only who has the transfer key can write.
-    func word(_ word: String, of move: MoveStore.Move) throws -> String {
-        Data(try seal(word, at: MoveLine.place(move.id, word))).base64EncodedString()
+    /// Returns a token about a move that only a holder of the transfer key can create.
+    func token(_ purpose: String, of move: MoveStore.Move) throws -> String {
+        Data(try seal(purpose, at: MoveLine.context(move.id, purpose))).base64EncodedString()
     }
 
-    func hasWritten(_ word: String, of move: MoveStore.Move, as text: String) -> Bool {
+    /// Whether a text is the token for this purpose and move.
+    func isToken(_ text: String, for purpose: String, of move: MoveStore.Move) -> Bool {
         guard let data = Data(base64Encoded: text) else { return false }
-        return (try? openText(Array(data), at: MoveLine.place(move.id, word))) == word
+        return (try? openText(Array(data), at: MoveLine.context(move.id, purpose))) == purpose
     }
 }

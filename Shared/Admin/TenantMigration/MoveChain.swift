@@ -21,7 +21,7 @@ struct MoveChain {
 
     /// - Parameter move: The move's number, in the header of the stream.
     init(move: String, transfer: SecretBox) throws {
-        guard let key = transfer.keys(for: MoveLine.place(move, "stream")).first else {
+        guard let key = transfer.keys(for: MoveLine.context(move, "stream")).first else {
             throw MoveFailure("there is no transfer key")
         }
         self.key = key

@@ -1,33 +1,33 @@
 import FoundationEssentials
 
-/// A line of a move's stream that says what follows it. The rows of a table are lines of JSON of their own.
+/// A line of a move's stream that describes the following lines. Rows of a table are lines of JSON.
 /// ``MoveChain`` authenticates both.
 enum MoveLine: Codable {
     /// The first line.
     struct Header: Codable {
-        static let formatNow = 4
+        static let formatCurrent = 4
         let format: Int
-        /// The number of the schema's newest file: both installations have the same.
+        /// The number of the newest schema file, equal at both installations.
         let schema: Int32
         let name: String
-        /// The number that the environment had where it was founded; `nil`: of format 1, which has none.
+        /// The environment's id at the installation where it was created; `nil` in format 1.
         let foundedAs: Int32?
         let move: String
-        /// A word that only the transfer key opens.
+        /// A text that only the transfer key opens.
         let check: Data
-        /// Where the copy goes on; `nil`: it begins.
+        /// The point where the copy resumes; `nil`: the beginning.
         let start: MoveResume?
     }
 
-    /// So many lines follow: rows of a table.
+    /// The header of `count` lines with rows of a table.
     struct Part: Codable {
         let table: String
         let count: Int
-        /// Where a copy goes on when the stream is cut after this part.
+        /// The point where a copy resumes if the stream is cut after this part.
         let resume: MoveResume
     }
 
-    /// A secret, by its sort and its place, as it is sealed in its row and sealed with the transfer key.
+    /// A secret with its sort and location, as stored (sealed in its row) and sealed with the transfer key.
     struct Secret: Codable {
         let sort: String
         let number: Int64
@@ -38,7 +38,7 @@ enum MoveLine: Codable {
 
     /// The last line.
     struct End: Codable {
-        /// The new place's: beyond every one that the old place may have had, in a history that was lost too.
+        /// The generation at the destination: beyond all generations of the source, including lost ones.
         let generation: Int64
         let position: Int64
         /// Number of parts (frames) of the stream, this one included.
@@ -49,13 +49,13 @@ enum MoveLine: Codable {
 
     case header(Header)
     case part(Part)
-    /// From here on the environment is held: what follows is all that is left.
+    /// The environment is write-blocked from here on, and the rest of the stream is final.
     case held
     case secret(Secret)
     case end(End)
 
-    /// What a word of the stream is sealed for.
-    static func place(_ move: String, _ what: String) -> String { "move/\(move)/\(what)" }
+    /// The sealing context of a text of the stream.
+    static func context(_ move: String, _ purpose: String) -> String { "move/\(move)/\(purpose)" }
 
     var json: [UInt8] {
         get throws {
@@ -66,18 +66,18 @@ enum MoveLine: Codable {
     }
 }
 
-/// Where the copy of a working environment is: everything below a position and a time is there, and of what was there
-/// then, all up to a key.
+/// A resume point of the copy of an active environment: everything below a position and a time is copied, and of
+/// earlier rows all up to a key.
 package struct MoveResume: Codable, Equatable, Sendable {
     /// The counter when the copy began.
     package let position: Int64
-    /// The database's clock then, in microseconds since 1970.
+    /// The database's clock at that time, in microseconds since 1970.
     package let time: Int64
-    /// The last row that was copied of the table; `nil`: all of the copy is there.
+    /// The table and key of the last copied row; `nil` if the copy is complete.
     package var table: String?
     package var last: String?
 
-    /// For a command line; the same for the same place.
+    /// The value of `--resume`; equal for equal points.
     package var text: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -85,9 +85,9 @@ package struct MoveResume: Codable, Equatable, Sendable {
     }
 
     package init?(text: String) {
-        guard let data = Data(base64Encoded: text), let found = try? JSONDecoder().decode(Self.self, from: data)
+        guard let data = Data(base64Encoded: text), let point = try? JSONDecoder().decode(Self.self, from: data)
         else { return nil }
-        self = found
+        self = point
     }
 
     init(position: Int64, time: Int64) { (self.position, self.time) = (position, time) }

@@ -2,25 +2,25 @@ package import Essentials
 package import Postgres
 internal import Tenants
 
-/// A move as it is told to people.
+/// A move, for output.
 package struct MoveListing: Encodable, Sendable {
     package let environment: String
     package let state: MoveState
-    /// Since when it is in this state.
+    /// The time when it entered this state.
     package let since: Timestamp
-    /// Where its devices find it, when it has left.
+    /// The base URL to which devices are redirected after the cut-over.
     package let movedTo: String?
-    /// With which `--resume` the other side goes on, when it arrives; `nil`: from the beginning.
+    /// The value of `--resume` for an incomplete copy; `nil`: from the beginning.
     package let resume: String?
-    /// When what stays of it began to be removed.
+    /// The time when the deletion after a cut-over started.
     package let discardedAt: Timestamp?
 
-    /// All moves of the installation, by the environments' names.
+    /// Returns all moves of the installation, by environment name.
     ///
-    /// - Returns: None in a database whose schema does not know of moves yet.
+    /// - Returns: An empty array for a schema without moves.
     package static func all(on connection: inout Connection) throws -> [MoveListing] {
-        // The last column is younger than the table.
-        let rows = try connection.runWhereThere(
+        // The last column was added later than the table.
+        let rows = try connection.runIfTableExists(
             """
             SELECT e.name, \(EnvironmentStore.moveState), m.changed_at, m.moved_to, m.resume,
                 (to_jsonb(m)->>'discarded_at')::timestamptz
@@ -31,9 +31,9 @@ package struct MoveListing: Encodable, Sendable {
 
     /// Reads a row of ``all(on:)``.
     private init(_ row: Row) throws {
-        let (name, text, time, url, place, discarded) = try row.decode(
+        let (name, text, time, url, resumePoint, discarded) = try row.decode(
             String.self, String.self, Timestamp.self, String?.self, String?.self, Timestamp?.self)
         (environment, state, since) = (name, try MoveState(stored: text), time)
-        (movedTo, resume, discardedAt) = (url, state == .arriving ? place : nil, discarded)
+        (movedTo, resume, discardedAt) = (url, state == .arriving ? resumePoint : nil, discarded)
     }
 }

@@ -1,60 +1,60 @@
 internal import Model
 package import Postgres
 
-/// Removes an environment from the installation that it has left, or that it was to go to.
+/// Deletes an environment that was cut over, or an inactive copy.
 ///
-/// Rows go in pages, each in a transaction of its own: it may be stopped, and begun again.
+/// Rows are deleted in pages, each in its own transaction: the deletion can be interrupted and run again.
 package enum MoveRemoval {
-    /// Rows of one statement.
+    /// Maximum number of rows per statement.
     static let pageCountMax: Int64 = 5_000
 
-    /// What tells devices that the environment has left, and where it went.
-    private static let signposts = ["access.provider", "access.domain", "access.address"]
+    /// Tables of the redirect record, by which devices are redirected.
+    private static let redirectTables = ["access.provider", "access.domain", "access.address"]
 
-    /// Tables that stay when an environment goes elsewhere, before those that they refer to.
+    /// Tables that are not moved, in the order of deletion.
     package static let staying = [
         "onboarding.session", "blob.reference", "defect.command", "store.change", "realm.republish", "realm.move_part",
     ]
 
-    /// Removes what arrived of an environment that has not begun.
+    /// Deletes an inactive copy.
     package static func discard(_ name: String, also audit: Statement, on connection: inout Connection) throws {
         try MoveStore.lockArriving(name, on: &connection)
         guard let move = try MoveStore.find(name, on: &connection), move.state == .arriving || move.state == .whole
-        else { throw MoveFailure("\(name) is not arriving here") }
-        // Before the first row is gone: what is left of it is not whole, and no stream goes on from where one stopped.
+        else { throw MoveFailure("\(name) has no inactive copy here") }
+        // First marks the copy as incomplete, so that no stream resumes it.
         try connection.run(
             """
             UPDATE realm.move SET state = 'arriving', resume = NULL, changed_at = now()
             WHERE environment_id = \(move.environment.rawValue)
             """)
-        _ = try empty(tables(but: []), of: move, on: &connection)
+        _ = try empty(tables(except: []), of: move, on: &connection)
         try end(move, also: audit, on: &connection)
     }
 
-    /// Removes what stays of an environment that has left.
+    /// Deletes the rows of an environment that was cut over.
     ///
-    /// - Parameter signpost: Whether devices are told on where it is. Without it nothing of the environment is left,
-    ///   and it can come back to this installation.
-    /// - Returns: How many rows were removed.
-    package static func discardLeft(
-        _ name: String, keepingSignpost signpost: Bool, also audit: Statement, on connection: inout Connection
+    /// - Parameter keepsRedirect: Whether devices are still redirected. Otherwise nothing of the environment is left,
+    ///   and it can be moved back to this installation.
+    /// - Returns: The number of deleted rows.
+    package static func discardSource(
+        _ name: String, keepingRedirect keepsRedirect: Bool, also audit: Statement, on connection: inout Connection
     ) throws -> Int {
         guard let move = try MoveStore.find(name, on: &connection), move.state == .left else {
-            throw MoveFailure("\(name) has not left")
+            throw MoveFailure("\(name) was not cut over")
         }
-        // Before the first row is gone: from now on it is not whole any more, and is not sent again.
-        try MoveStore.patiently(on: &connection) { connection in
+        // First marks the rows as incomplete, so that they are not exported again.
+        try MoveStore.retryingLocks(on: &connection) { connection in
             _ = try connection.run(
                 """
                 UPDATE realm.move SET discarded_at = coalesce(discarded_at, now())
                 WHERE environment_id = \(move.environment.rawValue) AND state = 'left'
                 """)
         }
-        let count = try empty(tables(but: signpost ? signposts : []), of: move, on: &connection)
-        if signpost {
-            // Its login is of the new place alone.
+        let count = try empty(tables(except: keepsRedirect ? redirectTables : []), of: move, on: &connection)
+        if keepsRedirect {
+            // Only the destination has its login.
             let environment = move.environment.rawValue
-            try MoveStore.patiently(on: &connection) { connection in
+            try MoveStore.retryingLocks(on: &connection) { connection in
                 _ = try connection.run([
                     discarding(move),
                     """
@@ -66,8 +66,8 @@ package enum MoveRemoval {
             }
             return count
         }
-        for table in MovedTable.held {
-            try MoveStore.patiently(on: &connection) {
+        for table in MovedTable.writeBlocked {
+            try MoveStore.retryingLocks(on: &connection) {
                 _ = try $0.run("SELECT realm.let_go(\(move.environment.rawValue), \(table)::regclass)")
             }
         }
@@ -75,8 +75,8 @@ package enum MoveRemoval {
         return count
     }
 
-    private static func tables(but kept: [String]) -> [String] {
-        (staying + MovedTable.all.reversed().map(\.name)).filter { !kept.contains($0) }
+    private static func tables(except excluded: [String]) -> [String] {
+        (staying + MovedTable.all.reversed().map(\.name)).filter { !excluded.contains($0) }
     }
 
     private static func empty(
@@ -87,7 +87,7 @@ package enum MoveRemoval {
         for table in tables {
             let name = Statement(stringLiteral: table)
             while true {
-                let removed = try MoveStore.patiently(on: &connection) { connection in
+                let removed = try MoveStore.retryingLocks(on: &connection) { connection in
                     try connection.run([
                         discarding(move),
                         """
@@ -103,14 +103,14 @@ package enum MoveRemoval {
         return count
     }
 
-    /// Lets this transaction remove what nobody else may write.
+    /// Allows this transaction to delete write-blocked rows.
     private static func discarding(_ move: MoveStore.Move) -> Statement {
         "SELECT set_config('fieldpost.discarding', \(String(move.environment.rawValue)), true)"
     }
 
     private static func end(_ move: MoveStore.Move, also audit: Statement, on connection: inout Connection) throws {
         let environment = move.environment.rawValue
-        try MoveStore.patiently(on: &connection) { connection in
+        try MoveStore.retryingLocks(on: &connection) { connection in
             _ = try connection.run([
                 "DELETE FROM realm.relay WHERE environment_id = \(environment)",
                 "DELETE FROM realm.move WHERE environment_id = \(environment)",

@@ -3,46 +3,47 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// What a move could not do, in one line.
+/// A failure of a move, in one line.
 package struct MoveFailure: Error, CustomStringConvertible {
     package let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// Where an environment's move is.
+/// The state of an environment's move, as in `realm.move.state`.
 package enum MoveState: String, Encodable, Sendable {
     case copying, held, left, arriving, whole, begun
 
     init(stored text: String) throws {
         guard let state = MoveState(rawValue: text) else {
-            throw MoveFailure("a move is '\(text)', which is not known")
+            throw MoveFailure("unknown state of a move: '\(text)'")
         }
         self = state
     }
 }
 
-/// The SQL of `realm.move`, and of holding an environment.
+/// Queries of `realm.move`, and the write-block of an environment.
 package enum MoveStore {
-    /// A move that is under way.
+    /// A stored move.
     package struct Move: Sendable {
         package let environment: EnvironmentID
         package let id: String
         package let state: MoveState
-        /// Whether what stayed of it has begun to be removed.
+        /// Whether the deletion after the cut-over has started.
         package let isDiscarded: Bool
     }
 
-    /// For sessions that move: pages are large, and locks are waited for briefly, so that nobody waits behind them.
+    /// Limits of sessions for moves: pages are large, and lock timeouts are short, so that other sessions do not queue
+    /// behind them.
     package static var limits: Limits {
         var limits = Limits(lockMax: .milliseconds(200))
         (limits.statementMax, limits.idleInTransactionMax) = (.seconds(600), .seconds(600))
         return limits
     }
 
-    /// How often a lock is tried for, each time for `lockMax`.
+    /// Maximum number of attempts to get a lock, each for `lockMax`.
     private static let attemptsMax = 600
 
-    /// - Returns: `nil` when the environment does not move, or is not there.
+    /// - Returns: `nil` if the environment has no move, or does not exist.
     package static func find(_ name: String, on connection: inout Connection) throws -> Move? {
         let rows = try read(
             """
@@ -56,21 +57,20 @@ package enum MoveStore {
         return Move(environment: environment, id: id, state: try MoveState(stored: text), isDiscarded: isDiscarded)
     }
 
-    /// Keeps other sessions from taking in the environment, or removing what arrived of it, until the connection ends.
-    /// A session that comes second does not know what the first still has in hand.
+    /// Locks the copy against other imports, activations and deletions, until the connection ends.
     ///
-    /// A client that was killed, or whose host is lost, keeps it until the server notices, by
-    /// `client_connection_check_interval` and the keepalives of the session; that is waited for.
+    /// The lock of a killed client, or of a lost host, remains until the server notices, by
+    /// `client_connection_check_interval` and the session's keepalives; the function waits for that.
     ///
-    /// - Throws: ``MoveFailure`` if another session keeps it, or changed the move meanwhile.
+    /// - Throws: ``MoveFailure`` if another session holds the lock, or changed the move meanwhile.
     static func lockArriving(_ name: String, on connection: inout Connection) throws {
         let lock: Statement = "(\(arrivingLockSpace), hashtext(\(name)))"
         if try connection.run("SELECT pg_try_advisory_lock\(lock)")[0].decode(Bool.self) { return }
         let busy = MoveFailure(
-            "another import, begin or discard of \(name) is in progress here: wait for it, or end it")
+            "another import, activate or discard of \(name) is in progress here: wait for it, or end it")
         let before = try progress(of: name, on: &connection)
         do {
-            try patiently(attemptsMax: arrivingAttemptsMax, on: &connection) {
+            try retryingLocks(attemptsMax: arrivingAttemptsMax, on: &connection) {
                 _ = try $0.run("SELECT pg_advisory_lock\(lock)")
             }
         } catch let error as PostgresError where error.isLocked {
@@ -79,7 +79,7 @@ package enum MoveStore {
         guard try progress(of: name, on: &connection) == before else { throw busy }
     }
 
-    /// What a session that takes in an environment changes.
+    /// The values that an importing session changes.
     private static func progress(of name: String, on connection: inout Connection) throws -> String? {
         try read(
             """
@@ -93,9 +93,9 @@ package enum MoveStore {
     private static let arrivingAttemptsMax = 75
     private static let arrivingLockSpace: Int32 = 0x6172_7269
 
-    /// Begins to move an environment away, or goes on with it.
-    static func leave(_ name: String, on connection: inout Connection) throws -> Move {
-        try patiently(on: &connection) { connection in
+    /// Starts the move of an environment to another installation, or resumes it.
+    static func start(_ name: String, on connection: inout Connection) throws -> Move {
+        try retryingLocks(on: &connection) { connection in
             _ = try connection.run(
                 """
                 INSERT INTO realm.move (environment_id, move_id, state)
@@ -105,22 +105,24 @@ package enum MoveStore {
                 WHERE realm.move.state = 'begun'
                 """)
         }
-        guard let move = try find(name, on: &connection) else { throw MoveFailure("there is no environment \(name)") }
+        guard let move = try find(name, on: &connection) else {
+            throw MoveFailure("environment \(name) does not exist")
+        }
         switch move.state {
         case .left where move.isDiscarded:
-            throw MoveFailure("\(name) has left, and what stayed of it was removed: it cannot be sent again")
-        // One that has left is held as it was: it can be sent again when what arrived is lost before it begins there.
+            throw MoveFailure("\(name) was cut over and deleted here: it cannot be exported again")
+        // After a cut-over the rows are unchanged: they can be exported again if the inactive copy is lost.
         case .copying, .held, .left: return move
-        case .arriving, .whole: throw MoveFailure("\(name) is arriving here, and has not begun")
-        case .begun: throw MoveFailure("another move of \(name) was begun in this moment; try again")
+        case .arriving, .whole: throw MoveFailure("\(name) is an inactive copy here")
+        case .begun: throw MoveFailure("another move of \(name) started meanwhile; run it again")
         }
     }
 
-    /// Stops all writing of the environment. What was begun is committed, or refused.
+    /// Blocks all writes of the environment. Transactions in progress commit, or fail.
     ///
-    /// - Throws: ``MoveFailure`` when it was taken back, or discarded, meanwhile: then nothing more is stopped.
-    static func hold(_ move: Move, on connection: inout Connection) throws {
-        try patiently(on: &connection) { connection in
+    /// - Throws: ``MoveFailure`` if the move was rolled back or discarded meanwhile; then no further table is blocked.
+    static func writeBlock(_ move: Move, on connection: inout Connection) throws {
+        try retryingLocks(on: &connection) { connection in
             _ = try connection.run(
                 """
                 UPDATE realm.move SET state = 'held', changed_at = now()
@@ -128,10 +130,10 @@ package enum MoveStore {
                     AND state = 'copying'
                 """)
         }
-        for table in MovedTable.held {
-            try patiently(on: &connection) { connection in
-                // The move's row is locked until the table is held: who takes the environment back waits for that.
-                let held = try connection.run(
+        for table in MovedTable.writeBlocked {
+            try retryingLocks(on: &connection) { connection in
+                // The move's row stays locked until the table is blocked: a rollback waits for that.
+                let blocked = try connection.run(
                     """
                     SELECT realm.hold(m.environment_id, \(table)::regclass)
                     FROM (SELECT environment_id FROM realm.move
@@ -139,28 +141,28 @@ package enum MoveStore {
                             AND state IN ('held', 'left') AND discarded_at IS NULL
                         FOR SHARE) m
                     """)
-                guard held.count == 1 else {
-                    throw MoveFailure("the environment was taken back, or discarded, meanwhile")
+                guard blocked.count == 1 else {
+                    throw MoveFailure("the move was rolled back or discarded meanwhile")
                 }
             }
         }
     }
 
-    /// - Throws: ``MoveFailure`` unless the environment is held for this move, as it was when it was sent, and whole.
-    static func requireHeld(_ move: Move, on connection: inout Connection) throws {
+    /// - Throws: ``MoveFailure`` unless the environment is still write-blocked for this move, and complete.
+    static func requireWriteBlock(_ move: Move, on connection: inout Connection) throws {
         let rows = try connection.run(
             """
             SELECT FROM realm.move WHERE environment_id = \(move.environment.rawValue)
                 AND move_id = \(move.id)::text::uuid AND state IN ('held', 'left') AND discarded_at IS NULL
             """)
-        guard rows.count == 1 else { throw MoveFailure("the environment was taken back, or discarded, meanwhile") }
+        guard rows.count == 1 else { throw MoveFailure("the move was rolled back or discarded meanwhile") }
     }
 
-    /// Holds what may have left already: a database that was restored does not know what became of the moves that were
-    /// under way in it.
+    /// Write-blocks environments that may have been cut over: a restored database does not have the results of the
+    /// moves that were in progress.
     ///
-    /// - Returns: The names of the environments of which that is to be found out.
-    package static func holdLeaving(on connection: inout Connection) throws -> [String] {
+    /// - Returns: The names of the environments whose state an operator must determine.
+    package static func writeBlockLeaving(on connection: inout Connection) throws -> [String] {
         let names = try connection.run(
             """
             SELECT e.name FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id
@@ -169,20 +171,19 @@ package enum MoveStore {
         ).decode(String.self)
         for name in names {
             guard let move = try find(name, on: &connection) else { continue }
-            try hold(move, on: &connection)
+            try writeBlock(move, on: &connection)
         }
         return names
     }
 
-    /// The old place goes on: with another generation, so that whatever was sent on is of a former one, and with
-    /// positions beyond all that were handed out, also when the database was restored while it was held.
+    /// Reactivates the environment with a new generation, so that later copies are outdated, and with positions beyond
+    /// all allocated ones, even if the database was restored during the write-block.
     ///
-    /// The move is another one from the first statement on: no receipt of it is good any more, and nothing is held for
-    /// it.
-    package static func takeBack(_ move: Move, also audit: Statement, on connection: inout Connection) throws {
+    /// The first statement changes the move's id: its receipt becomes invalid, and no further table is blocked for it.
+    package static func rollBack(_ move: Move, also audit: Statement, on connection: inout Connection) throws {
         let environment = move.environment.rawValue
-        // Who is just holding a table has the row; once it is another move nothing more is held.
-        let own = try patiently(on: &connection) { connection in
+        // A session that is blocking a table holds the row; after the id changed it blocks no more.
+        let own = try retryingLocks(on: &connection) { connection in
             try connection.run(
                 """
                 UPDATE realm.move SET move_id = gen_random_uuid(), state = 'copying', changed_at = now()
@@ -193,36 +194,38 @@ package enum MoveStore {
             ).first?.decode(String.self)
         }
         guard let own else {
-            throw MoveFailure("the environment has left meanwhile, or somebody else took it back")
+            throw MoveFailure("the environment was cut over meanwhile, or another session rolled it back")
         }
         do {
-            try letGo(environment, of: own, also: audit, on: &connection)
+            try unblock(environment, of: own, also: audit, on: &connection)
         } catch let error as PostgresError where error.isLocked {
             throw MoveFailure(
-                "somebody has used a table for two minutes, such as a backup: the environment is still held; take it "
-                    + "back once more")
+                "a table was locked for two minutes, such as by a backup: the environment is still write-blocked; run "
+                    + "roll-back again")
         }
     }
 
-    /// Table by table, the counter last, in the transaction that ends the move.
-    private static func letGo(
+    /// Unblocks table by table, the counter last, in the transaction that ends the move.
+    private static func unblock(
         _ environment: Int32, of own: String, also audit: Statement, on connection: inout Connection
     ) throws {
-        let (counter, others) = (MovedTable.held[0], MovedTable.held.dropFirst())
+        let (counter, others) = (MovedTable.writeBlocked[0], MovedTable.writeBlocked.dropFirst())
         for table in others.reversed() {
-            try patiently(on: &connection) { _ = try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)") }
+            try retryingLocks(on: &connection) {
+                _ = try $0.run("SELECT realm.let_go(\(environment), \(table)::regclass)")
+            }
         }
-        // Nobody writes it before it has its new generation and positions.
-        try patiently(on: &connection) { connection in
+        // No client can write before the new generation and positions are set.
+        try retryingLocks(on: &connection) { connection in
             try connection.transaction { transaction in
-                // An export that began meanwhile holds tables that were let go already.
+                // An export that started meanwhile has blocked tables again.
                 let ended = try transaction.run(
                     """
                     DELETE FROM realm.move
                     WHERE environment_id = \(environment) AND move_id = \(own)::text::uuid AND state = 'copying'
                     """)
                 guard ended.affectedCount == 1 else {
-                    throw MoveFailure("another export began meanwhile: take the environment back once more")
+                    throw MoveFailure("another export started meanwhile: run roll-back again")
                 }
                 try transaction.run([
                     "SELECT realm.let_go(\(environment), \(counter)::regclass)",
@@ -237,13 +240,13 @@ package enum MoveStore {
         }
     }
 
-    /// The environment has left for good: only now may it begin elsewhere.
+    /// Marks the environment as cut over, permanently. Only then may it be activated elsewhere.
     ///
-    /// - Throws: ``MoveFailure`` when it was taken back meanwhile.
-    package static func markLeft(
+    /// - Throws: ``MoveFailure`` if the move was rolled back meanwhile.
+    package static func markCutOver(
         _ move: Move, to url: String?, also audit: Statement, on connection: inout Connection
     ) throws {
-        try patiently(on: &connection) { connection in
+        try retryingLocks(on: &connection) { connection in
             try connection.transaction { transaction in
                 let marked = try transaction.run(
                     """
@@ -251,19 +254,19 @@ package enum MoveStore {
                     WHERE environment_id = \(move.environment.rawValue) AND move_id = \(move.id)::text::uuid
                         AND state = 'held'
                     """)
-                guard marked.affectedCount == 1 else { throw MoveFailure("the environment was taken back meanwhile") }
+                guard marked.affectedCount == 1 else { throw MoveFailure("the move was rolled back meanwhile") }
                 try transaction.run(audit)
             }
         }
     }
 
-    /// Reads behind whoever waits for a table, such as to let another environment's go.
+    /// Reads a table although another session waits for its lock.
     static func read(_ statement: Statement, on connection: inout Connection) throws -> Rows {
-        try patiently(on: &connection) { try $0.run(statement) }
+        try retryingLocks(on: &connection) { try $0.run(statement) }
     }
 
-    /// Tries again as long as somebody has the lock that is needed.
-    static func patiently<Success>(
+    /// Retries while another session holds a lock that is needed.
+    static func retryingLocks<Success>(
         attemptsMax: Int = attemptsMax, on connection: inout Connection, _ body: (inout Connection) throws -> Success
     ) throws -> Success {
         var attempt = 1

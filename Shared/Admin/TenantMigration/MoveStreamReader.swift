@@ -2,7 +2,7 @@ import FoundationEssentials
 internal import ObjectStore
 internal import Secrets
 
-/// Why a stream was not read to its end, with the position.
+/// The reason why a stream was not read completely, with the position.
 struct MoveStreamFailure: Error {
     let reason: String
 }
@@ -14,7 +14,7 @@ struct MoveStreamReader {
     private var lineCount = 0
     private var byteCount = 0
     /// The position at which the current frame begins.
-    private var begin = (line: 1, byte: 0)
+    private var frameStart = (line: 1, byte: 0)
 
     /// - Parameter next: Returns the next line with its end; one without an end was cut. `nil`: no line is left.
     init(next: @escaping () throws -> [UInt8]?) { self.next = next }
@@ -25,19 +25,20 @@ struct MoveStreamReader {
     mutating func header(_ transfer: SecretBox) throws -> MoveLine.Header {
         guard let line = try line() else { throw cut() }
         let json = Self.fields(of: line)?.json ?? line[...]
-        guard let found = try? JSONDecoder().decode(Beginning.self, from: Data(json)) else {
-            throw refused("it is not the beginning of an environment's stream")
+        guard let beginning = try? JSONDecoder().decode(Beginning.self, from: Data(json)) else {
+            throw rejected("it is not the header of an environment's stream")
         }
-        guard found.header.format == MoveLine.Header.formatNow, found.header.schema == Schema.version else {
+        guard beginning.header.format == MoveLine.Header.formatCurrent, beginning.header.schema == Schema.version else {
             throw MoveFailure(
-                "the stream is of schema \(found.header.schema), format \(found.header.format); here is schema "
-                    + "\(Schema.version), format \(MoveLine.Header.formatNow): both installations must be of the same "
+                "the stream is of schema \(beginning.header.schema), format \(beginning.header.format); here is schema "
+                    + "\(Schema.version), format \(MoveLine.Header.formatCurrent): both installations must be of the "
+                    + "same "
                     + "release")
         }
         guard case .header(let header) = try? JSONDecoder().decode(MoveLine.self, from: Data(json)) else {
-            throw refused("it is not the beginning of an environment's stream")
+            throw rejected("it is not the header of an environment's stream")
         }
-        guard (try? transfer.openText(Array(header.check), at: MoveLine.place(header.move, "check"))) == header.name
+        guard (try? transfer.openText(Array(header.check), at: MoveLine.context(header.move, "check"))) == header.name
         else { throw MoveFailure("the transfer key is not the one that the stream was made with") }
         chain = try MoveChain(move: header.move, transfer: transfer)
         _ = try authentic(line)
@@ -46,39 +47,40 @@ struct MoveStreamReader {
 
     /// Reads the next frame.
     mutating func frame() throws -> (line: MoveLine, rows: [[UInt8]]) {
-        begin = (lineCount + 1, byteCount)
+        frameStart = (lineCount + 1, byteCount)
         guard let line = try line() else { throw cut() }
         return try authentic(line)
     }
 
-    /// Checks that the last frame is the last one, and says so.
+    /// Checks that the stream ends after its last frame, with the announced numbers.
     mutating func finish(_ end: MoveLine.End) throws {
-        begin = (lineCount + 1, byteCount)
-        guard try next() == nil else { throw refused("the stream continues after its end", "after the last part") }
+        frameStart = (lineCount + 1, byteCount)
+        guard try next() == nil else { throw rejected("the stream continues after its end", "after the last part") }
         guard end.parts == chain?.frameCount, end.rows == chain?.rowCount else {
-            throw refused("the stream has not as many parts and rows as its end says", "at its end")
+            throw rejected("the numbers of parts and rows are not those of its end", "at its end")
         }
     }
 
-    /// The frame that begins with a line.
+    /// Reads and authenticates the frame that begins with a line.
     private mutating func authentic(_ line: [UInt8]) throws -> (line: MoveLine, rows: [[UInt8]]) {
         guard let fields = Self.fields(of: line),
-            let found = try? JSONDecoder().decode(MoveLine.self, from: Data(fields.json))
-        else { throw refused("it is not a part of an environment's stream, or was changed") }
+            let decoded = try? JSONDecoder().decode(MoveLine.self, from: Data(fields.json))
+        else { throw rejected("it is not a part of an environment's stream, or was modified") }
         let number = (chain?.frameCount ?? 0) + 1
         guard fields.number == number else {
-            throw refused("part \(fields.number) of a stream is in its position: parts are missing, added or exchanged")
+            throw rejected(
+                "part \(fields.number) of a stream is in its position: parts are missing, added or exchanged")
         }
-        let rows = try rows(of: found)
+        let rows = try rows(of: decoded)
         guard let code = chain?.append(line[..<fields.code.startIndex].dropLast(), rows), code == Array(fields.code)
-        else { throw refused("it was changed, or is of another stream", isCounted: true) }
-        return (found, rows)
+        else { throw rejected("it was modified, or belongs to another stream", isCounted: true) }
+        return (decoded, rows)
     }
 
     private mutating func rows(of line: MoveLine) throws -> [[UInt8]] {
         guard case .part(let part) = line else { return [] }
         guard let table = MovedTable.named(part.table), (1...table.pageCountMax).contains(part.count) else {
-            throw refused("it has \(part.count) rows of \(part.table), which are not expected")
+            throw rejected("it has \(part.count) rows of \(part.table), which is not expected")
         }
         var rows: [[UInt8]] = []
         for _ in 0..<part.count {
@@ -107,12 +109,14 @@ struct MoveStreamReader {
         return (line[..<first], number, line[(last + 1)...])
     }
 
-    private func refused(_ reason: String, _ place: String? = nil, isCounted: Bool = false) -> MoveStreamFailure {
+    private func rejected(_ reason: String, _ location: String? = nil, isCounted: Bool = false) -> MoveStreamFailure {
         let number = (chain?.frameCount ?? 0) + (isCounted ? 0 : 1)
-        let lines = lineCount > begin.line ? "lines \(begin.line) to \(lineCount)" : "line \(begin.line)"
+        let lines = lineCount > frameStart.line ? "lines \(frameStart.line) to \(lineCount)" : "line \(frameStart.line)"
         return MoveStreamFailure(
             reason:
-                "the stream is refused \(place ?? "at part \(number)") (\(lines), from byte \(begin.byte)): \(reason)")
+                "the stream is rejected \(location ?? "at part \(number)") (\(lines), from byte \(frameStart.byte)): "
+                + "\(reason)"
+        )
     }
 
     private func cut() -> MoveStreamFailure {

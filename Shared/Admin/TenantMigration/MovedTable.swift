@@ -1,46 +1,46 @@
 internal import Postgres
 
-/// A table whose rows go with their environment.
+/// A table whose rows are moved with their environment.
 package struct MovedTable: Sendable {
-    /// When its rows arrive in the table.
-    package enum Arrival: Sendable {
-        /// As they come: nobody works with them before the environment has its counter and its logins.
-        case asTheyCome
-        /// When the environment begins: services would work with them at once.
-        case whenItBegins
+    /// The time when imported rows are inserted into the table.
+    package enum InsertTime: Sendable {
+        /// During the import: the environment has no counter and no logins yet, so no service uses the rows.
+        case immediate
+        /// At the activation: services would use the rows immediately.
+        case atActivation
     }
 
-    /// With its schema; a constant of this program.
+    /// The name with its schema; a constant of this program.
     package let name: String
-    /// What orders an environment's rows: its primary key without the environment. Empty: there is one row.
+    /// The primary key without the environment, which orders its rows. Empty: there is one row.
     package let key: [String]
-    package let arrival: Arrival
-    /// So many rows are read, sent and written together.
+    package let arrival: InsertTime
+    /// Maximum number of rows that are read, sent and written together.
     package let pageCountMax: Int
 
-    private init(_ name: String, _ key: [String], _ arrival: Arrival = .whenItBegins, pageCountMax: Int = 1_000) {
+    private init(_ name: String, _ key: [String], _ arrival: InsertTime = .atActivation, pageCountMax: Int = 1_000) {
         (self.name, self.key, self.arrival, self.pageCountMax) = (name, key, arrival, pageCountMax)
     }
 
     package static let objects = MovedTable(
-        "store.object", ["realm_id", "kind", "id"], .asTheyCome, pageCountMax: 250)
-    /// Their bytes are up to 1 MB each, and twice that on the way.
-    package static let blobs = MovedTable("blob.content", ["id"], .asTheyCome, pageCountMax: 8)
+        "store.object", ["realm_id", "kind", "id"], .immediate, pageCountMax: 250)
+    /// Blobs have up to 1 MB each, and twice that in transit.
+    package static let blobs = MovedTable("blob.content", ["id"], .immediate, pageCountMax: 8)
 
-    /// All others, in the order in which they refer to each other. Objects and blobs come before them.
+    /// All other tables, in the order of their foreign keys, after objects and blobs.
     package static let others: [MovedTable] = [
-        MovedTable("realm.realm", ["id"], .asTheyCome),
-        MovedTable("device.client", ["person_id", "client_id"], .asTheyCome),
-        MovedTable("device.mutation", ["person_id", "client_id", "sequence"], .asTheyCome),
-        MovedTable("submission.ledger", ["entry_id"], .asTheyCome),
-        MovedTable("submission.attempt", ["entry_id", "happened_at", "version"], .asTheyCome),
-        MovedTable("audience.tree", ["digest"], .asTheyCome, pageCountMax: 1),
-        MovedTable("audience.catalogue", ["id"], .asTheyCome),
-        MovedTable("audience.person", ["email"], .asTheyCome),
-        MovedTable("task.copy", ["task_id"], .asTheyCome),
-        MovedTable("defect.mirror", ["defect_id", "realm_id"], .asTheyCome),
-        MovedTable("defect.seen", ["row_id"], .asTheyCome),
-        MovedTable("defect.attempt", ["target_id"], .asTheyCome),
+        MovedTable("realm.realm", ["id"], .immediate),
+        MovedTable("device.client", ["person_id", "client_id"], .immediate),
+        MovedTable("device.mutation", ["person_id", "client_id", "sequence"], .immediate),
+        MovedTable("submission.ledger", ["entry_id"], .immediate),
+        MovedTable("submission.attempt", ["entry_id", "happened_at", "version"], .immediate),
+        MovedTable("audience.tree", ["digest"], .immediate, pageCountMax: 1),
+        MovedTable("audience.catalogue", ["id"], .immediate),
+        MovedTable("audience.person", ["email"], .immediate),
+        MovedTable("task.copy", ["task_id"], .immediate),
+        MovedTable("defect.mirror", ["defect_id", "realm_id"], .immediate),
+        MovedTable("defect.seen", ["row_id"], .immediate),
+        MovedTable("defect.attempt", ["target_id"], .immediate),
         MovedTable("access.provider", []),
         MovedTable("access.domain", ["domain"]),
         MovedTable("access.address", ["email"]),
@@ -70,30 +70,29 @@ package struct MovedTable: Sendable {
 
     package static func named(_ name: String) -> MovedTable? { all.first { $0.name == name } }
 
-    /// Tables that name environments and stay, with the reason.
+    /// Tables with an environment that are not moved, with the reason.
     package static let staying: [String: String] = [
-        "store.change": "devices begin anew with the generation, and the relay publishes every routed object",
-        "blob.reference": "made from the objects by their triggers",
-        "defect.command": "made from the objects by their triggers",
-        "realm.relay": "how far another Kafka has it",
-        "realm.republish": "what another Kafka lacks; all of it is published again",
+        "store.change": "devices reset with the generation, and the relay republishes all published kinds",
+        "blob.reference": "created from the objects by their triggers",
+        "defect.command": "created from the objects by their triggers",
+        "realm.relay": "the progress in the source's Kafka",
+        "realm.republish": "pending republications; everything is republished",
         "realm.move": "the move itself",
         "realm.move_part": "the move itself",
-        "onboarding.session": "a device that is just coming in begins again, at the new place",
+        "onboarding.session": "a device in onboarding starts again at the destination",
     ]
 
-    /// Tables of which nothing can be written while the environment is held, in the order in which that is so: the
-    /// counter first, without which hardly anything is written. The change log before the objects: a tombstone that
-    /// stays is found by its pointer when the environment is taken back.
-    package static let held = ["realm.environment", "store.change"] + all.map(\.name)
+    /// Tables that the write-block covers, in order: first the counter, without which hardly anything is written. The
+    /// change log precedes the objects: after a rollback a retained tombstone is found by its pointer.
+    package static let writeBlocked = ["realm.environment", "store.change"] + all.map(\.name)
 
-    /// The table as a part of a statement.
+    /// The table's name as a statement.
     var sql: Statement { Statement(stringLiteral: name) }
 
-    /// The key of a row, which a statement calls `t`.
+    /// The key of a row of `t`, as a statement.
     var columns: Statement { Statement(stringLiteral: "(" + key.map { "t.\($0)" }.joined(separator: ", ") + ")") }
 
-    /// As a key of several columns orders it, by its index.
+    /// The ORDER BY list of the key, which its index supports.
     var order: Statement {
         Statement(stringLiteral: key.isEmpty ? "1" : key.map { "t.\($0)" }.joined(separator: ", "))
     }

@@ -1,10 +1,10 @@
 import Essentials
 
-/// When certificates end, as libcurl tells it of OpenSSL's: `Nov 25 02:11:00 2026 GMT`.
+/// Parses the expiry of certificates in the format of OpenSSL and libcurl: `Nov 25 02:11:00 2026 GMT`.
 enum CertificateEnd {
-    /// The first end in a chain.
+    /// Returns the earliest expiry in a chain.
     ///
-    /// - Parameter text: The end of each certificate of the chain; `nil` beyond the last one.
+    /// - Parameter text: The expiry of each certificate of the chain; `nil` after the last one.
     static func first(_ text: (Int32) -> String?) -> Timestamp? {
         var first: Timestamp?
         var index: Int32 = 0
@@ -17,7 +17,7 @@ enum CertificateEnd {
         return first
     }
 
-    /// The parts are those of an HTTP date in another order.
+    /// Reorders the components into an HTTP date.
     private static func seconds(_ text: String) -> Int? {
         let parts = text.split(separator: " ")
         guard parts.count == 5 else { return nil }

@@ -2,136 +2,137 @@ import Essentials
 import Glibc
 import Synchronization
 
-/// An HTTP/1.1 and HTTP/2 client: one thread runs all transfers over libcurl's multi interface.
+/// An HTTP/1.1 and HTTP/2 client that runs all transfers on one thread with libcurl's multi interface.
 ///
-/// Connections are kept and reused, per address at most `connectionsPerHostMax`; requests beyond wait for one.
-/// A request that writes is sent at most once: where libcurl would repeat it on a new connection because a kept one
-/// died, it fails as `.maybeSent` instead. Redirects are not followed, TLS is always verified, and proxies in the
-/// environment are ignored.
+/// Connections are reused, with at most `connectionsPerHostMax` per host; further requests wait for a free one. A
+/// request with an unsafe method is sent at most once: when libcurl would resend it because a reused connection was
+/// closed, it fails as `.maybeSent`. Redirects are not followed, TLS is always verified, and proxy environment
+/// variables are ignored.
 package final class Client: Sendable {
     package struct Configuration: Sendable {
-        /// Connections to one host and port at a time.
+        /// Maximum number of concurrent connections per host and port.
         package var connectionsPerHostMax = 128
-        /// Idle connections kept, over all hosts.
+        /// Maximum number of idle connections over all hosts.
         package var connectionsIdleMax = 256
-        /// How long a connection may have been idle to be used again; servers close theirs after a while.
+        /// Maximum idle time after which a connection is not reused; servers close idle connections.
         package var connectionIdleMax: Duration = .seconds(30)
-        /// Transfers at a time, streams and waiting ones included; more are refused as `.notSent`.
+        /// Maximum number of concurrent transfers, including streams and waiting ones; further requests fail as
+        /// `.notSent`.
         package var inFlightMax = 32_768
-        /// What a stream's reader may lag behind before its connection is read no further.
+        /// Maximum number of unread bytes of a stream; beyond it, reading from the connection is suspended.
         package var streamBufferBytesMax = 256 * 1024
-        /// A PEM file of the certificate authorities to trust instead of the system's.
+        /// A PEM file of trusted certificate authorities, instead of the system's.
         package var caFile: String?
-        /// For example `http://proxy.example.com:3128`.
+        /// The URL of a proxy, such as `http://proxy.example.com:3128`.
         package var proxy: String?
         package var userAgent = "fieldpost"
-        /// Connects to addresses of the public Internet only, whatever a name leads to: for addresses that people have
-        /// given. What is refused fails as `.notSent`. With a proxy it is the proxy's address that counts.
+        /// Whether to connect only to public addresses, for URLs that people supply. The resolved address counts; for
+        /// requests through a proxy, the proxy's. A rejected request fails as `.notSent`.
         package var publicAddressesOnly = false
 
-        /// Tells of each answer when its server's certificate ends: ``Response/certificateEnd``.
+        /// Whether responses include the expiry of the server's certificate: ``Response/certificateEnd``.
         package var readsCertificates = false
 
         package init() {}
     }
 
-    private let inbox = Inbox()
+    private let commands = CommandQueue()
     private let configuration: Configuration
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
         _ = isLibraryReady
-        let inbox = inbox
-        Thread.start { TransferLoop.run(inbox, configuration) }
+        let commands = commands
+        Thread.start { TransferLoop.run(commands, configuration) }
     }
 
-    deinit { _ = inbox.post(.stop) }
+    deinit { _ = commands.post(.stop) }
 
-    /// Sends one request and waits for its whole answer.
+    /// Sends a request and waits for the complete response.
     ///
-    /// Cancelling the task ends the transfer, and fails with `isCancelled`.
+    /// Cancelling the task ends the transfer with an error whose `isCancelled` is true.
     ///
-    /// - Returns: The answer, whatever its status.
-    /// - Throws: What is known of a request that got no whole answer.
+    /// - Returns: The response, of any status.
+    /// - Throws: ``HTTPError`` if there is no complete response.
     package func send(_ request: Request) async throws(HTTPError) -> Response {
         try request.validate()
         return try await inSpan(of: request, status: \.status) { traced throws(HTTPError) in
-            try await send(Order(traced))
+            try await send(QueuedRequest(traced))
         }
     }
 
-    /// Sends a request as a span of the current task's trace, where that is recorded.
-    private func inSpan<Answer>(
-        of request: Request, status: (Answer) -> Int, _ send: (Request) async throws(HTTPError) -> Answer
-    ) async throws(HTTPError) -> Answer {
+    /// Records the request as a span of the current task's trace, if that is recorded.
+    private func inSpan<Success>(
+        of request: Request, status: (Success) -> Int, _ send: (Request) async throws(HTTPError) -> Success
+    ) async throws(HTTPError) -> Success {
         let recorder = SpanRecorder.process
         guard let span = recorder.begin(TraceContext.current) else {
-            return try await send(request.carrying(TraceContext.current))
+            return try await send(request.propagating(TraceContext.current))
         }
         do throws(HTTPError) {
-            let answer = try await send(request.carrying(span.context))
-            recorder.end(span, request.work(status: status(answer)))
-            return answer
+            let response = try await send(request.propagating(span.context))
+            recorder.end(span, request.spanWork(status: status(response)))
+            return response
         } catch {
-            recorder.end(span, request.work(status: error.status, failure: error.kind))
+            recorder.end(span, request.spanWork(status: error.status, failure: error.kind))
             throw error
         }
     }
 
-    func send(_ order: Order) async throws(HTTPError) -> Response {
+    func send(_ queued: QueuedRequest) async throws(HTTPError) -> Response {
         try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if !inbox.post(.send(order, continuation)) {
+                if !commands.post(.send(queued, continuation)) {
                     continuation.resume(returning: .failure(.shutDown(.notSent)))
                 }
             }
         } onCancel: {
-            cancel(order)
+            cancel(queued)
         }.get()
     }
 
-    /// Sends one request and hands out its answer's body while it arrives, for answers that stay open.
+    /// Sends a request and returns its response while the body arrives, for long-lived responses.
     ///
-    /// A slow reader holds up the sender, not this process: beyond `streamBufferBytesMax` the connection is not read.
-    /// Letting go of the body, or cancelling the task that reads it, closes the transfer. `totalMax` and
-    /// `answerBytesMax` do not apply; `connectMax` does, and `idleMax` bounds the wait for the head too.
+    /// Backpressure: beyond `streamBufferBytesMax` unread bytes the connection is not read. Releasing the body, or
+    /// cancelling the task that reads it, ends the transfer. `totalMax` and `responseBytesMax` do not apply;
+    /// `connectMax` does, and `idleMax` also limits the wait for the head.
     ///
-    /// - Parameter idleMax: How long nothing may arrive before the stream fails; time spent waiting for a slow reader
+    /// - Parameter idleMax: The maximum time without data before the stream fails; time spent waiting for a slow reader
     ///   does not count.
     package func stream(_ request: Request, idleMax: Duration? = nil) async throws(HTTPError) -> StreamedResponse {
         try request.validate()
         return try await inSpan(of: request, status: \.status) { traced throws(HTTPError) in
-            try await open(Order(traced), idleMax: idleMax)
+            try await open(QueuedRequest(traced), idleMax: idleMax)
         }
     }
 
-    private func open(_ order: Order, idleMax: Duration?) async throws(HTTPError) -> StreamedResponse {
-        let inbox = inbox
+    private func open(_ queued: QueuedRequest, idleMax: Duration?) async throws(HTTPError) -> StreamedResponse {
+        let commands = commands
         let buffer = StreamBuffer(
-            bytesMax: configuration.streamBufferBytesMax, resume: { _ = inbox.post(.resume(order.id)) })
-        guard inbox.post(.stream(order, buffer, idleMax: idleMax)) else { throw .shutDown(.notSent) }
-        let lifetime = StreamLifetime { _ = inbox.post(.cancel(order.id)) }
+            bytesMax: configuration.streamBufferBytesMax, resume: { _ = commands.post(.resume(queued.id)) })
+        guard commands.post(.stream(queued, buffer, idleMax: idleMax)) else { throw .shutDown(.notSent) }
+        let lifetime = StreamLifetime { _ = commands.post(.cancel(queued.id)) }
         let head = try await withTaskCancellationHandler {
             await buffer.head()
         } onCancel: {
-            cancel(order)
+            cancel(queued)
         }.get()
         return StreamedResponse(
             status: head.status, headers: head.headers, body: ByteChunks(buffer: buffer, lifetime: lifetime))
     }
 
-    /// Ends the thread. Transfers that still run fail, and so does every later request.
+    /// Ends the thread. Transfers in progress and all later requests fail.
     package func shutDown() {
-        _ = inbox.post(.stop)
+        _ = commands.post(.stop)
     }
 
-    private func cancel(_ order: Order) {
-        order.isCancelled.store(true, ordering: .releasing)
-        _ = inbox.post(.cancel(order.id))
+    private func cancel(_ queued: QueuedRequest) {
+        queued.isCancelled.store(true, ordering: .releasing)
+        _ = commands.post(.cancel(queued.id))
     }
 }
 
-/// A thread that ends with its body.
+/// A detached thread that runs one closure.
 private enum Thread {
     private final class Body: Sendable {
         let run: @Sendable () -> Void
@@ -148,7 +149,7 @@ private enum Thread {
                 unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
                 return nil
             }, body.toOpaque())
-        precondition(code == 0, "the system refuses another thread")
+        precondition(code == 0, "pthread_create failed")
         pthread_detach(thread)
     }
 }

@@ -2,19 +2,18 @@ internal import CCurl
 
 /// One e-mail with its limits.
 package struct Mail: Sendable {
-    /// `smtp://host:port`, where STARTTLS is asked for before anything is said, or `smtps://host:port`.
+    /// `smtp://host:port`, with mandatory STARTTLS, or `smtps://host:port`.
     package var server: String
-    /// Who logs in, and the password; none: nobody does.
+    /// The credentials; `nil` for no authentication.
     package var login: (user: String, password: String)?
-    /// Whom the server tells when it cannot be delivered.
+    /// The envelope sender, to which the server sends bounces.
     package var sender: String
     package var recipients: [String]
-    /// Headers and text (RFC 5322), with lines that end with CR LF. Dots at the beginnings of lines are doubled on the
-    /// way.
+    /// Headers and text (RFC 5322), with lines that end with CR LF. libcurl doubles dots at the beginnings of lines.
     package var message: [UInt8]
-    /// The time to resolve, connect, shake hands and log in.
+    /// The maximum time to resolve, connect, complete the TLS handshake and log in.
     package var connectMax: Duration
-    /// The time until the server has taken it.
+    /// The maximum time until the server has accepted the e-mail.
     package var totalMax: Duration
 
     package init(
@@ -30,22 +29,22 @@ package struct Mail: Sendable {
         self.totalMax = totalMax
     }
 
-    /// Refuses what could smuggle a command into the connection, or would be sent in the open.
+    /// Rejects values that could inject SMTP commands, and servers without TLS.
     func validate() throws(HTTPError) {
         guard server.hasPrefix("smtp://") || server.hasPrefix("smtps://"),
             server.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
-        else { throw .malformed("only smtp and smtps addresses are mail servers") }
-        guard !recipients.isEmpty else { throw .malformed("an e-mail needs somebody it is for") }
+        else { throw .malformed("the server's URL must be smtp or smtps, in printable ASCII") }
+        guard !recipients.isEmpty else { throw .malformed("an e-mail needs at least one recipient") }
         for address in recipients + [sender]
         where !address.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x3C && $0 != 0x3E }) {
-            throw .malformed("not an e-mail address: \(address.debugDescription)")
+            throw .malformed("invalid e-mail address: \(address.debugDescription)")
         }
     }
 }
 
-/// Sends e-mails: the same client as for HTTP, that speaks SMTP and nothing else.
+/// A client that sends e-mails over SMTP, based on ``Client``.
 ///
-/// Nothing is said to a server before TLS is there and its certificate is verified.
+/// Nothing is sent before the TLS handshake is complete and the certificate is verified.
 package final class MailClient: Sendable {
     private let client: Client
 
@@ -53,20 +52,20 @@ package final class MailClient: Sendable {
         client = Client(configuration: configuration)
     }
 
-    /// Sends an e-mail, and waits until the server has taken it.
+    /// Sends an e-mail and waits until the server has accepted it.
     ///
-    /// - Throws: What is known of one that was not taken. `status` is the server's last answer: with `maybeSent` it is
-    ///   about this e-mail, else about the connection or the login (RFC 5321, 4.2).
+    /// - Throws: ``HTTPError`` if the e-mail was not accepted. `status` is the server's last reply code: with
+    ///   `maybeSent` it concerns this e-mail, otherwise the connection or the login (RFC 5321, 4.2).
     package func send(_ mail: Mail) async throws(HTTPError) {
         try mail.validate()
-        _ = try await client.send(Order(mail))
+        _ = try await client.send(QueuedRequest(mail))
     }
 
     /// Ends the thread; see `Client`.
     package func shutDown() { client.shutDown() }
 }
 
-/// What libcurl needs of an e-mail while it is sent.
+/// The state of an e-mail that libcurl needs during the transfer.
 @safe final class MailUpload {
     private let mail: Mail
     private var recipients: UnsafeMutablePointer<curl_slist>?
@@ -79,7 +78,7 @@ package final class MailClient: Sendable {
 
     deinit { unsafe curl_slist_free_all(recipients) }
 
-    /// Sets the options of a handle that sends nothing but e-mails. The handle does not keep this value.
+    /// Sets the options of a handle that sends only e-mails. The handle does not retain this object.
     func attach(to easy: UnsafeMutableRawPointer) -> CURLcode {
         let codes = unsafe [
             curl_set_text(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps"),
@@ -96,10 +95,10 @@ package final class MailClient: Sendable {
     }
 
     fileprivate func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        let part = mail.message[offset...].prefix(buffer.count)
-        unsafe buffer.copyBytes(from: part)
-        offset += part.count
-        return part.count
+        let chunk = mail.message[offset...].prefix(buffer.count)
+        unsafe buffer.copyBytes(from: chunk)
+        offset += chunk.count
+        return chunk.count
     }
 }
 

@@ -3,26 +3,27 @@ import Essentials
 /// One HTTP request with its limits.
 package struct Request: Sendable {
     package var method: String
-    /// Absolute, `http` or `https`, already percent-encoded.
+    /// An absolute `http` or `https` URL, percent-encoded.
     package var url: String
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]?
-    /// The time to resolve, connect and shake hands.
+    /// The maximum time to resolve, connect and complete the TLS handshake.
     package var connectMax: Duration
-    /// The time from `send` to the last byte of the answer, waiting for a free connection included.
+    /// The maximum time from `send` to the last byte of the response, including the wait for a free connection.
     ///
     /// Streams ignore it.
     package var totalMax: Duration
-    /// The longest body that is accepted; more fails the request while it is being received. Streams ignore it.
-    package var answerBytesMax: Int
-    /// It is not sent from then on, however long it waited for its connection; `HTTPError.isTooLate` tells.
+    /// Maximum size of the body; a larger one fails the request while it is received. Streams ignore it.
+    package var responseBytesMax: Int
+    /// A deadline after which the request is not sent, for example after a wait for a connection; see
+    /// `HTTPError.missedSendDeadline`.
     package var sendBefore: ContinuousClock.Instant?
-    /// The cookie jar to use; none keeps and sends no cookies.
+    /// The cookie jar; `nil` neither stores nor sends cookies.
     package var session: Session?
 
     package init(
         _ method: String, _ url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
-        connectMax: Duration = .seconds(5), totalMax: Duration = .seconds(30), answerBytesMax: Int = 16 * 1024 * 1024,
+        connectMax: Duration = .seconds(5), totalMax: Duration = .seconds(30), responseBytesMax: Int = 16 * 1024 * 1024,
         sendBefore: ContinuousClock.Instant? = nil, session: Session? = nil
     ) {
         self.method = method
@@ -31,31 +32,32 @@ package struct Request: Sendable {
         self.body = body
         self.connectMax = connectMax
         self.totalMax = totalMax
-        self.answerBytesMax = answerBytesMax
+        self.responseBytesMax = responseBytesMax
         self.sendBefore = sendBefore
         self.session = session
     }
 
-    /// A GET.
+    /// Creates a GET request.
     package init(
         _ url: String, headers: [(name: String, value: String)] = [], connectMax: Duration = .seconds(5),
-        totalMax: Duration = .seconds(30), answerBytesMax: Int = 16 * 1024 * 1024, session: Session? = nil
+        totalMax: Duration = .seconds(30), responseBytesMax: Int = 16 * 1024 * 1024, session: Session? = nil
     ) {
         self.init(
-            "GET", url, headers: headers, connectMax: connectMax, totalMax: totalMax, answerBytesMax: answerBytesMax,
+            "GET", url, headers: headers, connectMax: connectMax, totalMax: totalMax,
+            responseBytesMax: responseBytesMax,
             session: session)
     }
 
-    /// The request with the header that tells the other system which trace it belongs to.
-    func carrying(_ trace: TraceContext?) -> Request {
+    /// Returns the request with the trace context's header.
+    func propagating(_ trace: TraceContext?) -> Request {
         guard let trace else { return self }
         var request = self
         request.headers.append(("traceparent", trace.text))
         return request
     }
 
-    /// What a collector is told of it: of the address only where it leads.
-    func work(status: Int?, failure: String? = nil) -> TraceSpan.Work {
+    /// Returns the request as an operation of a span; of the URL it contains only host and port.
+    func spanWork(status: Int?, failure: String? = nil) -> TraceSpan.Work {
         let rest = url.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst(3)
         let authority = rest.prefix { !"/?#".utf8.contains($0) }
         let address = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[$0...].dropFirst() } ?? authority
@@ -63,25 +65,25 @@ package struct Request: Sendable {
             method: method, address: String(decoding: address, as: UTF8.self), status: status, failure: failure)
     }
 
-    /// Methods that only read, so that libcurl may repeat them on a new connection. Source: RFC 9110, 9.2.1.
+    /// Safe methods, which libcurl may resend on a new connection. Source: RFC 9110, 9.2.1.
     var isSafe: Bool { method == "GET" || method == "HEAD" || method == "OPTIONS" }
 
-    /// Refuses what could smuggle a second header or request into the connection.
+    /// Rejects values that could inject a second header or request.
     func validate() throws(HTTPError) {
         guard !method.isEmpty, method.utf8.allSatisfy(isTokenByte) else {
-            throw .malformed("not an HTTP method: \(method.debugDescription)")
+            throw .malformed("invalid HTTP method: \(method.debugDescription)")
         }
         guard url.hasPrefix("http://") || url.hasPrefix("https://") else {
-            throw .malformed("only http and https addresses are called")
+            throw .malformed("the URL must be http or https")
         }
         guard url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw .malformed("an address must be percent-encoded")
+            throw .malformed("the URL must be percent-encoded")
         }
         for header in headers {
             guard !header.name.isEmpty, header.name.utf8.allSatisfy(isTokenByte) else {
-                throw .malformed("not a header name: \(header.name.debugDescription)")
+                throw .malformed("invalid header name: \(header.name.debugDescription)")
             }
-            // The value is not repeated in the message: it may be a secret.
+            // The value may be a secret and is not included in the message.
             guard header.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
                 throw .malformed("the header \(header.name) has a control character in its value")
             }

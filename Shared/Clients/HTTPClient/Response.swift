@@ -1,15 +1,15 @@
 package import Essentials
 
-/// An answer that arrived whole, whatever its status: a 3xx is an answer too, redirects are not followed.
+/// A complete response of any status, including 3xx: redirects are not followed.
 package struct Response: Sendable {
     package let status: Int
     package let headers: Headers
     package let body: [UInt8]
-    /// When the first of the certificates ends that the server showed; `nil` without TLS, on a connection that was
-    /// there before, and unless `Client.Configuration.readsCertificates` asks for it.
+    /// The earliest expiry in the server's certificate chain; `nil` without TLS, on a reused connection, or if
+    /// `Client.Configuration.readsCertificates` is false.
     package let certificateEnd: Timestamp?
 
-    /// - Parameter head: The status line and the headers as they came.
+    /// - Parameter head: The status line and the headers as received.
     package init(status: Int, head: [UInt8], body: [UInt8], certificateEnd: Timestamp? = nil) {
         self.status = status
         headers = Headers(bytes: head)
@@ -17,21 +17,21 @@ package struct Response: Sendable {
         self.certificateEnd = certificateEnd
     }
 
-    /// The longest head (status line and headers) that is accepted.
+    /// Maximum size of the head (status line and headers).
     package static let headBytesMax = 64 * 1024
 }
 
-/// An answer's headers, kept as they came and looked up when asked for.
+/// A response's headers, stored as received and parsed on access.
 package struct Headers: Sendable, Sequence {
     /// Lines that end with CR LF; the first is the status line.
     let bytes: [UInt8]
 
-    /// The first value of `name`, whatever its case, without white space around it.
+    /// The first value of `name`, compared case-insensitively, without surrounding white space.
     package subscript(name: String) -> String? {
         first { _, nameBytes in isSame(nameBytes, name) }
     }
 
-    /// All values of `name` in the order they came.
+    /// Returns all values of `name` in the order received.
     package func values(of name: String) -> [String] {
         compactMap {
             $0.name.utf8.count == name.utf8.count && $0.name.lowercased() == name.lowercased() ? $0.value : nil
@@ -57,7 +57,7 @@ package struct Headers: Sendable, Sequence {
         return nil
     }
 
-    /// Takes one line off `rest`; the name is nil when the line has none (the status line, the empty last one).
+    /// Removes one line from `rest`; `name` is `nil` for the status line and the final empty line.
     private static func nextLine(
         of rest: inout ArraySlice<UInt8>
     ) -> (name: ArraySlice<UInt8>?, value: ArraySlice<UInt8>)? {
@@ -77,7 +77,7 @@ package struct Headers: Sendable, Sequence {
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
 }
 
-/// Compares ASCII without regard to case.
+/// Compares ASCII case-insensitively.
 private func isSame(_ bytes: ArraySlice<UInt8>, _ name: String) -> Bool {
     bytes.count == name.utf8.count
         && zip(bytes, name.utf8).allSatisfy { left, right in

@@ -1,9 +1,9 @@
 internal import CCurl
 import Synchronization
 
-/// A cookie jar of its own: what a server sets is sent back on later requests with this session, and on no others.
+/// A cookie jar: cookies that a server sets are sent only in later requests with the same session.
 ///
-/// Cookies follow RFC 6265 as libcurl does it, live in memory, and end with the session.
+/// Cookies follow RFC 6265 as libcurl implements it, in memory, until the session ends.
 package final class Session: Sendable {
     private let jar: Mutex<CookieJar>
 
@@ -11,15 +11,15 @@ package final class Session: Sendable {
         jar = Mutex(CookieJar())
     }
 
-    /// Lends the jar to a transfer, which must keep the session until it has let go of the jar.
+    /// Attaches the jar to a transfer, which must retain the session until it has detached the jar.
     func attach(to easy: UnsafeMutableRawPointer) -> CURLcode {
-        // As a number, because a pointer that came from outside may not enter the lock's region.
+        // Passed as a number, because a pointer from outside cannot enter the lock's isolation region.
         let address = UInt(bitPattern: easy)
         return jar.withLock { jar in jar.attach(toHandleAt: address) }
     }
 }
 
-/// Owns one `curl_jar`. libcurl locks it while it reads or writes cookies.
+/// Owns one `curl_jar`. libcurl locks it during access to cookies.
 @safe private struct CookieJar: ~Copyable {
     private let pointer: UnsafeMutablePointer<curl_jar>?
 
@@ -34,7 +34,7 @@ package final class Session: Sendable {
             return CURLE_OUT_OF_MEMORY
         }
         let code = unsafe curl_set_pointer(easy, CURLOPT_SHARE, pointer.pointee.share)
-        // A shared jar is used only by handles whose cookie engine was switched on, which an empty file name does.
+        // Only handles with an enabled cookie engine use a shared jar; an empty file name enables it.
         return code == CURLE_OK ? unsafe curl_set_text(easy, CURLOPT_COOKIEFILE, "") : code
     }
 }

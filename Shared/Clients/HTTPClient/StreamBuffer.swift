@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What has arrived on a stream and was not read yet: filled by the client's thread, emptied by one reader.
+/// The unread bytes of a stream: the client's thread appends, one reader consumes.
 final class StreamBuffer: Sendable {
     struct Head: Sendable {
         let status: Int
@@ -22,7 +22,7 @@ final class StreamBuffer: Sendable {
     private let bytesMax: Int
     private let resume: @Sendable () -> Void
 
-    /// - Parameter resume: Called when a chunk was refused and there is room again.
+    /// - Parameter resume: Called when there is capacity again after a chunk was rejected.
     init(bytesMax: Int, resume: @escaping @Sendable () -> Void) {
         self.bytesMax = bytesMax
         self.resume = resume
@@ -39,7 +39,7 @@ final class StreamBuffer: Sendable {
         waiter?.resume(returning: .success(head))
     }
 
-    /// - Returns: False when there is no room: the same bytes must be offered again after `resume`.
+    /// - Returns: False if the buffer is full: the same bytes must be appended again after `resume`.
     func append(_ chunk: [UInt8]) -> Bool {
         let (isAccepted, waiter) = state.withLock { state in
             if let waiter = take(&state.chunkWaiter) { return (true, Optional(waiter)) }
@@ -61,7 +61,7 @@ final class StreamBuffer: Sendable {
             state.error = error
             return (take(&state.headWaiter), take(&state.chunkWaiter))
         }
-        headWaiter?.resume(returning: .failure(error ?? .malformed("the stream ended before its head")))
+        headWaiter?.resume(returning: .failure(error ?? .malformed("the stream ended before the response head")))
         chunkWaiter?.resume(returning: error.map { .failure($0) } ?? .success(nil))
     }
 
@@ -69,20 +69,23 @@ final class StreamBuffer: Sendable {
 
     func head() async -> Result<Head, HTTPError> {
         await withCheckedContinuation { continuation in
-            let known: Result<Head, HTTPError>? = state.withLock { state in
+            let available: Result<Head, HTTPError>? = state.withLock { state in
                 if let head = state.head { return .success(head) }
-                if state.isFinished { return .failure(state.error ?? .malformed("the stream ended before its head")) }
+                if state.isFinished {
+                    return .failure(state.error ?? .malformed("the stream ended before the response head"))
+                }
                 state.headWaiter = continuation
                 return nil
             }
-            if let known { continuation.resume(returning: known) }
+            if let available { continuation.resume(returning: available) }
         }
     }
 
-    /// Waits for what comes next; nil at the end. What had arrived before an error is handed out before the error.
+    /// Waits for the next bytes; returns `nil` at the end. Bytes that arrived before an error are returned before the
+    /// error.
     func next() async -> Result<[UInt8]?, HTTPError> {
         await withCheckedContinuation { continuation in
-            let (known, wasPaused): (Result<[UInt8]?, HTTPError>?, Bool) = state.withLock { state in
+            let (available, wasPaused): (Result<[UInt8]?, HTTPError>?, Bool) = state.withLock { state in
                 if !state.chunks.isEmpty {
                     var joined = state.chunks.removeFirst()
                     for chunk in state.chunks { joined.append(contentsOf: chunk) }
@@ -99,18 +102,18 @@ final class StreamBuffer: Sendable {
                 return (nil, false)
             }
             if wasPaused { resume() }
-            if let known { continuation.resume(returning: known) }
+            if let available { continuation.resume(returning: available) }
         }
     }
 }
 
-/// Empties an optional and returns what it held.
+/// Clears an optional and returns its previous value.
 private func take<Value>(_ optional: inout Value?) -> Value? {
     defer { optional = nil }
     return optional
 }
 
-/// Ends the transfer when nobody can read its stream any more.
+/// Ends the transfer when no reader of its stream is left.
 final class StreamLifetime: Sendable {
     let end: @Sendable () -> Void
 

@@ -1,11 +1,11 @@
-/// An answer whose body is still arriving.
+/// A response whose body is still being received.
 package struct StreamedResponse: Sendable {
     package let status: Int
     package let headers: Headers
     package let body: ByteChunks
 }
 
-/// A stream's bytes, in pieces as they come. It can be read once, by one task at a time.
+/// A stream's bytes in chunks as received. It can be iterated once, by one task at a time.
 package struct ByteChunks: AsyncSequence, Sendable {
     package typealias Element = [UInt8]
     package typealias Failure = HTTPError
@@ -35,9 +35,9 @@ package struct ByteChunks: AsyncSequence, Sendable {
         AsyncIterator(buffer: buffer, lifetime: lifetime)
     }
 
-    /// The bytes cut at line feeds, which are left out. A last line without one is handed out too.
+    /// Returns the bytes as lines without their line feeds, including an unterminated last line.
     ///
-    /// - Parameter bytesMax: A longer line fails the stream.
+    /// - Parameter bytesMax: The maximum length of a line; a longer line fails the stream.
     package func lines(bytesMax: Int) -> Lines { Lines(chunks: self, bytesMax: bytesMax) }
 }
 
@@ -53,7 +53,7 @@ package struct Lines: AsyncSequence, Sendable {
         let chunks: ByteChunks.AsyncIterator
         let bytesMax: Int
         private var pending: [UInt8] = []
-        /// Where the next line begins, and up to where it is known to have no end.
+        /// The start of the next line, and the offset up to which `pending` contains no line feed.
         private var start = 0
         private var searched = 0
 

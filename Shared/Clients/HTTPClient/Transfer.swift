@@ -1,9 +1,9 @@
 internal import CCurl
 internal import Essentials
 
-/// Owns one easy handle, and carries one request after another. Used on its client's thread only.
+/// Owns one easy handle and performs one request after another. Used only on its client's thread.
 @safe final class Transfer {
-    /// Who waits for the answer.
+    /// The receiver of the response.
     enum Sink {
         case none
         case whole(CheckedContinuation<Result<Response, HTTPError>, Never>)
@@ -19,7 +19,7 @@ internal import Essentials
     }
 
     private let easy: UnsafeMutableRawPointer
-    /// libcurl does not copy the list of headers, so it lives until the transfer ends.
+    /// Must live until the transfer ends, because libcurl does not copy the list.
     private var headerList: UnsafeMutablePointer<curl_slist>?
     private let errorText: UnsafeMutablePointer<CChar>
 
@@ -29,20 +29,20 @@ internal import Essentials
     private var upload: MailUpload?
     private var head: [UInt8] = []
     private var body: [UInt8] = []
-    private var answerBytesMax = 0
-    private var mayRepeat = false
+    private var responseBytesMax = 0
+    private var mayRetry = false
     private var hasBegun = false
-    private var wasRepeated = false
+    private var wasRetried = false
     private var sendBefore: ContinuousClock.Instant?
-    private var isTooLate = false
+    private var missedSendDeadline = false
     private var isTooLarge = false
-    /// It is not connected to, since its address is not public.
+    /// The connection was rejected because the address is not public.
     private var isPrivate = false
     private var headIsDelivered = false
     private var isPaused = false
     private var lastByteAt = ContinuousClock.now
-    /// When a request that has not begun is given up.
-    private var beginsBefore: ContinuousClock.Instant?
+    /// The deadline for the start of the request.
+    private var startDeadline: ContinuousClock.Instant?
 
     init?(_ configuration: Client.Configuration) {
         guard let easy = unsafe curl_easy_init() else { return nil }
@@ -84,20 +84,19 @@ internal import Essentials
 
     var outcome: HTTPError.Outcome { hasBegun ? .maybeSent : .notSent }
 
-    // MARK: Life
+    // MARK: Lifecycle
 
-    /// Sets every option that differs from request to request.
-    ///
-    /// - Returns: Why libcurl refuses the request; the transfer is then not to be used again.
-    func prepare(_ order: Order, _ sink: Sink) -> HTTPError? {
-        let request = order.request
-        id = order.id
-        answerBytesMax = request.answerBytesMax
-        mayRepeat = request.isSafe
+    /// Sets all options that depend on the request. Returns the error if libcurl rejects the request; the transfer must
+    /// then not be reused.
+    func prepare(_ queued: QueuedRequest, _ sink: Sink) -> HTTPError? {
+        let request = queued.request
+        id = queued.id
+        responseBytesMax = request.responseBytesMax
+        mayRetry = request.isSafe
         hasBegun = false
-        wasRepeated = false
+        wasRetried = false
         sendBefore = request.sendBefore
-        isTooLate = false
+        missedSendDeadline = false
         isTooLarge = false
         isPrivate = false
         headIsDelivered = false
@@ -107,14 +106,14 @@ internal import Essentials
 
         var totalMax = request.totalMax
         if case .stream = sink { totalMax = .zero }
-        beginsBefore = totalMax == .zero ? nil : lastByteAt + totalMax
+        startDeadline = totalMax == .zero ? nil : lastByteAt + totalMax
         let codes = unsafe [
             curl_set_text(easy, CURLOPT_URL, request.url),
             curl_set_number(easy, CURLOPT_CONNECTTIMEOUT_MS, request.connectMax.curlMilliseconds),
             curl_set_number(easy, CURLOPT_TIMEOUT_MS, totalMax == .zero ? 0 : totalMax.curlMilliseconds),
-            // Over TLS a request may wait for a connection that it can share.
+            // Over TLS, wait for a connection that can multiplex the request.
             curl_set_number(easy, CURLOPT_PIPEWAIT, request.url.hasPrefix("https") ? 1 : 0),
-            order.mail.map { attach($0) } ?? setMethod(of: request),
+            queued.mail.map { attach($0) } ?? setMethod(of: request),
             setHeaders(of: request),
             request.session?.attach(to: unsafe easy) ?? CURLE_OK,
         ]
@@ -155,11 +154,12 @@ internal import Essentials
         var hasContentType = false
         for (name, value) in request.headers {
             if name.lowercased() == "content-type" { hasContentType = true }
-            // libcurl's spelling of a header without a value.
+            // libcurl's syntax for a header without a value.
             unsafe headerList = curl_slist_append(headerList, value.isEmpty ? "\(name);" : "\(name): \(value)")
         }
         if request.body != nil || request.method == "POST" {
-            // Headers that libcurl would add by itself: a form's type, and a round trip before large bodies.
+            // Suppress headers that libcurl adds by default: the form content type, and `Expect`, which adds a
+            // network delay.
             if !hasContentType { unsafe headerList = curl_slist_append(headerList, "Content-Type:") }
             unsafe headerList = curl_slist_append(headerList, "Expect:")
         }
@@ -178,7 +178,7 @@ internal import Essentials
         session = nil
     }
 
-    /// Tells who waits, and forgets them.
+    /// Delivers the result to the receiver and releases it.
     func finish(_ result: Result<Response, HTTPError>) {
         switch sink {
         case .none: break
@@ -203,27 +203,29 @@ internal import Essentials
             }
             return .success(Response(status: status, head: head, body: body, certificateEnd: end))
         }
-        let answered = status > 0 ? status : nil
+        let receivedStatus = status > 0 ? status : nil
         if isTooLarge {
-            let message = "the answer is larger than \(answerBytesMax) bytes"
+            let message = "the response is larger than \(responseBytesMax) bytes"
             return .failure(
-                HTTPError(outcome: outcome, code: CURLE_FILESIZE_EXCEEDED.rawValue, status: answered, message: message))
+                HTTPError(
+                    outcome: outcome, code: CURLE_FILESIZE_EXCEEDED.rawValue, status: receivedStatus, message: message))
         }
-        if isTooLate {
-            let message = "its time to be sent was over"
-            return .failure(HTTPError(outcome: outcome, code: code.rawValue, message: message, isTooLate: true))
+        if missedSendDeadline {
+            let message = "the request was not sent before its deadline"
+            return .failure(
+                HTTPError(outcome: outcome, code: code.rawValue, message: message, missedSendDeadline: true))
         }
         if isPrivate, !hasBegun {
-            let message = "the address is not public, and others are not connected to"
+            let message = "the address is not public; connections to private addresses are not allowed"
             return .failure(HTTPError(outcome: .notSent, code: code.rawValue, message: message, isPrivate: true))
         }
-        if wasRepeated {
+        if wasRetried {
             let message = "the connection was lost after the request had been sent"
             return .failure(HTTPError(outcome: outcome, code: CURLE_GOT_NOTHING.rawValue, message: message))
         }
         var message = unsafe String(cString: errorText)
         if message.isEmpty { message = unsafe String(cString: curl_easy_strerror(code)) }
-        return .failure(HTTPError(outcome: outcome, code: code.rawValue, status: answered, message: message))
+        return .failure(HTTPError(outcome: outcome, code: code.rawValue, status: receivedStatus, message: message))
     }
 
     // MARK: Connecting
@@ -237,21 +239,21 @@ internal import Essentials
             isPrivate = true
             return CURL_SOCKET_BAD
         }
-        // That one of a name's addresses is not public says nothing of one that is, and does not answer.
+        // Reset per address: libcurl tries all addresses of a name, and a public one may fail to connect.
         isPrivate = false
         return unsafe curl_open_socket(address)
     }
 
     // MARK: Arrival
 
-    /// Called before the first byte of the request leaves, and again before libcurl repeats it on a new connection.
+    /// Called before the first byte of the request is sent, and again before libcurl resends it on a new connection.
     fileprivate func begin() -> Int32 {
-        if hasBegun && !mayRepeat {
-            wasRepeated = true
+        if hasBegun && !mayRetry {
+            wasRetried = true
             return CURL_PREREQFUNC_ABORT
         }
         if let sendBefore, ContinuousClock.now >= sendBefore {
-            isTooLate = true
+            missedSendDeadline = true
             return CURL_PREREQFUNC_ABORT
         }
         hasBegun = true
@@ -260,7 +262,7 @@ internal import Essentials
 
     fileprivate func receiveHead(_ line: UnsafeRawBufferPointer) -> Int {
         guard !headIsDelivered else { return line.count }  // trailers
-        // A status line begins anew after 100 Continue and the like.
+        // Another status line follows 100 Continue and other interim responses.
         if unsafe line.starts(with: "HTTP/".utf8) { head.removeAll(keepingCapacity: true) }
         guard head.count + line.count <= Response.headBytesMax else {
             isTooLarge = true
@@ -283,7 +285,7 @@ internal import Essentials
         case .none:
             return 0
         case .whole:
-            guard body.count + bytes.count <= answerBytesMax else {
+            guard body.count + bytes.count <= responseBytesMax else {
                 isTooLarge = true
                 return 0
             }
@@ -305,22 +307,21 @@ internal import Essentials
         unsafe curl_easy_pause(easy, CURLPAUSE_CONT)
     }
 
-    /// When this stream will have been silent for too long, or this request will have waited for too long for a
-    /// connection: libcurl does not look at the time of those that wait for others to end. Nil when there is no such
-    /// limit.
+    /// The deadline of a stream's idle timeout or of a request's wait for a connection, for which libcurl applies no
+    /// timeout. `nil` if there is no such limit.
     func deadline(at now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         switch sink {
         case .none: nil
-        case .whole: hasBegun ? nil : beginsBefore
+        case .whole: hasBegun ? nil : startDeadline
         case .stream(_, let idleMax): idleMax.map { (isPaused ? now : lastByteAt) + $0 }
         }
     }
 
-    /// It has ended at its deadline.
+    /// The error for an exceeded deadline.
     var timedOut: HTTPError {
         let message =
-            if case .stream = sink { "nothing arrived on the stream for too long" } else {
-                "no connection was free for too long"
+            if case .stream = sink { "no data arrived on the stream within its idle timeout" } else {
+                "no connection became free within the timeout"
             }
         return HTTPError(outcome: outcome, code: CURLE_OPERATION_TIMEDOUT.rawValue, message: message)
     }
@@ -344,6 +345,6 @@ private let onBody: curl_write_callback = { bytes, size, count, context in
 }
 
 extension Duration {
-    /// libcurl takes 0 for "no limit", so the shortest time is one millisecond.
+    /// At least 1 ms, because libcurl interprets 0 as no limit.
     fileprivate var curlMilliseconds: Int { max(1, Int(clamping: milliseconds(roundedUp: true))) }
 }

@@ -3,28 +3,27 @@ internal import Essentials
 import Glibc
 import Synchronization
 
-/// Runs all transfers of one client on one thread: libcurl's multi handle, driven by epoll, so that an idle transfer
-/// costs nothing.
+/// Runs all transfers of one client on one thread with libcurl's multi handle and epoll: an idle transfer needs no CPU.
 @safe final class TransferLoop {
     private let multi: UnsafeMutableRawPointer
     private let epoll: Int32
-    private let inbox: Inbox
+    private let commands: CommandQueue
     private let configuration: Client.Configuration
     private var active: [UInt64: Transfer] = [:]
-    /// Easy handles to use again, at most `poolCountMax`.
+    /// Reusable easy handles, at most `poolCountMax`.
     private var pool: [Transfer] = []
     private var timer: ContinuousClock.Instant?
-    /// The first deadline of a transfer that libcurl does not keep.
+    /// The earliest deadline that libcurl does not manage.
     private var nextDeadline: ContinuousClock.Instant?
     private var isStopped = false
 
     private static let poolCountMax = 512
     private static let eventsMax = 256
 
-    /// Returns when the client is let go or shut down.
-    static func run(_ inbox: Inbox, _ configuration: Client.Configuration) {
-        if let loop = TransferLoop(inbox, configuration) { loop.run() }
-        for command in inbox.closeForGood() {
+    /// Runs until the client is released or shut down.
+    static func run(_ commands: CommandQueue, _ configuration: Client.Configuration) {
+        if let loop = TransferLoop(commands, configuration) { loop.run() }
+        for command in commands.closePermanently() {
             switch command {
             case .send(_, let continuation): continuation.resume(returning: .failure(.shutDown(.notSent)))
             case .stream(_, let buffer, _): buffer.finish(.shutDown(.notSent))
@@ -33,18 +32,18 @@ import Synchronization
         }
     }
 
-    private init?(_ inbox: Inbox, _ configuration: Client.Configuration) {
+    private init?(_ commands: CommandQueue, _ configuration: Client.Configuration) {
         guard isLibraryReady, let multi = unsafe curl_multi_init() else { return nil }
         unsafe self.multi = unsafe multi
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
-        self.inbox = inbox
+        self.commands = commands
         self.configuration = configuration
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
         unsafe curl_multi_set_callbacks(multi, onSocketChange, onTimerChange, context)
         unsafe curl_multi_set_number(
             multi, CURLMOPT_MAX_HOST_CONNECTIONS, configuration.connectionsPerHostMax)
         unsafe curl_multi_set_number(multi, CURLMOPT_MAXCONNECTS, configuration.connectionsIdleMax)
-        watch(inbox.eventDescriptor, UInt32(EPOLLIN.rawValue), isKnown: false)
+        watch(commands.eventDescriptor, UInt32(EPOLLIN.rawValue), isWatched: false)
     }
 
     deinit {
@@ -61,16 +60,16 @@ import Synchronization
                 for index in 0..<max(0, Int(count)) {
                     unsafe handle(events[index].data.fd, events[index].events)
                 }
-                for command in inbox.take() { obey(command) }
+                for command in commands.take() { execute(command) }
                 runTimers()
-                finishDone()
+                finishCompleted()
             }
         }
         failAll()
     }
 
     private func handle(_ descriptor: Int32, _ events: UInt32) {
-        guard descriptor != inbox.eventDescriptor else {
+        guard descriptor != commands.eventDescriptor else {
             var count: eventfd_t = 0
             unsafe eventfd_read(descriptor, &count)
             return
@@ -78,7 +77,7 @@ import Synchronization
         var bits: Int32 = 0
         if events & UInt32(EPOLLIN.rawValue) != 0 { bits |= CURL_CSELECT_IN }
         if events & UInt32(EPOLLOUT.rawValue) != 0 { bits |= CURL_CSELECT_OUT }
-        // An error or hang-up is found out by reading.
+        // Errors and hang-ups are detected by reading.
         if events & UInt32(EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 {
             bits |= CURL_CSELECT_IN | CURL_CSELECT_ERR
         }
@@ -90,12 +89,12 @@ import Synchronization
         unsafe curl_multi_socket_action(multi, descriptor, bits, &running)
     }
 
-    private func obey(_ command: Inbox.Command) {
+    private func execute(_ command: CommandQueue.Command) {
         switch command {
-        case .send(let order, let continuation):
-            start(order, .whole(continuation))
-        case .stream(let order, let buffer, let idleMax):
-            start(order, .stream(buffer, idleMax: idleMax))
+        case .send(let queued, let continuation):
+            start(queued, .whole(continuation))
+        case .stream(let queued, let buffer, let idleMax):
+            start(queued, .stream(buffer, idleMax: idleMax))
         case .cancel(let id):
             guard let transfer = active[id] else { return }
             finish(transfer, .failure(.cancelled(transfer.outcome)))
@@ -106,24 +105,24 @@ import Synchronization
         }
     }
 
-    private func start(_ order: Order, _ sink: Transfer.Sink) {
-        if order.isCancelled.load(ordering: .acquiring) { return sink.fail(.cancelled(.notSent)) }
+    private func start(_ queued: QueuedRequest, _ sink: Transfer.Sink) {
+        if queued.isCancelled.load(ordering: .acquiring) { return sink.fail(.cancelled(.notSent)) }
         guard active.count < configuration.inFlightMax else {
             return sink.fail(
                 HTTPError(
                     outcome: .notSent, code: CURLE_AGAIN.rawValue,
-                    message: "\(configuration.inFlightMax) requests are under way, which is the most allowed"))
+                    message: "\(configuration.inFlightMax) requests are in flight, the maximum of this client"))
         }
         guard let transfer = pool.popLast() ?? Transfer(configuration) else {
             return sink.fail(HTTPError(outcome: .notSent, code: CURLE_OUT_OF_MEMORY.rawValue, message: "out of memory"))
         }
-        if let error = transfer.prepare(order, sink) { return sink.fail(error) }
-        active[order.id] = transfer
+        if let error = transfer.prepare(queued, sink) { return sink.fail(error) }
+        active[queued.id] = transfer
         unsafe transfer.join(multi)
-        if let deadline = transfer.deadline(at: .now) { check(by: deadline) }
+        if let deadline = transfer.deadline(at: .now) { scheduleTimeoutCheck(at: deadline) }
     }
 
-    private func finishDone() {
+    private func finishCompleted() {
         var waiting: Int32 = 0
         while let message = unsafe curl_multi_info_read(multi, &waiting) {
             guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle,
@@ -159,19 +158,23 @@ import Synchronization
             timer = nil
             act(on: CURL_SOCKET_TIMEOUT, 0)
         }
-        if let deadline = nextDeadline, deadline <= .now { endOverdue() }
+        if let deadline = nextDeadline, deadline <= .now { failTimedOut() }
     }
 
-    private func check(by instant: ContinuousClock.Instant) {
+    private func scheduleTimeoutCheck(at instant: ContinuousClock.Instant) {
         nextDeadline = min(nextDeadline ?? instant, instant)
     }
 
-    private func endOverdue() {
+    private func failTimedOut() {
         nextDeadline = nil
         let now = ContinuousClock.now
         for transfer in active.values {
             guard let deadline = transfer.deadline(at: now) else { continue }
-            if deadline > now { check(by: deadline) } else { finish(transfer, .failure(transfer.timedOut)) }
+            if deadline > now {
+                scheduleTimeoutCheck(at: deadline)
+            } else {
+                finish(transfer, .failure(transfer.timedOut))
+            }
         }
     }
 
@@ -181,14 +184,14 @@ import Synchronization
 
     // MARK: Sockets
 
-    fileprivate func watch(_ descriptor: Int32, _ events: UInt32, isKnown: Bool) {
+    fileprivate func watch(_ descriptor: Int32, _ events: UInt32, isWatched: Bool) {
         var event = unsafe epoll_event(events: events, data: epoll_data_t(fd: descriptor))
-        if unsafe epoll_ctl(epoll, isKnown ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, descriptor, &event) != 0 {
-            unsafe epoll_ctl(epoll, isKnown ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event)
+        if unsafe epoll_ctl(epoll, isWatched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, descriptor, &event) != 0 {
+            unsafe epoll_ctl(epoll, isWatched ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event)
         }
     }
 
-    fileprivate func socketChanged(_ descriptor: Int32, to what: Int32, isKnown: Bool) {
+    fileprivate func socketChanged(_ descriptor: Int32, to what: Int32, isWatched: Bool) {
         if what == CURL_POLL_REMOVE {
             epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, nil)
             unsafe curl_multi_assign(multi, descriptor, nil)
@@ -197,8 +200,8 @@ import Synchronization
         var events: UInt32 = 0
         if what & CURL_POLL_IN != 0 { events |= UInt32(EPOLLIN.rawValue) }
         if what & CURL_POLL_OUT != 0 { events |= UInt32(EPOLLOUT.rawValue) }
-        watch(descriptor, events, isKnown: isKnown)
-        // Any pointer will do: libcurl hands it back as the sign that the socket is being watched.
+        watch(descriptor, events, isWatched: isWatched)
+        // Any non-null pointer marks the socket as watched.
         unsafe curl_multi_assign(multi, descriptor, multi)
     }
 }
@@ -206,7 +209,7 @@ import Synchronization
 private let onSocketChange: curl_socket_callback = { _, descriptor, what, context, known in
     guard let context = unsafe context else { return 0 }
     let loop = unsafe Unmanaged<TransferLoop>.fromOpaque(context).takeUnretainedValue()
-    loop.socketChanged(descriptor, to: what, isKnown: unsafe known != nil)
+    loop.socketChanged(descriptor, to: what, isWatched: unsafe known != nil)
     return 0
 }
 
@@ -216,6 +219,6 @@ private let onTimerChange: curl_multi_timer_callback = { _, milliseconds, contex
     return 0
 }
 
-/// libcurl's own set-up, once, on the thread that first makes a client: on the client's own it could meet the end of a
-/// process that could not start, and end it with a signal.
+/// Initialises libcurl once, on the thread that creates the first client: on the client's own thread, the
+/// initialisation could coincide with the exit of a process that failed to start, and crash it.
 let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK

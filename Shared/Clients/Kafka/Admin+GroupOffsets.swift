@@ -2,10 +2,10 @@ internal import CKafka
 
 /// Committed offsets of consumer groups.
 extension Admin {
-    /// Requests what groups have committed (OffsetFetch), one request each, all at a time.
+    /// Fetches the committed offsets of groups (OffsetFetch), with one concurrent request per group.
     ///
-    /// - Parameter groups: Of each the partitions that are asked for; `nil` asks for all that it has committed.
-    /// - Returns: By group, its offsets or why they are not known; a partition of which nothing is committed is absent.
+    /// - Parameter groups: The partitions to fetch by group; `nil` fetches all committed ones.
+    /// - Returns: The offsets or the error by group; a partition without a committed offset is absent.
     package borrowing func committed(
         _ groups: [String: [TopicPartition]?]
     ) throws(KafkaError) -> [String: Result<[TopicPartition: Int64], KafkaError>] {
@@ -22,9 +22,9 @@ extension Admin {
                 unsafe rd_kafka_ListConsumerGroupOffsets(client.pointer, &request, 1, options.pointer, queue.pointer)
                 unsafe rd_kafka_ListConsumerGroupOffsets_destroy(request)
             },
-            read: { answer throws(KafkaError) in
+            read: { response throws(KafkaError) in
                 var count = 0
-                let result = unsafe rd_kafka_event_ListConsumerGroupOffsets_result(answer.pointer)
+                let result = unsafe rd_kafka_event_ListConsumerGroupOffsets_result(response.pointer)
                 let groups = unsafe rd_kafka_ListConsumerGroupOffsets_result_groups(result, &count)
                 return try unsafe Self.offsets(count == 1 ? groups?.pointee : nil)
             })
@@ -32,11 +32,11 @@ extension Admin {
 
     /// Commits offsets for a group that has no members (AlterConsumerGroupOffsets).
     ///
-    /// - Parameter offsets: By partition the offset of the message that the group reads next.
-    /// - Throws: What the broker refused: of a group that has members it takes only what these commit.
+    /// - Parameter offsets: The offset of the next message to read by partition.
+    /// - Throws: The broker's error, such as for a group that has members: only they can commit.
     package borrowing func commit(group: String, _ offsets: [TopicPartition: Int64]) throws(KafkaError) {
         if offsets.isEmpty { return }
-        let answers = try coordinators.request(
+        let responses = try coordinators.request(
             RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS, of: [group], waitMax: waitMax,
             send: { group, client, options, queue in
                 let list = PartitionList(capacity: offsets.count)
@@ -45,18 +45,18 @@ extension Admin {
                 unsafe rd_kafka_AlterConsumerGroupOffsets(client.pointer, &request, 1, options.pointer, queue.pointer)
                 unsafe rd_kafka_AlterConsumerGroupOffsets_destroy(request)
             },
-            read: { answer throws(KafkaError) in
+            read: { response throws(KafkaError) in
                 var count = 0
-                let result = unsafe rd_kafka_event_AlterConsumerGroupOffsets_result(answer.pointer)
+                let result = unsafe rd_kafka_event_AlterConsumerGroupOffsets_result(response.pointer)
                 let groups = unsafe rd_kafka_AlterConsumerGroupOffsets_result_groups(result, &count)
                 return try unsafe Self.offsets(count == 1 ? groups?.pointee : nil)
             })
-        _ = try answers[group]?.get()
+        _ = try responses[group]?.get()
     }
 
-    /// The content of an answer about its group.
+    /// Reads a group's result.
     private static func offsets(_ group: OpaquePointer?) throws(KafkaError) -> [TopicPartition: Int64] {
-        guard let group = unsafe group else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no group in an answer") }
+        guard let group = unsafe group else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no group in the response") }
         if let error = unsafe rd_kafka_group_result_error(group) {
             let text = unsafe String(cString: rd_kafka_error_string(error))
             throw KafkaError(unsafe rd_kafka_error_code(error), text)

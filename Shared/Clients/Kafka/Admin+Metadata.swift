@@ -1,17 +1,17 @@
 internal import CKafka
 
-/// What a cluster consists of.
+/// The topics and brokers of a cluster.
 package struct ClusterMetadata: Equatable, Sendable {
-    /// Topic → number of partitions.
+    /// The number of partitions by topic.
     package let topics: [String: Int32]
-    /// Partitions that cannot be written or read now: their leader is away, and no other was found.
+    /// Partitions without an available leader, which can be neither written nor read.
     package let leaderless: Set<TopicPartition>
     package let brokers: [Broker]
-    /// Topic → the copies of that of its partitions which has the fewest.
+    /// The smallest number of replicas of any partition, by topic.
     package var replicas: [String: Int32] = [:]
-    /// Topics that are told of with an error, such as those that this client may not see.
+    /// Errors by topic, such as for topics that this client is not authorized to describe.
     package var refused: [String: KafkaError] = [:]
-    /// The number of the broker that leads a partition.
+    /// The id of the leader's broker by partition.
     package var leaders: [TopicPartition: Int32] = [:]
 
     package struct Broker: Equatable, Sendable {
@@ -21,13 +21,13 @@ package struct ClusterMetadata: Equatable, Sendable {
     }
 }
 
-/// A consumer group as its coordinator sees it.
+/// A consumer group as its coordinator reports it.
 package struct ConsumerGroup: Equatable, Sendable {
     package let name: String
-    /// Kafka's word: `Stable`, `PreparingRebalance`, `CompletingRebalance`, `Empty`, `Dead`.
+    /// The state in Kafka's terms: `Stable`, `PreparingRebalance`, `CompletingRebalance`, `Empty`, `Dead`.
     package let state: String
     package let members: [Member]
-    /// Why its coordinator did not tell of it, as while that is moving.
+    /// The error of the group's coordinator, such as while it moves to another broker.
     package var failure: KafkaError?
 
     package struct Member: Equatable, Sendable {
@@ -58,11 +58,11 @@ extension ClusterMetadata {
             unsafe UnsafeBufferPointer(start: topic.partitions, count: Int(topic.partition_cnt)).forEach { partition in
                 let copies = unsafe partition.replica_cnt
                 replicas[name] = min(replicas[name] ?? copies, copies)
-                let place = unsafe TopicPartition(topic: name, partition: partition.id)
+                let topicPartition = unsafe TopicPartition(topic: name, partition: partition.id)
                 if unsafe brokerIDs.contains(partition.leader) {
-                    unsafe leaders[place] = partition.leader
+                    unsafe leaders[topicPartition] = partition.leader
                 } else {
-                    leaderless.insert(place)
+                    leaderless.insert(topicPartition)
                 }
             }
         }
@@ -73,12 +73,13 @@ extension ClusterMetadata {
 }
 
 extension Admin {
-    /// All topics and brokers. librdkafka may choose a broker that does not answer: a second attempt finds another.
+    /// Returns all topics and brokers. librdkafka may query a broker that does not respond; a retry queries another
+    /// one.
     package borrowing func metadata() throws(KafkaError) -> ClusterMetadata {
-        try explaining { () throws(KafkaError) in try client.metadata(all: true, waitMax: waitMax) }
+        try addingRejection { () throws(KafkaError) in try client.metadata(all: true, waitMax: waitMax) }
     }
 
-    /// Returns all topics and brokers, from another broker if the first one does not answer.
+    /// Returns all topics and brokers; retries with another broker if the first one does not respond.
     ///
     /// Takes at most twice `waitMax`.
     package borrowing func metadataOfAnyBroker() throws(KafkaError) -> ClusterMetadata {
@@ -90,19 +91,19 @@ extension Admin {
         }
     }
 
-    /// All consumer groups.
+    /// Returns all consumer groups.
     ///
-    /// - Returns: Those of the brokers that answered, and why the others did not.
-    /// - Throws: When none answered, or does not know the request.
+    /// - Returns: The groups of the brokers that responded, and the error of the others.
+    /// - Throws: If no broker responded, or the request is not supported.
     package borrowing func groups() throws(KafkaError) -> (found: [ConsumerGroup], failure: KafkaError?) {
         var pointer: UnsafePointer<rd_kafka_group_list>?
         let code = unsafe rd_kafka_list_groups(client.pointer, nil, &pointer, waitMaxMilliseconds)
         defer { if let pointer = unsafe pointer { unsafe rd_kafka_group_list_destroy(pointer) } }
         var failure: KafkaError?
         if code == RD_KAFKA_RESP_ERR__PARTIAL {
-            failure = KafkaError(code, "list of groups: not every broker answered")
+            failure = KafkaError(code, "listing groups: not all brokers responded")
         } else {
-            try KafkaError.check(code, "list of groups: \(KafkaError(code).message)")
+            try KafkaError.check(code, "listing groups: \(KafkaError(code).message)")
         }
         guard let list = unsafe pointer?.pointee else { return ([], failure) }
         let groups = unsafe UnsafeBufferPointer(start: list.groups, count: Int(list.group_cnt)).map { group in

@@ -1,35 +1,35 @@
 internal import CKafka
 
-/// What brokers tell of many partitions at a time.
+/// Batched queries of partition offsets.
 extension Admin {
-    /// One end of a partition.
+    /// The beginning or end of a partition.
     package enum PartitionEdge: Sendable {
-        /// The offset of its first message; of the next one when there is none.
+        /// The offset of the first message; of the next message if there is none.
         case first
-        /// The offset after its last message.
+        /// The offset after the last message.
         case end
     }
 
-    /// Asks where partitions begin or end, with one request (ListOffsets) to each broker that leads some of them.
+    /// Queries the beginnings or ends of partitions with one request (ListOffsets) to each leader.
     ///
-    /// - Returns: A partition that has no answer, as one without a leader, is absent.
-    /// - Throws: When one of the brokers does not answer in time. `offsetsByLeader` returns the others' offsets then.
+    /// - Returns: The offsets; partitions without a response, such as one without a leader, are absent.
+    /// - Throws: If one of the brokers does not respond in time; `offsetsByLeader` returns the others' offsets.
     package borrowing func offsets(
         at edge: PartitionEdge, of partitions: some Collection<TopicPartition>
     ) throws(KafkaError) -> [TopicPartition: Int64] {
-        try explaining { () throws(KafkaError) in
+        try addingRejection { () throws(KafkaError) in
             try client.offsets(at: edge, of: partitions, waitMax: waitMax)
         }
     }
 
-    /// Returns where partitions begin or end, each leader queried on its own and several at a time: a leader that does
-    /// not respond in time hides no other's partitions.
+    /// Queries the beginnings or ends of partitions from each leader separately, several concurrently. A leader that
+    /// does not respond in time does not affect the partitions of others.
     ///
     /// Takes at most twice `waitMax`.
     ///
     /// - Parameters:
-    ///   - metadata: Names the leaders; a partition without one is not queried.
-    ///   - silent: Brokers that are not queried.
+    ///   - metadata: The leaders; a partition without a leader is not queried.
+    ///   - silent: Brokers that are not queried because they did not respond before.
     package borrowing func offsetsByLeader(
         at edge: PartitionEdge, of partitions: some Collection<TopicPartition>, _ metadata: ClusterMetadata,
         except silent: some Collection<Int32> = []

@@ -1,12 +1,12 @@
 internal import CKafka
 
 extension Admin {
-    /// Gives a topic more partitions (CreatePartitions). Keys go to other partitions from then on.
+    /// Increases the number of partitions of a topic (CreatePartitions). Afterwards keys map to other partitions.
     ///
-    /// - Parameter count: How many it has afterwards; the broker refuses fewer than there are.
-    /// - Throws: What the broker refuses, that it did not answer, or does not know the request.
+    /// - Parameter count: The new number of partitions; the broker rejects a smaller number than the current one.
+    /// - Throws: The broker's error, a timeout, or that the request is not supported.
     package borrowing func setPartitions(of topic: String, to count: Int32) throws(KafkaError) {
-        try checkHasController("adding partitions is not supported")
+        try requireController("adding partitions is not supported")
         let error = ErrorText()
         guard
             let request = unsafe rd_kafka_NewPartitions_new(topic, Int(count), error.pointer, ErrorText.capacity)
@@ -14,20 +14,22 @@ extension Admin {
         var requests: [OpaquePointer?] = unsafe [request]
         defer { unsafe rd_kafka_NewPartitions_destroy(request) }
         let options = try unsafe AdminOptions(client.pointer, RD_KAFKA_ADMIN_OP_CREATEPARTITIONS, waitMaxMilliseconds)
-        let queue = AnswerQueue(client)
+        let queue = ResponseQueue(client)
         unsafe rd_kafka_CreatePartitions(client.pointer, &requests, 1, options.pointer, queue.pointer)
-        let answer = try explaining { () throws(KafkaError) -> Answer in try queue.answer(waitMaxMilliseconds) }
-        try answer.checkPartitions(of: topic)
+        let response = try addingRejection { () throws(KafkaError) -> AdminResponse in
+            try queue.response(waitMaxMilliseconds)
+        }
+        try response.checkPartitions(of: topic)
     }
 }
 
-extension Answer {
+extension AdminResponse {
     fileprivate func checkPartitions(of topic: String) throws(KafkaError) {
         var count = 0
         let result = unsafe rd_kafka_event_CreatePartitions_result(pointer)
         guard let results = unsafe rd_kafka_CreatePartitions_result_topics(result, &count), count == 1,
             let outcome = unsafe results[0]
-        else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no answer about topic \(topic)") }
+        else { throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no result for topic \(topic)") }
         let text = unsafe rd_kafka_topic_result_error_string(outcome).map { unsafe String(cString: $0) }
         try KafkaError.check(unsafe rd_kafka_topic_result_error(outcome), text)
     }

@@ -42,28 +42,28 @@ internal import CKafka
     deinit { unsafe rd_kafka_AdminOptions_destroy(pointer) }
 }
 
-/// Owns the queue on which one request is answered.
-@safe struct AnswerQueue: ~Copyable {
+/// Owns the queue that receives the response to one request.
+@safe struct ResponseQueue: ~Copyable {
     let pointer: OpaquePointer
 
     init(_ client: Client) { unsafe pointer = rd_kafka_queue_new(client.pointer) }
     deinit { unsafe rd_kafka_queue_destroy(pointer) }
 
-    /// - Throws: What the broker refused as a whole, or that it did not answer.
-    func answer(_ waitMaxMilliseconds: Int32) throws(KafkaError) -> Answer {
-        // librdkafka itself answers after the request's time; the second more is for it to do so.
+    /// - Throws: The broker's error for the whole request, or a timeout.
+    func response(_ waitMaxMilliseconds: Int32) throws(KafkaError) -> AdminResponse {
+        // librdkafka reports the request's timeout itself; one more second allows for that.
         guard let event = unsafe rd_kafka_queue_poll(pointer, waitMaxMilliseconds + 1000) else {
             throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT)
         }
-        let answer = unsafe Answer(pointer: event)
+        let response = unsafe AdminResponse(pointer: event)
         let text = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) }
         try KafkaError.check(unsafe rd_kafka_event_error(event), text)
-        return answer
+        return response
     }
 }
 
-/// Owns one `rd_kafka_event_t`.
-@safe struct Answer: ~Copyable {
+/// Owns the `rd_kafka_event_t` of a response.
+@safe struct AdminResponse: ~Copyable {
     let pointer: OpaquePointer
     deinit { unsafe rd_kafka_event_destroy(pointer) }
 }

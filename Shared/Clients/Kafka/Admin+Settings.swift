@@ -1,43 +1,45 @@
 internal import CKafka
 
 extension Admin {
-    /// Asks for the settings of topics, as they are in effect (DescribeConfigs).
+    /// Fetches the effective settings of topics (DescribeConfigs).
     ///
-    /// - Returns: By topic its settings, or why they are not told; a sensitive one is absent.
-    /// - Throws: When the broker did not answer, or does not know the request.
+    /// - Returns: The settings or the error by topic; sensitive settings are absent.
+    /// - Throws: If the broker does not respond, or the request is not supported.
     package borrowing func settings(
         of topics: [String]
     ) throws(KafkaError) -> [String: Result<[String: String], KafkaError>] {
         try settings(RD_KAFKA_RESOURCE_TOPIC, topics)
     }
 
-    /// The same of one broker.
+    /// Fetches the effective settings of one broker.
     ///
-    /// - Throws: When the broker did not answer, refuses it, or does not know the request.
+    /// - Throws: If the broker does not respond or rejects the request, or the request is not supported.
     package borrowing func settings(ofBroker id: Int32) throws(KafkaError) -> [String: String] {
-        guard let answer = try settings(RD_KAFKA_RESOURCE_BROKER, [String(id)])[String(id)] else {
-            throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no answer about broker \(id)")
+        guard let response = try settings(RD_KAFKA_RESOURCE_BROKER, [String(id)])[String(id)] else {
+            throw KafkaError(RD_KAFKA_RESP_ERR__BAD_MSG, "no result for broker \(id)")
         }
-        return try answer.get()
+        return try response.get()
     }
 
     private borrowing func settings(
         _ type: rd_kafka_ResourceType_t, _ names: [String]
     ) throws(KafkaError) -> [String: Result<[String: String], KafkaError>] {
         if names.isEmpty { return [:] }
-        try checkHasController("what topics and brokers are set up with is not told")
+        try requireController("describing settings is not supported")
         var resources = unsafe names.map { unsafe rd_kafka_ConfigResource_new(type, $0) }
         defer { unsafe rd_kafka_ConfigResource_destroy_array(&resources, resources.count) }
         let options = try unsafe AdminOptions(client.pointer, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, waitMaxMilliseconds)
-        let queue = AnswerQueue(client)
+        let queue = ResponseQueue(client)
         unsafe rd_kafka_DescribeConfigs(client.pointer, &resources, resources.count, options.pointer, queue.pointer)
-        let answer = try explaining { () throws(KafkaError) -> Answer in try queue.answer(waitMaxMilliseconds) }
-        return answer.settings
+        let response = try addingRejection { () throws(KafkaError) -> AdminResponse in
+            try queue.response(waitMaxMilliseconds)
+        }
+        return response.settings
     }
 }
 
-extension Answer {
-    /// What an answer to DescribeConfigs says, by resource.
+extension AdminResponse {
+    /// The settings in a response to DescribeConfigs, by resource.
     fileprivate var settings: [String: Result<[String: String], KafkaError>] {
         var count = 0
         let result = unsafe rd_kafka_event_DescribeConfigs_result(pointer)

@@ -1,9 +1,9 @@
 internal import CKafka
 
-/// Queries of many partitions at a time. Each has a limit that holds, also while leaders are down or frozen:
-/// `rd_kafka_query_watermark_offsets` has none (librdkafka 2.0.2 to 2.8 ignore its timeout), and is not used.
+/// Batched offset queries whose timeouts also hold while leaders are unavailable or frozen.
+/// `rd_kafka_query_watermark_offsets` has no effective timeout (librdkafka 2.0.2 to 2.8 ignore it) and is not used.
 extension Client {
-    /// - Throws: When one of the brokers does not answer in time, also of the partitions of the others.
+    /// - Throws: If one of the brokers does not respond in time, even if the others do.
     func offsets(
         at edge: Admin.PartitionEdge, of partitions: some Collection<TopicPartition>, waitMax: Duration
     ) throws(KafkaError) -> [TopicPartition: Int64] {
@@ -19,7 +19,7 @@ extension Client {
         return offsets
     }
 
-    /// The offsets of the partition's first message and after its last one.
+    /// Returns the offsets of the partition's first message and after its last one.
     func range(of partition: TopicPartition, waitMax: Duration) throws(KafkaError) -> Range<Int64> {
         let deadline = ContinuousClock.now + waitMax
         let first = try offsets(at: .first, of: [partition], waitMax: waitMax)[partition]
@@ -30,7 +30,7 @@ extension Client {
         return first..<max(first, end)
     }
 
-    /// As ``Admin/offsetsByLeader(at:of:_:except:)``.
+    /// See ``Admin/offsetsByLeader(at:of:_:except:)``.
     func offsetsByLeader(
         at edge: Admin.PartitionEdge, of partitions: some Collection<TopicPartition>,
         _ leaders: [TopicPartition: Int32], waitMax: Duration, except silent: some Collection<Int32>
@@ -43,7 +43,7 @@ extension Client {
         return LeaderQuery(self, at: edge, of: led, waitMax: waitMax).run()
     }
 
-    /// - Parameter all: Whether of all topics of the cluster; otherwise of those that the client uses.
+    /// - Parameter all: Whether to query all topics of the cluster instead of those that the client uses.
     func metadata(all: Bool, waitMax: Duration) throws(KafkaError) -> ClusterMetadata {
         var pointer: UnsafePointer<rd_kafka_metadata>?
         try KafkaError.check(
@@ -53,7 +53,7 @@ extension Client {
         return unsafe ClusterMetadata(pointer.pointee)
     }
 
-    /// The protocol's times for the two ends (ListOffsets, `timestamp`).
+    /// The protocol's timestamps for the beginning and the end (ListOffsets, `timestamp`).
     private static let earliest: Int64 = -2
     private static let latest: Int64 = -1
 }

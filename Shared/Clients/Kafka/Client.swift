@@ -3,16 +3,16 @@ import DequeModule
 internal import Glibc
 import Synchronization
 
-/// Owns one `rd_kafka_t` and the queue on which it answers.
+/// Owns one `rd_kafka_t` and its event queue.
 ///
-/// A class, because messages keep their client alive: librdkafka waits for ever in `rd_kafka_destroy` while a message
-/// is still held. Not `Sendable`: client and messages stay on the thread that made them.
+/// A class, so that messages retain their client: `rd_kafka_destroy` blocks while messages exist. Not `Sendable`:
+/// client and messages stay on the thread that created them.
 @safe final class Client {
     let pointer: OpaquePointer
     let queue: OpaquePointer
-    /// What librdkafka's callbacks point to; outlives the client.
+    /// The target of librdkafka's callbacks; outlives the client.
     private let context: ClientContext
-    /// librdkafka writes to its descriptor, which must not be closed before the queue forgets it.
+    /// librdkafka writes to its descriptor, which must stay open until the queue is detached.
     private let wakeup: Wakeup?
     private let isConsumer: Bool
 
@@ -43,10 +43,10 @@ import Synchronization
         if let wakeup { unsafe wakeup.attach(to: queue) }
     }
 
-    /// Left to the end of the process, with all that its callbacks point to, instead of being destroyed.
+    /// Whether the client and its callbacks' context are leaked until the process exits, instead of being destroyed.
     ///
-    /// librdkafka 2.0.2 aborts the process (`rd_kafka_sticky_assignor_state_destroy: Assertion`) when a consumer is
-    /// destroyed while it is joining its group: a service stopped in its first seconds would die by signal 6.
+    /// librdkafka 2.0.2 aborts (`rd_kafka_sticky_assignor_state_destroy: Assertion`) when a consumer is destroyed while
+    /// it joins its group: a service stopped in its first seconds would exit with signal 6.
     var isAbandoned = false
 
     deinit {
@@ -56,10 +56,10 @@ import Synchronization
             return
         }
         unsafe rd_kafka_queue_destroy(queue)
-        unsafe EndingClient(pointer: pointer, context: context).end(isConsumer: isConsumer)
+        unsafe ClientDestruction(pointer: pointer, context: context).run(isConsumer: isConsumer)
     }
 
-    /// The error after which librdkafka does nothing more for this client.
+    /// The error after which librdkafka no longer operates this client.
     var fatalError: KafkaError? {
         let text = ErrorText()
         let code = unsafe rd_kafka_fatal_error(pointer, text.pointer, ErrorText.capacity)
@@ -68,23 +68,23 @@ import Synchronization
     }
 }
 
-/// What the callbacks of one client leave behind for its owner.
+/// The state that the callbacks of one client leave for its owner.
 ///
-/// All but the log is touched only from the thread that polls.
+/// Except for the log, accessed only from the thread that polls.
 class ClientContext {
-    /// Written by librdkafka's own threads, too.
+    /// Also appended to by librdkafka's own threads.
     let logs = LogBuffer()
-    /// The last error that was not fatal, and has not been followed by a sign of life since.
+    /// The last non-fatal error, cleared when a broker is connected.
     var lastError: KafkaError?
-    var refusals = Refusals()
-    /// The client told of an error after which it does nothing more; `Client.fatalError` is that error.
+    var rejections = BrokerRejections()
+    /// Whether librdkafka reported a fatal error; `Client.fatalError` returns it.
     var sawFatal = false
-    /// A broker was up when librdkafka last told: at most a second ago, if the client is polled.
+    /// Whether a broker was up in the latest statistics, which are at most one second old while the client is polled.
     private(set) var isConnected = false
-    /// In its first second a client knows nothing of its brokers yet.
-    private var hasTold = false
+    /// False in the first second, before the first statistics.
+    private var hasReported = false
 
-    /// Makes librdkafka call back to this object.
+    /// Registers this object as the target of librdkafka's callbacks.
     func install(in configuration: OpaquePointer) {
         unsafe rd_kafka_conf_set_opaque(configuration, Unmanaged.passUnretained(self).toOpaque())
         unsafe rd_kafka_conf_set_log_cb(configuration) { client, level, facility, text in
@@ -103,47 +103,48 @@ class ClientContext {
         unsafe rd_kafka_conf_set_stats_cb(configuration) { _, json, _, opaque in
             guard let json = unsafe json, let opaque = unsafe opaque else { return 0 }
             let context = unsafe Unmanaged<ClientContext>.fromOpaque(opaque).takeUnretainedValue()
-            unsafe context.noteStatistics(json)
+            unsafe context.readStatistics(json)
             return 0  // librdkafka frees the text
         }
     }
 
     func note(_ error: KafkaError) {
         lastError = error
-        refusals.note(error)
-        if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { tell(isConnected: false) }
+        rejections.note(error)
+        if error.code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN.rawValue { report(isConnected: false) }
         if error.code == RD_KAFKA_RESP_ERR__FATAL.rawValue { sawFatal = true }
     }
 
-    /// - Parameter json: librdkafka's STATISTICS.md. Only a broker's state is written in capital letters.
-    func noteStatistics(_ json: UnsafePointer<CChar>) {
-        tell(isConnected: unsafe strstr(json, #""state":"UP""#) != nil)
+    /// - Parameter json: See librdkafka's STATISTICS.md. Only a broker's state is in capital letters.
+    func readStatistics(_ json: UnsafePointer<CChar>) {
+        report(isConnected: unsafe strstr(json, #""state":"UP""#) != nil)
         if isConnected { lastError = nil }
     }
 
-    private func tell(isConnected: Bool) {
+    private func report(isConnected: Bool) {
         self.isConnected = isConnected
-        hasTold = true
-        if isConnected { refusals.connected() }
+        hasReported = true
+        if isConnected { rejections.connected() }
     }
 
-    /// What a broker refuses, or why none can be reached; `nil` as long as one is connected, or nothing is known yet.
+    /// The broker's rejection or the reason why no broker is connected; `nil` while one is connected or the state is
+    /// unknown.
     var connectionProblem: String? {
-        if let refusal = refusals.last { return refusal.description }
-        return isConnected || !hasTold ? nil : lastError?.description ?? "no broker is connected"
+        if let refusal = rejections.last { return refusal.description }
+        return isConnected || !hasReported ? nil : lastError?.description ?? "no broker is connected"
     }
 }
 
-/// A line that librdkafka would have written to standard error.
+/// A line of librdkafka's log.
 package struct LogLine: Sendable, Equatable {
     /// syslog's level, from 0 (emergency) to 7 (debug).
     package let level: Int32
-    /// What it is about, for example `FAIL` or `MAXPOLL`.
+    /// The subject, such as `FAIL` or `MAXPOLL`.
     package let facility: String
     package let message: String
 }
 
-/// The latest lines; older ones make room.
+/// The latest lines; the oldest ones are dropped.
 final class LogBuffer: Sendable {
     private static let countMax = 1000
     private let lines = Mutex<Deque<LogLine>>([])

@@ -1,13 +1,13 @@
 internal import CKafka
 
-/// Owns one `rd_kafka_conf_t`, until `rd_kafka_new` succeeds and takes it.
+/// Owns one `rd_kafka_conf_t` until `rd_kafka_new` succeeds and takes ownership.
 @safe struct ConfigurationHandle: ~Copyable {
     let pointer: OpaquePointer
 
     init() { unsafe pointer = rd_kafka_conf_new() }
     deinit { unsafe rd_kafka_conf_destroy(pointer) }
 
-    /// - Throws: An error that names the property, when librdkafka does not know it or refuses its value.
+    /// - Throws: An error with the property's name if librdkafka does not support it or rejects its value.
     func set(_ name: String, to value: String) throws(KafkaError) {
         let error = ErrorText()
         let result = unsafe rd_kafka_conf_set(pointer, name, value, error.pointer, ErrorText.capacity)
@@ -17,7 +17,7 @@ internal import CKafka
     consuming func relinquish() { discard self }
 }
 
-/// Owns the buffer into which librdkafka writes what went wrong.
+/// Owns the buffer into which librdkafka writes an error message.
 @safe struct ErrorText: ~Copyable {
     static let capacity = 512
     let pointer: UnsafeMutablePointer<CChar>
@@ -31,13 +31,13 @@ internal import CKafka
     var text: String { unsafe String(cString: pointer) }
 }
 
-/// The librdkafka properties of a client: this project's defaults, the caller's over them.
+/// The librdkafka properties of a client: this project's defaults, overridden by the caller's.
 ///
 /// Source of names, ranges and librdkafka's own defaults: librdkafka 2.0.2, CONFIGURATION.md.
 struct ClientProperties {
     private(set) var values: [String: String]
 
-    /// - Throws: When `overrides` contains a property of `reserved`: what the client promises rests on it.
+    /// - Throws: If `overrides` changes a property of `reserved`, on which the client's guarantees depend.
     init(
         brokers: String, defaults: [String: String], overrides: [String: String], reserved: [String: String] = [:]
     ) throws(KafkaError) {
@@ -60,10 +60,10 @@ struct ClientProperties {
 
     private static let common = [
         "client.id": "fieldpost",
-        // A broker that comes back is found again within a second, not ten.
+        // Reconnect to a recovered broker within one second instead of ten.
         "reconnect.backoff.ms": "50",
         "reconnect.backoff.max.ms": "1000",
-        // Idle connections that a firewall dropped are noticed.
+        // Detect idle connections that a firewall dropped.
         "socket.keepalive.enable": "true",
     ]
 
@@ -74,30 +74,30 @@ struct ClientProperties {
         "partition.assignment.strategy": "cooperative-sticky",
         "session.timeout.ms": "10000",
         "heartbeat.interval.ms": "1000",
-        // librdkafka waits this long for the answer to a JoinGroup too, which a coordinator that was frozen meanwhile
-        // never gives: with the usual 300 s the worker would stand still for five minutes.
+        // librdkafka also waits this long for the response to a JoinGroup, which a frozen coordinator never sends: with
+        // the default of 300 s the worker would be stalled for five minutes.
         "max.poll.interval.ms": "60000",
-        // What is fetched ahead is memory of each worker's. librdkafka 2.0.2 counts keys and values, not headers and
-        // its own 290 bytes a message; and it stops fetching a partition for a while whenever that has enough: 4 MB
-        // gave 22,000 events/s to one who does nothing with them. A worker decides fewer, and as many with 16 MB as
-        // with 64.
+        // Prefetched messages use memory of each worker. librdkafka 2.0.2 counts keys and values, but not headers and
+        // its own 290 bytes per message. It pauses fetching a partition with enough messages: 4 MB limit a consumer
+        // without processing to 22,000 events/s. Workers process fewer; their throughput is the same with 16 MB and 64
+        // MB.
         "queued.max.messages.kbytes": "16384",
         "queued.min.messages": "2000",
-        // A topic that does not exist yet, or a broker started empty, is looked for again after this long.
+        // The interval at which librdkafka looks up missing topics, such as after a broker was started empty.
         "topic.metadata.refresh.interval.ms": "10000",
-        // Once a second librdkafka tells which brokers are up, and whether the group is steady: what `isConnected` and
-        // `commitAnew` go by.
+        // The interval of statistics with the brokers' and the group's state, on which `isConnected` and `recommit`
+        // depend.
         "statistics.interval.ms": "1000",
     ]
 
     static let producer = [
         "acks": "all",
         "enable.idempotence": "true",
-        // The partitioner of the Java client, so that any producer puts a key on the same partition.
+        // The Java client's partitioner, so that all producers map a key to the same partition.
         "partitioner": "murmur2_random",
         "linger.ms": "2",
-        // An event's headers and field names repeat: a third of the bytes on the wire, in the broker and in a
-        // consumer's queue, for less of the consumer's time (0.51 against 0.73 µs per message).
+        // Headers and field names repeat: compression saves two thirds of the bytes on the wire, in the broker and in
+        // consumers' queues, and time of the consumer (0.51 instead of 0.73 µs per message).
         "compression.codec": "lz4",
         "queue.buffering.max.messages": "100000",
         "queue.buffering.max.kbytes": "65536",

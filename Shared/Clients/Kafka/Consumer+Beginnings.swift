@@ -1,44 +1,46 @@
 internal import CKafka
 
-/// Where a group goes on in a partition, and what the partition has.
+/// A group's committed offset in a partition, and the offsets that are available.
 package struct Beginning: Hashable, Sendable {
     package let partition: TopicPartition
-    /// Below it the group has finished everything; `nil` when that is not known.
+    /// The group has finished all messages below it; `nil` if unknown.
     package let committed: Int64?
-    /// The group has committed nothing, or that was forgotten.
+    /// Whether the group has no committed offset, or it has expired.
     package let isFresh: Bool
-    /// The offset of the first message that is still there; `end` when there is none.
+    /// The offset of the first available message; `end` if there is none.
     package let first: Int64
     package let end: Int64
 
     package init(partition: TopicPartition, committed: Int64?, available: Range<Int64>) {
         self.partition = partition
         isFresh = committed == nil
-        // Beyond the end: it was committed in content that the broker has lost.
+        // A committed offset beyond the end refers to content that the broker has lost.
         self.committed = committed.flatMap { $0 <= available.upperBound ? $0 : nil }
         first = available.lowerBound
         end = available.upperBound
     }
 
-    /// Where the group goes on.
+    /// The offset at which the group resumes.
     package var start: Int64 { max(committed ?? first, first) }
 
-    /// What was removed before the group has read it: retention does not wait for readers.
+    /// The offsets removed by retention before the group has read them.
     package var expired: Range<Int64> { min(committed ?? 0, first)..<first }
 }
 
 extension Consumer {
-    /// How long the group's coordinator is waited for: it answers nothing while it holds back a JoinGroup of this
-    /// member, which takes part in no rebalance as long as it waits here.
+    /// The timeout for the group's coordinator. It does not respond while it holds back a JoinGroup of this member, and
+    /// the member takes no part in a rebalance while it waits here.
     private static var coordinatorWaitMax: Duration { .seconds(1) }
 
     /// Queries the group's committed offsets, and the partitions' first and end offsets.
     ///
-    /// Sends one request to the coordinator, one for the leaders, and two to each leader, for any number of partitions.
+    /// Sends one request to the coordinator, one for the leaders, and two to each leader, independent of the number of
+    /// partitions.
     ///
-    /// - Parameter waitMax: For a response. Both queries of leaders that do not respond take at most twice as long.
-    /// - Returns: Without partitions that have no answer, such as one without a leader; and the error of one of them.
-    /// - Throws: When the group's coordinator refuses, or does not answer within a second.
+    /// - Parameter waitMax: The timeout per request. If leaders do not respond, both queries take at most twice as
+    ///   long.
+    /// - Returns: The partitions with a response, and the error of one without, such as a partition without a leader.
+    /// - Throws: If the group's coordinator returns an error or does not respond within one second.
     package mutating func beginnings(
         of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(2)
     ) throws(KafkaError) -> (found: [Beginning], failure: KafkaError?) {
@@ -46,26 +48,26 @@ extension Consumer {
         let coordinatorWaitMax = Self.coordinatorWaitMax.millisecondsRoundedUp
         try KafkaError.check(unsafe rd_kafka_committed(client.pointer, list.pointer, coordinatorWaitMax))
         try list.check()
-        let (firsts, ends, failure) = offsets(of: partitions, waitMax: waitMax)
+        let (firstOffsets, ends, failure) = offsets(of: partitions, waitMax: waitMax)
         let beginnings = unsafe list.pointer.elements.compactMap { element -> Beginning? in
-            guard let first = firsts[element.partition], let end = ends[element.partition] else { return nil }
+            guard let first = firstOffsets[element.partition], let end = ends[element.partition] else { return nil }
             return Beginning(
                 partition: element.partition, committed: element.offset, available: first..<max(first, end))
         }
         return (beginnings, failure)
     }
 
-    /// The offsets of partitions' first messages.
+    /// Queries the offsets of partitions' first messages.
     ///
-    /// - Returns: Without partitions that have no answer, and the error of one of them.
-    package borrowing func firsts(
+    /// - Returns: The partitions with a response, and the error of one without.
+    package borrowing func firstOffsets(
         of partitions: some Collection<TopicPartition>, waitMax: Duration = .seconds(2)
     ) -> (found: [TopicPartition: Int64], failure: KafkaError?) {
-        let (firsts, _, failure) = offsets(of: partitions, edges: [.first], waitMax: waitMax)
-        return (firsts, failure)
+        let (firstOffsets, _, failure) = offsets(of: partitions, edges: [.first], waitMax: waitMax)
+        return (firstOffsets, failure)
     }
 
-    /// The same of one partition.
+    /// Queries the offset of a partition's first message.
     package borrowing func first(
         of partition: TopicPartition, waitMax: Duration = .seconds(5)
     ) throws(KafkaError) -> Int64 {
@@ -77,27 +79,27 @@ extension Consumer {
     borrowing func offsets(
         of partitions: some Collection<TopicPartition>, edges: Set<Admin.PartitionEdge> = [.first, .end],
         waitMax: Duration
-    ) -> (firsts: [TopicPartition: Int64], ends: [TopicPartition: Int64], failure: KafkaError?) {
-        var found: [Admin.PartitionEdge: [TopicPartition: Int64]] = [:]
+    ) -> (firstOffsets: [TopicPartition: Int64], ends: [TopicPartition: Int64], failure: KafkaError?) {
+        var offsets: [Admin.PartitionEdge: [TopicPartition: Int64]] = [:]
         var silent: [Int32: KafkaError] = [:]
         do {
             let leaders = try leaders(waitMax: waitMax)
             for edge in edges {
                 let result = client.offsetsByLeader(
                     at: edge, of: partitions, leaders, waitMax: waitMax, except: silent.keys)
-                found[edge] = result.offsets
+                offsets[edge] = result.offsets
                 silent.merge(result.silent) { $1 }
             }
             var failure = silent.values.first
-            let missing = partitions.first { partition in edges.contains { found[$0]?[partition] == nil } }
+            let missing = partitions.first { partition in edges.contains { offsets[$0]?[partition] == nil } }
             if failure == nil, let missing { failure = KafkaError(timeout: "no offsets returned for \(missing)") }
-            return (found[.first] ?? [:], found[.end] ?? [:], failure)
+            return (offsets[.first] ?? [:], offsets[.end] ?? [:], failure)
         } catch {
             return ([:], [:], error)
         }
     }
 
-    /// Queries any broker for the leaders; if it does not answer, the retry is likely to reach another one.
+    /// Queries any broker for the leaders; if it does not respond, a retry is likely to reach another one.
     private borrowing func leaders(waitMax: Duration) throws(KafkaError) -> [TopicPartition: Int32] {
         do {
             return try client.metadata(all: false, waitMax: waitMax / 2).leaders
@@ -107,7 +109,7 @@ extension Consumer {
         }
     }
 
-    /// Says where delivery of a partition begins, so that a gap before its first message is seen.
+    /// Records the offset at which delivery of a partition starts, in order to detect a gap before its first message.
     package mutating func begin(_ partition: TopicPartition, at offset: Int64) {
         context.trackers[partition]?.begin(at: offset)
     }

@@ -1,62 +1,61 @@
 internal import CKafka
 import Essentials
 
-/// Partitions of which something is to be committed that is below what the group has committed: librdkafka commits by
-/// itself only what is higher, as long as it has a partition (what it gives up is committed as it is). A value: it has
-/// no clock.
+/// Commits of offsets below the group's committed ones. While a partition is assigned, librdkafka itself commits only
+/// higher offsets; on revocation it commits the stored one. A pure value without a clock.
 ///
-/// Only while the group is steady. A coordinator works off one request of a member at a time, and holds back the answer
-/// to its JoinGroup until all have joined; what the member commits meanwhile comes after it with the generation before,
-/// and librdkafka gives up all of its partitions for that (ILLEGAL_GENERATION) and joins anew: members that did so in
-/// turn kept a group from coming to rest for minutes.
+/// Commits only while the group is stable. A coordinator processes one request of a member at a time and holds back the
+/// response to its JoinGroup until all have joined. A commit sent meanwhile is processed afterwards with the previous
+/// generation; librdkafka reacts to ILLEGAL_GENERATION by giving up all partitions and rejoining. Members that did this
+/// alternately kept a group from stabilising for minutes.
 struct LowerCommits {
-    /// Where delivery began of those that are not committed yet.
-    private var wanted: [TopicPartition: Int64] = [:]
+    /// The offset at which delivery started, by partition that is not committed yet.
+    private var pending: [TopicPartition: Int64] = [:]
     private var sent: [TopicPartition: Int64] = [:]
     private var committed: Set<TopicPartition> = []
     private var next: ContinuousClock.Instant?
     private var backoff = Backoff(first: .seconds(1), waitMax: .seconds(20))
 
-    /// An answer that has not come by then is not waited for any more.
-    private static let answerMax = Duration.seconds(15)
+    /// The timeout for the response to a commit.
+    private static let responseMax = Duration.seconds(15)
 
-    mutating func want(_ partition: TopicPartition, from offset: Int64) {
-        forget(partition)
-        wanted[partition] = offset
+    mutating func request(_ partition: TopicPartition, from offset: Int64) {
+        cancel(partition)
+        pending[partition] = offset
     }
 
-    mutating func forget(_ partition: TopicPartition) {
-        wanted[partition] = nil
+    mutating func cancel(_ partition: TopicPartition) {
+        pending[partition] = nil
         committed.remove(partition)
-        // Nothing is left of what was sent: nothing is waited for.
+        // No commit is in flight any more, so there is no response to wait for.
         if sent.removeValue(forKey: partition) != nil, sent.isEmpty { next = nil }
     }
 
-    /// What is to be committed now.
+    /// Returns the offsets to commit now.
     ///
-    /// - Parameter finishedBelow: How far a partition is by now; `nil`: nothing of it is finished yet.
+    /// - Parameter finishedBelow: The offset up to which a partition is finished; `nil` if nothing is.
     mutating func due(
-        now: ContinuousClock.Instant, isSteady: Bool, finishedBelow: (TopicPartition) -> Int64?
+        now: ContinuousClock.Instant, isStable: Bool, finishedBelow: (TopicPartition) -> Int64?
     ) -> [TopicPartition: Int64] {
-        guard !wanted.isEmpty, isSteady, next.map({ $0 <= now }) ?? true else { return [:] }
-        next = now + Self.answerMax
+        guard !pending.isEmpty, isStable, next.map({ $0 <= now }) ?? true else { return [:] }
+        next = now + Self.responseMax
         sent = [:]
-        for (partition, first) in wanted { sent[partition] = max(first, finishedBelow(partition) ?? first) }
+        for (partition, first) in pending { sent[partition] = max(first, finishedBelow(partition) ?? first) }
         return sent
     }
 
-    /// What the coordinator said of a commit, ours or one of librdkafka's own.
-    mutating func answered(
+    /// Processes the coordinator's response to a commit, ours or one of librdkafka's own.
+    mutating func completed(
         _ offsets: [(partition: TopicPartition, offset: Int64, isDone: Bool)], now: ContinuousClock.Instant,
         random: Double
     ) {
         var (isOurs, hasFailed) = (false, false)
-        for answer in offsets where sent[answer.partition] == answer.offset {
+        for response in offsets where sent[response.partition] == response.offset {
             isOurs = true
-            sent[answer.partition] = nil
-            if answer.isDone {
-                wanted[answer.partition] = nil
-                committed.insert(answer.partition)
+            sent[response.partition] = nil
+            if response.isDone {
+                pending[response.partition] = nil
+                committed.insert(response.partition)
             } else {
                 hasFailed = true
             }
@@ -69,7 +68,7 @@ struct LowerCommits {
         }
     }
 
-    /// What was committed since the last call.
+    /// Returns the partitions committed since the last call.
     mutating func takeCommitted() -> Set<TopicPartition> {
         defer { committed = [] }
         return committed
@@ -77,34 +76,34 @@ struct LowerCommits {
 }
 
 extension Consumer {
-    /// Has what is finished of a partition committed, although the group may have committed more: soon, and again until
-    /// it is done or the partition is taken away.
+    /// Commits the finished offset of a partition even if the group has committed a higher one. Retries until the
+    /// commit succeeds or the partition is revoked.
     ///
-    /// Needed with ``seekToBeginning(_:waitMax:)`` after the broker lost its content: a crash would otherwise resume at
-    /// the offset of the lost content.
+    /// Required with ``seekToBeginning(_:waitMax:)`` after the broker lost its content: otherwise a restart would
+    /// resume at an offset of the lost content.
     ///
-    /// - Parameter offset: Where delivery begins.
-    package mutating func commitAnew(_ partition: TopicPartition, from offset: Int64) {
+    /// - Parameter offset: The offset at which delivery starts.
+    package mutating func recommit(_ partition: TopicPartition, from offset: Int64) {
         guard context.trackers[partition] != nil else { return }
         let list = PartitionList()
         list.add(partition, offset: offset)
-        // What was stored before must not be committed after it, at the next interval.
+        // Replace the offset stored before, which would otherwise be committed at the next interval.
         unsafe rd_kafka_offsets_store(client.pointer, list.pointer)
-        context.lowerCommits.want(partition, from: offset)
+        context.lowerCommits.request(partition, from: offset)
     }
 
-    /// The partitions given to ``commitAnew(_:from:)`` of which that is done since the last call.
-    package mutating func takeCommittedAnew() -> Set<TopicPartition> { context.lowerCommits.takeCommitted() }
+    /// Returns the partitions of ``recommit(_:from:)`` that were committed since the last call.
+    package mutating func takeRecommitted() -> Set<TopicPartition> { context.lowerCommits.takeCommitted() }
 
-    /// Sends what is due of them. The answer comes with a later batch.
-    func commitLower() {
-        let due = context.lowerCommits.due(now: .now, isSteady: context.isSteady) {
+    /// Sends the commits that are due. Their responses are served with a later batch.
+    func sendLowerCommits() {
+        let due = context.lowerCommits.due(now: .now, isStable: context.isStable) {
             context.trackers[$0]?.finishedBelow
         }
         if due.isEmpty { return }
         let list = PartitionList(capacity: due.count)
         for (partition, offset) in due { list.add(partition, offset: offset) }
-        // What cannot even be sent is tried again when its answer does not come.
+        // A commit that cannot be sent is retried after the response's timeout.
         unsafe rd_kafka_commit(client.pointer, list.pointer, 1)
     }
 }

@@ -1,41 +1,42 @@
 internal import CKafka
 
-/// Pausing. librdkafka drops what it is told of a partition when it starts that partition itself at the same moment, or
-/// drops the start, and says nothing (its issues 2190 and 5591): the partition would stay paused, or never be read. So
-/// it is told only of partitions that have delivered something since they were assigned: their start is over.
+/// Pausing. librdkafka silently loses a pause or resume that coincides with its own start of a partition, or loses the
+/// start (its issues 2190 and 5591): the partition would stay paused or never be read. Therefore it is called only for
+/// partitions that have delivered a message since their assignment: their start is complete.
 extension Consumer {
-    /// Stops the delivery of a partition until `resume`; what was fetched of it is dropped and fetched again then. What
-    /// is being fetched at this moment may still come, and may come again. Ends with the assignment.
+    /// Stops the delivery of a partition until `resume`. Prefetched messages are dropped and fetched again after it;
+    /// messages being fetched may still be delivered, and may be delivered twice. Ends with the assignment.
     package mutating func pause(_ partition: TopicPartition) throws(KafkaError) {
         context.paused.insert(partition)
-        context.stalls = StallWatch()
+        context.stalls = StallDetector()
         try setPaused([partition])
     }
 
-    /// Undoes `pause`. While `pauseAll` is in force, the partition stays paused.
+    /// Undoes `pause`. While `pauseAll` is in effect, the partition stays paused.
     package mutating func resume(_ partition: TopicPartition) throws(KafkaError) {
         context.paused.remove(partition)
         try setPaused([partition])
     }
 
-    /// Stops all delivery until `resumeAll`. A partition that has delivered nothing yet, or is assigned later, is
-    /// stopped by its first messages, which are delivered. Keep calling `nextBatch`: the consumer stays in its group.
+    /// Stops all delivery until `resumeAll`. A partition that has not delivered a message, or is assigned later, is
+    /// paused after its first messages, which are delivered. Continue to call `nextBatch`, so that the consumer stays
+    /// in its group.
     package mutating func pauseAll() throws(KafkaError) {
         context.isPausedAll = true
-        context.stalls = StallWatch()
+        context.stalls = StallDetector()
         try setPaused(assignment)
     }
 
-    /// Undoes `pauseAll`; partitions paused one by one stay so.
+    /// Undoes `pauseAll`; individually paused partitions stay paused.
     package mutating func resumeAll() throws(KafkaError) {
         context.isPausedAll = false
         try setPaused(assignment)
     }
 
-    /// Pauses partitions that are to be, and could not be before their first message.
+    /// Pauses partitions whose pause was deferred until their first message.
     func pauseStarted() {
         guard context.isPausedAll || !context.paused.isEmpty else { return }
-        // Refused only for a partition that librdkafka does not know: the next batch tries again.
+        // Fails only for partitions that librdkafka does not have; the next batch retries.
         try? setPaused(assignment)
     }
 

@@ -1,34 +1,35 @@
 internal import CKafka
 
-/// One member of a consumer group. A thread owns it: it cannot be copied and is not shared.
+/// A member of a consumer group. Owned by one thread: it cannot be copied or shared.
 ///
-/// Delivery is at least once: an offset is committed only when every message below it was finished. The assignment is
-/// cooperative-sticky; what changes in it is done during `nextBatch` and told by `takeAssignmentChanges`.
+/// Delivery is at least once: an offset is committed only when all messages below it are finished. The assignment is
+/// cooperative-sticky; `nextBatch` applies its changes and `takeAssignmentChanges` returns them.
 ///
-/// **A broker that is killed and started again empty** (seen with librdkafka 2.0.2 and its mock cluster, tested in
-/// FaultTests). The consumer reconnects by itself. Then either its next fetch is answered OFFSET_OUT_OF_RANGE and
-/// librdkafka starts at the earliest message: its `skippedBefore` is true, and what was delivered before no longer
-/// counts; or its heartbeat is answered UNKNOWN_MEMBER_ID: the partitions are `lost`, it joins anew and, since nothing
-/// is committed, starts at the earliest message without a mark. Neither is seen when the new content already reaches
-/// beyond the consumer's position before it fetches: only a mark in the messages (the epoch) tells then, and the owner
-/// calls `seekToBeginning` and `commitAnew`.
+/// **Restart of a broker without its data** (observed with librdkafka 2.0.2 and its mock cluster, tested in
+/// FaultTests). The consumer reconnects. Then there are three cases:
+/// - The next fetch fails with OFFSET_OUT_OF_RANGE, and librdkafka resumes at the earliest message: its `skippedBefore`
+///   is true, and previous deliveries no longer count.
+/// - The heartbeat fails with UNKNOWN_MEMBER_ID: the partitions are `lost`, the consumer rejoins and, without a
+///   committed offset, starts at the earliest message without a mark.
+/// - The new content already extends beyond the consumer's position before it fetches: the client cannot detect the
+///   loss. Only a mark in the messages (the epoch) can, and the owner calls `seekToBeginning` and `recommit`.
 package struct Consumer: ~Copyable {
     let client: Client
     let context: ConsumerContext
-    /// Ends a wait in `nextBatch`: signalled by librdkafka, and by whoever else has something for this loop.
+    /// Interrupts the wait in `nextBatch`; signalled by librdkafka and by other threads with work for the owner.
     package let wakeup: Wakeup
     let brokers: String
     let properties: [String: String]
 
-    /// Joins `group` as soon as it is polled.
+    /// Creates a consumer, which joins `group` as soon as it is polled.
     ///
     /// - Parameters:
     ///   - brokers: `host:port`, separated by commas.
-    ///   - properties: librdkafka's, over this project's defaults (`ClientProperties.consumer`); `group.instance.id`
-    ///     for static membership.
-    ///   - wakeup: The one of a loop that waits for other things too.
-    /// - Throws: For a property that librdkafka does not know or whose value it refuses; the message names it. Brokers
-    ///   that do not answer are no error here.
+    ///   - properties: librdkafka properties that override this project's defaults (`ClientProperties.consumer`);
+    ///     `group.instance.id` for static membership.
+    ///   - wakeup: The wake-up of a loop that also waits for other events.
+    /// - Throws: If librdkafka does not support a property or rejects its value; the message names it. Unavailable
+    ///   brokers are not an error here.
     package init(
         brokers: String, group: String, topics: [String], properties: [String: String] = [:], wakeup: Wakeup? = nil
     ) throws(KafkaError) {
@@ -42,7 +43,7 @@ package struct Consumer: ~Copyable {
                 brokers: brokers, defaults: ClientProperties.consumer, overrides: properties,
                 reserved: ["group.id": group, "enable.auto.offset.store": "false"]),
             context: context, wakeup: wakeup)
-        context.tellsState = properties["statistics.interval.ms"] != "0"
+        context.hasStatistics = properties["statistics.interval.ms"] != "0"
         let list = PartitionList(topics.map { TopicPartition(topic: $0, partition: -1) })
         try KafkaError.check(unsafe rd_kafka_subscribe(client.pointer, list.pointer))
         self.client = client
@@ -50,23 +51,23 @@ package struct Consumer: ~Copyable {
         self.wakeup = wakeup
     }
 
-    /// Maximum wait for the coordinator when a consumer closes: longer than `session.timeout.ms` (10 s unless set),
-    /// after which the group continues without this member.
+    /// Maximum wait for the coordinator on close: longer than the default of `session.timeout.ms` (10 s), after which
+    /// the group continues without this member.
     package static var closeMax: Duration { .seconds(15) }
 
     deinit {
-        // Without an assignment it may be joining: see `isAbandoned`. It leaves the group all the same.
+        // Without an assignment it may be joining: see `isAbandoned`. It leaves the group nevertheless.
         if context.trackers.isEmpty { client.isAbandoned = true }
         leave()
     }
 
-    /// Commits what was finished and leaves the group, so that others take over at once. Blocks until the broker has
-    /// answered, at most `closeMax`. A consumer that goes out of scope does the same.
+    /// Commits finished offsets and leaves the group, so that other members take over immediately. Blocks until the
+    /// broker has responded, at most `closeMax`. The deinitialiser does the same.
     package consuming func close() {}
 
-    /// `rd_kafka_consumer_close` waits for the coordinator without a limit, so its parts are done here.
+    /// Performs the steps of `rd_kafka_consumer_close`, which waits for the coordinator without a timeout.
     private func leave() {
-        let queue = AnswerQueue(client)
+        let queue = ResponseQueue(client)
         if let error = unsafe rd_kafka_consumer_close_queue(client.pointer, queue.pointer) {
             unsafe rd_kafka_error_destroy(error)
             return
@@ -77,21 +78,20 @@ package struct Consumer: ~Copyable {
                 client.isAbandoned = true
                 return
             }
-            // Serves the rebalance, and drops what was fetched.
+            // Serves the rebalance and drops prefetched messages.
             let message = unsafe rd_kafka_consume_queue(queue.pointer, 50)
             if let message = unsafe message { unsafe rd_kafka_message_destroy(message) }
         }
     }
 
-    /// Waits at most `waitMax` for the first message, then takes what has already arrived.
+    /// Waits at most `waitMax` for the first message, then takes all that have arrived.
     ///
-    /// Serves everything else of the consumer too (rebalances, errors, statistics), so it must be called at least once
-    /// in `max.poll.interval.ms`, also while all partitions are paused. Returns early, maybe without messages, when
-    /// `wakeup` is signalled.
+    /// Also serves rebalances, errors and statistics. Call it at least once per `max.poll.interval.ms`, also while all
+    /// partitions are paused. Returns early, possibly without messages, when `wakeup` is signalled.
     ///
-    /// - Returns: At most `countMax` messages, each partition's in offset order. Empty when none arrived.
-    /// - Throws: Only a fatal error, after which a new consumer is needed (a static member that was fenced). Brokers
-    ///   that are away are no error: see `lastError` and `isConnected`.
+    /// - Returns: At most `countMax` messages, each partition's in offset order. Empty if none arrived.
+    /// - Throws: Only a fatal error, after which a new consumer is required (such as a fenced static member).
+    ///   Unavailable brokers are not an error: see `lastError` and `isConnected`.
     package mutating func nextBatch(countMax: Int, waitMax: Duration) throws(KafkaError) -> [Message] {
         let wasSignalled = wakeup.drain()
         var messages = take(countMax)
@@ -100,13 +100,13 @@ package struct Consumer: ~Copyable {
             messages = take(countMax)
         }
         if context.sawFatal, let error = client.fatalError { throw error }
-        if messages.isEmpty { context.stalls.ranDry() } else { pauseStarted() }
-        commitLower()
+        if messages.isEmpty { context.stalls.becameIdle() } else { pauseStarted() }
+        sendLowerCommits()
         return messages
     }
 
-    /// Marks messages as done, in any order, and stores for the next commit the lowest unfinished offset of each
-    /// partition concerned. Messages of an earlier assignment, or from before a seek, are ignored.
+    /// Marks messages as finished, in any order, and stores the lowest unfinished offset of each affected partition for
+    /// the next commit. Messages of an earlier assignment, or from before a seek, are ignored.
     package mutating func finish(_ messages: some Sequence<Message>) {
         var touched: [PartitionTracker] = []
         for message in messages {
@@ -118,40 +118,40 @@ package struct Consumer: ~Copyable {
         store(touched)
     }
 
-    /// As `finish(_:)` of a sequence.
+    /// Marks one message as finished; see `finish(_:)` for sequences.
     package mutating func finish(_ message: Message) {
         message.tracker.finish(slot: message.slot)
         store([message.tracker])
     }
 
-    /// The partitions this consumer has now.
+    /// The currently assigned partitions.
     package var assignment: Set<TopicPartition> { Set(context.trackers.keys) }
 
-    /// What came and went since the last call, in order.
+    /// Returns the changes of the assignment since the last call, in order.
     package mutating func takeAssignmentChanges() -> [AssignmentChange] {
         defer { context.changes = [] }
         return context.changes
     }
 
-    /// The last error that was not fatal; `nil` again once a broker is connected.
+    /// The last non-fatal error; cleared when a broker is connected.
     package var lastError: KafkaError? { context.lastError }
 
-    /// A broker was connected when librdkafka last told: once a second, as long as `nextBatch` is called.
+    /// Whether a broker was connected in the latest statistics, which arrive every second while `nextBatch` is called.
     package var isConnected: Bool { context.isConnected }
 
-    /// What a broker refuses, or why none can be reached; `nil` while one is connected, and in the first second, when
-    /// nothing is known yet.
+    /// The broker's rejection or the reason why no broker is connected; `nil` while one is connected, and in the first
+    /// second, before the first statistics.
     package var connectionProblem: String? { context.connectionProblem }
 
-    /// What brokers have refused since the last call, each once: for a person to change.
-    package mutating func takeRefusals() -> [KafkaError] { context.refusals.take() }
+    /// Returns the distinct broker rejections since the last call, which need manual action.
+    package mutating func takeRejections() -> [KafkaError] { context.rejections.take() }
 
-    /// librdkafka's log since the last call; at most the latest 1,000 lines.
+    /// Returns librdkafka's log since the last call, at most the latest 1,000 lines.
     package mutating func takeLogs() -> [LogLine] { context.logs.take() }
 }
 
 extension Consumer {
-    /// Takes what has arrived, and serves the callbacks that are due.
+    /// Takes arrived messages and serves the callbacks that are due.
     private func take(_ countMax: Int) -> [Message] {
         unsafe withUnsafeTemporaryAllocation(
             of: UnsafeMutablePointer<rd_kafka_message_t>?.self, capacity: max(countMax, 1)
@@ -165,12 +165,12 @@ extension Consumer {
                 guard let pointer = unsafe buffer[index] else { continue }
                 if let message = unsafe receive(pointer, &run) { messages.append(message) }
             }
-            if !messages.isEmpty { context.refusals.served() }
+            if !messages.isEmpty { context.rejections.served() }
             return messages
         }
     }
 
-    /// - Returns: `nil` for an error, and for a message of a partition that was taken away meanwhile.
+    /// - Returns: `nil` for an error, and for a message of a revoked partition.
     private func receive(_ pointer: UnsafeMutablePointer<rd_kafka_message_t>, _ run: inout PartitionRun) -> Message? {
         guard unsafe pointer.pointee.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
             unsafe note(pointer)
@@ -182,7 +182,7 @@ extension Consumer {
             unsafe rd_kafka_message_destroy(pointer)
             return nil
         }
-        // Offsets that go backwards: the broker lost its content, and librdkafka began again at the beginning.
+        // A decreasing offset: the broker lost its content, and librdkafka restarted at the beginning.
         let offset = unsafe pointer.pointee.offset
         let lostFrom = tracker.next.flatMap { offset < $0 ? $0 : nil }
         if lostFrom != nil {
@@ -205,12 +205,12 @@ extension Consumer {
             tracker.stored = offset
         }
         guard unsafe list.pointer.pointee.cnt > 0 else { return }
-        // Refused only for a partition that is being taken away: its next owner repeats these messages.
+        // Fails only for a partition that is being revoked: its next owner reprocesses these messages.
         unsafe rd_kafka_offsets_store(client.pointer, list.pointer)
     }
 }
 
-/// The partition of the message at hand: messages come in runs, and the tracker is looked up once per run.
+/// The partition of the current message. Messages arrive in runs per partition; the tracker is looked up once per run.
 @safe private struct PartitionRun {
     private var topic: OpaquePointer?
     private var partition: Int32 = -1

@@ -1,14 +1,14 @@
 internal import CKafka
 internal import Glibc
 
-/// A partition that came or went.
+/// A change of a consumer's assignment.
 package enum AssignmentChange: Hashable, Sendable {
-    /// Its messages will be delivered, from the committed offset on.
+    /// The partition's messages will be delivered, starting at the committed offset.
     case assigned(TopicPartition)
-    /// Given up in order: another consumer of the group takes it after this one has let go.
+    /// The partition was handed over: another consumer of the group gets it after this one has released it.
     case revoked(TopicPartition)
-    /// Taken away while this consumer was away (a session that timed out, a broker that forgot the group): another
-    /// one may have had it already.
+    /// The partition was taken while this consumer was disconnected (a session timeout, or a broker without the group's
+    /// state); another consumer may already have it.
     case lost(TopicPartition)
 
     package var partition: TopicPartition {
@@ -18,19 +18,19 @@ package enum AssignmentChange: Hashable, Sendable {
     }
 }
 
-/// What a consumer's callbacks leave behind: its assignment and what is unfinished in it.
+/// The state that a consumer's callbacks maintain: its assignment and the unfinished messages.
 final class ConsumerContext: ClientContext {
     private(set) var trackers: [TopicPartition: PartitionTracker] = [:]
     var changes: [AssignmentChange] = []
     var isPausedAll = false
     var paused: Set<TopicPartition> = []
-    var stalls = StallWatch()
+    var stalls = StallDetector()
     var lowerCommits = LowerCommits()
-    /// Whether librdkafka tells of the group at all.
-    var tellsState = true
-    private var wasSteady = false
-    /// The group was not sharing out partitions when librdkafka last told: once a second.
-    var isSteady: Bool { wasSteady || !tellsState }
+    /// Whether librdkafka's statistics, which contain the group's state, are enabled.
+    var hasStatistics = true
+    private var wasStable = false
+    /// Whether the group was not rebalancing in the latest statistics, which arrive every second.
+    var isStable: Bool { wasStable || !hasStatistics }
 
     override func install(in configuration: OpaquePointer) {
         unsafe super.install(in: configuration)
@@ -48,29 +48,29 @@ final class ConsumerContext: ClientContext {
         }
     }
 
-    /// Source of the name: `cgrp.join_state` of librdkafka's statistics. While it is not `steady` librdkafka's own
-    /// timer commits nothing either.
-    override func noteStatistics(_ json: UnsafePointer<CChar>) {
-        unsafe super.noteStatistics(json)
-        wasSteady = unsafe strstr(json, #""join_state": "steady""#) != nil
+    /// Reads `cgrp.join_state` of librdkafka's statistics. While it is not `steady`, librdkafka's own timer does not
+    /// commit either.
+    override func readStatistics(_ json: UnsafePointer<CChar>) {
+        unsafe super.readStatistics(json)
+        wasStable = unsafe strstr(json, #""join_state": "steady""#) != nil
     }
 
     private func committed(
         _ code: rd_kafka_resp_err_t, _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
     ) {
         let error = KafkaError(code)
-        // What a person has to mend is told; all else is tried again.
+        // Report only what needs manual action; other failures are retried.
         if error.advice != nil { note(error) }
-        let answers = unsafe list.elements.compactMap { element in
+        let results = unsafe list.elements.compactMap { element in
             element.offset.map { offset in
                 let isDone = code == RD_KAFKA_RESP_ERR_NO_ERROR && element.error == RD_KAFKA_RESP_ERR_NO_ERROR
                 return (partition: element.partition, offset: offset, isDone: isDone)
             }
         }
-        lowerCommits.answered(answers, now: .now, random: .random(in: 0..<1))
+        lowerCommits.completed(results, now: .now, random: .random(in: 0..<1))
     }
 
-    /// Starts afresh in a partition: what was delivered of it so far no longer counts.
+    /// Starts over in a partition: previous deliveries no longer count.
     @discardableResult
     func restart(_ tracker: PartitionTracker) -> PartitionTracker {
         tracker.close()
@@ -85,9 +85,9 @@ final class ConsumerContext: ClientContext {
         _ client: OpaquePointer, _ code: rd_kafka_resp_err_t,
         _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
     ) {
-        wasSteady = false
+        wasStable = false
         guard let name = unsafe rd_kafka_rebalance_protocol(client) else {
-            // The consumer is being closed, and has left its group already: there is nothing to give back.
+            // The consumer is closing and has already left its group: there is nothing to revoke.
             end(Array(trackers.keys), lost: true)
             return
         }
@@ -98,7 +98,7 @@ final class ConsumerContext: ClientContext {
             if !isCooperative { unsafe rd_kafka_assign(client, list) }
             unsafe note(error)
             begin(partitions)
-            if !partitions.isEmpty { refusals.served() }
+            if !partitions.isEmpty { rejections.served() }
         } else if code == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS {
             unsafe resume(partitions, client)
             end(partitions, lost: unsafe rd_kafka_assignment_lost(client) != 0)
@@ -113,7 +113,7 @@ final class ConsumerContext: ClientContext {
         }
     }
 
-    /// librdkafka keeps a partition paused that is taken away while it is: it would stay so when it comes back.
+    /// Resumes revoked partitions: librdkafka would otherwise keep them paused when they are assigned again.
     private func resume(_ partitions: [TopicPartition], _ client: OpaquePointer) {
         let resumed = PartitionList(partitions.filter { trackers[$0]?.isPaused ?? false })
         unsafe rd_kafka_resume_partitions(client, resumed.pointer)
@@ -132,7 +132,7 @@ final class ConsumerContext: ClientContext {
             guard let tracker = trackers.removeValue(forKey: partition) else { continue }
             tracker.close()
             paused.remove(partition)
-            lowerCommits.forget(partition)
+            lowerCommits.cancel(partition)
             changes.append(lost ? .lost(partition) : .revoked(partition))
         }
     }

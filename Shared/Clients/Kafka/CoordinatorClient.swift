@@ -1,15 +1,14 @@
 internal import CKafka
 
-/// Sends requests that the coordinators of groups answer (OffsetFetch, OffsetCommit), one for each group.
+/// Sends requests to the coordinators of groups (OffsetFetch, OffsetCommit), one request per group.
 ///
-/// Two faults of librdkafka, in 2.0.2 as in 2.8, end the process; this type never meets their conditions:
-/// - A request that times out before its coordinator is connected is used after it was freed, as soon as the
-///   coordinator connects. So no request times out inside librdkafka: the caller stops waiting earlier, and the client
-///   is closed then, which ends all of its requests.
-/// - A client without a group dereferences a null pointer when a broker answers NOT_COORDINATOR. So the client is a
-///   consumer with a group id. It never subscribes, so it is no member of the group.
+/// Avoids two defects of librdkafka (2.0.2 to 2.8) that crash the process:
+/// - A request that times out before its coordinator is connected is used after it was freed. Therefore requests do not
+///   time out inside librdkafka: the caller stops waiting earlier, and closes the client, which ends all its requests.
+/// - A client without a group dereferences a null pointer when a broker responds NOT_COORDINATOR. Therefore the client
+///   is a consumer with a group id. It never subscribes, so it is not a member of the group.
 final class CoordinatorClient {
-    /// The longest that librdkafka accepts, and longer than any caller waits.
+    /// The maximum that librdkafka accepts, longer than any caller waits.
     private static let requestMaxMilliseconds: Int32 = 3_600_000
 
     private let brokers: String
@@ -21,58 +20,58 @@ final class CoordinatorClient {
         self.properties = properties
     }
 
-    /// Sends one request for each group, all at a time, and waits for the answers.
+    /// Sends one concurrent request per group and waits for the responses.
     ///
-    /// A client that connected earlier may have cached coordinators that moved since: the groups whose request failed
-    /// are requested again through a new client, if time is left.
+    /// A client that connected earlier may have cached coordinators that have moved since: requests that failed are
+    /// retried with a new client before the deadline.
     ///
     /// - Parameters:
     ///   - operation: The kind of request.
-    ///   - send: Starts the request of a group.
-    ///   - read: Reads an answer that is no error.
-    /// - Returns: By group, the answer or why there is none.
-    /// - Throws: For a property that librdkafka does not accept.
+    ///   - send: Sends the request of a group.
+    ///   - read: Reads a successful response.
+    /// - Returns: The response or the error by group.
+    /// - Throws: If librdkafka rejects a property.
     func request<Value>(
         _ operation: rd_kafka_admin_op_t, of groups: [String], waitMax: Duration,
-        send: (_ group: String, Client, borrowing AdminOptions, borrowing AnswerQueue) -> Void,
-        read: (borrowing Answer) throws(KafkaError) -> Value
+        send: (_ group: String, Client, borrowing AdminOptions, borrowing ResponseQueue) -> Void,
+        read: (borrowing AdminResponse) throws(KafkaError) -> Value
     ) throws(KafkaError) -> [String: Result<Value, KafkaError>] {
         let deadline = ContinuousClock.now + waitMax
-        var found: [String: Result<Value, KafkaError>] = [:]
+        var results: [String: Result<Value, KafkaError>] = [:]
         var missing = groups
         while let first = missing.first {
             let isNew = open == nil
             let (client, context) = try client(of: first)
-            let queue = AnswerQueue(client)
+            let queue = ResponseQueue(client)
             for (index, group) in missing.enumerated() {
                 let options = try unsafe AdminOptions(client.pointer, operation, Self.requestMaxMilliseconds)
                 unsafe rd_kafka_AdminOptions_set_opaque(options.pointer, UnsafeMutableRawPointer(bitPattern: index + 1))
                 send(group, client, options, queue)
             }
-            var answerCount = 0
-            while answerCount < missing.count, let answer = queue.next(until: deadline) {
-                let index = unsafe Int(bitPattern: rd_kafka_event_opaque(answer.pointer)) - 1
+            var responseCount = 0
+            while responseCount < missing.count, let response = queue.next(until: deadline) {
+                let index = unsafe Int(bitPattern: rd_kafka_event_opaque(response.pointer)) - 1
                 guard missing.indices.contains(index) else { continue }
-                answerCount += 1
+                responseCount += 1
                 do throws(KafkaError) {
-                    try answer.check()
-                    found[missing[index]] = .success(try read(answer))
+                    try response.check()
+                    results[missing[index]] = .success(try read(response))
                 } catch {
-                    found[missing[index]] = .failure(error)
+                    results[missing[index]] = .failure(error)
                 }
             }
             while unsafe rd_kafka_poll(client.pointer, 0) > 0 {}
-            let silence = context.refusals.last ?? KafkaError(timeout: "the group's coordinator does not answer")
-            for group in missing where found[group] == nil { found[group] = .failure(silence) }
-            let isWhole = answerCount == missing.count
-            missing = missing.filter { if case .failure(let error)? = found[$0] { error.isRetriable } else { false } }
-            if !isWhole || !missing.isEmpty { open = nil }
+            let timeout = context.rejections.last ?? KafkaError(timeout: "the group's coordinator does not respond")
+            for group in missing where results[group] == nil { results[group] = .failure(timeout) }
+            let isComplete = responseCount == missing.count
+            missing = missing.filter { if case .failure(let error)? = results[$0] { error.isRetriable } else { false } }
+            if !isComplete || !missing.isEmpty { open = nil }
             if isNew || ContinuousClock.now >= deadline { break }
         }
-        return found
+        return results
     }
 
-    /// - Parameter group: What a new client has as its group id: one that its owner needs access to in any case.
+    /// - Parameter group: The group id of a new client, one that its owner is authorized for in any case.
     private func client(of group: String) throws(KafkaError) -> (client: Client, context: ClientContext) {
         if let open { return open }
         let own = ["group.id": group, "enable.auto.commit": "false"]
@@ -86,17 +85,17 @@ final class CoordinatorClient {
     }
 }
 
-extension AnswerQueue {
-    /// Waits for the next answer; `nil` when none arrives until `deadline`.
-    fileprivate func next(until deadline: ContinuousClock.Instant) -> Answer? {
+extension ResponseQueue {
+    /// Waits for the next response; returns `nil` if none arrives by `deadline`.
+    fileprivate func next(until deadline: ContinuousClock.Instant) -> AdminResponse? {
         let wait = max(.zero, deadline - .now).millisecondsRoundedUp
         guard let event = unsafe rd_kafka_queue_poll(pointer, wait) else { return nil }
-        return unsafe Answer(pointer: event)
+        return unsafe AdminResponse(pointer: event)
     }
 }
 
-extension Answer {
-    /// - Throws: What the broker refused.
+extension AdminResponse {
+    /// - Throws: The broker's error.
     fileprivate borrowing func check() throws(KafkaError) {
         let text = unsafe rd_kafka_event_error_string(pointer).map { unsafe String(cString: $0) }
         try KafkaError.check(unsafe rd_kafka_event_error(pointer), text)

@@ -1,10 +1,10 @@
 internal import CKafka
 
-/// The headers of one message to send; owns an `rd_kafka_headers_t` until the producer takes it.
+/// The headers of a message to send; owns an `rd_kafka_headers_t` until the producer takes ownership.
 @safe package struct Headers: ~Copyable {
     let pointer: OpaquePointer
 
-    /// - Parameter capacity: For how many headers to make room; more may be added.
+    /// - Parameter capacity: The expected number of headers; more can be added.
     package init(capacity: Int = 12) { unsafe pointer = rd_kafka_headers_new(capacity) }
 
     package init(_ headers: [(name: String, value: [UInt8])]) {
@@ -34,5 +34,5 @@ internal import CKafka
     consuming func relinquish() { discard self }
 }
 
-/// The address of no bytes: librdkafka takes nil for null, which is not the same.
+/// The address of an empty value: librdkafka interprets nil as null, which is different.
 var empty: UnsafeRawPointer { unsafe UnsafeRawPointer(("" as StaticString).utf8Start) }

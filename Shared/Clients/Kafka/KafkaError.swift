@@ -1,48 +1,46 @@
 internal import CKafka
 
-/// What Kafka or librdkafka refused, in librdkafka's own terms.
+/// An error of Kafka or librdkafka, in librdkafka's terms.
 package struct KafkaError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The number of librdkafka's `rd_kafka_resp_err_t`: negative for its own errors, positive for a broker's.
+    /// The number of `rd_kafka_resp_err_t`: negative for librdkafka's own errors, positive for a broker's.
     package let code: Int32
     /// The name of `code`, for example `_QUEUE_FULL` or `UNKNOWN_TOPIC_OR_PART`.
     package let name: String
-    /// One line for a person; names the property, topic or broker concerned.
+    /// A one-line description with the property, topic or broker concerned.
     package let message: String
-    /// The client cannot go on and must be made anew.
+    /// Whether the client cannot continue and must be replaced.
     package let isFatal: Bool
-    /// The same call may succeed later.
+    /// Whether the same call may succeed later.
     package let isRetriable: Bool
 
     package var description: String { "\(name): \(message)" + (advice.map { "; \($0)" } ?? "") }
 
-    /// What a person has to do, where waiting helps nothing: `nil` for what may pass by itself.
+    /// The required manual action; `nil` if the error may resolve itself.
     package var advice: String? { Self.advices[code] }
 
-    /// The broker does not know the request, as librdkafka's mock cluster does not know CreateTopics or ListGroups.
+    /// Whether the broker does not support the request, as librdkafka's mock cluster does not support CreateTopics or
+    /// ListGroups.
     package var isNotSupported: Bool {
         code == RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE.rawValue
             || code == RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION.rawValue
     }
 
-    /// librdkafka refused its configuration, or a parameter of a call: the same will be refused again.
+    /// Whether librdkafka rejected its configuration or a parameter: a retry would fail too.
     package var isInvalidArgument: Bool { code == RD_KAFKA_RESP_ERR__INVALID_ARG.rawValue }
 
-    /// The producer's queue stayed full for as long as `send` was allowed to wait.
-    package var isQueueFull: Bool { code == RD_KAFKA_RESP_ERR__QUEUE_FULL.rawValue }
-
-    /// The request or the message was not answered in time.
+    /// Whether a request or a message timed out.
     package var isTimeout: Bool {
         code == RD_KAFKA_RESP_ERR__TIMED_OUT.rawValue || code == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT.rawValue
     }
 }
 
 extension KafkaError {
-    /// Somebody did not answer in time.
+    /// Creates a timeout.
     package init(timeout message: String) { self.init(RD_KAFKA_RESP_ERR__TIMED_OUT, message) }
 
-    /// The brokers do not have these topics.
+    /// Creates the error for topics that do not exist.
     package init(missing topics: [String]) {
-        self.init(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "not there: \(topics.joined(separator: ", "))")
+        self.init(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, "topics do not exist: \(topics.joined(separator: ", "))")
     }
 
     init(_ code: rd_kafka_resp_err_t, _ message: String? = nil, isFatal: Bool = false, isRetriable: Bool? = nil) {
@@ -53,7 +51,7 @@ extension KafkaError {
         self.isRetriable = isRetriable ?? Self.retriableCodes.contains(code.rawValue)
     }
 
-    /// Takes and frees `error`.
+    /// Reads and frees `error`.
     init(consuming error: OpaquePointer) {
         code = unsafe rd_kafka_error_code(error).rawValue
         name = unsafe String(cString: rd_kafka_error_name(error))
@@ -68,7 +66,7 @@ extension KafkaError {
         throw KafkaError(code, message)
     }
 
-    /// Those of the codes without an `rd_kafka_error_t` that pass by themselves.
+    /// Retriable codes; errors with an `rd_kafka_error_t` have their own flag.
     private static let retriableCodes: Set<Int32> = Set(
         [
             RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, RD_KAFKA_RESP_ERR__TIMED_OUT,
@@ -84,11 +82,11 @@ extension KafkaError {
     private static let advices: [Int32: String] = {
         let login = "check kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password"
         let transport = "check kafka.security.protocol and the certificates of kafka.ssl.…"
-        let topic = "create it with fieldpost topics apply, and let this client see it"
-        // More than any object has: see EventSizeTests.
+        let topic = "create it with fieldpost topics apply, and authorize this client to describe it"
+        // Larger than any object: see EventSizeTests.
         let size =
-            "let messages have 1,000,000 bytes: raise the topic's max.message.bytes or the broker's message.max.bytes, "
-            + "and kafka.message.max.bytes where it is set"
+            "messages of 1,000,000 bytes must be allowed: raise the topic's max.message.bytes or the broker's "
+            + "message.max.bytes, and kafka.message.max.bytes where it is set"
         let pairs: [(rd_kafka_resp_err_t, String)] = [
             (RD_KAFKA_RESP_ERR__AUTHENTICATION, login), (RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, login),
             (RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM, login), (RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE, login),
@@ -103,7 +101,7 @@ extension KafkaError {
         return Dictionary(pairs.map { ($0.rawValue, $1) }, uniquingKeysWith: { first, _ in first })
     }()
 
-    /// Of a connection, not of what is asked for over it: over as soon as a broker is connected.
+    /// Whether the error concerns a connection, not a request: it is resolved as soon as a broker is connected.
     var isOfConnection: Bool {
         switch rd_kafka_resp_err_t(code) {
         case RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED,

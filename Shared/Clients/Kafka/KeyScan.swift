@@ -1,29 +1,29 @@
 internal import CKafka
 
-/// A message of a key, as a scan found it.
-package struct ScannedMessage: Equatable, Sendable {
+/// A scanned message of a key.
+package struct KeyScanMessage: Equatable, Sendable {
     package let offset: Int64
-    /// Milliseconds since 1970; -1 where the message has no time.
+    /// Milliseconds since 1970; -1 if the message has no timestamp.
     package let milliseconds: Int64
     package let isTombstone: Bool
-    /// Its headers' texts by name.
+    /// The headers' texts by name.
     package let headers: [String: String]
 }
 
-/// Looks for the messages of one key in a partition, outside of any group's state.
+/// A scan of a partition for the messages of one key, independent of any consumer group.
 package enum KeyScan {
     package struct Found: Sendable {
-        package let messages: [ScannedMessage]
-        /// The offsets that were looked at.
+        package let messages: [KeyScanMessage]
+        /// The offsets that were scanned.
         package let scanned: Range<Int64>
-        /// The offsets that the partition has.
+        /// The offsets that are available in the partition.
         package let available: Range<Int64>
     }
 
     /// - Parameters:
-    ///   - countMax: Messages looked at: the newest of the partition.
-    ///   - waitMax: For all of it. What was found until then is returned.
-    /// - Throws: When the broker does not tell what the partition has.
+    ///   - countMax: The number of messages to scan, the newest of the partition.
+    ///   - waitMax: The timeout of the scan, after which the results up to then are returned.
+    /// - Throws: If the partition's offsets cannot be queried.
     package static func run(
         _ key: [UInt8], in partition: TopicPartition, brokers: String, properties: [String: String] = [:],
         countMax: Int64, waitMax: Duration
@@ -43,7 +43,7 @@ package enum KeyScan {
         list.add(partition, offset: first)
         try KafkaError.check(unsafe rd_kafka_assign(client.pointer, list.pointer))
         defer { unsafe rd_kafka_assign(client.pointer, nil) }
-        var messages: [ScannedMessage] = []
+        var messages: [KeyScanMessage] = []
         var next = first
         while next < available.upperBound, clock.now < end {
             let wait = min(.milliseconds(100), end - clock.now).millisecondsRoundedUp
@@ -58,9 +58,9 @@ package enum KeyScan {
 
     private static func scanned(
         _ pointer: UnsafeMutablePointer<rd_kafka_message_t>, _ key: [UInt8]
-    ) -> ScannedMessage? {
-        let found = unsafe UnsafeRawBufferPointer(start: pointer.pointee.key, count: pointer.pointee.key_len)
-        guard unsafe found.elementsEqual(key) else { return nil }
+    ) -> KeyScanMessage? {
+        let messageKey = unsafe UnsafeRawBufferPointer(start: pointer.pointee.key, count: pointer.pointee.key_len)
+        guard unsafe messageKey.elementsEqual(key) else { return nil }
         var headers: OpaquePointer?
         var texts: [String: String] = [:]
         if unsafe rd_kafka_message_headers(pointer, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR {
@@ -75,7 +75,7 @@ package enum KeyScan {
                     decoding: UnsafeRawBufferPointer(start: value, count: count), as: UTF8.self)
             }
         }
-        return unsafe ScannedMessage(
+        return unsafe KeyScanMessage(
             offset: pointer.pointee.offset, milliseconds: rd_kafka_message_timestamp(pointer, nil),
             isTombstone: pointer.pointee.payload == nil, headers: texts)
     }

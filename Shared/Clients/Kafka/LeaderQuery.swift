@@ -2,22 +2,22 @@ internal import CKafka
 internal import Glibc
 import Synchronization
 
-/// Offsets that leaders returned for the partitions that they lead.
+/// Offsets that leaders returned for their partitions.
 package struct LeaderOffsets: Sendable {
-    /// A partition without a response is absent.
+    /// The offsets; partitions without a response are absent.
     package var offsets: [TopicPartition: Int64] = [:]
-    /// The leaders that did not respond in time, with the error.
+    /// The errors of leaders that did not respond in time.
     package var silent: [Int32: KafkaError] = [:]
-    /// The topics that a leader refused, with the error.
+    /// The errors of topics that a leader rejected.
     package var refused: [String: KafkaError] = [:]
 }
 
-/// A query of many leaders, several at a time: a leader that does not respond delays none of the others.
+/// A concurrent query of many leaders: a leader that does not respond does not delay the others.
 ///
-/// librdkafka reports nothing of a query of several leaders if one of them does not respond. So each leader gets a call
-/// of its own; the calls share one client, which is safe to use from several threads.
+/// librdkafka returns nothing for a query of several leaders if one of them does not respond. Therefore each leader is
+/// queried by a separate call; the calls share one client, which is thread-safe.
 @safe final class LeaderQuery {
-    /// Maximum number of leaders that are queried at a time.
+    /// Maximum number of leaders that are queried concurrently.
     private static let concurrencyMax = 16
 
     private struct State {
@@ -38,10 +38,10 @@ package struct LeaderOffsets: Sendable {
         state = Mutex(State(waiting: partitions.map { ($0.key, $0.value) }))
     }
 
-    /// Queries the leaders and waits for them, at most twice `waitMax`. After `waitMax` no other leader is queried.
+    /// Queries the leaders and waits for them, at most twice `waitMax`. No query starts after `waitMax`.
     func run() -> LeaderOffsets {
         let concurrency = min(Self.concurrencyMax, state.withLock(\.waiting.count))
-        // A thread that cannot be started leaves its leaders to the others; this thread is one of them.
+        // If a thread cannot be started, the others, including this one, query its leaders.
         let threads = (0..<max(0, concurrency - 1)).compactMap { _ in startThread() }
         queryWaiting()
         for thread in threads { pthread_join(thread, nil) }
@@ -50,7 +50,7 @@ package struct LeaderOffsets: Sendable {
 
     private func startThread() -> pthread_t? {
         var thread = pthread_t()
-        // `run` keeps this object until the thread has ended.
+        // `run` retains this object until the thread has ended.
         let status = unsafe pthread_create(
             &thread, nil,
             { argument in
@@ -74,7 +74,7 @@ package struct LeaderOffsets: Sendable {
         } catch {
             guard !error.isTimeout else { return note { $0.silent[leader] = error } }
         }
-        // One partition that its leader refuses, as that has just moved, fails the query of all its partitions.
+        // One rejected partition, such as one that has just moved, fails the query of all the leader's partitions.
         for (topic, partitions) in Dictionary(grouping: partitions, by: \.topic) {
             do throws(KafkaError) {
                 try add(partitions)

@@ -1,26 +1,26 @@
 internal import CKafka
 internal import Glibc
 
-/// One message that a consumer received; frees librdkafka's memory when it goes.
+/// A received message; frees librdkafka's memory in its deinitialiser.
 ///
-/// Key, value and headers are lent without copying. Not `Sendable`: what another thread needs is copied out. It may
+/// Key, value and headers are borrowed without copying. Not `Sendable`: other threads need copies. A message may
 /// outlive its consumer.
 @safe package final class Message {
     private let pointer: UnsafeMutablePointer<rd_kafka_message_t>
-    /// Released after the message: librdkafka needs its client to free it.
+    /// Released after the message, because librdkafka needs the client to free it.
     private let client: Client
     let tracker: PartitionTracker
     let slot: Int
 
     package let offset: Int64
-    /// When it was written, in milliseconds since 1970 (the producer's or the broker's clock, as the topic says);
-    /// -1 when the broker does not tell.
+    /// The time of writing in milliseconds since 1970 (by the producer's or the broker's clock, depending on the
+    /// topic); -1 if the broker does not return it.
     package let timestamp: Int64
-    /// The offset after the message before. Below `offset`: messages between the two were removed before they were
-    /// delivered, or the topic is compacted or has transactions, which leave gaps. Above it: the offsets went
-    /// backwards, as of a broker that was started empty.
+    /// The offset after the previous message. Below `offset`: messages in between were removed before their delivery,
+    /// or the topic has gaps because it is compacted or has transactions. Above it: the offsets went backwards, as
+    /// after a broker was started empty.
     ///
-    /// For the first message after an assignment or a seek it is what `Consumer.begin` was told, else `offset`.
+    /// For the first message after an assignment or a seek, the offset passed to `Consumer.begin`, otherwise `offset`.
     package let expectedOffset: Int64
 
     init(
@@ -39,19 +39,19 @@ internal import Glibc
 
     deinit { unsafe rd_kafka_message_destroy(pointer) }
 
-    /// Offsets before it are missing, or went backwards.
+    /// Whether offsets before it are missing, or the offsets went backwards.
     package var skippedBefore: Bool { expectedOffset != offset }
 
     package var topic: String { tracker.partition.topic }
     package var partition: Int32 { tracker.partition.partition }
     package var topicPartition: TopicPartition { tracker.partition }
 
-    /// The value is null: what the key stands for was deleted. An empty value is not a tombstone.
+    /// Whether the value is null: the object of the key was deleted. An empty value is not a tombstone.
     package var isTombstone: Bool { unsafe pointer.pointee.payload == nil }
 
-    /// Lends the value's bytes.
+    /// Lends the value's bytes to `body`.
     ///
-    /// - Returns: `nil`, without calling `body`, for a tombstone.
+    /// - Returns: `nil` for a tombstone, without calling `body`.
     package func withValue<Success, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Success
     ) throws(Failure) -> Success? {
@@ -59,9 +59,9 @@ internal import Glibc
         return try body(unsafe UnsafeRawBufferPointer(start: start, count: pointer.pointee.len).bytes)
     }
 
-    /// Lends the key's bytes.
+    /// Lends the key's bytes to `body`.
     ///
-    /// - Returns: `nil`, without calling `body`, when the message has no key.
+    /// - Returns: `nil` if the message has no key, without calling `body`.
     package func withKey<Success, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Success
     ) throws(Failure) -> Success? {
@@ -76,12 +76,13 @@ internal import Glibc
 }
 
 extension Message {
-    /// Lends every header in the sender's order, in one pass. A header without a value has no bytes.
+    /// Lends all headers to `body` in the sender's order, in one pass. A header without a value has no bytes.
     package func forEachHeader<Failure: Error>(
         _ body: (borrowing HeaderName, RawSpan) throws(Failure) -> Void
     ) throws(Failure) {
-        // Detached and freed after the pass: the next message's headers take the same, still warm memory. Kept until
-        // the message goes, 1,000 messages × 11 headers cost a third more. librdkafka can parse them again.
+        // Detached and freed after the pass, so that the next message's headers reuse the same cached memory. Kept
+        // until the message is released, 1,000 messages × 11 headers cost a third more. librdkafka can parse them
+        // again.
         var headers: OpaquePointer?
         guard unsafe rd_kafka_message_detach_headers(pointer, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR else { return }
         defer { if let headers = unsafe headers { unsafe rd_kafka_headers_destroy(headers) } }
@@ -98,20 +99,16 @@ extension Message {
         }
     }
 
-    /// A copy of the last header of that name; `nil` when there is none.
+    /// Returns a copy of the last header with this name; `nil` if there is none.
     package func header(_ name: StaticString) -> [UInt8]? {
-        var found: [UInt8]?
-        forEachHeader { if $0 == name { found = $1.copied } }
-        return found
+        var copy: [UInt8]?
+        forEachHeader { if $0 == name { copy = $1.copied } }
+        return copy
     }
 
-    /// The last header of that name as text; bytes that are not UTF-8 are replaced by U+FFFD.
-    package func headerText(_ name: StaticString) -> String? {
-        header(name).map { String(decoding: $0, as: UTF8.self) }
-    }
 }
 
-/// The name of a header, lent while `forEachHeader` stands at it.
+/// The name of a header, borrowed during a call of `forEachHeader`'s closure.
 @safe package struct HeaderName: ~Copyable {
     private let pointer: UnsafePointer<CChar>
 
@@ -121,13 +118,13 @@ extension Message {
         unsafe strcmp(name.pointer, UnsafeRawPointer(other.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
     }
 
-    /// The first byte; 0 of an empty name.
+    /// The first byte; 0 for an empty name.
     package var first: UInt8 { UInt8(bitPattern: unsafe pointer.pointee) }
 
     package var text: String { unsafe String(cString: pointer) }
 }
 
 extension RawSpan {
-    /// The bytes, copied out of what was lent.
+    /// A copy of the bytes.
     package var copied: [UInt8] { unsafe withUnsafeBytes { unsafe Array($0) } }
 }

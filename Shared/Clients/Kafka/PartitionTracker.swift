@@ -1,28 +1,29 @@
 import DequeModule
 import Synchronization
 
-/// Which messages of one partition are unfinished, from an assignment or a seek to the next.
+/// The unfinished messages of one partition, from an assignment or a seek to the next.
 ///
-/// Pure bookkeeping: it knows no librdkafka.
+/// Pure bookkeeping, independent of librdkafka.
 final class PartitionTracker {
     let partition: TopicPartition
-    /// No other tracker of this process has it.
+    /// Unique in this process.
     let serial = PartitionTracker.serials.add(1, ordering: .relaxed).newValue
     private static let serials = Atomic<Int>(0)
-    /// Turns false when the partition is taken away or sought: what is finished afterwards no longer counts.
+    /// False after a revocation or a seek: finishing messages then has no effect.
     private(set) var isOpen = true
-    /// The offset after the last message that was delivered; `nil` before the first.
+    /// The offset after the last delivered message; `nil` before the first.
     private(set) var next: Int64?
-    /// Where delivery begins; `nil` until that is known.
+    /// The offset at which delivery starts; `nil` until it is determined.
     private var start: Int64?
-    /// What was last stored for the next commit.
+    /// The offset that was last stored for a commit.
     var stored: Int64?
-    /// Something was delivered since the assignment, if before a seek: librdkafka is done with starting it.
+    /// Whether a message was delivered since the assignment, possibly before a seek: librdkafka's start of the
+    /// partition is complete.
     private(set) var isStarted: Bool
-    /// librdkafka was told to pause it.
+    /// Whether librdkafka has paused it.
     var isPaused: Bool
 
-    /// Delivered messages from the lowest unfinished one on.
+    /// Delivered messages, starting with the lowest unfinished one.
     private var entries: Deque<Entry> = []
     /// The slot of the first of `entries`.
     private var firstSlot = 0
@@ -39,21 +40,21 @@ final class PartitionTracker {
         isPaused = false
     }
 
-    /// Goes on in the same assignment, after a seek.
+    /// Continues in the same assignment after a seek.
     init(after tracker: PartitionTracker) {
         partition = tracker.partition
         isStarted = tracker.isStarted
         isPaused = tracker.isPaused
     }
 
-    /// The offset of the message that is to be delivered next; `nil` until that is known.
+    /// The offset of the next message to deliver; `nil` until it is determined.
     var expected: Int64? { next ?? start }
 
-    /// Counts a message that is about to be delivered. `offset` must not be below `next`.
+    /// Records a message that is being delivered. `offset` must not be below `next`.
     ///
-    /// - Returns: The slot under which it is finished, and the offset at which it would lie if none were missing.
+    /// - Returns: The slot with which it is finished, and the offset that it would have without a gap.
     func deliver(offset: Int64, timestamp: Int64) -> (slot: Int, expected: Int64) {
-        // Where delivery begins is asked beside it, and may have moved on since.
+        // The start of delivery is queried separately, and may have moved meanwhile.
         let expected = next ?? start.map { min($0, offset) } ?? offset
         next = offset + 1
         isStarted = true
@@ -61,7 +62,7 @@ final class PartitionTracker {
         return (firstSlot + entries.count - 1, expected)
     }
 
-    /// Says where delivery begins. Means nothing after the first message.
+    /// Sets the start of delivery. Has no effect after the first message.
     func begin(at offset: Int64) { start = offset }
 
     func finish(slot: Int) {
@@ -74,12 +75,12 @@ final class PartitionTracker {
         }
     }
 
-    /// Everything below it is finished: the offset to commit. `nil` before the first delivery.
+    /// The offset to commit: all lower ones are finished. `nil` before the first delivery.
     var finishedBelow: Int64? { entries.first?.offset ?? next }
 
     var unfinishedCount: Int { entries.count { !$0.isFinished } }
 
-    /// When the lowest unfinished message was written: milliseconds since 1970.
+    /// The timestamp of the lowest unfinished message in milliseconds since 1970.
     var oldestUnfinishedTimestamp: Int64? { entries.first?.timestamp }
 
     func close() { isOpen = false }

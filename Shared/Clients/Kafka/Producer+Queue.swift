@@ -1,6 +1,6 @@
 internal import CKafka
 
-/// Makes librdkafka report deliveries as events, on the thread that polls.
+/// Makes librdkafka report deliveries as events on the polling thread.
 final class ProducerContext: ClientContext {
     override func install(in configuration: OpaquePointer) {
         unsafe super.install(in: configuration)
@@ -13,7 +13,7 @@ final class ProducerContext: ClientContext {
 @safe final class TopicHandle {
     let name: String
     let pointer: OpaquePointer
-    /// A topic must go before its client.
+    /// Retained, because a topic must be destroyed before its client.
     private let client: Client
 
     init(_ name: String, client: Client) throws(KafkaError) {
@@ -53,7 +53,7 @@ extension Producer {
         }
     }
 
-    /// Waits at most `waitMax` for the first event, and takes all that are there into `pending`.
+    /// Waits at most `waitMax` for the first event, and appends all available deliveries to `pending`.
     mutating func serve(waitMax: Duration) {
         var wait = waitMax.millisecondsRoundedUp
         while let event = unsafe rd_kafka_queue_poll(client.queue, wait) {
@@ -71,15 +71,15 @@ extension Producer {
                 unsafe pending.append(delivery(of: message, &run))
             }
             note(run)
-            if let last = pending.last, last.error == nil { context.refusals.served() }
+            if let last = pending.last, last.error == nil { context.rejections.served() }
         case RD_KAFKA_EVENT_STATS:
             if let text = unsafe rd_kafka_event_stats(event) {
-                unsafe context.noteStatistics(text)
+                unsafe context.readStatistics(text)
             }
         case RD_KAFKA_EVENT_ERROR:
             let text = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) }
             unsafe context.note(KafkaError(rd_kafka_event_error(event), text))
-        default: break  // no other event was asked for
+        default: break  // no other event is enabled
         }
     }
 
@@ -89,15 +89,15 @@ extension Producer {
         if unsafe !run.continues(with: message) {
             note(run)
             unsafe run.begin(with: message, topics)
-            run.end = ends[run.place] ?? -1
+            run.end = ends[run.topicPartition] ?? -1
         }
         let code = unsafe message.pointee.err
         var offset: Int64?
         var wentBackwards = false
         if code == RD_KAFKA_RESP_ERR_NO_ERROR {
             let written = unsafe message.pointee.offset
-            if written < 0 || (run.countOfUnknown > 0 && written == run.countOfUnknown - 1) {
-                run.countOfUnknown += 1
+            if written < 0 || (run.unknownOffsetCount > 0 && written == run.unknownOffsetCount - 1) {
+                run.unknownOffsetCount += 1
             } else {
                 wentBackwards = written <= run.end
                 run.end = written
@@ -105,37 +105,36 @@ extension Producer {
             }
         }
         return unsafe Delivery(
-            tag: UInt64(UInt(bitPattern: message.pointee._private)), place: run.place, offset: offset,
+            tag: UInt64(UInt(bitPattern: message.pointee._private)), topicPartition: run.topicPartition, offset: offset,
             error: code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code), wentBackwards: wentBackwards)
     }
 
     private mutating func note(_ run: ReportRun) {
-        if run.end >= 0 { ends[run.place] = run.end }
+        if run.end >= 0 { ends[run.topicPartition] = run.end }
     }
 }
 
-/// Reports come in runs of one partition: what is known of it is looked up once per run.
+/// A run of reports for one partition, whose state is looked up once per run.
 @safe private struct ReportRun {
     private var topic: OpaquePointer?
-    private(set) var place = TopicPartition(topic: "", partition: -1)
+    private(set) var topicPartition = TopicPartition(topic: "", partition: -1)
     /// The highest offset written.
     var end: Int64 = -1
-    /// How many messages of this batch came before that are written nobody knows where. A broker answers a repeated
-    /// batch that it does not remember with DUPLICATE_SEQUENCE_NUMBER, and librdkafka then counts the offsets of the
-    /// batch from -1.
-    var countOfUnknown: Int64 = 0
+    /// The number of preceding messages of this batch with an unknown offset. A broker that has no state of a resent
+    /// batch responds DUPLICATE_SEQUENCE_NUMBER, and librdkafka then counts the batch's offsets from -1.
+    var unknownOffsetCount: Int64 = 0
 
     func continues(with message: UnsafePointer<rd_kafka_message_t>) -> Bool {
-        unsafe message.pointee.rkt == topic && message.pointee.partition == place.partition
+        unsafe message.pointee.rkt == topic && message.pointee.partition == topicPartition.partition
     }
 
     mutating func begin(with message: UnsafePointer<rd_kafka_message_t>, _ topics: [TopicHandle]) {
         unsafe topic = message.pointee.rkt
         let name = topics.first { unsafe $0.pointer == topic }?.name
-        place = unsafe TopicPartition(
+        topicPartition = unsafe TopicPartition(
             topic: name ?? String(cString: rd_kafka_topic_name(message.pointee.rkt)),
             partition: message.pointee.partition)
         end = -1
-        countOfUnknown = 0
+        unknownOffsetCount = 0
     }
 }

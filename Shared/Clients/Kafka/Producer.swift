@@ -1,46 +1,49 @@
 internal import CKafka
 
-/// What became of a message that was sent.
+/// The result of sending a message.
 package struct Delivery: Equatable, Sendable {
-    /// The caller's, from `send`.
+    /// The caller's tag, from `send`.
     package let tag: UInt64
-    /// Where it was sent; the partition is -1 when it was never assigned to one.
-    package let place: TopicPartition
-    /// Where the message is; `nil` when it was not written, or nobody knows whether it was.
+    /// The message's partition; -1 if it was never assigned to one.
+    package let topicPartition: TopicPartition
+    /// The message's offset; `nil` if it was not written, or if that is unknown.
     package let offset: Int64?
-    /// `nil`: all replicas in sync have it.
+    /// The error; `nil` if all in-sync replicas have the message.
     package let error: KafkaError?
-    /// This producer had written to a higher offset of the partition before: the broker lost its content since.
+    /// Whether this producer had written to a higher offset of the partition before: the broker has lost its content
+    /// since.
     package let wentBackwards: Bool
 }
 
-/// An idempotent producer: each message is written once and in order per partition, as long as the producer lives.
+/// An idempotent producer: each message is written once and in order per partition, during the producer's lifetime.
 ///
-/// A thread owns it: it cannot be copied and is not shared.
+/// Owned by one thread: it cannot be copied or shared.
 ///
-/// **A broker that lost its content** (seen with librdkafka 2.0.2, tested in FaultTests). The mock cluster, killed and
-/// started again empty, accepts the old producer id: what was queued or on its way is sent again and written, no error
-/// at all; the first delivery of each partition says `wentBackwards`. A broker that answers UNKNOWN_PRODUCER_ID makes
-/// librdkafka take a new epoch and send again, no error either. One that answers OUT_OF_ORDER_SEQUENCE_NUMBER (45) ends
-/// the producer: the batch is reported with that error, `fatalError` is set (code 45, `isFatal`), the rest of the
-/// queue is reported as `_PURGE_QUEUE` (what was about to go out may still be written) and every `send` throws the
-/// error. Then make a new producer, and send again from the first message that failed.
+/// **A broker that lost its content** (observed with librdkafka 2.0.2, tested in FaultTests). There are three cases:
+/// - The mock cluster, restarted empty, accepts the old producer id: queued and in-flight messages are resent and
+///   written without an error. The first delivery of each partition has `wentBackwards`.
+/// - A broker that responds UNKNOWN_PRODUCER_ID makes librdkafka start a new producer epoch and resend, also without an
+///   error.
+/// - A broker that responds OUT_OF_ORDER_SEQUENCE_NUMBER (45) terminates the producer: the batch is reported with that
+///   error, `fatalError` is set (code 45, `isFatal`), the rest of the queue is reported as `_PURGE_QUEUE` (in-flight
+///   messages may still be written), and every `send` throws the error. Then create a new producer and resend, starting
+///   with the first message that failed.
 package struct Producer: ~Copyable {
     let client: Client
     let context: ClientContext
-    /// Ends a wait in `deliveries`: signalled by librdkafka, and by whoever else has something for this loop.
+    /// Interrupts the wait in `deliveries`; signalled by librdkafka and by other threads with work for the owner.
     package let wakeup: Wakeup
     var topics: [TopicHandle] = []
-    /// By topic and partition, the highest offset written.
+    /// The highest written offset by partition.
     var ends: [TopicPartition: Int64] = [:]
-    /// Reports that came while `send` waited for room.
+    /// Reports received while `send` waited for space in the queue.
     var pending: [Delivery] = []
 
     /// - Parameters:
     ///   - brokers: `host:port`, separated by commas.
-    ///   - properties: librdkafka's, over this project's defaults (`ClientProperties.producer`). The queue's bounds are
-    ///     `queue.buffering.max.messages` and `queue.buffering.max.kbytes`.
-    /// - Throws: For a property that librdkafka does not know or whose value it refuses; the message names it.
+    ///   - properties: librdkafka properties that override this project's defaults (`ClientProperties.producer`). The
+    ///     queue's limits are `queue.buffering.max.messages` and `queue.buffering.max.kbytes`.
+    /// - Throws: If librdkafka does not support a property or rejects its value; the message names it.
     package init(
         brokers: String, properties: [String: String] = [:], wakeup: Wakeup? = nil
     ) throws(KafkaError) {
@@ -54,16 +57,17 @@ package struct Producer: ~Copyable {
         self.wakeup = wakeup
     }
 
-    /// Takes a message into the queue; returns before it is written.
+    /// Adds a message to the queue; returns before it is written.
     ///
-    /// When the queue is full it waits, at most `waitMax`, and serves reports meanwhile (`deliveries` returns them).
+    /// Backpressure: when the queue is full, it waits at most `waitMax` and serves reports meanwhile, which
+    /// `deliveries` returns.
     ///
     /// - Parameters:
-    ///   - value: `nil` makes a tombstone.
-    ///   - tag: Comes back in the message's `Delivery`.
-    /// - Throws: `isQueueFull` when there was no room for `waitMax`; a fatal error, after which a new producer is
-    ///   needed; an error that names what is wrong with the message (too large, unknown topic). The message is then
-    ///   not in the queue and will not be reported.
+    ///   - value: `nil` for a tombstone.
+    ///   - tag: Returned in the message's `Delivery`.
+    /// - Throws: A queue-full error if there was no space within `waitMax`; a fatal error, after which a new producer
+    ///   is required; or an error of the message (too large, unknown topic). The message is then not in the queue and
+    ///   will not be reported.
     package mutating func send(
         _ topic: String, key: RawSpan, value: RawSpan?, headers: consuming Headers, tag: UInt64 = 0,
         waitMax: Duration = .seconds(60)
@@ -83,7 +87,7 @@ package struct Producer: ~Copyable {
         headers.relinquish()
     }
 
-    /// As above, with copies.
+    /// Adds a message to the queue from copied values.
     package mutating func send(
         _ topic: String, key: [UInt8], value: [UInt8]?, headers: [(name: String, value: [UInt8])] = [],
         tag: UInt64 = 0, waitMax: Duration = .seconds(60)
@@ -97,7 +101,7 @@ package struct Producer: ~Copyable {
         }
     }
 
-    /// Waits at most `waitMax` for the first report, then takes those that have arrived. Returns early, maybe without
+    /// Waits at most `waitMax` for the first report, then takes all that have arrived. Returns early, possibly without
     /// reports, when `wakeup` is signalled.
     package mutating func deliveries(waitMax: Duration) -> [Delivery] {
         let wasSignalled = wakeup.drain()
@@ -110,7 +114,7 @@ package struct Producer: ~Copyable {
         return pending
     }
 
-    /// Waits at most `waitMax` until every message sent is written or failed; `deliveries` returns the reports.
+    /// Waits at most `waitMax` until all sent messages are written or have failed; `deliveries` returns the reports.
     ///
     /// - Returns: Whether the queue is empty.
     @discardableResult
@@ -121,32 +125,24 @@ package struct Producer: ~Copyable {
         return queuedCount == 0
     }
 
-    /// Gives up every message that is queued or on its way; each is reported with an error. Of those on their way
-    /// nobody knows whether they are written.
-    package mutating func purge() {
-        // Without waiting for the threads of brokers, which has no limit.
-        let all = RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING
-        unsafe rd_kafka_purge(client.pointer, all)
-    }
-
-    /// Messages and reports that librdkafka holds.
+    /// The number of messages and reports in librdkafka's queues.
     package var queuedCount: Int { Int(unsafe rd_kafka_outq_len(client.pointer)) }
 
-    /// The error after which this producer sends nothing more.
+    /// The error after which this producer sends no more messages.
     package var fatalError: KafkaError? { client.fatalError }
 
-    /// The last error that was not fatal; `nil` again once a broker is connected.
+    /// The last non-fatal error; cleared when a broker is connected.
     package var lastError: KafkaError? { context.lastError }
 
-    /// A broker was connected when librdkafka last told: once a second, as long as `deliveries` is called.
+    /// Whether a broker was connected in the latest statistics, which arrive every second while `deliveries` is called.
     package var isConnected: Bool { context.isConnected }
 
-    /// What a broker refuses, or why none can be reached; as of a consumer.
+    /// The broker's rejection or the reason why no broker is connected; see `Consumer.connectionProblem`.
     package var connectionProblem: String? { context.connectionProblem }
 
-    /// What brokers have refused since the last call, each once: for a person to change.
-    package mutating func takeRefusals() -> [KafkaError] { context.refusals.take() }
+    /// Returns the distinct broker rejections since the last call, which need manual action.
+    package mutating func takeRejections() -> [KafkaError] { context.rejections.take() }
 
-    /// librdkafka's log since the last call; at most the latest 1,000 lines.
+    /// Returns librdkafka's log since the last call, at most the latest 1,000 lines.
     package mutating func takeLogs() -> [LogLine] { context.logs.take() }
 }

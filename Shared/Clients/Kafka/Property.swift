@@ -1,9 +1,9 @@
-/// One of librdkafka's properties, as an operator sets it.
+/// Validation of librdkafka's properties as operators set them.
 package enum Property {
-    /// Why librdkafka does not take a property: it knows no such name, or refuses the value.
+    /// Describes why librdkafka rejects a property: an unsupported name or an invalid value.
     ///
-    /// Some faults show only when a client is made of all of them (`isInvalidArgument`).
-    /// - Returns: `nil` when the property is good by itself; otherwise one line of librdkafka's.
+    /// Some problems are detected only when a client is created from all properties (`isInvalidArgument`).
+    /// - Returns: librdkafka's one-line message; `nil` if the property is valid on its own.
     package static func problem(_ name: String, _ value: String) -> String? {
         do throws(KafkaError) {
             try ConfigurationHandle().set(name, to: value)

@@ -1,6 +1,6 @@
-/// What is kept of a message that is read, and not finished yet: with it `Consumer.finish` finds its place again.
+/// A reference to a received, unfinished message, with which `Consumer.finish` marks it as finished.
 ///
-/// It means nothing once its partition went to another consumer or was sought.
+/// Has no effect after the partition was revoked or sought.
 package struct Receipt: Hashable, Sendable {
     package let partition: TopicPartition
     let tracker: Int
@@ -12,7 +12,7 @@ extension Message {
 }
 
 extension Consumer {
-    /// Stores the offsets below which everything is finished; they are committed later, and when the consumer closes.
+    /// Marks messages as finished and stores the offsets to commit, at the next interval and when the consumer closes.
     package mutating func finish(_ receipts: some Sequence<Receipt>) {
         var touched: [PartitionTracker] = []
         var last: PartitionTracker?

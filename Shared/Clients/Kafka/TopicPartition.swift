@@ -13,7 +13,7 @@ package struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(topic)/\(partition)" }
 
-    /// Where this project's producers put a key (`ClientProperties.producer`): as the Java client does.
+    /// Returns the partition of a key with the producers' partitioner (`ClientProperties.producer`), the Java client's.
     package static func partition(ofKey key: [UInt8], count: Int32) -> Int32 {
         unsafe key.withUnsafeBytes {
             unsafe rd_kafka_msg_partitioner_murmur2(nil, $0.baseAddress, $0.count, count, nil, nil)
@@ -39,7 +39,7 @@ package struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
         if let offset { unsafe element?.pointee.offset = offset }
     }
 
-    /// The first error that librdkafka left in an element.
+    /// Throws the first element's error, if any.
     func check() throws(KafkaError) {
         for element in unsafe pointer.elements {
             try KafkaError.check(element.error, "\(element.partition): \(KafkaError(element.error).message)")
@@ -47,17 +47,17 @@ package struct TopicPartition: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What librdkafka says of one partition.
+/// librdkafka's state of one partition.
 struct PartitionElement {
     let partition: TopicPartition
-    /// `nil` when there is none, as for a partition of which nothing was committed.
+    /// `nil` if there is none, such as for a partition without a committed offset.
     let offset: Int64?
     let error: rd_kafka_resp_err_t
 }
 
 extension UnsafeMutablePointer<rd_kafka_topic_partition_list_t> {
     var elements: [PartitionElement] {
-        // Partitions of a topic stand together: its name is made once for all of them.
+        // Partitions of a topic are adjacent: its name is converted once for all of them.
         var topic = ""
         var topicPointer: UnsafeMutablePointer<CChar>?
         return unsafe UnsafeBufferPointer(start: pointee.elems, count: Int(pointee.cnt)).map { element in

@@ -1,14 +1,14 @@
 internal import CKafka
 internal import Glibc
 
-/// Wakes a loop that waits for Kafka and for other things at once.
+/// Wakes a loop that waits for Kafka and other events.
 ///
-/// librdkafka signals it when a client's queue becomes non-empty, and any thread may signal it. Signals do not add up:
-/// many of them wake the loop once. It wraps Linux's eventfd(2).
+/// librdkafka signals it when a client's queue becomes non-empty; any thread may signal it. Signals are not counted:
+/// several wake the loop once. It wraps Linux's eventfd(2).
 package final class Wakeup: Sendable {
     private let descriptor: Int32
 
-    /// - Throws: `_FAIL` when the process has no file descriptor left.
+    /// - Throws: `_FAIL` if the process has no free file descriptor.
     package init() throws(KafkaError) {
         descriptor = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
         if descriptor < 0 { throw KafkaError(RD_KAFKA_RESP_ERR__FAIL, "eventfd: error \(errno)") }
@@ -16,24 +16,24 @@ package final class Wakeup: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Ends the wait under way, or the next one.
+    /// Interrupts the current or the next wait.
     package func signal() {
         var one: UInt64 = 1
         _ = unsafe write(descriptor, &one, MemoryLayout.size(ofValue: one))
     }
 
-    /// Forgets the signals so far.
+    /// Clears the signal.
     ///
-    /// - Returns: Whether there were any.
+    /// - Returns: Whether it was signalled.
     @discardableResult
     package func drain() -> Bool {
         var count: UInt64 = 0
         return unsafe read(descriptor, &count, MemoryLayout.size(ofValue: count)) > 0
     }
 
-    /// Returns at once when signalled, and after `waitMax` otherwise. Does not forget the signal.
+    /// Returns immediately when signalled, otherwise after `waitMax`. Does not clear the signal.
     ///
-    /// - Returns: Whether there was a signal.
+    /// - Returns: Whether it was signalled.
     @discardableResult
     package func wait(atMost waitMax: Duration) -> Bool {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -49,7 +49,7 @@ package final class Wakeup: Sendable {
 }
 
 extension Duration {
-    /// For librdkafka and poll(2): never negative (which would mean for ever), at most `Int32.max`.
+    /// Milliseconds for librdkafka and poll(2): never negative (an infinite timeout), at most 2,000,000,000.
     var millisecondsRoundedUp: Int32 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }

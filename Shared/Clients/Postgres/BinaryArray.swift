@@ -1,7 +1,7 @@
-/// One array parameter in PostgreSQL's binary format, filled value by value.
+/// An array parameter in PostgreSQL's binary format, appended value by value.
 ///
 /// Source: `array_recv` in PostgreSQL's `arrayfuncs.c`: dimensions, a flag for nulls, the element type, length and
-/// lower bound of each dimension, then each element as its length and bytes; −1 stands for null.
+/// lower bound of each dimension, then each element as its length and bytes; −1 represents null.
 package struct BinaryArray: Sendable {
     private var bytes: [UInt8]
     private let elementTypeID: UInt32
@@ -11,7 +11,7 @@ package struct BinaryArray: Sendable {
 
     private static let headerLength = 20
 
-    /// - Parameter capacity: How many bytes the elements are expected to need, lengths included.
+    /// - Parameter capacity: The expected size of the elements in bytes, including their lengths.
     package init<Element: PostgresValue>(of type: Element.Type, capacity: Int = 0) {
         elementTypeID = Element.typeID
         arrayTypeID = Element.arrayTypeID
@@ -20,7 +20,7 @@ package struct BinaryArray: Sendable {
         bytes.append(contentsOf: repeatElement(0, count: Self.headerLength))
     }
 
-    /// Appends one value; it must be of the type the array was made for.
+    /// Appends a value, which must have the array's element type.
     @inline(__always)
     package mutating func append<Element: PostgresValue>(_ value: Element) {
         let lengthAt = bytes.count
@@ -48,7 +48,7 @@ package struct BinaryArray: Sendable {
         bytes[index + 3] = UInt8(truncatingIfNeeded: value)
     }
 
-    /// The parameter's bytes, header included.
+    /// Returns the parameter's bytes, including the header.
     consuming func finish() -> [UInt8] {
         patch(count == 0 ? 0 : 1, at: 0)
         patch(hasNull ? 1 : 0, at: 4)
@@ -60,7 +60,7 @@ package struct BinaryArray: Sendable {
     }
 }
 
-/// Reads a one-dimensional array without nulls.
+/// Decodes a one-dimensional array without nulls.
 func decodeArray<Element: PostgresValue>(_ bytes: RawSpan) -> [Element]? {
     func integer(at offset: Int) -> Int? {
         guard offset + 4 <= bytes.byteCount else { return nil }

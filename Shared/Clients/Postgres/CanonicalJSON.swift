@@ -1,31 +1,32 @@
 package import Essentials
 package import FoundationEssentials
 
-/// A JSON document stored as `text`, in the form in which what says the same has the same bytes (``JSONCanonical``).
+/// A JSON document stored as `text` in canonical form, in which equal values have equal bytes (``JSONCanonical``).
 ///
-/// It is made where JSON enters; from there on it is bytes that are stored, compared, published and sent as they are.
+/// JSON is converted where it enters the system; afterwards its bytes are stored, compared, published and sent
+/// unchanged.
 package struct CanonicalJSON: Sendable, Equatable, Hashable {
     package let bytes: [UInt8]
 
-    /// Takes JSON in any form.
+    /// Converts JSON from any form.
     ///
-    /// - Throws: ``JSONProblem``, the first one found.
-    package init(_ json: [UInt8]) throws(JSONProblem) { bytes = try JSONCanonical.bytes(of: json) }
+    /// - Throws: ``JSONError``, the first one detected.
+    package init(_ json: [UInt8]) throws(JSONError) { bytes = try JSONCanonical.bytes(of: json) }
 
-    /// Takes JSON in any form.
+    /// Converts JSON from any form.
     ///
-    /// - Throws: ``JSONProblem``, the first one found.
-    package init(_ json: String) throws(JSONProblem) { try self.init(Array(json.utf8)) }
+    /// - Throws: ``JSONError``, the first one detected.
+    package init(_ json: String) throws(JSONError) { try self.init(Array(json.utf8)) }
 
     /// Encodes a value.
     package init(encoding value: some Encodable, by encoder: JSONEncoder = JSONEncoder()) throws {
         try self.init([UInt8](try encoder.encode(value)))
     }
 
-    /// This object with the members of `patch` in place of, or beside, its own.
+    /// Returns this object with the members of `patch`, which replace members of the same name.
     ///
-    /// - Throws: ``JSONProblem`` when one of the two is no object.
-    package func merging(_ patch: CanonicalJSON) throws(JSONProblem) -> CanonicalJSON {
+    /// - Throws: ``JSONError`` if one of the two is not an object.
+    package func merging(_ patch: CanonicalJSON) throws(JSONError) -> CanonicalJSON {
         try CanonicalJSON(JSONObject(bytes).merging(JSONObject(patch.bytes)))
     }
 

@@ -1,5 +1,5 @@
-/// The columns of one row, read one after the other, each as the type that is asked for or expected: a value of many
-/// fields is made in the order of the `SELECT`, and a reader of some columns can be lent to readers of more.
+/// The columns of one row, read in the order of the `SELECT` as the requested types. Readers can be composed: one can
+/// pass the columns to another.
 package struct Columns {
     @usableFromInline let row: Row
     @usableFromInline var readCount = 0
@@ -7,8 +7,8 @@ package struct Columns {
     @inlinable
     init(_ row: Row) { self.row = row }
 
-    /// - Throws: `PostgresError` 42804 when there is no further column, or it is of another type, or null where `Value`
-    ///   is not optional.
+    /// - Throws: `PostgresError` 42804 if there is no further column, it has another type, or it is null and `Value` is
+    ///   not optional.
     @inlinable
     package mutating func next<Value: PostgresDecodable>(_ type: Value.Type = Value.self) throws(PostgresError)
         -> Value
@@ -26,10 +26,10 @@ package struct Columns {
         return value
     }
 
-    /// The next column, or `nil` when it is null: as `next` of an optional type, at half of the cost where very many
-    /// rows are read.
+    /// Reads the next column, or returns `nil` if it is null. Equivalent to `next` with an optional type, at half the
+    /// cost.
     ///
-    /// - Throws: As ``next(_:)``.
+    /// - Throws: See ``next(_:)``.
     @inlinable @inline(__always)
     package mutating func optional<Value: PostgresValue>(_ type: Value.Type = Value.self) throws(PostgresError)
         -> Value?
@@ -39,7 +39,7 @@ package struct Columns {
         return try row.optional(readCount, as: type)
     }
 
-    /// - Throws: `PostgresError` 42804 when columns are left.
+    /// - Throws: `PostgresError` 42804 if there are unread columns.
     @inlinable
     package func end() throws(PostgresError) {
         guard readCount == row.rows.columnCount else { throw wrongCount() }
@@ -50,6 +50,6 @@ package struct Columns {
         let (count, isLess) = (row.rows.columnCount, readCount < row.rows.columnCount)
         return PostgresError(
             sqlState: "42804",
-            message: "the row has \(count) columns, and its reader reads \(isLess ? "fewer" : "more")")
+            message: "the row has \(count) columns, but its reader reads \(isLess ? "fewer" : "more")")
     }
 }

@@ -1,12 +1,12 @@
 extension Connection {
-    /// Runs one statement as a transaction of its own.
+    /// Runs one statement as a separate transaction.
     ///
-    /// - Returns: `nil` when a table of it is not there: a later schema file makes it.
-    package mutating func runWhereThere(_ statement: Statement) throws(PostgresError) -> Rows? {
+    /// - Returns: `nil` if one of its tables does not exist yet, because a later schema file creates it.
+    package mutating func runIfTableExists(_ statement: Statement) throws(PostgresError) -> Rows? {
         do throws(PostgresError) {
             return try run(statement)
         } catch {
-            guard error.isOfMissingTable else { throw error }
+            guard error.isMissingTable else { throw error }
             return nil
         }
     }

@@ -1,43 +1,42 @@
 import Essentials
 import Glibc
 
-/// One connection to PostgreSQL, used by the thread that owns it.
+/// A connection to PostgreSQL, used by the thread that owns it.
 ///
-/// A lost connection is opened again by the next call, after a growing pause with jitter when opening failed before.
+/// The next call reopens a lost connection, with exponential backoff and jitter after failed attempts.
 package struct Connection: ~Copyable {
     private var handle: ConnectionHandle?
     private let conninfo: String
     private let limits: Limits
     private let check: StaticString?
-    /// What `check` answered when the connection was opened first.
-    private let history: String?
-    /// Statement text → name of the prepared statement on the open connection.
+    /// The result of `check` when the connection was first opened.
+    private let timeline: String?
+    /// The names of prepared statements of the open connection, by text.
     private var prepared: [String: String]
     private var openFailureCount = 0
-    /// What was sent by `start` and not yet answered.
+    /// The statements sent by `start` whose results were not received yet.
     private var started: (statements: [Statement], newNames: [Int: String])?
     private var finished: Result<[Rows], PostgresError>?
-    /// The number of the session: what belongs to one, such as a lock, is gone when it grew, at once when it is lost.
+    /// The session's number, which increases when the connection is lost: session state such as locks is then gone.
     package private(set) var openCount = 1
 
-    /// More texts than this are prepared anew at each use: the cache must not grow with a caller's mistakes.
+    /// Maximum number of cached prepared statements; further ones are prepared at each use.
     private static let preparedCountMax = 256
     private static let pauseMax = Duration.seconds(2)
 
-    /// Opens the connection now.
+    /// Opens the connection.
     ///
     /// - Parameters:
-    ///   - conninfo: A libpq connection string or URI; TLS is chosen in it (`sslmode=verify-full sslrootcert=…`).
-    ///   - check: A statement that every session begins with. It fails, or answers one text: which history of the
-    ///     database this is. A lost connection is not opened again to another one: its owner, who remembers things of
-    ///     the former, gets an error that `isOfOtherHistory`. A database that does not know the statement is not
-    ///     checked.
+    ///   - conninfo: A libpq connection string or URI, including the TLS settings (`sslmode`, `sslrootcert`).
+    ///   - check: A statement that runs first in every session. It fails or returns one text that identifies the
+    ///     database's timeline. A lost connection is not reopened on a different timeline: its owner gets an error
+    ///     whose `isTimelineChange` is true. A database without the statement's function is not checked.
     package init(
         _ conninfo: String, limits: Limits = Limits(), check: StaticString? = nil
     ) throws(PostgresError) {
         let handle = try Self.connect(conninfo, limits)
         var prepared: [String: String] = [:]
-        history = try Self.history(check, over: handle, &prepared, waitMax: limits.answerMax)
+        timeline = try Self.timeline(check, over: handle, &prepared, waitMax: limits.resultMax)
         self.prepared = prepared
         self.conninfo = conninfo
         self.limits = limits
@@ -45,24 +44,24 @@ package struct Connection: ~Copyable {
         self.handle = consume handle
     }
 
-    /// Runs the statements in one round trip, as one transaction: all of them happen, or none.
+    /// Runs the statements in one round trip, as one transaction: all of them take effect, or none.
     ///
-    /// They travel as one pipeline, which PostgreSQL commits at its end or undoes at the first failure.
-    /// - Returns: The rows of each statement, in their order.
-    /// - Throws: The first failure. When the connection was lost, whether the transaction was committed is unknown.
+    /// They are sent as one pipeline, which PostgreSQL commits at its end or rolls back at the first failure.
+    /// - Returns: The rows of each statement, in order.
+    /// - Throws: The first failure. If the connection was lost, it is unknown whether the transaction was committed.
     @discardableResult
     package mutating func run(_ statements: [Statement]) throws(PostgresError) -> [Rows] {
         try open()
         return try exchange(statements)
     }
 
-    /// Runs one statement as a transaction of its own.
+    /// Runs one statement as a separate transaction.
     @discardableResult
     package mutating func run(_ statement: Statement) throws(PostgresError) -> Rows {
         try run([statement])[0]
     }
 
-    /// Commits what `body` did, or undoes all of it when `body` throws. For work that needs more than one round trip.
+    /// Commits the statements of `body`, or rolls back if `body` throws. For transactions with several round trips.
     @discardableResult
     package mutating func transaction<Success>(
         _ isolation: Isolation = .readCommitted, _ body: (inout Transaction) throws -> Success
@@ -74,26 +73,27 @@ package struct Connection: ~Copyable {
         self = transaction.end()
         do {
             let success = try outcome.get()
-            try checkHasNotFailed()
+            try requireNotFailed()
             try exchange(["COMMIT"])
             return success
         } catch {
-            // The first failure is the one to report: a lost connection has undone everything already.
+            // Report the first failure: after a lost connection everything is rolled back already.
             _ = try? exchange(["ROLLBACK"])
             throw error
         }
     }
 
-    /// PostgreSQL answers COMMIT of a failed transaction with success, so the state is asked before.
-    private mutating func checkHasNotFailed() throws(PostgresError) {
+    /// PostgreSQL responds to COMMIT of a failed transaction with success, so the state is checked before.
+    private mutating func requireNotFailed() throws(PostgresError) {
         var hasFailed = true
         try closingIfLost { handle throws(PostgresError) in hasFailed = handle.hasFailedTransaction }
         if hasFailed {
-            throw PostgresError(sqlState: "25P02", message: "a statement of the transaction failed and was passed over")
+            throw PostgresError(
+                sqlState: "25P02", message: "a statement of the transaction failed and its error was ignored")
         }
     }
 
-    /// Runs a file of SQL as one transaction. Only for schema files: the text is sent as it is.
+    /// Runs an SQL script as one transaction. Only for schema files: the text is sent unchanged.
     package mutating func runScript(_ text: String) throws(PostgresError) {
         try open()
         try closingIfLost { handle throws(PostgresError) in
@@ -101,13 +101,13 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// Runs `COPY … TO STDOUT` and lends each chunk to `body`.
+    /// Runs `COPY … TO STDOUT` and passes each chunk to `body`.
     ///
-    /// - Throws: Also when the server fails on the way: the chunks so far are not all of it.
+    /// - Throws: Also if the server fails during the copy: the chunks are then incomplete.
     package mutating func copyOut(_ text: StaticString, _ body: (UnsafeRawBufferPointer) -> Void) throws(PostgresError)
     {
         try open()
-        let limit = limits.answerMax
+        let limit = limits.resultMax
         try closingIfLost { handle throws(PostgresError) in
             try unsafe handle.copyOut(text.description, waitMax: limit, body)
         }
@@ -126,9 +126,10 @@ package struct Connection: ~Copyable {
         do throws(PostgresError) {
             let new = try Self.connect(conninfo, limits)
             prepared = [:]
-            guard try Self.history(check, over: new, &prepared, waitMax: limits.answerMax) == history else {
+            guard try Self.timeline(check, over: new, &prepared, waitMax: limits.resultMax) == timeline else {
                 throw PostgresError(
-                    sqlState: PostgresError.otherHistory, message: "the database was restored since this was begun")
+                    sqlState: PostgresError.timelineChange,
+                    message: "the database was restored while this process was running")
             }
             handle = consume new
             openFailureCount = 0
@@ -144,17 +145,17 @@ package struct Connection: ~Copyable {
         return handle
     }
 
-    private static func history(
+    private static func timeline(
         _ check: StaticString?, over handle: borrowing ConnectionHandle, _ prepared: inout [String: String],
         waitMax: Duration
     ) throws(PostgresError) -> String? {
         guard let check else { return nil }
         do throws(PostgresError) {
-            let question = [Statement(stringLiteral: check.description)]
-            return try exchange(question, over: handle, prepared: &prepared, waitMax: waitMax)[0][0].decode(String.self)
+            let query = [Statement(stringLiteral: check.description)]
+            return try exchange(query, over: handle, prepared: &prepared, waitMax: waitMax)[0][0].decode(String.self)
         } catch {
             if ["42883", "3F000"].contains(error.sqlState) { return nil }
-            // The text of the statement would hide what there is to do.
+            // Without the statement's text, which would hide the required action.
             throw PostgresError(sqlState: error.sqlState, message: error.message)
         }
     }
@@ -165,7 +166,7 @@ package struct Connection: ~Copyable {
         prepared.removeAll()
     }
 
-    /// Drops the connection when `body` failed because of it.
+    /// Closes the connection if `body` failed because it was lost.
     private mutating func closingIfLost(
         _ body: (borrowing ConnectionHandle) throws(PostgresError) -> Void
     ) throws(PostgresError) {
@@ -184,14 +185,14 @@ package struct Connection: ~Copyable {
     @discardableResult
     fileprivate mutating func exchange(_ statements: [Statement]) throws(PostgresError) -> [Rows] {
         var prepared = self.prepared
-        let limit = limits.answerMax
-        var answers: [Rows] = []
+        let limit = limits.resultMax
+        var results: [Rows] = []
         do {
             try closingIfLost { handle throws(PostgresError) in
-                answers = try Self.exchange(statements, over: handle, prepared: &prepared, waitMax: limit)
+                results = try Self.exchange(statements, over: handle, prepared: &prepared, waitMax: limit)
             }
         } catch {
-            // A plan that no longer fits (0A000) or is no longer there (26000): prepare all anew.
+            // A prepared plan is invalid (0A000) or no longer exists (26000): prepare all statements again.
             if ["0A000", "26000", "42P05"].contains(error.sqlState) {
                 close()
             } else if handle != nil {
@@ -200,7 +201,7 @@ package struct Connection: ~Copyable {
             throw error
         }
         self.prepared = prepared
-        return answers
+        return results
     }
 
     private static func exchange(
@@ -211,7 +212,7 @@ package struct Connection: ~Copyable {
         return try receive(statements, newNames, over: handle, prepared: &prepared, waitMax: waitMax)
     }
 
-    /// - Returns: The names of the statements that are prepared on the way, by their index.
+    /// - Returns: The names of newly prepared statements by index.
     private static func send(
         _ statements: [Statement], over handle: borrowing ConnectionHandle, prepared: [String: String],
         waitMax: Duration
@@ -238,8 +239,8 @@ package struct Connection: ~Copyable {
         _ statements: [Statement], _ newNames: [Int: String], over handle: borrowing ConnectionHandle,
         prepared: inout [String: String], waitMax: Duration
     ) throws(PostgresError) -> [Rows] {
-        var answers: [Rows] = []
-        answers.reserveCapacity(statements.count)
+        var results: [Rows] = []
+        results.reserveCapacity(statements.count)
         var failure: PostgresError?
         for (index, statement) in statements.enumerated() {
             if let name = newNames[index] {
@@ -249,71 +250,70 @@ package struct Connection: ~Copyable {
                 }
             }
             switch try handle.receive(statement, waitMax: waitMax) {
-            case .success(let rows): answers.append(rows)
+            case .success(let rows): results.append(rows)
             case .failure(let error): failure = failure ?? error
             }
         }
         try handle.receiveSync(waitMax: waitMax)
         if let failure { throw failure }
-        return answers
+        return results
     }
 
     // MARK: Overlapping
 
-    /// Sends the statements as `run` does, and returns without waiting for the answers: the caller prepares its next
-    /// work while PostgreSQL does this one. Whatever is run next waits for it; `finish()` tells what came of it.
+    /// Sends the statements as `run` does, and returns without waiting for the results, so that the caller can prepare
+    /// its next work meanwhile. Any later statement waits for them; `finish()` returns the results.
     package mutating func start(_ statements: [Statement]) throws(PostgresError) {
         precondition(started == nil && finished == nil, "one transaction at a time")
         try open()
         var newNames: [Int: String] = [:]
-        let (prepared, limit) = (prepared, limits.answerMax)
+        let (prepared, limit) = (prepared, limits.resultMax)
         try closingIfLost { handle throws(PostgresError) in
             newNames = try Self.send(statements, over: handle, prepared: prepared, waitMax: limit)
         }
         started = (statements, newNames)
     }
 
-    /// Takes in what has arrived of the answers to what was started, without waiting: PostgreSQL stops when the socket
-    /// is full. A lost connection is told by `finish`.
-    package func takeInStarted() {
-        if started != nil { handle?.takeIn() }
+    /// Buffers the available results of started statements, without waiting, so that PostgreSQL can send more.
+    package func bufferStarted() {
+        if started != nil { handle?.bufferInput() }
     }
 
-    /// Waits for the answers to what was started.
+    /// Waits for the results of the started statements.
     @discardableResult
     package mutating func finish() throws(PostgresError) -> [Rows] {
         receiveStarted()
         return try finished.take()?.get() ?? []
     }
 
-    /// Receives the answers to what was started, for `finish` to tell.
+    /// Receives the results of the started statements, which `finish` returns.
     private mutating func receiveStarted() {
         guard started != nil else { return }
         do throws(PostgresError) {
-            finished = .success(try answersToStarted())
+            finished = .success(try resultsOfStarted())
         } catch {
             finished = .failure(error)
         }
     }
 
-    private mutating func answersToStarted() throws(PostgresError) -> [Rows] {
+    private mutating func resultsOfStarted() throws(PostgresError) -> [Rows] {
         guard let (statements, newNames) = started.take() else { return [] }
         var prepared = self.prepared
-        var answers: [Rows] = []
-        let limit = limits.answerMax
+        var results: [Rows] = []
+        let limit = limits.resultMax
         defer { if handle != nil { self.prepared = prepared } }
         try closingIfLost { handle throws(PostgresError) in
-            answers = try Self.receive(statements, newNames, over: handle, prepared: &prepared, waitMax: limit)
+            results = try Self.receive(statements, newNames, over: handle, prepared: &prepared, waitMax: limit)
         }
-        return answers
+        return results
     }
 }
 
-/// What a transaction sees of others' commits.
+/// The visibility of other transactions' commits.
 package enum Isolation: Sendable {
-    /// Each statement sees what was committed when it began.
+    /// Each statement sees the commits before its start.
     case readCommitted
-    /// All statements see one snapshot; nothing may be written.
+    /// All statements see one snapshot; the transaction is read-only.
     case snapshot
 
     fileprivate var begin: Statement {
@@ -324,7 +324,7 @@ package enum Isolation: Sendable {
     }
 }
 
-/// Statements that commit or fail together, lent to a closure: it cannot be copied out of it.
+/// A transaction, lent to a closure: it cannot escape.
 package struct Transaction: ~Copyable {
     private var connection: Connection
 
@@ -344,7 +344,7 @@ package struct Transaction: ~Copyable {
     }
 }
 
-/// Blocks the calling thread, which is a worker's own and not one of Swift's pool.
+/// Blocks the calling thread, which must be a worker's own, not one of Swift's pool.
 func pauseThread(_ duration: Duration) {
     _ = poll(nil, 0, Int32(clamping: duration.milliseconds))
 }

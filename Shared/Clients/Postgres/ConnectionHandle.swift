@@ -4,15 +4,15 @@ import Glibc
 
 /// Owns one `PGconn` in non-blocking mode.
 ///
-/// It cannot be copied, so it is closed once and used by one thread at a time; the compiler checks both.
+/// A noncopyable type, so that the compiler ensures a single close and use by one thread at a time.
 @safe struct ConnectionHandle: ~Copyable {
     private let pointer: OpaquePointer
 
-    /// Connects and waits for it, at most `limits.connectMax`, or the `connect_timeout` of `conninfo`.
+    /// Connects, with a timeout of `limits.connectMax` or the `connect_timeout` of `conninfo`.
     init(conninfo: String, limits: Limits) throws(PostgresError) {
         try Self.check(conninfo)
         let settings = [
-            // What comes later counts: a connection string may say another time.
+            // Later settings take precedence: a connection string may contain another timeout.
             ("connect_timeout", String(max(2, limits.connectMax.components.seconds))), ("dbname", conninfo),
             ("tcp_user_timeout", String(limits.tcpUserMax.milliseconds)),
             ("keepalives_idle", "30"), ("client_encoding", "UTF8"), ("fallback_application_name", "fieldpost"),
@@ -33,7 +33,7 @@ import Glibc
 
     deinit { unsafe PQfinish(pointer) }
 
-    /// A text that libpq cannot read: its own message would quote a part of it, which may be of the password.
+    /// Validates a connection string: libpq's error message would quote a part of it, possibly of the password.
     private static func check(_ conninfo: String) throws(PostgresError) {
         let isName = !conninfo.contains("=") && !conninfo.contains("://")
         if isName { return }
@@ -53,22 +53,23 @@ import Glibc
         guard isReadable else {
             throw PostgresError(
                 sqlState: nil,
-                message: "the connection string cannot be read: key=value pairs or a postgresql:// URI is allowed, "
+                message: "the connection string is invalid: key=value pairs or a postgresql:// URI is allowed, "
                     + "special characters of a URI's parts as %xx")
         }
     }
 
-    var serverVersion: Int32 { unsafe PQserverVersion(pointer) }
     var isOpen: Bool { unsafe PQstatus(pointer) == CONNECTION_OK }
     var hasFailedTransaction: Bool { unsafe PQtransactionStatus(pointer) == PQTRANS_INERROR }
 
     var lastMessage: String { unsafe String(cString: PQerrorMessage(pointer)) }
 
-    /// Sets the session's time-outs, without which a forgotten transaction holds up its whole environment, and a
-    /// session whose host is gone keeps its locks for hours (`tcp_*` do nothing on a Unix socket, where no host can
-    /// go). Keeps the planner to indexes: every statement reads by a key, in its order. While statistics are missing or
-    /// the plan is a generic one, PostgreSQL preferred to read and sort the whole change log for each page of it (seen
-    /// with PostgreSQL 15; what is off is still used where nothing else is possible).
+    /// Sets the session's timeouts. Without them an abandoned transaction would block its whole environment, and a
+    /// session of an unreachable host would keep its locks for hours (`tcp_*` have no effect on a Unix socket, where
+    /// the host cannot fail).
+    ///
+    /// Makes the planner prefer indexes: all statements read by a key, in its order. With missing statistics or a
+    /// generic plan, PostgreSQL 15 read and sorted the whole change log for each page of it. Disabled plans are still
+    /// used if no other plan is possible.
     func apply(_ limits: Limits) throws(PostgresError) {
         let text = """
             SET statement_timeout = \(limits.statementMax.milliseconds);
@@ -81,18 +82,18 @@ import Glibc
             SET timezone = 'UTC';
             SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off
             """
-        try simple(text, waitMax: limits.answerMax)
+        try simple(text, waitMax: limits.resultMax)
     }
 
-    /// Runs text without parameters, several statements if need be, as one transaction.
+    /// Runs one or more statements without parameters as one transaction.
     func simple(_ text: String, waitMax: Duration) throws(PostgresError) {
         guard unsafe PQsendQuery(pointer, text) == 1 else { throw lost() }
         try receiveEnd(of: text, waitMax: waitMax)
     }
 
-    /// Reads what is left of the answers to `text`.
+    /// Receives the remaining results of `text`.
     ///
-    /// - Throws: The first failure among them.
+    /// - Throws: The first failure.
     private func receiveEnd(of text: String, waitMax: Duration) throws(PostgresError) {
         var failure: PostgresError?
         while let result = unsafe try nextResult(waitMax: waitMax) {
@@ -126,8 +127,7 @@ import Glibc
         guard sent == 1 else { throw lost() }
     }
 
-    /// Marks the end of the pipeline and sends what is left, reading meanwhile: a server that cannot send stops
-    /// receiving.
+    /// Ends the pipeline and flushes it while reading: a server that cannot send stops receiving.
     func sync(waitMax: Duration) throws(PostgresError) {
         guard unsafe PQpipelineSync(pointer) == 1 else { throw lost() }
         let deadline = ContinuousClock.now + waitMax
@@ -141,26 +141,26 @@ import Glibc
         }
     }
 
-    /// Reads the answer to one message of the pipeline, with the null that ends it.
+    /// Receives the result of one message of the pipeline, including the null that terminates it.
     func receive(_ statement: Statement, waitMax: Duration) throws(PostgresError) -> Result<Rows, PostgresError> {
         guard let result = unsafe try nextResult(waitMax: waitMax) else {
-            throw PostgresError(sqlState: nil, message: "the server's answers ended early")
+            throw PostgresError(sqlState: nil, message: "the server's results ended early")
         }
-        let answer: Result<Rows, PostgresError>
+        let outcome: Result<Rows, PostgresError>
         switch unsafe PQresultStatus(result) {
-        case PGRES_COMMAND_OK, PGRES_TUPLES_OK: answer = .success(unsafe Rows(taking: result))
+        case PGRES_COMMAND_OK, PGRES_TUPLES_OK: outcome = .success(unsafe Rows(taking: result))
         case PGRES_PIPELINE_ABORTED:
             unsafe PQclear(result)
-            answer = .failure(PostgresError(sqlState: "25P02", message: "not run: an earlier statement failed"))
+            outcome = .failure(PostgresError(sqlState: "25P02", message: "not run: an earlier statement failed"))
         default:
-            answer = .failure(unsafe Self.error(of: result, statement: statement.text))
+            outcome = .failure(unsafe Self.error(of: result, statement: statement.text))
             unsafe PQclear(result)
         }
         while let extra = unsafe try nextResult(waitMax: waitMax) { unsafe PQclear(extra) }
-        return answer
+        return outcome
     }
 
-    /// Reads the mark that the server has finished the pipeline: what it did is committed, or undone.
+    /// Receives the end of the pipeline: its statements are then committed or rolled back.
     func receiveSync(waitMax: Duration) throws(PostgresError) {
         var failure: PostgresError?
         while true {
@@ -176,7 +176,7 @@ import Glibc
 
     // MARK: COPY
 
-    /// Sends `COPY … TO STDOUT` and lends each chunk the server sends to `body`.
+    /// Sends `COPY … TO STDOUT` and passes each received chunk to `body`.
     func copyOut(_ text: String, waitMax: Duration, _ body: (UnsafeRawBufferPointer) -> Void) throws(PostgresError) {
         guard unsafe PQsendQuery(pointer, text) == 1 else { throw lost() }
         guard let first = unsafe try nextResult(waitMax: waitMax) else { throw lost() }
@@ -198,14 +198,14 @@ import Glibc
                 break
             }
         }
-        // How it ended comes last: an error may follow any number of chunks.
+        // The final status follows: an error may come after any number of chunks.
         try receiveEnd(of: text, waitMax: waitMax)
     }
 
     // MARK: Waiting
 
-    /// Reads and parses what the socket has. A failure shows again when the result is asked for.
-    func takeIn() {
+    /// Reads and parses available input. A failure is reported when the result is received.
+    func bufferInput() {
         if unsafe PQconsumeInput(pointer) == 1 { _ = unsafe PQisBusy(pointer) }
     }
 
@@ -221,7 +221,7 @@ import Glibc
 
     private func wait(forWriting: Bool, until deadline: ContinuousClock.Instant) throws(PostgresError) {
         let rest = (deadline - ContinuousClock.now).milliseconds
-        guard rest > 0 else { throw PostgresError(sqlState: nil, message: "no answer from the server in time") }
+        guard rest > 0 else { throw PostgresError(sqlState: nil, message: "timed out waiting for the server") }
         let events = Int16(POLLIN) | (forWriting ? Int16(POLLOUT) : 0)
         var descriptor = pollfd(fd: unsafe PQsocket(pointer), events: events, revents: 0)
         let ready = unsafe poll(&descriptor, 1, Int32(min(rest, 1_000)))
@@ -244,7 +244,7 @@ import Glibc
     }
 }
 
-/// Lends the texts as the null-terminated array of C strings that libpq asks for.
+/// Converts the texts to the null-terminated array of C strings that libpq requires.
 private func withCStrings<Success>(
     _ texts: [String], _ body: (UnsafePointer<UnsafePointer<CChar>?>) -> Success
 ) -> Success {
@@ -257,7 +257,8 @@ private func withCStrings<Success>(
     }
 }
 
-/// Lends each parameter's bytes in place. Nesting one closure per parameter keeps every array alive for the call.
+/// Lends the parameters' bytes without copying. One nested closure per parameter keeps all arrays alive during the
+/// call.
 private func withPointers<Success>(
     _ parameters: [Statement.Parameter], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Success
 ) -> Success {

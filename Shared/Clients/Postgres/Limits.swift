@@ -1,29 +1,29 @@
-/// How long each kind of waiting for PostgreSQL may take. All are always set.
+/// The timeouts of a PostgreSQL session. All of them are always set.
 package struct Limits: Sendable {
-    /// To open a connection; whole seconds, at least 2 (libpq's own lower bound). 5 s by default.
+    /// Opening a connection; whole seconds, at least 2 (libpq's minimum). Defaults to 5 s.
     package var connectMax = Duration.seconds(5)
-    /// One statement (`statement_timeout`). 30 s by default.
+    /// One statement (`statement_timeout`). Defaults to 30 s.
     package var statementMax = Duration.seconds(30)
-    /// Waiting for a lock (`lock_timeout`). 10 s by default.
+    /// Waiting for a lock (`lock_timeout`). Defaults to 10 s.
     package var lockMax: Duration
-    /// A transaction in which nothing happens (`idle_in_transaction_session_timeout`). 10 s by default.
+    /// An idle transaction (`idle_in_transaction_session_timeout`). Defaults to 10 s.
     package var idleInTransactionMax = Duration.seconds(10)
-    /// Sent data that nobody confirms (`tcp_user_timeout`, on both sides). 10 s by default.
+    /// Sent data without acknowledgement (`tcp_user_timeout`, on both sides). Defaults to 10 s.
     package var tcpUserMax = Duration.seconds(10)
-    /// Nothing said outside a transaction (`idle_session_timeout`); `nil`, the default, for as long as one likes.
+    /// An idle session outside a transaction (`idle_session_timeout`). Defaults to `nil`, no limit.
     package var idleMax: Duration?
 
-    /// - Parameter lockMax: Short where other work is waiting that needs other locks.
+    /// - Parameter lockMax: Choose a short timeout if waiting for a lock delays work that needs other locks.
     package init(lockMax: Duration = .seconds(10)) { self.lockMax = lockMax }
 
-    /// For a session that holds a lock others wait for: when its process is frozen, or its host is gone, PostgreSQL
-    /// ends it within 11 s, and the lock goes to another. Who has such a session says something every few seconds.
-    package static var ofLockHolder: Limits {
+    /// Timeouts for a session that holds a lock others wait for: if its process is frozen or its host unreachable,
+    /// PostgreSQL ends it within 11 s and releases the lock. The session must send a statement every few seconds.
+    package static var lockHolder: Limits {
         var limits = Limits()
         limits.idleMax = .seconds(10)
         return limits
     }
 
-    /// After this long without an answer the connection is given up: the server's own limits have passed.
-    var answerMax: Duration { statementMax + lockMax }
+    /// The timeout for results, after which the connection is closed: the server's own timeouts expire earlier.
+    var resultMax: Duration { statementMax + lockMax }
 }

@@ -3,9 +3,9 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Connections for async callers: a few threads, each owning one connection, take jobs from one queue.
+/// Connections for asynchronous callers: a few threads, each with one connection, process jobs from one queue.
 ///
-/// There is one PostgreSQL API for all: the body of a job runs synchronously on a connection's own thread.
+/// The body of a job runs synchronously on a connection's thread, with the same API as everywhere.
 package final class Pool: Sendable {
     private typealias Job = @Sendable (inout Connection) -> Void
 
@@ -15,15 +15,15 @@ package final class Pool: Sendable {
     }
 
     private let state = Mutex(State())
-    private let news = DispatchSemaphore(value: 0)
+    private let jobsAvailable = DispatchSemaphore(value: 0)
     private let jobCountMax: Int
     private let size: Int
 
     /// - Parameters:
-    ///   - size: How many connections, each with a thread.
-    ///   - jobCountMax: More waiting jobs than this are refused: the pool pushes back instead of growing.
-    ///   - check: As a `Connection` has it.
-    /// - Throws: `PostgresError` when a connection cannot be opened: a wrong address shows at start.
+    ///   - size: The number of connections, each with a thread.
+    ///   - jobCountMax: Maximum number of queued jobs; further ones are rejected to apply backpressure.
+    ///   - check: See `Connection.init`.
+    /// - Throws: `PostgresError` if a connection cannot be opened, so that a wrong address is detected at start.
     package init(
         _ conninfo: String, size: Int, jobCountMax: Int = 4_096, limits: Limits = Limits(), check: StaticString? = nil
     ) throws(PostgresError) {
@@ -37,9 +37,9 @@ package final class Pool: Sendable {
         }
     }
 
-    /// Runs `body` on a connection's thread as soon as one is free.
+    /// Runs `body` on the thread of the next free connection.
     ///
-    /// - Throws: What `body` throws, or `PostgresError` 53300 when too many jobs are waiting.
+    /// - Throws: The error of `body`, or `PostgresError` 53300 if too many jobs are queued.
     package func run<Success: Sendable>(
         _ body: @escaping @Sendable (inout Connection) throws -> Success
     ) async throws -> Success {
@@ -52,23 +52,23 @@ package final class Pool: Sendable {
                 return true
             }
             if isAccepted {
-                news.signal()
+                jobsAvailable.signal()
             } else {
-                let message = "more than \(jobCountMax) jobs are waiting for a connection"
+                let message = "the queue of the connection pool is full: \(jobCountMax) jobs"
                 continuation.resume(throwing: PostgresError(sqlState: "53300", message: message))
             }
         }
     }
 
-    /// Ends the threads once the accepted jobs are done.
+    /// Ends the threads after the accepted jobs.
     package func stop() {
         state.withLock { $0.isStopping = true }
-        for _ in 0..<size { news.signal() }
+        for _ in 0..<size { jobsAvailable.signal() }
     }
 
     private func takeJob() -> Job? {
         while true {
-            news.wait()
+            jobsAvailable.wait()
             let (job, isStopping): (Job?, Bool) = state.withLock { state in
                 (state.jobs.popFirst(), state.isStopping)
             }
@@ -101,6 +101,6 @@ private func startThread(
             start.body(&connection)
             return nil
         }, start.toOpaque())
-    precondition(status == 0, "no thread left")
+    precondition(status == 0, "pthread_create failed")
     pthread_detach(thread)
 }

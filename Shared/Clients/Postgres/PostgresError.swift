@@ -1,16 +1,15 @@
-/// A connection or a statement that failed, in PostgreSQL's own terms.
+/// The failure of a connection or a statement, in PostgreSQL's terms.
 package struct PostgresError: Error, Equatable, CustomStringConvertible {
-    /// The five-character SQLSTATE, or `nil` when the server did not answer.
-    /// Source: PostgreSQL manual, Appendix A.
+    /// The five-character SQLSTATE; `nil` if the server did not respond. Source: PostgreSQL manual, Appendix A.
     package let sqlState: String?
 
-    /// The server's primary message, or libpq's when there is none from the server.
+    /// The server's primary message, or libpq's if there is none.
     package let message: String
 
-    /// The server's DETAIL, for example the key that was there already.
+    /// The server's DETAIL, such as the duplicate key.
     package var detail: String?
 
-    /// The statement that failed, cut to 200 characters. Parameters are never part of it.
+    /// The failed statement, truncated to 200 characters, without parameters.
     package var statement: String?
 
     package init(sqlState: String?, message: String, detail: String? = nil, statement: String? = nil) {
@@ -20,39 +19,39 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
         self.statement = statement.map { String($0.prefix(200)) }
     }
 
-    /// The connection is gone. Whether a transaction that was being committed did commit is unknown.
+    /// Whether the connection was lost. It is then unknown whether a transaction in COMMIT was committed.
     package var isConnectionLost: Bool {
         guard let sqlState else { return true }
         return sqlState.hasPrefix("08") || ["57P01", "57P02", "57P03", "57P05", "25P03"].contains(sqlState)
     }
 
-    /// The database is not the one that was worked with, or lacks what was written last: whatever is remembered of it
-    /// must be forgotten, and nothing is done until a person has acted.
-    package var isOfOtherHistory: Bool { sqlState == Self.otherHistory }
+    /// Whether the database has a different timeline or lacks the latest commits: state derived from it must be
+    /// discarded, and processing stops until manual action.
+    package var isTimelineChange: Bool { sqlState == Self.timelineChange }
 
-    /// Raised by the check that a session begins with (`Connection.init`); no state of PostgreSQL's own.
-    package static let otherHistory = "FP001"
+    /// Raised by the check of a new session (`Connection.init`); not one of PostgreSQL's own states.
+    package static let timelineChange = "FP001"
 
-    /// The same work may succeed when it is done again: infrastructure and conflicts, never data.
+    /// Whether a retry may succeed: infrastructure failures and conflicts, never data errors.
     ///
     /// Classes 08 (connection), 40 (serialization, deadlock), 53 (resources), 57 (operator), 58 (system), and
-    /// 55P03 (`lock_timeout`), 25P03 (`idle_in_transaction_session_timeout`), 25006 (a standby answered).
+    /// 55P03 (`lock_timeout`), 25P03 (`idle_in_transaction_session_timeout`), 25006 (connected to a standby).
     package var isRetriable: Bool {
         guard let sqlState else { return true }
         if isLocked || ["25P03", "25006"].contains(sqlState) { return true }
         return ["08", "40", "53", "57", "58"].contains(String(sqlState.prefix(2)))
     }
 
-    /// Somebody held a lock for longer than `lock_timeout` (55P03). Nothing was done.
+    /// Whether `lock_timeout` expired while another transaction held a lock (55P03). The statement had no effect.
     package var isLocked: Bool { sqlState == "55P03" }
 
-    /// It took longer than `statement_timeout`, or somebody ended it (57014). Nothing was done.
-    package var isOutOfTime: Bool { sqlState == "57014" }
+    /// Whether `statement_timeout` expired or the statement was cancelled (57014). It had no effect.
+    package var isStatementTimeout: Bool { sqlState == "57014" }
 
-    /// A table is not there: a later schema file makes it.
-    package var isOfMissingTable: Bool { sqlState == "42P01" }
+    /// Whether a table does not exist, because a later schema file creates it.
+    package var isMissingTable: Bool { sqlState == "42P01" }
 
-    /// A value was refused (class 22, 23 or 54): one of the rows is bad, the others are not.
+    /// Whether a value was rejected (class 22, 23 or 54): one row of the batch is invalid.
     package var isDataError: Bool {
         guard let sqlState else { return false }
         return ["22", "23", "54"].contains(String(sqlState.prefix(2)))

@@ -1,12 +1,12 @@
 import CPostgres
 
-/// The rows one statement answered. Values are read where libpq received them.
+/// The rows returned by a statement. Values are decoded from libpq's memory without copying.
 @safe package final class Rows {
     private let result: OpaquePointer
-    /// How many rows there are.
+    /// The number of rows.
     package let count: Int
     @usableFromInline let columnCount: Int
-    /// Rows inserted, updated, deleted or selected, as the command tag says.
+    /// The number of rows inserted, updated, deleted or selected, from the command tag.
     package let affectedCount: Int
 
     init(taking result: OpaquePointer) {
@@ -24,10 +24,10 @@ import CPostgres
         return Row(rows: self, index: row)
     }
 
-    /// `nil` when there is none.
+    /// The first row; `nil` if there is none.
     package var first: Row? { count == 0 ? nil : self[0] }
 
-    /// Reads every row as ``Row/decode(_:)`` does.
+    /// Decodes all rows as ``Row/decode(_:)`` does.
     package func decode<each Value: PostgresDecodable>(
         _ types: repeat (each Value).Type
     ) throws(PostgresError) -> [(repeat each Value)] {
@@ -37,7 +37,7 @@ import CPostgres
         return values
     }
 
-    /// Reads the one column of every row.
+    /// Decodes the only column of all rows.
     package func decode<Value: PostgresDecodable>(_ type: Value.Type) throws(PostgresError) -> [Value] {
         var values: [Value] = []
         values.reserveCapacity(count)
@@ -45,7 +45,7 @@ import CPostgres
         return values
     }
 
-    /// The value's bytes, or `nil` for null; they lie in the result, and are good as long as it is there.
+    /// Returns the value's bytes, or `nil` for null; valid during the lifetime of the result.
     @usableFromInline
     func bytes(row: Int, column: Int) -> UnsafeRawBufferPointer? {
         if unsafe PQgetisnull(result, Int32(row), Int32(column)) != 0 { return nil }
@@ -77,18 +77,19 @@ extension Rows: Sequence {
     }
 }
 
-/// One row of an answer.
+/// One row of a result.
 ///
-/// A row is read by its columns' types, with ``decode(_:)`` or, where it has many, with ``columns``: a statement and
-/// its reader that have different columns fail at once. Single values by number are for loops over very many rows.
+/// A row is decoded by its columns' types, with ``decode(_:)`` or, if there are many, with ``columns``: a mismatch
+/// between a statement and its reader is detected immediately. Access by column number is for loops over very many
+/// rows.
 package struct Row {
     @usableFromInline let rows: Rows
     @usableFromInline let index: Int
 
-    /// Reads all columns: `let (id, name) = try row.decode(UUID.self, String?.self)`.
+    /// Decodes all columns: `let (id, name) = try row.decode(UUID.self, String?.self)`.
     ///
-    /// - Throws: `PostgresError` 42804 when there are more or fewer columns than types, or one is of another type or
-    ///   null where the type is not optional: a mistake in the program's SQL.
+    /// - Throws: `PostgresError` 42804 if the number of columns differs from the number of types, or a column has
+    ///   another type or is null where the type is not optional: an error in the program's SQL.
     @inlinable
     package func decode<each Value: PostgresDecodable>(
         _ types: repeat (each Value).Type
@@ -99,10 +100,10 @@ package struct Row {
         return values
     }
 
-    /// Reads the one column there is. Without it the value would be a tuple of one for the compiler, which can be
-    /// assigned but not compared or passed on.
+    /// Decodes the only column. The variadic overload would return a one-element tuple, which the compiler can assign
+    /// but not compare or pass on.
     ///
-    /// - Throws: As ``decode(_:)`` of several.
+    /// - Throws: See the variadic ``decode(_:)``.
     @inlinable
     package func decode<Value: PostgresDecodable>(_ type: Value.Type) throws(PostgresError) -> Value {
         var columns = columns
@@ -111,11 +112,11 @@ package struct Row {
         return value
     }
 
-    /// The columns, to be read one after the other.
+    /// The columns, for sequential reading.
     @inlinable
     package var columns: Columns { Columns(self) }
 
-    /// - Throws: `PostgresError` 42804 when the column is null or of another type: a mistake in the program's SQL.
+    /// - Throws: `PostgresError` 42804 if the column is null or has another type: an error in the program's SQL.
     @inlinable @inline(__always)
     package func value<Value: PostgresValue>(_ column: Int, as type: Value.Type = Value.self) throws(PostgresError)
         -> Value
@@ -124,7 +125,7 @@ package struct Row {
         return value
     }
 
-    /// - Returns: `nil` when the column is null.
+    /// - Returns: `nil` if the column is null.
     @inlinable @inline(__always)
     package func optional<Value: PostgresValue>(_ column: Int, as type: Value.Type = Value.self) throws(PostgresError)
         -> Value?
@@ -135,7 +136,7 @@ package struct Row {
         return value
     }
 
-    /// The bytes of a text column, lent to `body`; `nil` when the column is null.
+    /// Lends the bytes of a text column to `body`; `nil` if the column is null.
     package func withBytes<Success>(_ column: Int, _ body: (UnsafeRawBufferPointer?) throws -> Success) rethrows
         -> Success
     {
@@ -144,7 +145,7 @@ package struct Row {
     }
 
     @usableFromInline
-    func mismatch(_ column: Int, _ type: Any.Type, _ found: String) -> PostgresError {
-        PostgresError(sqlState: "42804", message: "\(rows.name(of: column)): expected \(type), found \(found)")
+    func mismatch(_ column: Int, _ type: Any.Type, _ actual: String) -> PostgresError {
+        PostgresError(sqlState: "42804", message: "\(rows.name(of: column)): expected \(type), found \(actual)")
     }
 }

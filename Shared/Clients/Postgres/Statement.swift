@@ -1,7 +1,7 @@
-/// SQL text with its parameters. `"… WHERE id = \(id)"` becomes `… WHERE id = $1`, and the value travels beside the
-/// text in binary: a value can never become SQL.
+/// SQL text with its parameters. `"… WHERE id = \(id)"` becomes `… WHERE id = $1`, and the value is sent separately in
+/// binary form, so that SQL injection is impossible.
 package struct Statement: Sendable, ExpressibleByStringInterpolation {
-    /// The text as PostgreSQL gets it. Equal texts share one prepared statement.
+    /// The text sent to PostgreSQL. Equal texts share one prepared statement.
     package let text: String
     let parameters: [Parameter]
 
@@ -46,22 +46,22 @@ package struct Statement: Sendable, ExpressibleByStringInterpolation {
             append(Parameter(typeID: array.arrayTypeID, bytes: array.finish()))
         }
 
-        /// Text that is part of the SQL: only ever a constant of this program, which `StaticString` ensures.
+        /// Inserts SQL text, which `StaticString` restricts to constants of this program.
         package mutating func appendInterpolation(sql: StaticString) { text += sql.description }
 
-        /// Another statement as a part of this one, with its parameters.
-        package mutating func appendInterpolation(_ part: Statement) {
-            var rest = part.text[...]
+        /// Inserts another statement with its parameters.
+        package mutating func appendInterpolation(_ nested: Statement) {
+            var rest = nested.text[...]
             while let mark = rest.firstIndex(of: "$") {
                 text += rest[..<mark]
                 rest = rest[mark...].dropFirst()
                 let digits = rest.prefix { $0.isWholeNumber }
                 rest = rest[digits.endIndex...]
-                // A dollar without a number is the part's own.
+                // Keep a dollar sign without a number.
                 text += "$" + (Int(digits).map { String($0 + parameters.count) } ?? "")
             }
             text += rest
-            parameters += part.parameters
+            parameters += nested.parameters
         }
 
         private mutating func append(_ parameter: Parameter) {

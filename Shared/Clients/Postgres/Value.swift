@@ -1,19 +1,19 @@
 package import Essentials
 package import FoundationEssentials
 
-/// What a column is read as: a ``PostgresValue``, or an optional one where the column may be null.
+/// The type of a decoded column: a ``PostgresValue``, or an optional one if the column may be null.
 package protocol PostgresDecodable {
-    /// - Returns: `nil` when the bytes are not a value of this type.
+    /// - Returns: `nil` if the bytes are not a value of this type.
     static func decode(_ bytes: RawSpan) -> Self?
-    /// What null is read as; `nil` where the column may not be null.
+    /// The value for null; `nil` if null is not allowed.
     static var null: Self? { get }
 }
 
-/// A Swift type with one PostgreSQL type, sent and received in PostgreSQL's binary format.
+/// A Swift type that corresponds to one PostgreSQL type, transmitted in PostgreSQL's binary format.
 package protocol PostgresValue: PostgresDecodable, Sendable {
-    /// The type's object identifier, from `pg_type.dat` of PostgreSQL's source.
+    /// The type's object identifier (OID), from `pg_type.dat` of PostgreSQL's source.
     static var typeID: UInt32 { get }
-    /// The identifier of the array of this type.
+    /// The object identifier of the type's array type.
     static var arrayTypeID: UInt32 { get }
     /// Appends the value in network byte order, without its length.
     func encode(into bytes: inout [UInt8])
@@ -23,7 +23,7 @@ extension PostgresValue {
     @inlinable package static var null: Self? { nil }
 }
 
-/// A type that is stored as its raw value, once it is declared a ``PostgresValue``.
+/// A type that is stored as its raw value if it is declared a ``PostgresValue``.
 extension PostgresValue where Self: RawRepresentable, RawValue: PostgresValue {
     package static var typeID: UInt32 { RawValue.typeID }
     package static var arrayTypeID: UInt32 { RawValue.arrayTypeID }
@@ -36,14 +36,14 @@ extension Optional: PostgresDecodable where Wrapped: PostgresValue {
     package static func decode(_ bytes: RawSpan) -> Wrapped?? { Wrapped.decode(bytes).map(Optional.some) }
 }
 
-/// The bytes of a JSON document, stored as `jsonb`. PostgreSQL checks them; nothing here does.
+/// The bytes of a JSON document, stored as `jsonb`. PostgreSQL validates them; this type does not.
 package struct JSONBytes: Sendable, Equatable, Hashable {
     package var bytes: [UInt8]
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
     package init(_ text: String) { self.bytes = Array(text.utf8) }
 }
 
-/// Microseconds since 2000-01-01T00:00:00Z: `timestamptz` as PostgreSQL stores it.
+/// Microseconds since 2000-01-01T00:00:00Z, PostgreSQL's representation of `timestamptz`.
 package struct PostgresTime: Sendable, Equatable, Hashable, Comparable {
     package var microsecondsSince2000: Int64
     package init(microsecondsSince2000: Int64) { self.microsecondsSince2000 = microsecondsSince2000 }
@@ -61,7 +61,7 @@ package struct PostgresTime: Sendable, Equatable, Hashable, Comparable {
 }
 
 extension FixedWidthInteger {
-    /// Appends the integer most significant byte first.
+    /// Appends the integer in big-endian order.
     @inline(__always)
     func appendBigEndian(to bytes: inout [UInt8]) {
         unsafe withUnsafeBytes(of: bigEndian) { unsafe bytes.append(contentsOf: $0) }
@@ -79,11 +79,11 @@ extension FixedWidthInteger {
 }
 
 extension RawSpan {
-    /// One byte. The caller has checked the length, `RawSpan` checks it again.
+    /// Reads one byte. The caller checks the length; `RawSpan` checks it again.
     @inline(__always)
     func unsafeLoad(at index: Int) -> UInt8 { unsafe self.unsafeLoad(fromByteOffset: index, as: UInt8.self) }
 
-    /// A copy of the bytes.
+    /// Returns a copy of the bytes.
     package func copied() -> [UInt8] {
         unsafe withUnsafeBytes { unsafe Array($0) }
     }
@@ -165,7 +165,7 @@ extension Array: PostgresValue where Element: PostgresValue {
 extension JSONBytes: PostgresValue {
     package static var typeID: UInt32 { 3802 }
     package static var arrayTypeID: UInt32 { 3807 }
-    /// `jsonb`'s binary format is a version byte, 1, and the text.
+    /// Encodes `jsonb`'s binary format: the version byte 1, then the text.
     package func encode(into bytes: inout [UInt8]) {
         bytes.append(1)
         bytes.append(contentsOf: self.bytes)
@@ -176,7 +176,7 @@ extension JSONBytes: PostgresValue {
     }
 }
 
-/// Bytes stored as `bytea`.
+/// Bytes, stored as `bytea`.
 package struct Bytea: PostgresValue, Equatable, Hashable {
     package var bytes: [UInt8]
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
@@ -195,7 +195,7 @@ extension PostgresTime: PostgresValue {
     }
 }
 
-/// A `timestamptz`: sent to the millisecond, and read with finer fractions cut off.
+/// A `timestamptz`, encoded to the millisecond; decoding truncates finer fractions.
 extension Timestamp: PostgresValue {
     package static var typeID: UInt32 { PostgresTime.typeID }
     package static var arrayTypeID: UInt32 { PostgresTime.arrayTypeID }

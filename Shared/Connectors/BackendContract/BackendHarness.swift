@@ -2,79 +2,80 @@ public import BackendProtocol
 public import Essentials
 import Model
 
-/// What the contract needs beside an adapter: a back end to try it on, and somebody behind it who makes it misbehave.
+/// The test environment of an adapter: a back end with test data, and control over its behaviour.
 ///
-/// The back end is a stand-in, or a test system of the vendor's. What cannot be done there throws ``Impossible``: the
-/// checks that need it are then skipped.
+/// The back end is an emulator or a test system of the vendor. An operation that it does not support throws
+/// ``Impossible``; the checks that need it are skipped.
 public protocol BackendHarness: Sendable {
-    /// The adapter.
+    /// Returns an adapter for the back end, or for a misconfigured variant of it.
     func backend(_ access: BackendAccess) -> any TimeBackend
 
-    /// Somebody who may register time.
+    /// A person who may register time.
     var person: BackendPerson { get }
-    /// Somebody else who may.
+    /// Another person who may register time.
     var otherPerson: BackendPerson { get }
-    /// The first of ten days on which they may.
+    /// The first of ten days on which both may register time.
     var firstDay: Day { get }
-    /// What they may report on: context name → `referenceId`, as ``Submission/references``.
+    /// Nodes that both may report on: `referenceId` by context name, as ``Submission/references``.
     var references: [String: String] { get }
-    /// Other such references.
+    /// Different nodes that both may report on.
     var otherReferences: [String: String] { get }
-    /// References to what is not there.
-    var impossibleReferences: [String: String] { get }
-    /// An id as the back end's are, which no record has.
+    /// References to nodes that do not exist.
+    var invalidReferences: [String: String] { get }
+    /// A well-formed id of no record.
     var unknownID: String { get }
 
-    /// Makes the back end behave so from now on.
+    /// Sets the behaviour of the back end from now on.
     func behave(_ behaviour: BackendBehaviour) async throws
 
     /// Approves a record.
     func approve(_ id: String) async throws
 
-    /// Refuses a record as an approver does. Only called where the back end has rejection.
+    /// Rejects a record as an approver does. Called only if ``BackendCapabilities/hasRejection``.
     func reject(_ id: String) async throws
 
-    /// Makes the back end keep texts in another form until ``behave(_:)`` is called: LF for CR LF, fewer blanks, `?`
-    /// for an emoji. Throws ``Impossible`` unless a harness implements it.
+    /// Makes the back end alter texts until ``behave(_:)`` is called: LF for CR LF, fewer blanks, `?` for an emoji.
+    ///
+    /// The default implementation throws ``Impossible``.
     func alterTexts() async throws
 }
 
 extension BackendHarness {
-    /// For back ends that keep texts as they come.
-    public func alterTexts() async throws { throw Impossible("the back end keeps texts as they come") }
+    /// Throws, for back ends that store texts unchanged.
+    public func alterTexts() async throws { throw Impossible("the back end stores texts unchanged") }
 }
 
-/// Whom an adapter calls, and as whom.
+/// The address and credentials that an adapter uses.
 public enum BackendAccess: Sendable {
-    /// The back end, with credentials it accepts.
+    /// The back end, with valid credentials.
     case granted
-    /// The back end, with credentials it does not accept.
+    /// The back end, with invalid credentials.
     case wrongCredentials
-    /// An address where nothing listens.
-    case nowhere
+    /// An address without a listener.
+    case unreachable
 }
 
-/// How a back end goes about its calls.
+/// The behaviour of a back end under test.
 public enum BackendBehaviour: Equatable, Sendable {
-    /// As it should.
+    /// Calls succeed.
     case normal
-    /// It answers every call with a server error (5xx), and does nothing.
+    /// Every call fails with a server error (5xx), and nothing is written.
     case failing
-    /// It does every write, and answers it with a server error (5xx). Reads go on.
+    /// Every write is processed, and its response is a server error (5xx). Reads succeed.
     case failingAfterWrite
-    /// It does every write, and closes the connection without an answer. Reads go on.
-    case losingAnswers
-    /// It answers every call that there are too many (429), and names the time after which to try again.
+    /// Every write is processed, and the connection is closed without a response. Reads succeed.
+    case losingResponses
+    /// Every call is rejected with 429 Too Many Requests and `Retry-After`.
     case overloaded(retryAfter: Duration)
-    /// It answers no call for half a minute.
+    /// Responses are delayed by at least 30 s.
     case stuck
 }
 
-/// A harness cannot do what a check needs; the check is skipped.
+/// An operation that a harness does not support; the check that needs it is skipped.
 public struct Impossible: Error, CustomStringConvertible {
-    /// Why not.
+    /// The reason.
     public let description: String
 
-    /// Says why not.
+    /// Creates the error with its reason.
     public init(_ description: String) { self.description = description }
 }

@@ -2,10 +2,10 @@ internal import BackendProtocol
 internal import FoundationEssentials
 internal import Model
 
-/// What becomes of records.
+/// Checks of updates, deletions and approvals.
 extension Contract {
     static let changing = [
-        Check("a changed entry has its new values alone") { subject in
+        Check("an updated entry has only its new values") { subject in
             let old = subject.submission()
             let id = try await subject.backend.create(old)
             let new = subject.submission(
@@ -15,7 +15,7 @@ extension Contract {
             try await subject.expect(0, of: old, "on the day it was moved from")
             try await subject.expect(1, of: new, "on the day it was moved to")
         },
-        Check("a deleted entry is gone, or cancelled") { subject in
+        Check("a deleted entry is absent or cancelled") { subject in
             let submission = subject.submission()
             let id = try await subject.backend.create(submission)
             try await subject.backend.delete(id, of: subject.person, before: .never)
@@ -24,10 +24,10 @@ extension Contract {
                 try subject.expect(entry.status == .cancelled, "a deleted record is \(entry.status)")
             }
         },
-        Check("an unknown id is no record") { subject in
+        Check("an unknown id refers to no record") { subject in
             let id = subject.harness.unknownID
             let entry = try await subject.backend.readBack(id, of: subject.person)
-            try subject.expect(entry == nil, "readBack of an unknown id gives \(String(describing: entry))")
+            try subject.expect(entry == nil, "readBack of an unknown id returns \(String(describing: entry))")
             try await subject.expectRefusal(of: "update of an unknown id") {
                 try await subject.backend.update(id, to: subject.submission())
             }
@@ -35,18 +35,18 @@ extension Contract {
                 try await subject.backend.delete(id, of: subject.person, before: .never)
             }
         },
-        Check("another person's record is no record") { subject in
+        Check("a record of another person is not accessible") { subject in
             let submission = subject.submission()
             let id = try await subject.backend.create(submission)
             let other = subject.harness.otherPerson
             let entry = try await subject.backend.readBack(id, of: other)
-            try subject.expect(entry == nil, "readBack gives another person's record")
-            let found = try await subject.backend.lookUp(marker: submission.marker, of: other, on: submission.day)
-            try subject.expect(found.isEmpty, "lookUp gives another person's record")
+            try subject.expect(entry == nil, "readBack returns another person's record")
+            let matches = try await subject.backend.lookUp(marker: submission.marker, of: other, on: submission.day)
+            try subject.expect(matches.isEmpty, "lookUp returns another person's record")
             try await subject.expectRefusal(of: "delete of another person's record") {
                 try await subject.backend.delete(id, of: other, before: .never)
             }
-            try await subject.expect(1, of: submission, "after somebody else tried to delete it")
+            try await subject.expect(1, of: submission, "after another person tried to delete it")
         },
         Check("an approved entry is final", where: { $0.approvedRecord == .isFinal }) { subject in
             let submission = subject.submission()
@@ -68,10 +68,10 @@ extension Contract {
             try subject.expect(entry, is: new)
             try subject.expect(
                 entry.status == .released || entry.status == .approved, "the successor is \(entry.status)")
-            let found = try await subject.lookUp(new)
-            try subject.expect(found.map(\.id) == [newID], "lookUp finds \(found.map(\.id)), not [\(newID)]")
+            let matches = try await subject.lookUp(new)
+            try subject.expect(matches.map(\.id) == [newID], "lookUp returns \(matches.map(\.id)), not [\(newID)]")
         },
-        Check("a rejected entry says so, and can be corrected", where: \.hasRejection) { subject in
+        Check("a rejected entry is reported and can be corrected", where: \.hasRejection) { subject in
             let submission = subject.submission()
             let id = try await subject.backend.create(submission)
             try await subject.harness.reject(id)
@@ -85,7 +85,7 @@ extension Contract {
         },
     ]
 
-    private static func approved(_ submission: Submission, _ subject: Subject) async throws -> String {
+    private static func approved(_ submission: Submission, _ subject: ContractSubject) async throws -> String {
         let id = try await subject.backend.create(submission)
         try await subject.harness.approve(id)
         let status = try await subject.readBack(id).status

@@ -2,100 +2,102 @@ internal import BackendProtocol
 internal import FoundationEssentials
 internal import Model
 
-/// What has changed, for back ends that tell.
+/// Checks of the change feed, for back ends that have one.
 extension Contract {
     static let following = [
-        Check("what is created, changed and approved is told", where: \.tellsChanges) { subject in
-            var reading = try await Reading(subject, of: [subject.person])
+        Check("created, changed and approved records are reported", where: \.supportsChangeFeed) { subject in
+            var reader = try await ChangeReader(subject, of: [subject.person])
             let old = subject.submission()
             let id = try await subject.backend.create(old)
-            try await reading.expect(id, "created") { $0.marker == old.marker }
+            try await reader.expect(id, "created") { $0.marker == old.marker }
             let new = subject.submission(old.marker, on: 1, seconds: 7200, references: subject.harness.otherReferences)
             let newID = try await subject.backend.update(id, to: new)
-            try await reading.expect(newID, "changed") { $0.day == new.day }
-            if let entry = reading.told[newID]?.entry { try subject.expect(entry, is: new) }
+            try await reader.expect(newID, "changed") { $0.day == new.day }
+            if let entry = reader.changes[newID]?.entry { try subject.expect(entry, is: new) }
             try await subject.harness.approve(newID)
-            try await reading.expect(newID, "approved") { $0.status == .approved || $0.status == .recorded }
+            try await reader.expect(newID, "approved") { $0.status == .approved || $0.status == .recorded }
         },
-        Check("what is written while changes are read is told", where: \.tellsChanges) { subject in
-            var reading = try await Reading(subject, of: [subject.person])
+        Check("records written while changes are read are reported", where: \.supportsChangeFeed) { subject in
+            var reader = try await ChangeReader(subject, of: [subject.person])
             var ids: [String] = []
             for index in 0..<10 {
                 ids.append(try await subject.backend.create(subject.submission(on: index)))
-                _ = try await reading.readPart()
+                _ = try await reader.readPage()
             }
-            for id in ids { try await reading.expect(id, "created") { _ in true } }
+            for id in ids { try await reader.expect(id, "created") { _ in true } }
         },
-        Check("what is read again from its cursor is told again", where: \.tellsChanges) { subject in
-            var first = try await Reading(subject, of: [subject.person])
+        Check("a cursor can be read again", where: \.supportsChangeFeed) { subject in
+            var first = try await ChangeReader(subject, of: [subject.person])
             var second = first
             for index in 0..<3 { _ = try await subject.backend.create(subject.submission(on: index)) }
             try await first.readToTheEnd()
             try await second.readToTheEnd()
-            let missing = Set(first.told.keys).subtracting(second.told.keys)
-            try subject.expect(missing.isEmpty, "a second reading from the same cursor does not tell \(missing)")
+            let missing = Set(first.changes.keys).subtracting(second.changes.keys)
+            try subject.expect(missing.isEmpty, "a second read from the same cursor omits \(missing)")
         },
-        Check("a record is told as its person's, and to nobody who did not ask", where: \.tellsChanges) { subject in
+        Check("changes name the owner and are limited to the requested people", where: \.supportsChangeFeed) {
+            subject in
             let other = subject.harness.otherPerson
-            var ofOne = try await Reading(subject, of: [subject.person])
-            var ofBoth = try await Reading(subject, of: [subject.person, other])
+            var readerOfOne = try await ChangeReader(subject, of: [subject.person])
+            var readerOfBoth = try await ChangeReader(subject, of: [subject.person, other])
             var submission = subject.submission()
             let id = try await subject.backend.create(submission)
             submission = subject.submission()
             submission.person = other
             let otherID = try await subject.backend.create(submission)
             for (id, person) in [(id, subject.person), (otherID, other)] {
-                try await ofBoth.expect(id, "created") { _ in true }
-                let told = ofBoth.told[id]?.person
-                try subject.expect(told == person.email, "the record \(id) is told as that of \(told ?? "nobody")")
+                try await readerOfBoth.expect(id, "created") { _ in true }
+                let owner = readerOfBoth.changes[id]?.person
+                try subject.expect(
+                    owner == person.email, "the owner of the record \(id) is reported as \(owner ?? "nil")")
             }
-            try await ofOne.expect(id, "created") { _ in true }
-            try subject.expect(ofOne.told[otherID] == nil, "another person's record is told")
+            try await readerOfOne.expect(id, "created") { _ in true }
+            try subject.expect(readerOfOne.changes[otherID] == nil, "another person's record is reported")
         },
     ]
 }
 
-/// Reads what a back end tells to have changed.
-private struct Reading {
-    private static let partsMax = 10_000
+/// Follows the change feed of a back end.
+private struct ChangeReader {
+    private static let pagesMax = 10_000
     private static let visibleMax = Duration.seconds(30)
 
-    let subject: Subject
+    let subject: ContractSubject
     let people: [BackendPerson]
     private var cursor: String?
-    /// By id: what was told last.
-    private(set) var told: [String: BackendChanges.Change] = [:]
+    /// The latest change by record id.
+    private(set) var changes: [String: BackendChanges.Change] = [:]
 
-    /// Begins here.
-    init(_ subject: Subject, of people: [BackendPerson]) async throws {
+    /// Creates a reader at the current position.
+    init(_ subject: ContractSubject, of people: [BackendPerson]) async throws {
         self.subject = subject
         self.people = people
         try await readToTheEnd()
     }
 
-    /// - Returns: Whether there is more.
-    mutating func readPart() async throws -> Bool {
-        let part = try await subject.backend.changes(of: people, since: cursor)
-        cursor = part.cursor
-        for change in part.changes { told[change.entry.id] = change }
-        return part.hasMore
+    /// Reads one page and returns whether there are more.
+    mutating func readPage() async throws -> Bool {
+        let page = try await subject.backend.changes(of: people, since: cursor)
+        cursor = page.cursor
+        for change in page.changes { changes[change.entry.id] = change }
+        return page.hasMore
     }
 
     mutating func readToTheEnd() async throws {
-        for _ in 0..<Self.partsMax where try await !readPart() { return }
-        throw Contract.Failure("there are more than \(Self.partsMax) parts of changes")
+        for _ in 0..<Self.pagesMax where try await !readPage() { return }
+        throw Contract.Failure("there are more than \(Self.pagesMax) pages of changes")
     }
 
-    /// That the record is told as it is now, after a while at most.
-    mutating func expect(_ id: String, _ what: String, _ isMet: (BackendEntry) -> Bool) async throws {
+    /// Asserts that the record is reported in the expected state within `visibleMax`.
+    mutating func expect(_ id: String, _ event: String, _ isMet: (BackendEntry) -> Bool) async throws {
         let deadline = ContinuousClock.now + Self.visibleMax
         while true {
-            if let entry = told[id]?.entry, isMet(entry) { return }
+            if let entry = changes[id]?.entry, isMet(entry) { return }
             guard .now < deadline else { break }
             try await readToTheEnd()
             try await Task.sleep(for: .milliseconds(20))
         }
-        let found = told[id].map { "only as \($0.entry)" } ?? "not at all"
-        throw Contract.Failure("the record \(id) was \(what), and is told \(found)")
+        let actual = changes[id].map { "only as \($0.entry)" } ?? "not at all"
+        throw Contract.Failure("the record \(id) was \(event), and is reported \(actual)")
     }
 }

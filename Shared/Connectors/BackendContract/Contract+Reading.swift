@@ -2,10 +2,10 @@ internal import BackendProtocol
 internal import FoundationEssentials
 internal import Model
 
-/// Listings and reporting data.
+/// Checks of listings and reporting data.
 extension Contract {
     static let reading = [
-        Check("a listing holds both its bounds, and nothing beyond") { subject in
+        Check("a listing includes both limits and nothing outside them") { subject in
             var days: [String: Int] = [:]
             for offset in 2...5 {
                 let submission = subject.submission(on: offset, seconds: 3600)
@@ -14,13 +14,14 @@ extension Contract {
             }
             let entries = try await subject.backend.entries(
                 of: subject.person, from: subject.day(3), through: subject.day(4))
-            let found = entries.compactMap { $0.marker.flatMap { days[$0] } }.sorted()
-            try subject.expect(found == [3, 4], "of the days 2, 3, 4 and 5, those from 3 through 4 are \(found)")
+            let offsets = entries.compactMap { $0.marker.flatMap { days[$0] } }.sorted()
+            try subject.expect(
+                offsets == [3, 4], "of the days 2, 3, 4 and 5, the listing from 3 through 4 has \(offsets)")
             try subject.expect(
                 entries.allSatisfy { $0.day >= subject.day(3) && $0.day <= subject.day(4) },
-                "some records are not within the days asked for")
+                "some records are outside the requested days")
         },
-        Check("a listing holds no deleted entries") { subject in
+        Check("a listing omits deleted entries") { subject in
             let submission = subject.submission(on: 6)
             let id = try await subject.backend.create(submission)
             try await subject.backend.delete(id, of: subject.person, before: .never)
@@ -29,41 +30,43 @@ extension Contract {
             try subject.expect(
                 !entries.contains { $0.marker == submission.marker }, "a deleted record is still listed")
         },
-        Check("the people who may register are told once each, and not as barred", where: \.tellsPeople) { subject in
+        Check("people who may register time are listed once and not as barred", where: \.supportsPeopleListing) {
+            subject in
             let people = try await subject.backend.people()
             for person in [subject.person, subject.harness.otherPerson] {
-                let told = people.filter { $0.reference == person.reference }
-                try subject.expect(told.count == 1, "\(person.email) is told \(told.count) times by their reference")
-                try subject.expect(told.allSatisfy { !$0.isBarred }, "\(person.email) is told as barred")
-                let emails = told.compactMap { $0.email.map(EmailAddress.lowered) }
-                try subject.expect(emails == [person.email], "\(person.email) is told with the address \(emails)")
+                let matches = people.filter { $0.reference == person.reference }
+                try subject.expect(
+                    matches.count == 1, "\(person.email) is listed \(matches.count) times by their reference")
+                try subject.expect(matches.allSatisfy { !$0.isBarred }, "\(person.email) is listed as barred")
+                let emails = matches.compactMap { $0.email.map(EmailAddress.lowered) }
+                try subject.expect(emails == [person.email], "\(person.email) is listed with the address \(emails)")
             }
             let references = people.map(\.reference)
-            try subject.expect(Set(references).count == references.count, "somebody is told twice")
-            try subject.expect(references.allSatisfy { !$0.isEmpty }, "somebody is told without a reference")
+            try subject.expect(Set(references).count == references.count, "a person is listed twice")
+            try subject.expect(references.allSatisfy { !$0.isEmpty }, "a person is listed without a reference")
         },
-        Check("reporting data is the same when nothing has changed") { subject in
+        Check("reporting data is stable while nothing changes") { subject in
             let first = try await subject.backend.reportingData(of: subject.person)
             let second = try await subject.backend.reportingData(of: subject.person)
-            try subject.expect(first == second, "two calls give different nodes, contexts or templates")
+            try subject.expect(first == second, "two calls return different nodes, contexts or templates")
         },
-        Check("reporting data hangs together") { subject in
+        Check("reporting data is consistent") { subject in
             let data = try await subject.backend.reportingData(of: subject.person)
             var objects = ReportingObjects()
-            var known: Set<UUID> = []
+            var ids: Set<UUID> = []
             for node in data.nodes {
                 try subject.expect(
-                    node.fields.parent.map(known.contains) ?? true, "the node \(node.fields.name) is before its parent")
-                try subject.expect(known.insert(node.id).inserted, "the id \(node.id) is there twice")
+                    node.fields.parent.map(ids.contains) ?? true, "the node \(node.fields.name) precedes its parent")
+                try subject.expect(ids.insert(node.id).inserted, "the id \(node.id) occurs twice")
                 objects.nodes[node.id] = node.fields
             }
             for context in data.contexts { objects.contexts[context.id] = context.fields }
             for template in data.templates { objects.templates[template.id] = template.fields }
             let dangling = objects.danglingReferences
-            try subject.expect(dangling.isEmpty, "references to what is not there: \(dangling)")
-            try subject.expect(!data.templates.isEmpty, "there is no template, so nothing can be registered")
+            try subject.expect(dangling.isEmpty, "references to missing objects: \(dangling)")
+            try subject.expect(!data.templates.isEmpty, "there is no template, so no entry can be registered")
         },
-        Check("what can be chosen is what an entry refers to") { subject in
+        Check("an entry refers to nodes of the reporting data") { subject in
             let data = try await subject.backend.reportingData(of: subject.person)
             for (context, reference) in subject.harness.references {
                 try subject.expect(
@@ -75,7 +78,7 @@ extension Contract {
             let entry = try await subject.readBack(id)
             try subject.expect(
                 !data.selections(for: entry.references).isEmpty,
-                "a record's references \(entry.references) lead to no node")
+                "a record's references \(entry.references) resolve to no node")
         },
     ]
 }

@@ -1,14 +1,14 @@
 public import BackendProtocol
 
-/// What every adapter must keep, whatever the back end: named checks against a ``BackendHarness``.
+/// The requirements for every adapter: named checks that run against a ``BackendHarness``.
 ///
-/// Each check stands alone, needs no empty back end, and leaves its records behind. A check that fails throws a
-/// ``Failure`` that says what is wrong.
+/// Checks are independent, need no empty back end, and leave their records behind. A failed check throws a ``Failure``
+/// with the reason.
 public enum Contract {
-    /// All checks, in the order in which a report tells them.
+    /// All checks, in the order of a ``Report``.
     public static let checks = recording + changing + reading + following + listing + failing
 
-    /// Runs all checks, one after the other.
+    /// Runs all checks sequentially.
     public static func run(_ harness: any BackendHarness) async -> Report {
         var report = Report()
         for check in checks {
@@ -17,36 +17,36 @@ public enum Contract {
         return report
     }
 
-    /// One thing an adapter must do.
+    /// One requirement for an adapter.
     public struct Check: Sendable, CustomStringConvertible {
-        /// What it must do, as a sentence.
+        /// The requirement, as a sentence.
         public let name: String
         let applies: @Sendable (BackendCapabilities) -> Bool
-        let body: @Sendable (Subject) async throws -> Void
+        let body: @Sendable (ContractSubject) async throws -> Void
 
-        /// The name, which is what a test's report shows.
+        /// The name, which test reports display.
         public var description: String { name }
 
         init(
             _ name: String, where applies: @escaping @Sendable (BackendCapabilities) -> Bool = { _ in true },
-            _ body: @escaping @Sendable (Subject) async throws -> Void
+            _ body: @escaping @Sendable (ContractSubject) async throws -> Void
         ) {
             self.name = name
             self.applies = applies
             self.body = body
         }
 
-        /// Whether back ends with these capabilities have what is checked.
+        /// Returns whether the check is applicable to back ends with these capabilities.
         public func applies(to capabilities: BackendCapabilities) -> Bool { applies(capabilities) }
 
-        /// Checks one adapter.
+        /// Runs the check against one adapter. Call it only if ``applies(to:)``.
         ///
-        /// - Throws: ``Failure``, which says what is wrong, or whatever the harness throws. Skip what
-        ///   ``applies(to:)`` leaves out.
+        /// - Throws: ``Failure`` if the adapter does not meet the requirement; ``Impossible`` or another error of the
+        ///   harness.
         public func run(_ harness: any BackendHarness) async throws {
             try await harness.behave(.normal)
             do {
-                try await body(Subject(harness: harness))
+                try await body(ContractSubject(harness: harness))
             } catch let error as BackendError {
                 try await harness.behave(.normal)
                 throw Failure("a call that should succeed failed: \(error)")
@@ -59,7 +59,7 @@ public enum Contract {
 
         func outcome(_ harness: any BackendHarness) async -> Report.Outcome {
             guard applies(harness.backend(.granted).capabilities) else {
-                return .skipped("the back end has no such thing")
+                return .skipped("not supported by the back end")
             }
             do {
                 try await run(harness)
@@ -72,23 +72,23 @@ public enum Contract {
         }
     }
 
-    /// What an adapter does not keep.
+    /// A requirement that an adapter does not meet.
     public struct Failure: Error, CustomStringConvertible {
-        /// What is wrong, for who writes the adapter.
+        /// The reason, for the author of the adapter.
         public let description: String
 
         package init(_ description: String) { self.description = description }
     }
 
-    /// How an adapter fared.
+    /// The outcomes of all checks for one adapter.
     public struct Report: Sendable, CustomStringConvertible {
-        /// What became of a check.
+        /// The outcome of a check.
         public enum Outcome: Equatable, Sendable {
-            /// The adapter does it.
+            /// The adapter meets the requirement.
             case passed
-            /// It does not: what is wrong.
+            /// The adapter does not meet the requirement, with the reason.
             case failed(String)
-            /// It was not tried: why not.
+            /// The check was not run, with the reason.
             case skipped(String)
         }
 
@@ -96,11 +96,11 @@ public enum Contract {
         public struct Line: Sendable {
             /// The check's name.
             public let name: String
-            /// What became of it.
+            /// The outcome of the check.
             public let outcome: Outcome
         }
 
-        /// All checks, in their order.
+        /// All checks in their order.
         public internal(set) var lines: [Line] = []
 
         /// The checks that failed.
@@ -113,7 +113,7 @@ public enum Contract {
             }
         }
 
-        /// A line per check.
+        /// One line per check.
         public var description: String {
             lines.map { line in
                 switch line.outcome {

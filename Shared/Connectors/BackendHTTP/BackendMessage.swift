@@ -1,19 +1,19 @@
-/// Text that comes from a back end and is for a person: bounded, since it goes to every device and into every log, and
-/// an answer may be of any size.
+/// Truncation of texts from a back end. Responses may have any size, and their messages are sent to every device and
+/// written to every log.
 package enum BackendMessage {
-    /// Messages of one refusal.
+    /// Maximum number of messages of one refusal.
     package static let countMax = 20
-    /// Unicode scalars of a message: what a person sees as one character may be of any number of them.
+    /// Maximum length of a message in Unicode scalars, of which one visible character may have any number.
     package static let lengthMax = 500
 
-    /// What is left of messages: `…` is the last one where there were more.
-    package static func bounded(_ messages: [String]) -> [String] {
-        guard messages.count > countMax else { return messages.map { bounded($0) } }
-        return messages.prefix(countMax - 1).map { bounded($0) } + ["…"]
+    /// Truncates a list of messages. If there are more than ``countMax``, the last one becomes `…`.
+    package static func truncated(_ messages: [String]) -> [String] {
+        guard messages.count > countMax else { return messages.map { truncated($0) } }
+        return messages.prefix(countMax - 1).map { truncated($0) } + ["…"]
     }
 
-    /// What is left of a message: it ends with `…` where there was more. U+0000 is left out, which cannot be stored.
-    package static func bounded(_ message: String) -> String {
+    /// Truncates a message, which then ends with `…`, and removes U+0000, which PostgreSQL does not store.
+    package static func truncated(_ message: String) -> String {
         var scalars = message.unicodeScalars
         if scalars.contains("\0") { scalars.removeAll { $0 == "\0" } }
         guard scalars.dropFirst(lengthMax).first != nil else { return String(scalars) }

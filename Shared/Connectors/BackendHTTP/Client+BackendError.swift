@@ -2,7 +2,7 @@ package import BackendProtocol
 package import HTTPClient
 
 extension Client {
-    /// Sends a request that changes nothing, so that its outcome does not matter.
+    /// Sends a request without side effects. Every failure is `notProcessed`.
     package func read(_ request: Request) async throws(BackendError) -> Response {
         do throws(HTTPError) {
             return try await send(request)
@@ -11,12 +11,12 @@ extension Client {
         }
     }
 
-    /// Sends a request that may change something, once.
+    /// Sends a request that may have side effects, once.
     package func write(_ request: Request) async throws(BackendError) -> Response {
         do throws(HTTPError) {
             return try await send(request)
         } catch {
-            if error.isTooLate { throw .tooLate }
+            if error.missedSendDeadline { throw .deadlineExceeded }
             switch error.outcome {
             case .notSent: throw .notProcessed(reason: error.message, retryAfter: nil)
             case .maybeSent: throw .outcomeUnknown(reason: error.message)

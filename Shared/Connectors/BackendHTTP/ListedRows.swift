@@ -1,17 +1,17 @@
 package import BackendProtocol
 
-/// A row of a list that a back end gives, mostly page by page.
+/// A row of a back end's list.
 package protocol ListedRow: Decodable {
-    /// The members that name a row of its list: a row that cannot be read is reported by them.
+    /// The members that identify a row, and an unreadable row in its report.
     static var idMembers: [String] { get }
 }
 
-/// An element of a list, decoded by itself: a row that cannot be read does not cost the others.
+/// An element of a list, decoded separately: an unreadable row does not prevent decoding of the others.
 package enum ListedElement<Row: ListedRow>: Decodable {
     case row(Row)
     /// - Parameters:
-    ///   - id: Its ``ListedRow/idMembers``, as far as they can be read; `nil` when none can.
-    ///   - reason: Why it cannot be read.
+    ///   - id: The row's ``ListedRow/idMembers``, as far as they are readable; `nil` if none is.
+    ///   - reason: The decoding error.
     case unreadable(id: String?, reason: String)
 
     package init(from decoder: any Decoder) throws {
@@ -22,7 +22,7 @@ package enum ListedElement<Row: ListedRow>: Decodable {
         }
     }
 
-    /// `nil`: it cannot be read.
+    /// The decoded row; `nil` if it is unreadable.
     package var row: Row? {
         switch self {
         case .row(let row): row
@@ -36,16 +36,16 @@ package enum ListedElement<Row: ListedRow>: Decodable {
             (try? members.decode(String.self, forKey: name))
                 ?? (try? members.decode(Int64.self, forKey: name)).map { String($0) }
         }
-        return names.isEmpty ? nil : BackendMessage.bounded(names.joined(separator: " "))
+        return names.isEmpty ? nil : BackendMessage.truncated(names.joined(separator: " "))
     }
 }
 
-/// The rows of a list that could be read, and those that could not.
+/// The decoded and the unreadable rows of a list.
 package struct ListedRows<Row: ListedRow> {
     package private(set) var rows: [Row] = []
     package private(set) var unreadable: [UnreadableRecord] = []
 
-    /// - Parameter list: What the back end calls the list.
+    /// - Parameter list: The back end's name of the list.
     package init(_ elements: some Sequence<ListedElement<Row>>, of list: String) {
         for element in elements {
             switch element {
@@ -60,22 +60,22 @@ package struct ListedRows<Row: ListedRow> {
 extension ListedElement: Sendable where Row: Sendable {}
 extension ListedRows: Sendable where Row: Sendable {}
 
-/// Describes why a value cannot be decoded.
+/// Describes decoding errors.
 package enum UnreadableJSON {
-    /// - Returns: The member with what was found instead, the same wherever in a document the value is.
+    /// Returns the member and the error, independently of the position of the value in its document.
     package static func reason(_ error: any Error, in decoder: any Decoder) -> String {
         let context: DecodingError.Context
         var missing: [any CodingKey] = []
         switch error {
-        case DecodingError.typeMismatch(_, let found), DecodingError.valueNotFound(_, let found),
-            DecodingError.dataCorrupted(let found):
-            context = found
-        case DecodingError.keyNotFound(let key, let found): (context, missing) = (found, [key])
-        default: return BackendMessage.bounded("\(error)")
+        case DecodingError.typeMismatch(_, let decodingContext), DecodingError.valueNotFound(_, let decodingContext),
+            DecodingError.dataCorrupted(let decodingContext):
+            context = decodingContext
+        case DecodingError.keyNotFound(let key, let decodingContext): (context, missing) = (decodingContext, [key])
+        default: return BackendMessage.truncated("\(error)")
         }
         let path = (context.codingPath.dropFirst(decoder.codingPath.count) + missing).map(\.stringValue)
-        let place = path.isEmpty ? "the row" : path.joined(separator: ".")
-        return BackendMessage.bounded("\(place): \(missing.isEmpty ? context.debugDescription : "it is missing")")
+        let member = path.isEmpty ? "the row" : path.joined(separator: ".")
+        return BackendMessage.truncated("\(member): \(missing.isEmpty ? context.debugDescription : "missing")")
     }
 }
 

@@ -1,29 +1,29 @@
-/// Makes JSON of another system readable: a value that no decoder accepts must not cost the document it stands in.
+/// Repair of JSON from other systems, so that one undecodable value does not make a whole document unreadable.
 ///
-/// The decoder refuses a whole document for one lone surrogate, one invalid byte or one deep value. Here each of them
-/// is replaced where it stands, so that only the value that contains it changes:
+/// `JSONDecoder` rejects a document because of one lone surrogate, one invalid byte or one deeply nested value. Each of
+/// them is replaced, so that only the value that contains it changes:
 ///
-/// | in the document | becomes |
+/// | in the document | replacement |
 /// |---|---|
-/// | `\u0000`, which PostgreSQL does not store; a lone surrogate (`\ud83d`); an escape that JSON has not | U+FFFD |
-/// | a byte that is not UTF-8, for one of an encoded surrogate (ED A0 BD) or an overlong form | U+FFFD |
-/// | a control character without an escape | its escape |
-/// | an array or object deeper than ``depthMax``; a word that is no value of JSON (`NaN`) | a text of U+FFFD |
+/// | `\u0000`, which PostgreSQL does not store; a lone surrogate (`\ud83d`); an escape that JSON does not define | U+FFFD |
+/// | a byte that is not UTF-8, such as in an encoded surrogate (ED A0 BD) or an overlong form | U+FFFD |
+/// | an unescaped control character | its escape |
+/// | an array or object deeper than ``depthMax``; a literal that JSON does not define (`NaN`) | a text of U+FFFD |
 ///
-/// A document whose structure is broken stays so.
+/// A document with an invalid structure is not repaired.
 struct ReadableJSON {
-    /// Arrays and objects in each other.
+    /// Maximum nesting of arrays and objects.
     static let depthMax = 100
 
     private let input: [UInt8]
     private var output: [UInt8] = []
     private var index = 0
-    /// The input before it is in the output.
+    /// The number of input bytes that are already represented in the output.
     private var copiedCount = 0
 
     private init(_ input: [UInt8]) { self.input = input }
 
-    /// The document with what is unreadable replaced; the same bytes where nothing is.
+    /// Returns the repaired document; the same bytes if nothing needs repair.
     static func repaired(_ json: [UInt8]) -> [UInt8] {
         var repair = ReadableJSON(json)
         repair.readDocument()
@@ -31,7 +31,7 @@ struct ReadableJSON {
     }
 
     private mutating func readDocument() {
-        // A byte order mark is the decoder's.
+        // The decoder handles a byte order mark.
         if input.starts(with: [0xEF, 0xBB, 0xBF]) { index = 3 }
         var depth = 0
         while index < input.count {
@@ -48,7 +48,7 @@ struct ReadableJSON {
                 depth -= 1
                 index += 1
             case UInt8(ascii: ","), UInt8(ascii: ":"), 0...0x20: index += 1
-            default: readWord(isNested: depth > 0)
+            default: readLiteral(isNested: depth > 0)
             }
         }
     }
@@ -59,7 +59,7 @@ struct ReadableJSON {
         (copiedCount, index) = (end, end)
     }
 
-    /// The end of the array or object that begins here.
+    /// Returns the end of the array or object that begins at the current position.
     private func endOfNested() -> Int {
         var (depth, end, isText) = (0, index, false)
         while end < input.count {
@@ -76,19 +76,19 @@ struct ReadableJSON {
         return min(end, input.count)
     }
 
-    /// A number, `true`, `false`, `null`, or what is none of them.
-    private mutating func readWord(isNested: Bool) {
-        let word = input[index...].prefix { byte in
+    /// Reads a number, `true`, `false` or `null`, or replaces an undefined literal.
+    private mutating func readLiteral(isNested: Bool) {
+        let literal = input[index...].prefix { byte in
             byte > 0x20 && !",:[]{}\"".utf8.contains(byte)
         }
         let isNumber =
-            word.first.map { $0 == UInt8(ascii: "-") || isDigit($0) } ?? false
-            && word.allSatisfy { isDigit($0) || "+-.eE".utf8.contains($0) }
-        let isValue = isNumber || ["true", "false", "null"].contains { word.elementsEqual($0.utf8) }
+            literal.first.map { $0 == UInt8(ascii: "-") || isDigit($0) } ?? false
+            && literal.allSatisfy { isDigit($0) || "+-.eE".utf8.contains($0) }
+        let isValue = isNumber || ["true", "false", "null"].contains { literal.elementsEqual($0.utf8) }
         if isValue || !isNested {
-            index = word.endIndex
+            index = literal.endIndex
         } else {
-            replace(through: word.endIndex, by: Self.replacementText)
+            replace(through: literal.endIndex, by: Self.replacementText)
         }
     }
 
@@ -97,7 +97,7 @@ struct ReadableJSON {
     // MARK: Texts
 
     private static let replacementEscape = "\\ufffd".utf8
-    /// Not `null`, which may be a value that is expected.
+    /// Not `null`, which may be an expected value.
     private static let replacementText = "\"\\ufffd\"".utf8
 
     private mutating func readText() {
@@ -141,7 +141,7 @@ struct ReadableJSON {
         }
     }
 
-    /// The code unit of the escape `\uXXXX` that begins here; `nil` when none does.
+    /// Returns the code unit of the escape `\uXXXX` at `start`; `nil` if there is none.
     private func codeUnit(at start: Int) -> UInt16? {
         guard start + 6 <= input.count, input[start] == UInt8(ascii: "\\"), input[start + 1] == UInt8(ascii: "u") else {
             return nil
@@ -151,7 +151,7 @@ struct ReadableJSON {
         return UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
     }
 
-    /// Unicode 16, table 3-7: well-formed byte sequences.
+    /// Reads a scalar; Unicode 16, table 3-7: well-formed byte sequences.
     private mutating func readScalar() {
         let first = input[index]
         let (length, second): (Int, ClosedRange<UInt8>) =

@@ -1,27 +1,27 @@
 package import BackendProtocol
 
-/// What a back end gives at a login (a token, a session), one for all calls at a time: calls that need one together
-/// wait for the same login, and those that were refused together for the same new one.
+/// A login to a back end (a token, a session) that all calls share. Concurrent calls that need a login, or that were
+/// rejected with the same one, wait for the same new login.
 package actor SharedLogin<Login: Sendable> {
-    /// A login that was held when it was asked for.
-    package struct Held: Sendable {
+    /// A login with its generation.
+    package struct Issued: Sendable {
         package let login: Login
-        /// Tells logins apart.
+        /// Distinguishes successive logins.
         fileprivate let number: Int
     }
 
-    private typealias Fetch = Task<Result<Held, BackendError>, Never>
+    private typealias Fetch = Task<Result<Issued, BackendError>, Never>
 
     private let logIn: @Sendable () async -> Result<Login, BackendError>
     private let keepsRefusal: Bool
     private var refusal: BackendError?
-    private var held: Held?
+    private var issued: Issued?
     private var fetching: Fetch?
     private var count = 0
 
     /// - Parameters:
-    ///   - keepsRefusal: After a login that was `unauthorized` there is no other one: all calls get that error.
-    ///   - logIn: Ends within a bound of its own.
+    ///   - keepsRefusal: Whether an `unauthorized` login is final: all later calls throw the same error.
+    ///   - logIn: Logs in; must time out by itself.
     package init(
         keepsRefusal: Bool = false, _ logIn: @escaping @Sendable () async -> Result<Login, BackendError>
     ) {
@@ -29,39 +29,39 @@ package actor SharedLogin<Login: Sendable> {
         self.logIn = logIn
     }
 
-    /// The login that is held, or a new one.
-    package func current() async throws(BackendError) -> Held {
+    /// Returns the current login, or logs in.
+    package func current() async throws(BackendError) -> Issued {
         while true {
             if let refusal { throw refusal }
-            if let held { return held }
+            if let issued { return issued }
             let fetch = fetching ?? begin()
             let result = await withTaskCancellationHandler {
                 await fetch.value
             } onCancel: {
                 fetch.cancel()
             }
-            // It ended because another call was cancelled that had asked for it: this one asks again.
+            // The login was cancelled by another call that shared it: log in again.
             if case .failure = result, fetch.isCancelled, !Task.isCancelled { continue }
             return try result.get()
         }
     }
 
-    /// A login other than `refused`.
-    package func replacing(_ refused: Held) async throws(BackendError) -> Held {
-        if held?.number == refused.number { held = nil }
+    /// Returns a login other than `rejected`.
+    package func replacing(_ rejected: Issued) async throws(BackendError) -> Issued {
+        if issued?.number == rejected.number { issued = nil }
         return try await current()
     }
 
-    /// Lets go of the login; the next call begins with a new one.
-    package func forget() -> Login? {
-        defer { held = nil }
-        return held?.login
+    /// Removes and returns the current login; the next call logs in.
+    package func removeLogin() -> Login? {
+        defer { issued = nil }
+        return issued?.login
     }
 
     private func begin() -> Fetch {
         count += 1
         let fetch = Task { [logIn, count] in
-            let result = await logIn().map { Held(login: $0, number: count) }
+            let result = await logIn().map { Issued(login: $0, number: count) }
             finish(result)
             return result
         }
@@ -69,10 +69,10 @@ package actor SharedLogin<Login: Sendable> {
         return fetch
     }
 
-    private func finish(_ result: Result<Held, BackendError>) {
+    private func finish(_ result: Result<Issued, BackendError>) {
         fetching = nil
         switch result {
-        case .success(let login): held = login
+        case .success(let login): issued = login
         case .failure(let error):
             if keepsRefusal, case .unauthorized = error { refusal = error }
         }

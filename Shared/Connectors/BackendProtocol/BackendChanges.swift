@@ -1,38 +1,40 @@
-/// Records that were created or changed in a back end: a part of what ``TimeBackend/changes(of:since:)`` tells.
+/// A page of created and changed records: the result of ``TimeBackend/changes(of:since:)``.
 ///
-/// Whoever follows the cursors is told every change at least once, however often a reading is broken off and taken up
-/// again from the last cursor. A record that is told twice does no harm. An adapter gets there by the back end's own
-/// time stamps alone, never by the clock of this machine, and by reading the last minutes again each time: time stamps
-/// are coarse, two of the back end's clocks may differ, and a record may become visible a while after its time stamp.
+/// Following the cursors delivers every change at least once, even if reading is interrupted and resumed from the last
+/// cursor. Duplicates are harmless.
+///
+/// An adapter uses only the back end's own time stamps, never the local clock, and reads the last minutes again each
+/// time: time stamps are coarse, two of the back end's clocks may differ, and a record may become visible some time
+/// after its time stamp.
 public struct BackendChanges: Equatable, Sendable {
-    /// A record that was created or changed.
+    /// A created or changed record with its owner.
     public struct Change: Equatable, Sendable {
-        /// The e-mail address of the person whose it is.
+        /// The owner's e-mail address.
         public var person: String
         /// The record.
         public var entry: BackendEntry
 
-        /// A change.
+        /// Creates a change.
         public init(person: String, entry: BackendEntry) {
             self.person = person
             self.entry = entry
         }
     }
 
-    /// Records of the people asked for; of a page at most, so that each part can be made durable by itself.
+    /// Changed records of the requested people; at most a page, so that each page can be committed by itself.
     public var changes: [Change]
-    /// Where to go on. Opaque text of the adapter's, in which all is that it must remember.
+    /// The position after this page: an opaque text that holds all state of the adapter.
     public var cursor: String
-    /// Whether there is more to be read now.
+    /// Whether more changes can be read immediately.
     public var hasMore: Bool
-    /// Whether what people may report on has changed too: everybody is compared in full then.
+    /// Whether reporting data has changed too. If so, the poller compares all people in full.
     public var haveChoicesChanged: Bool
-    /// Why the reading was broken off, to begin anew with the next run: for an operator.
+    /// The reason why reading was interrupted, for an operator. The next run restarts from the beginning.
     public var problem: String?
-    /// Records of this part that cannot be read, to be reported. Nothing is concluded from them.
+    /// Records of this page that could not be decoded. Their absence from ``changes`` proves nothing.
     public var unreadable: [UnreadableRecord]
 
-    /// A part of the changes.
+    /// Creates a page of changes.
     public init(
         changes: [Change], cursor: String, hasMore: Bool, haveChoicesChanged: Bool = false, problem: String? = nil,
         unreadable: [UnreadableRecord] = []

@@ -1,35 +1,36 @@
 extension BackendError: CustomStringConvertible {
-    /// In words, for whoever looks after a back end.
+    /// The error with its effect, for an operator.
     public var description: String {
         switch self {
-        case .refused(let messages): "it refuses that: \(messages.joined(separator: "; "))"
-        case .notProcessed(let reason, _): "it does nothing at the moment: \(reason)"
-        case .outcomeUnknown(let reason, _): "it may have done it or not: \(reason)"
-        case .tooLate: "it was not asked: the time was over"
-        case .unauthorized(let reason): "it refuses the credentials: \(reason)"
+        case .refused(let messages): "request rejected: \(messages.joined(separator: "; "))"
+        case .notProcessed(let reason, _): "request not processed: \(reason)"
+        case .outcomeUnknown(let reason, _): "outcome unknown: \(reason)"
+        case .deadlineExceeded: "request not sent: its deadline has passed"
+        case .unauthorized(let reason): "credentials rejected: \(reason)"
         }
     }
 }
 
 extension BackendError {
-    /// The error, without its consequence.
+    /// The reason alone, without the effect.
     package var reason: String {
         switch self {
         case .refused(let messages): messages.joined(separator: "; ")
         case .notProcessed(let reason, _), .outcomeUnknown(let reason, _), .unauthorized(let reason): reason
-        case .tooLate: "the time was over"
+        case .deadlineExceeded: "the deadline has passed"
         }
     }
 
-    /// When a read that failed like that is tried again.
+    /// Returns the delay before the next attempt of a failed read: it doubles with each attempt, up to 60 s, and is at
+    /// least the back end's `Retry-After`.
     ///
-    /// - Returns: `nil` when the back end refuses it: no repetition helps. `asked`: for how long the back end asks to
-    ///   be left alone.
+    /// - Returns: `nil` if the back end refuses the read, so that a retry cannot succeed. `asked` is the back end's
+    ///   `Retry-After`, if any.
     package func retry(afterAttempts attemptCount: Int) -> (reason: String, wait: Duration, asked: Duration?)? {
         let wait = min(Duration.seconds(1) * (1 << min(attemptCount, 6)), .seconds(60))
         return switch self {
-        // A read is never too late.
-        case .refused, .tooLate: nil
+        // Reads have no deadline.
+        case .refused, .deadlineExceeded: nil
         case .notProcessed(let reason, let retryAfter), .outcomeUnknown(let reason, let retryAfter):
             (reason, max(wait, retryAfter ?? .zero), retryAfter)
         case .unauthorized(let reason): (reason, wait, nil)

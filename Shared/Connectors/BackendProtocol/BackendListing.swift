@@ -1,25 +1,24 @@
 public import Essentials
 import Model
 
-/// Many people's records of some days, read together: what ``TimeBackend/listing(of:from:through:)`` tells.
+/// The records of many people on some days: the result of ``TimeBackend/listing(of:from:through:)``.
 ///
-/// It is whole, or it is not there at all: whoever has it may notice that a record is missing in it. A record can be
-/// passed over nevertheless, by moving from a day that was not read yet to one that was; so one that is missing is
-/// asked for with ``TimeBackend/entries(of:from:through:)`` before it counts as gone.
+/// A listing is complete, so a caller may detect that a record is missing. A record can still be skipped if it moves
+/// from an unread day to one that was already read. The caller therefore verifies a missing record with
+/// ``TimeBackend/entries(of:from:through:)`` before it treats the record as deleted.
 public struct BackendListing: Equatable, Sendable {
-    /// The first of the days that were read; the last one is the one that was asked for.
+    /// The first day that was read. The last one is the last requested day.
     public var from: Day
-    /// By e-mail address: the records of a person on these days, cancelled and superseded ones left out. Who is not
-    /// named has none.
+    /// The live records on these days by e-mail address, without cancelled and superseded ones. A person without
+    /// records may be absent.
     public var entries: [String: [BackendEntry]]
-    /// E-mail addresses of people of whom not everything could be read: the references do not suffice, or a record has
-    /// values that make no sense. What is told of them is right, and nothing is concluded from what is not told.
+    /// E-mail addresses of people whose records could be read only in part, because their references are insufficient
+    /// or a record has invalid values. The records in ``entries`` are valid; the absence of others proves nothing.
     public var unreadable: Set<String>
-    /// Records that cannot be read, to be reported: those of ``unreadable`` people, and those that do not say whose
-    /// they are.
+    /// Records that could not be decoded: those of ``unreadable`` people, and those without a readable owner.
     public var unreadableRecords: [UnreadableRecord]
 
-    /// A listing.
+    /// Creates a listing of the days from `from`.
     public init(
         from: Day, entries: [String: [BackendEntry]] = [:], unreadable: Set<String> = [],
         unreadableRecords: [UnreadableRecord] = []

@@ -2,32 +2,32 @@ public import Essentials
 public import FoundationEssentials
 import Model
 
-/// A person as a back end knows them.
+/// A person's identity in Fieldpost and in a back end.
 public struct BackendPerson: Codable, Equatable, Hashable, Sendable {
-    /// The e-mail address, lower case: who it is in Fieldpost.
+    /// The e-mail address in lower case: the person's identity in Fieldpost.
     public var email: String
-    /// What the back end calls the person; the adapter says which names it needs.
+    /// The person's identifiers in the back end. The adapter defines their names.
     public var reference: [String: String]
 
-    /// A person with their references.
+    /// Creates a person with the back end's identifiers.
     public init(email: String, reference: [String: String]) {
         self.email = email
         self.reference = reference
     }
 }
 
-/// Somebody whom a back end knows: a proposal, until an administrator says that the address is theirs.
+/// A person in the back end: a proposal until an administrator confirms the e-mail address.
 public struct BackendPersonProposal: Equatable, Sendable {
-    /// The e-mail address as the back end has it; `nil` without one.
+    /// The e-mail address as stored in the back end; `nil` if there is none.
     public var email: String?
-    /// What the back end calls them, for whoever confirms.
+    /// The person's name in the back end, displayed to the administrator who confirms the proposal.
     public var name: String
-    /// As ``BackendPerson/reference``.
+    /// Identifiers as in ``BackendPerson/reference``.
     public var reference: [String: String]
-    /// Whether the back end takes no time of theirs.
+    /// Whether the back end refuses time entries of this person.
     public var isBarred: Bool
 
-    /// A proposal.
+    /// Creates a proposal.
     public init(email: String?, name: String, reference: [String: String], isBarred: Bool = false) {
         self.email = email
         self.name = name
@@ -36,24 +36,24 @@ public struct BackendPersonProposal: Equatable, Sendable {
     }
 }
 
-/// A time entry as it is to stand in the back end.
+/// The desired state of a time entry's record in the back end.
 public struct Submission: Equatable, Sendable {
-    /// Identifies the entry in the back end; see ``EntryMarker``.
+    /// Identifies the entry in the back end, at most one live record each; see ``EntryMarker``.
     public var marker: String
-    /// Whose time it is.
+    /// The owner of the record.
     public var person: BackendPerson
     /// The day the time is registered on.
     public var day: Day
     /// The length in seconds.
     public var durationSeconds: Int
-    /// What the person wrote.
+    /// The person's text, without the marker.
     public var text: String?
-    /// The chosen nodes: context name → the node's `referenceId`.
+    /// The selected nodes: `referenceId` by context name.
     public var references: [String: String]
-    /// Until when it may be sent.
+    /// The deadline for sending the write.
     public var before: WriteDeadline
 
-    /// A submission.
+    /// Creates a submission.
     public init(
         marker: String, person: BackendPerson, day: Day, durationSeconds: Int, text: String?,
         references: [String: String], before: WriteDeadline = .never
@@ -68,34 +68,35 @@ public struct Submission: Equatable, Sendable {
     }
 }
 
-/// Until when a write may be sent.
+/// The time after which a write must not be sent.
 ///
-/// Whoever asks for a write has the record for themselves for a while (a lease). A process that stood still, such as
-/// one that was stopped or swapped out, must not write when that is over: somebody else may have looked for the record,
-/// not found it, and written it. So it is compared with the clock right before each request that writes, the last thing
-/// before it is sent.
+/// The caller of a write owns the record exclusively for a limited time (a lease). If its process is suspended or
+/// swapped out beyond that time, another caller may have looked up the record, found nothing, and created it. An
+/// adapter therefore calls ``check()`` immediately before it sends each request that writes.
 public struct WriteDeadline: Equatable, Sendable {
-    /// `nil`: there is no such time.
+    /// The deadline; `nil` if there is none.
     public let instant: ContinuousClock.Instant?
 
-    /// Writes may be sent before `instant`.
+    /// Creates a deadline: writes may be sent before `instant`.
     public init(_ instant: ContinuousClock.Instant) { self.instant = instant }
 
     private init() { instant = nil }
 
-    /// No deadline: for a caller that nobody takes turns with.
+    /// No deadline, for a caller without concurrent callers.
     public static let never = WriteDeadline()
 
-    /// Whether it is too late to send a write.
+    /// Whether writes must no longer be sent.
     public var hasPassed: Bool { instant.map { ContinuousClock.now >= $0 } ?? false }
 
-    /// - Throws: ``BackendError/tooLate`` when it has passed.
+    /// Verifies that the deadline has not passed.
+    ///
+    /// - Throws: ``BackendError/deadlineExceeded`` if it has.
     public func check() throws(BackendError) {
-        if hasPassed { throw .tooLate }
+        if hasPassed { throw .deadlineExceeded }
     }
 }
 
-/// What a record has become in the back end.
+/// The status of a record in the back end.
 public enum BackendStatus: String, Codable, CaseIterable, Sendable {
     /// Saved, not released.
     case inProcess
@@ -107,36 +108,37 @@ public enum BackendStatus: String, Codable, CaseIterable, Sendable {
     case rejected
     /// Posted; closed for editing.
     case recorded
-    /// An approved record that was changed: its successor counts.
+    /// An approved record that was changed: its successor is the current one.
     case changed
     /// Deleted, or replaced by an approved successor.
     case cancelled
 }
 
-/// A record of the back end.
+/// A record as stored in the back end.
 public struct BackendEntry: Hashable, Sendable {
-    /// The back end's id of the record.
+    /// The back end's identifier of the record.
     public var id: String
-    /// The marker it carries, when it came from Fieldpost.
+    /// The marker, if the record was created by Fieldpost.
     public var marker: String?
     /// The day the time is registered on.
     public var day: Day
-    /// The length in seconds, as far as the back end keeps it.
+    /// The length in seconds, rounded as the back end stores it.
     public var durationSeconds: Int
     /// The text without the marker.
     public var text: String?
-    /// What has become of it.
+    /// The status of the record.
     public var status: BackendStatus
-    /// Context name → `referenceId` of the node, as far as the record tells.
+    /// The selected nodes that the record refers to: `referenceId` by context name.
     public var references: [String: String]
-    /// What the back end says about it, for a person: a reason of rejection, for one.
+    /// The back end's message about the record for the person, such as the reason of a rejection.
     public var message: String?
-    /// Tells the record's states apart, in back ends that have such a thing, for one the time of the last change: with
-    /// another version the record counts as changed, even when all else is the same. Versions need no order, and the
-    /// same one does not say that nothing has changed: the back end's clock may be coarse.
+    /// Distinguishes states of the record, if the back end has something suitable, such as the time of the last change.
+    ///
+    /// With a different version the record counts as changed, even if all other fields are equal. Versions have no
+    /// order. An equal version does not prove that nothing has changed, because the back end's clock may be coarse.
     public var version: String?
 
-    /// A record.
+    /// Creates a record.
     public init(
         id: String, marker: String?, day: Day, durationSeconds: Int, text: String?, status: BackendStatus,
         references: [String: String], message: String? = nil, version: String? = nil
@@ -153,27 +155,27 @@ public struct BackendEntry: Hashable, Sendable {
     }
 }
 
-/// Finds a record again whose back end has no field for a foreign key: `#`, the entry's id in 22 characters of
-/// base64url, `#`, at the end of the note.
+/// The identifier of an entry at the end of its record's note, for back ends without a field for a foreign key: `#`,
+/// the entry's id in 22 characters of base64url, `#`.
 public enum EntryMarker {
-    /// Characters of a marker.
+    /// Length of a marker in characters.
     public static let length = 24
 
-    /// The marker of an entry.
+    /// Returns the marker of an entry.
     public static func marker(of entry: UUID) -> String {
         let bytes = unsafe withUnsafeBytes(of: entry.uuid) { unsafe Data($0) }
         return "#" + Base64URL.text(bytes) + "#"
     }
 
-    /// The note of a record: the text, a space, the marker.
+    /// Returns the note of a record: the text, a space, the marker.
     public static func note(text: String?, marker: String) -> String {
         guard let text, !text.isEmpty else { return marker }
         return text + " " + marker
     }
 
-    /// Takes a note apart. Without a marker at its end, all of it is text.
+    /// Splits a note into text and marker. A note without a marker at its end is text only.
     ///
-    /// Bytes are compared: what stands before the marker may be one that joins the next character (U+0600).
+    /// Bytes are compared, not characters: the text may end with a scalar that joins the next character (U+0600).
     public static func split(note: String) -> (text: String?, marker: String?) {
         let marker = note.utf8.suffix(length)
         guard marker.count == length, marker.first == UInt8(ascii: "#"), marker.last == UInt8(ascii: "#"),
@@ -184,12 +186,12 @@ public enum EntryMarker {
         return (text.isEmpty ? nil : String(Substring(text)), String(Substring(marker)))
     }
 
-    /// The entry that a marker names; `nil` when it is none.
+    /// Returns the entry that a marker identifies; `nil` for any other text.
     public static func entry(of marker: String) -> UUID? {
         guard marker.utf8.count == length else { return nil }
         guard let bytes = Base64URL.bytes(marker.dropFirst().dropLast().utf8), bytes.count == 16 else { return nil }
         let id = unsafe bytes.withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
-        // 22 characters have four bits more than an id: one that sets them is no marker of ours.
+        // 22 characters have four bits more than an id: a marker that sets them was not created here.
         return self.marker(of: id) == marker ? id : nil
     }
 }

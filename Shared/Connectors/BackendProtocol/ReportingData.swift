@@ -1,19 +1,21 @@
 public import FoundationEssentials
 public import Model
 
-/// What one person may report on.
+/// The trees, contexts and templates that one person may report on.
 public struct ReportingData: Equatable, Sendable {
-    /// All trees, each node after its parent; roots are nodes too. The same for everybody with the same permissions.
+    /// The nodes of all trees, each after its parent, roots included. People with the same permissions get the same
+    /// nodes.
     public var nodes: [Identified<ReportingTreeNode>]
-    /// The choices, with the person's own suggestions.
+    /// The choices of each template, with the person's own suggestions.
     public var contexts: [Identified<ReportingContext>]
-    /// What can be registered.
+    /// The kinds of entry that the person may register.
     public var templates: [Identified<ReportingTemplate>]
-    /// Rows of the back end's lists that could not be read: the choices made of them are missing here, and not gone:
-    /// until all rows can be read, the poller writes new and changed choices and deletes none.
+    /// Rows of the back end's lists that could not be decoded, whose choices are therefore missing here.
+    ///
+    /// While there are such rows, the poller writes new and changed choices and deletes none.
     public var unreadable: [UnreadableRecord] = []
 
-    /// Reporting data.
+    /// Creates reporting data without unreadable rows.
     public init(
         nodes: [Identified<ReportingTreeNode>], contexts: [Identified<ReportingContext>],
         templates: [Identified<ReportingTemplate>]
@@ -23,33 +25,33 @@ public struct ReportingData: Equatable, Sendable {
         self.templates = templates
     }
 
-    /// What a record's references stand for.
+    /// The template and selections that a record's references resolve to.
     public struct Meaning: Equatable, Sendable {
-        /// The template of which it is an entry; `nil` when there is none that it could be one of.
+        /// The template of the entry; `nil` if the references contradict every template.
         public var template: UUID?
-        /// What is chosen in that template's contexts, in their order.
+        /// The selected nodes, in the order of the template's contexts.
         public var selections: [ReportingSelection]
     }
 
-    /// What a record's references stand for: the template they fit best, and the selections in it.
+    /// Resolves a record's references to the best-matching template and its selections.
     ///
-    /// - They fit a template better when it has contexts for all of them and they say what is preselected for good in
-    ///   it, when the nodes are there, and when no required choice stays open; in that order. Of templates that they
-    ///   fit as well, it is the one with the most preselected choices that they say, else `preferred`, else the first
-    ///   by id.
-    /// - A choice the record does not tell follows when a chosen node depends on exactly one node of another context:
-    ///   an accounting code's project, and the project's customer. References to nodes that are gone give nothing.
-    /// - With a single template an entry is always one of it. Of several, one that they contradict is none: then there
-    ///   is no template, and the selections are those of `preferred`.
+    /// - A match is better if, in this order: the template has a context for each reference and the references repeat
+    ///   its fixed choices; the nodes exist; every required choice is made. Ties go to the template with the most fixed
+    ///   choices among the references, then to `preferred`, then to the lowest id.
+    /// - A choice that is missing from the record is derived if a selected node depends on exactly one node of another
+    ///   context: an accounting code implies its project, and the project its customer.
+    /// - References to deleted nodes select nothing.
+    /// - A single template always matches. If there are several and the references contradict all of them, `template`
+    ///   is `nil` and the selections are those that fit `preferred`.
     ///
     /// - Parameters:
-    ///   - references: Context name → `referenceId`.
-    ///   - preferred: The template that it is known to have had.
+    ///   - references: The node's `referenceId` by context name.
+    ///   - preferred: The template that the entry had before, if any.
     public func meaning(of references: [String: String], preferring preferred: UUID? = nil) -> Meaning {
         Lookup(self).meaning(of: references, preferring: preferred)
     }
 
-    /// The selections of ``meaning(of:preferring:)``.
+    /// Returns the selections of ``meaning(of:preferring:)``.
     public func selections(for references: [String: String]) -> [ReportingSelection] {
         meaning(of: references).selections
     }

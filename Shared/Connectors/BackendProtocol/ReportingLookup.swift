@@ -3,7 +3,7 @@ package import FoundationEssentials
 internal import Model
 
 extension ReportingData {
-    /// What references are looked up in: for who asks for those of many records.
+    /// An index of reporting data that resolves the references of many records.
     package struct Lookup {
         private struct Candidate {
             let id: UUID?
@@ -14,7 +14,7 @@ extension ReportingData {
         private let nodes: [UUID: ReportingTreeNode]
         private let nodesByReference: [String: [UUID]]
 
-        /// Levels of a tree that are followed.
+        /// Maximum depth of a tree.
         private static let depthMax = 64
 
         package init(_ data: ReportingData) {
@@ -31,7 +31,7 @@ extension ReportingData {
 
         package func meaning(of references: [String: String], preferring preferred: UUID? = nil) -> Meaning {
             let fits = templates.map { (candidate: $0, fit: fit(of: references, $0)) }
-            // The first of those that fit as well: they are in the order of their ids.
+            // Candidates are ordered by id: of equally good ones, the first is chosen.
             var best = fits[0]
             for next in fits.dropFirst() {
                 if next.fit.isBetter(than: best.fit) { best = next }
@@ -40,15 +40,15 @@ extension ReportingData {
             if templates.count == 1 || best.fit.contradictionCount == 0 {
                 return Meaning(template: best.candidate.id, selections: best.fit.selections)
             }
-            // It is of none: what it had is kept, with what fits in it.
-            let known = fits.first { $0.candidate.id == preferred }
-            return Meaning(template: nil, selections: (known ?? best).fit.selections)
+            // The references contradict every template: no template, with the selections that fit the preferred one.
+            let preferredFit = fits.first { $0.candidate.id == preferred }
+            return Meaning(template: nil, selections: (preferredFit ?? best).fit.selections)
         }
 
-        /// How well references fit a template.
+        /// The quality of a match between references and a template.
         private struct Fit {
             var selections: [ReportingSelection] = []
-            /// References without a context, and choices that are fixed and are not what was preselected.
+            /// References without a context, and fixed choices that differ from the preselected node.
             var contradictionCount = 0
             var unknownCount = 0
             var missingCount = 0
@@ -98,7 +98,7 @@ extension ReportingData {
             return fit
         }
 
-        /// Whether the node is in one of the context's trees.
+        /// Returns whether the node belongs to one of the context's trees.
         private func shows(_ node: UUID, _ context: ReportingContext) -> Bool {
             var top = node
             for _ in 0..<Self.depthMax {

@@ -1,7 +1,7 @@
 package import Model
 
 extension SeenRecord {
-    /// The record as an object.
+    /// Creates the stored form of a record.
     package init(_ entry: BackendEntry) {
         self.init(
             backendId: entry.id, marker: entry.marker, day: entry.day, durationSeconds: entry.durationSeconds,
@@ -11,7 +11,7 @@ extension SeenRecord {
 }
 
 extension BackendEntry {
-    /// The record as it was seen; `nil` when a newer service wrote a status that this one does not know.
+    /// Restores a record from its stored form; `nil` if a newer service wrote a status that this version does not have.
     package init?(_ record: SeenRecord) {
         guard let status = BackendStatus(rawValue: record.status) else { return nil }
         self.init(
@@ -22,7 +22,7 @@ extension BackendEntry {
 }
 
 extension EntryStatus {
-    /// - Returns: `nil` for a record that stands for nothing of its own: superseded or cancelled.
+    /// Maps the status of a record to the status of its entry; `nil` for a superseded or cancelled record.
     package init?(observed status: BackendStatus) {
         switch status {
         case .inProcess: self = .draft

@@ -1,4 +1,4 @@
-/// The longest text that a back end keeps, in the unit in which that back end counts.
+/// The maximum length of a text in a back end, in the unit that the back end counts.
 ///
 /// One character on a screen may be several units: an accent may be a Unicode scalar of its own, an emoji is often a
 /// sequence of scalars, and each scalar above U+FFFF is two UTF-16 code units and four bytes of UTF-8.
@@ -13,18 +13,18 @@ public struct TextLimit: Equatable, Sendable {
         case utf8
     }
 
-    /// The number of units.
+    /// The maximum number of units.
     public var lengthMax: Int
-    /// The unit.
+    /// The unit of ``lengthMax``.
     public var unit: Unit
 
-    /// A limit of `lengthMax` units.
+    /// Creates a limit of `lengthMax` units.
     public init(_ lengthMax: Int, _ unit: Unit) {
         self.lengthMax = lengthMax
         self.unit = unit
     }
 
-    /// The length of a text in the unit.
+    /// Returns the length of a text in ``unit``.
     public func length(of text: String) -> Int {
         switch unit {
         case .utf16: text.utf16.count
@@ -33,9 +33,9 @@ public struct TextLimit: Equatable, Sendable {
         }
     }
 
-    /// Returns a sentence for the person who wrote the text; `nil` for a text within the limit.
+    /// Returns a message for the author of a text that is too long; `nil` if the text is within the limit.
     ///
-    /// The sentence explains the unit where the person would count another number.
+    /// The message explains the unit if the number of units differs from the number of characters.
     package func problem(with text: String) -> String? {
         let length = length(of: text)
         if length <= lengthMax { return nil }
@@ -43,7 +43,7 @@ public struct TextLimit: Equatable, Sendable {
         let explanation =
             switch unit {
             case .utf16, .scalars: "characters as the back end counts them (an emoji or an accent may count as several)"
-            case .utf8: "bytes (a letter that is not in a to z is two or more, an emoji four or more)"
+            case .utf8: "bytes (a letter other than a to z has two or more, an emoji four or more)"
             }
         return "Text has \(length) \(explanation); at most \(lengthMax) are allowed"
     }

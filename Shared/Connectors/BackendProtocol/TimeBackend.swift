@@ -1,185 +1,202 @@
 public import Essentials
 public import Model
 
-/// What Fieldpost needs of a back end that keeps people's time: the whole of an adapter.
+/// An adapter to a back end that stores time entries.
 ///
-/// An adapter turns each call into the back end's HTTP and its answers into the values here. It keeps no state that
-/// must survive a restart, never repeats a write that may have been done, and holds no rule about entries: when to
-/// submit, what to do after an unknown outcome, which status an entry gets is decided by `entry-submitter`.
+/// An adapter translates each call into the back end's HTTP requests, and the responses into values. It keeps no state
+/// that must survive a restart, never repeats a write that the back end may have processed, and has no rules about
+/// entries: `entry-submitter` decides when to submit, how to handle an unknown outcome, and which status an entry gets.
 ///
-/// **The one thing to get right is the error of a write** (``create(_:)``, ``update(_:to:)``,
-/// ``delete(_:of:before:)``), since it decides whether the write is repeated:
+/// **The error of a write** (``create(_:)``, ``update(_:to:)``, ``delete(_:of:before:)``) decides whether the write is
+/// repeated. It is the most important part of an adapter:
 ///
-/// | the back end | error |
+/// | back end | error |
 /// |---|---|
-/// | looked at the record and says no (validation) | ``BackendError/refused(_:)`` |
-/// | certainly did nothing (not reached, too many requests, a session that expired) | ``BackendError/notProcessed(reason:retryAfter:)`` |
-/// | may have done it (lost answer, 5xx, an answer that cannot be read) | ``BackendError/outcomeUnknown(reason:retryAfter:)`` |
-/// | was not asked, because the ``WriteDeadline`` had passed | ``BackendError/tooLate`` |
-/// | does not accept the credentials or permissions of Fieldpost itself | ``BackendError/unauthorized(reason:)`` |
+/// | validated the record and refused it | ``BackendError/refused(_:)`` |
+/// | certainly did not process the request (unreachable, too many requests, expired session) | ``BackendError/notProcessed(reason:retryAfter:)`` |
+/// | may have processed the request (lost or unreadable response, 5xx) | ``BackendError/outcomeUnknown(reason:retryAfter:)`` |
+/// | was not called, because the ``WriteDeadline`` had passed | ``BackendError/deadlineExceeded`` |
+/// | rejects the credentials or permissions of Fieldpost itself | ``BackendError/unauthorized(reason:)`` |
 ///
-/// A read throws `notProcessed` or `unauthorized`; `refused` only when the person's references do not suffice, since
-/// a refusal makes an entry invalid.
+/// If in doubt, throw `outcomeUnknown`: the record is then looked up by its marker before the write is repeated.
 ///
-/// When in doubt it is `outcomeUnknown`: the record is then looked up by its marker before anything is repeated.
+/// A read throws `notProcessed` or `unauthorized`. It throws `refused` only if the person's references are
+/// insufficient, because a refusal makes an entry invalid.
 ///
-/// Calls run concurrently, for one person too. Each must end within a bound of the adapter's own, and stop when its
-/// task is cancelled.
+/// Calls run concurrently, also for one person. Each call must time out by itself, and must end when its task is
+/// cancelled.
 public protocol TimeBackend: Sendable {
-    /// What this kind of back end does with its records.
+    /// The features and limits of this kind of back end.
     var capabilities: BackendCapabilities { get }
 
-    /// Everything `person` may report on: trees, contexts with suggestions, templates.
+    /// Returns the trees, contexts with suggestions, and templates that `person` may report on.
     ///
-    /// Ids are made from the back end's ids, so that a second call gives the same ids.
+    /// Ids are derived from the back end's ids, so that repeated calls return equal ids.
     func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData
 
-    /// The person's records from `from` through `through`, both included; cancelled and superseded ones left out.
+    /// Returns the person's live records on the days `from` through `through`, without cancelled and superseded ones.
+    ///
+    /// - Throws: ``BackendError/notProcessed(reason:retryAfter:)`` if a record cannot be decoded, because callers draw
+    ///   conclusions from absent records.
     func entries(of person: BackendPerson, from: Day, through: Day) async throws(BackendError) -> [BackendEntry]
 
-    /// The same as ``entries(of:from:through:)``, but a record that cannot be read does not cost the others: it is
-    /// named in ``BackendRecords/unreadable``, and nothing is concluded from its absence.
+    /// Returns the same records as ``entries(of:from:through:)``, and reports undecodable ones in
+    /// ``BackendRecords/unreadable`` instead of failing.
+    ///
+    /// The default implementation calls ``entries(of:from:through:)``.
     func records(of person: BackendPerson, from: Day, through: Day) async throws(BackendError) -> BackendRecords
 
-    /// The records of `people` that were created or changed since `cursor`, part by part; deleted ones need not be
-    /// told, and nothing is concluded from what is not told. Only called where ``BackendCapabilities/tellsChanges``.
+    /// Returns a page of the records of `people` that were created or changed since `cursor`.
     ///
-    /// - Parameter cursor: That of the part before. Without one, what was so far is not asked for: all that is wanted
-    ///   is a cursor to begin at. One that the adapter cannot read counts as none.
+    /// Deletions need not be reported, and the absence of a record proves nothing. Called only if
+    /// ``BackendCapabilities/supportsChangeFeed``.
+    ///
+    /// - Parameters:
+    ///   - people: The owners of the records.
+    ///   - cursor: The cursor of the previous page. `nil`, and a cursor that the adapter cannot read, request the
+    ///     current position without earlier changes.
     func changes(of people: [BackendPerson], since cursor: String?) async throws(BackendError) -> BackendChanges
 
-    /// The records of all of `people` on the last of the days from `from` through `through`, both included: of each
-    /// person what ``entries(of:from:through:)`` tells of these days, in a few requests for all of them together. Only
-    /// called where ``BackendCapabilities/listsEverybody``.
+    /// Returns the live records of all `people` on the last of the days `from` through `through`.
     ///
-    /// How many days are read at a time is the adapter's to choose, at least one: so many that a reading costs few
-    /// requests, ends before much has changed meanwhile, and takes little memory. It is called again for the days
-    /// before ``BackendListing/from``, until there are none.
+    /// The records of each person are those of ``entries(of:from:through:)``, read with a few requests for all people
+    /// together. Called only if ``BackendCapabilities/supportsBulkListing``.
     ///
-    /// - Returns: All of these days, never a part: a reading that was broken off, or whose pages shifted, throws.
+    /// The adapter chooses the number of days per call, at least one: enough to need few requests, and few enough to
+    /// finish before many records change and to need little memory. The method is called again for the days before
+    /// ``BackendListing/from`` until none are left.
+    ///
+    /// - Returns: All records of the days that were read.
+    /// - Throws: ``BackendError/notProcessed(reason:retryAfter:)`` if reading was interrupted or pages shifted; a
+    ///   partial listing is never returned.
     func listing(of people: [BackendPerson], from: Day, through: Day) async throws(BackendError) -> BackendListing
 
-    /// Everybody whom the back end knows as somebody whose time it keeps, each once, those who may not register time
-    /// too. They are proposals: an administrator confirms who is whom. Only called where
-    /// ``BackendCapabilities/tellsPeople``.
+    /// Returns all people whose time the back end stores, once each, including those who may not register time.
+    ///
+    /// They are proposals: an administrator confirms each identity. Called only if
+    /// ``BackendCapabilities/supportsPeopleListing``.
     func people() async throws(BackendError) -> [BackendPersonProposal]
 
-    /// Writes a new record and asks for its release.
+    /// Creates a record and releases it for approval.
     ///
-    /// - Returns: The back end's id of the record. It is no proof: what the record has become is read with
+    /// - Returns: The back end's id of the record. It is not proof of the outcome: the caller reads the status with
     ///   ``readBack(_:of:)``.
     func create(_ submission: Submission) async throws(BackendError) -> String
 
-    /// Changes a record.
+    /// Replaces the values of a record.
     ///
-    /// - Returns: The id under which the record is found from now on; a back end that replaces approved records gives
-    ///   another one.
+    /// - Returns: The id of the record after the change. It differs from `id` in back ends that replace approved
+    ///   records.
     func update(_ id: String, to submission: Submission) async throws(BackendError) -> String
 
     /// Deletes or cancels a record.
+    ///
+    /// - Parameter deadline: The time after which the request must not be sent.
     func delete(_ id: String, of person: BackendPerson, before deadline: WriteDeadline) async throws(BackendError)
 
-    /// The record as the back end has it now, cancelled ones too; nil when it has none with this id.
+    /// Returns the current record, cancelled ones included; `nil` if the person has no record with this id.
     func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry?
 
-    /// The records that carry `marker`, cancelled and superseded ones left out.
+    /// Returns the live records that carry `marker`, without cancelled and superseded ones.
     ///
-    /// Exactly one is the answer to "was it written?"; more are an alarm for a person.
+    /// One record proves that the entry was written. More than one is reported to an operator.
     func lookUp(marker: String, of person: BackendPerson, on day: Day) async throws(BackendError) -> [BackendEntry]
 }
 
 extension TimeBackend {
-    /// For adapters that read all of a person's records, or fail.
+    /// Calls ``entries(of:from:through:)``, for adapters that read either all of a person's records or none.
     public func records(
         of person: BackendPerson, from: Day, through: Day
     ) async throws(BackendError) -> BackendRecords {
         BackendRecords(entries: try await entries(of: person, from: from, through: through))
     }
 
-    /// For back ends that cannot tell what has changed.
+    /// Throws, for back ends without a change feed.
     public func changes(
         of people: [BackendPerson], since cursor: String?
     ) async throws(BackendError) -> BackendChanges {
-        throw .refused(["The back end cannot tell what has changed"])
+        throw .refused(["The back end cannot report changes"])
     }
 
-    /// For back ends that list the records of one person at a time.
+    /// Throws, for back ends that list the records of one person at a time.
     public func listing(
         of people: [BackendPerson], from: Day, through: Day
     ) async throws(BackendError) -> BackendListing {
-        throw .refused(["The back end cannot list everybody's records"])
+        throw .refused(["The back end cannot list the records of all people"])
     }
 
-    /// For back ends in which nothing leads from a person to an e-mail address.
+    /// Throws, for back ends without e-mail addresses of people.
     public func people() async throws(BackendError) -> [BackendPersonProposal] {
-        throw .refused(["The back end cannot tell its people"])
+        throw .refused(["The back end cannot list people"])
     }
 }
 
-/// What back ends do differently.
+/// The features and limits in which back ends differ.
 ///
-/// The poller reads ``tellsChanges`` and ``listsEverybody``, to know what it can ask for between its comparisons of
-/// everything that people have, the command line ``tellsPeople``, and the submitter ``textLimit``, to tell a person
-/// before the back end cuts a text. The others are for the contract suite
-/// alone, which checks that the adapter does as they say: the submitter learns what a back end does from its answers.
+/// | property | read by |
+/// |---|---|
+/// | ``supportsChangeFeed``, ``supportsBulkListing`` | the poller, to choose the calls between full comparisons |
+/// | ``supportsPeopleListing`` | the command line |
+/// | ``textLimit`` | the submitter, to reject a text that the back end would truncate |
+/// | all others | the contract tests only, which verify that the adapter behaves as declared |
 public struct BackendCapabilities: Equatable, Sendable {
-    /// What can still be done with an approved record.
+    /// The changes that are possible to an approved record.
     public enum ApprovedRecord: Equatable, Sendable {
-        /// Nothing: changing and deleting it are refused.
+        /// None: updates and deletions are refused.
         case isFinal
-        /// It is replaced by a successor with another id, which is to be approved in its turn; or it is cancelled.
+        /// An update replaces it by a successor with another id, which needs approval again. A deletion cancels it.
         case isReplaced
     }
 
-    /// What can still be done with an approved record.
+    /// The changes that are possible to an approved record.
     public var approvedRecord: ApprovedRecord
     /// Whether an approver can refuse a record, so that it becomes ``BackendStatus/rejected``.
     public var hasRejection: Bool
-    /// What lengths are rounded to, half up: 36 for hundredths of an hour, 1 where seconds are kept.
+    /// The unit to which lengths are rounded, half up: 36 for hundredths of an hour, 1 if seconds are stored.
     public var durationStepSeconds: Int
-    /// Whether ``TimeBackend/changes(of:since:)`` can be asked, because records have a time stamp of their last change.
-    public var tellsChanges: Bool
-    /// Whether ``TimeBackend/listing(of:from:through:)`` can be asked, because a request can be for the records of many
-    /// people. Where changes are told, nobody asks for it.
-    public var listsEverybody: Bool
-    /// Whether ``TimeBackend/people()`` can be asked, because the back end knows its people's e-mail addresses.
-    public var tellsPeople: Bool
-    /// How much of a person's text it keeps, in ``textUnit``, the marker and the space before it not
-    /// counted.
+    /// Whether ``TimeBackend/changes(of:since:)`` is supported: records have a time stamp of their last change.
+    public var supportsChangeFeed: Bool
+    /// Whether ``TimeBackend/listing(of:from:through:)`` is supported: one request can return the records of many
+    /// people. Not used if ``supportsChangeFeed``.
+    public var supportsBulkListing: Bool
+    /// Whether ``TimeBackend/people()`` is supported: the back end stores the e-mail addresses of people.
+    public var supportsPeopleListing: Bool
+    /// Maximum length of a person's text in ``textUnit``, without the marker and the space before it.
     public var textLengthMax: Int
-    /// The unit in which the back end counts a text's length.
+    /// The unit of ``textLengthMax``.
     public var textUnit: TextLimit.Unit
-    /// The longest text of a person that it keeps.
+    /// The maximum length of a person's text with its unit.
     public var textLimit: TextLimit { TextLimit(textLengthMax, textUnit) }
 
-    /// Capabilities.
+    /// Creates capabilities.
     public init(
-        approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, tellsChanges: Bool = false,
-        listsEverybody: Bool = false, tellsPeople: Bool = false, textLengthMax: Int = TimeEntry.submittedTextLengthMax,
+        approvedRecord: ApprovedRecord, hasRejection: Bool, durationStepSeconds: Int, supportsChangeFeed: Bool = false,
+        supportsBulkListing: Bool = false, supportsPeopleListing: Bool = false,
+        textLengthMax: Int = TimeEntry.submittedTextLengthMax,
         textUnit: TextLimit.Unit = .utf16
     ) {
         self.approvedRecord = approvedRecord
         self.hasRejection = hasRejection
         self.durationStepSeconds = durationStepSeconds
-        self.tellsChanges = tellsChanges
-        self.listsEverybody = listsEverybody
-        self.tellsPeople = tellsPeople
+        self.supportsChangeFeed = supportsChangeFeed
+        self.supportsBulkListing = supportsBulkListing
+        self.supportsPeopleListing = supportsPeopleListing
         self.textLengthMax = textLengthMax
         self.textUnit = textUnit
     }
 }
 
-/// Why a back end did not do what it was asked. See ``TimeBackend`` for which is which.
+/// The reason why a back end did not complete a request; ``TimeBackend`` defines when to throw which.
 public enum BackendError: Error, Equatable, Sendable {
-    /// The back end looked at the request and refuses it: one message for a person per problem. Repeating is no use.
+    /// The back end validated the request and refused it, with one message for the person per problem. Not retried.
     case refused([String])
-    /// The back end did nothing, and may do it later; not before `retryAfter`, when it says so.
+    /// The back end did not process the request. The caller may retry, after `retryAfter` if given.
     case notProcessed(reason: String, retryAfter: Duration?)
-    /// The back end may have done it. It must be looked up before it is repeated; not before `retryAfter`, when it says
-    /// so.
+    /// The back end may have processed the request. The caller looks up the record before it retries, after
+    /// `retryAfter` if given.
     case outcomeUnknown(reason: String, retryAfter: Duration? = nil)
     /// The write was not sent: its ``WriteDeadline`` had passed.
-    case tooLate
-    /// Fieldpost's own credentials or permissions are refused: for an operator, never the fault of an entry.
+    case deadlineExceeded
+    /// The back end rejected Fieldpost's own credentials or permissions. An operator must act; the entry is valid.
     case unauthorized(reason: String)
 }

@@ -1,51 +1,52 @@
-/// A row of a back end's list that cannot be read: its values have other types than the list's rows have, or make no
-/// sense. It is there, so nothing may be concluded from its absence among those that were read.
+/// A row of a back end's list that cannot be decoded: its values have unexpected types or are invalid.
+///
+/// The row exists, so its absence among the decoded rows proves nothing.
 public struct UnreadableRecord: Hashable, Sendable, CustomStringConvertible {
-    /// The list it is in, as the back end calls it.
+    /// The back end's name of the list.
     public var list: String
-    /// The back end's id of it; `nil` when that cannot be read either.
+    /// The back end's id of the row; `nil` if the id cannot be decoded either.
     public var id: String?
-    /// Why it cannot be read, for an operator.
+    /// The reason, for an operator.
     public var reason: String
 
-    /// An unreadable record.
+    /// Creates a description of an unreadable row.
     public init(list: String, id: String?, reason: String) {
         self.list = list
         self.id = id
         self.reason = reason
     }
 
-    /// In words, for an operator.
+    /// The list, the id and the reason.
     public var description: String { "\(list) \(id ?? "without a readable id"): \(reason)" }
 }
 
-/// The records of a person on some days: what ``TimeBackend/records(of:from:through:)`` reads.
+/// The records of a person on some days: the result of ``TimeBackend/records(of:from:through:)``.
 public struct BackendRecords: Equatable, Sendable {
-    /// Cancelled and superseded ones left out.
+    /// The decoded live records, without cancelled and superseded ones.
     public var entries: [BackendEntry]
-    /// Records that are there as well.
+    /// Records that exist and could not be decoded.
     public var unreadable: [UnreadableRecord]
 
-    /// Records.
+    /// Creates a result.
     public init(entries: [BackendEntry], unreadable: [UnreadableRecord] = []) {
         self.entries = entries
         self.unreadable = unreadable
     }
 
-    /// All records, for a caller that concludes something from what is missing.
+    /// Returns all records, for a caller that draws conclusions from absent records.
     ///
-    /// - Throws: ``BackendError/notProcessed(reason:retryAfter:)`` when one cannot be read.
-    public func whole() throws(BackendError) -> [BackendEntry] {
+    /// - Throws: ``BackendError/notProcessed(reason:retryAfter:)`` if a record is unreadable.
+    public func completeEntries() throws(BackendError) -> [BackendEntry] {
         guard let first = unreadable.first else { return entries }
         throw .notProcessed(reason: "a record cannot be read: \(first)", retryAfter: nil)
     }
 
-    /// The records that carry a marker: those that can be read, or none, if all can be read.
+    /// Returns the records that carry a marker.
     ///
-    /// - Throws: ``BackendError/notProcessed(reason:retryAfter:)`` when none is found and one cannot be read, which may
-    ///   be it.
-    public func marked(_ marker: String) throws(BackendError) -> [BackendEntry] {
-        let found = entries.filter { $0.marker == marker }
-        return found.isEmpty ? try whole().filter { $0.marker == marker } : found
+    /// - Throws: ``BackendError/notProcessed(reason:retryAfter:)`` if no decoded record carries the marker and an
+    ///   undecodable record may.
+    public func entries(withMarker marker: String) throws(BackendError) -> [BackendEntry] {
+        let matches = entries.filter { $0.marker == marker }
+        return matches.isEmpty ? try completeEntries().filter { $0.marker == marker } : matches
     }
 }

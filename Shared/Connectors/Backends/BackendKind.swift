@@ -3,21 +3,21 @@ package import Essentials
 package import HTTPClient
 import Model
 
-/// A kind of back end that there is an adapter for. A back end is a folder with an adapter in it, and a row of ``all``.
+/// A kind of back end with an adapter. Each kind has a folder, and an element of ``all``.
 package struct BackendKind: Sendable {
-    /// What an adapter is made of: an environment's own configuration, and what all of a process share.
+    /// The configuration of an adapter: an environment's own, and objects that the process shares.
     package struct Access: Sendable {
         /// Scheme, host and port.
         package var url: String
-        /// Empty where ``BackendKind/needsUser`` is false.
+        /// Empty if ``BackendKind/needsUser`` is false.
         package var user: String
         package var password: String
-        /// What the environment's people can register; `nil`: what the kind has by itself.
+        /// The environment's templates; `nil` for the built-in ones.
         package var templates: TemplateDeclarations?
-        /// The environment's ``BackendSetting``s by name, as they were checked when they were stored.
+        /// The environment's ``BackendSetting``s by name, validated when they were stored.
         package var settings: [String: String]
         package var client: Client
-        /// The longest a single HTTP call may take.
+        /// Timeout of a single HTTP call.
         package var callMax: Duration
         package var today: @Sendable () -> Day
 
@@ -36,44 +36,44 @@ package struct BackendKind: Sendable {
         }
     }
 
-    /// What an environment can say about it.
+    /// The lists, fields and settings that an environment can refer to.
     package let vocabulary: BackendVocabulary
-    /// Whether it is called with a user beside the password.
+    /// Whether calls need a user name in addition to the password.
     package let needsUser: Bool
-    /// What is wrong with a password, as the end of a sentence about it, without the password itself; `nil` when it can
-    /// be one.
-    package let objectionToPassword: @Sendable (String) -> String?
+    /// Returns the reason why a password cannot be used, as the end of a sentence and without the password; `nil` if it
+    /// can.
+    package let passwordProblem: @Sendable (String) -> String?
     private let make: @Sendable (Access) -> (any TimeBackend)?
 
     /// - Parameters:
-    ///   - make: The adapter; `nil` only where the password is objected to.
+    ///   - make: Creates the adapter; `nil` only if the password cannot be used.
     init(
         _ vocabulary: BackendVocabulary, needsUser: Bool,
-        objectionToPassword: @escaping @Sendable (String) -> String? = { _ in nil },
+        passwordProblem: @escaping @Sendable (String) -> String? = { _ in nil },
         make: @escaping @Sendable (Access) -> (any TimeBackend)?
     ) {
         self.vocabulary = vocabulary
         self.needsUser = needsUser
-        self.objectionToPassword = objectionToPassword
+        self.passwordProblem = passwordProblem
         self.make = make
     }
 
-    /// As `environment add --backend` names it.
+    /// The name, as in `environment add --backend`.
     package var name: String { vocabulary.backend }
 
-    /// Every kind there is.
+    /// All kinds.
     package static let all = [sap, economic]
 
-    /// The kind of a name; `nil` when there is no adapter for it.
+    /// Returns the kind with a name; `nil` if there is no adapter for it.
     package static func named(_ name: String) -> BackendKind? { all.first { $0.name == name } }
 
-    /// Makes the adapter.
+    /// Creates the adapter.
     ///
-    /// - Throws: ``MissingBackend`` when the password cannot be one.
+    /// - Throws: ``MissingBackend`` if the password cannot be used.
     package func adapter(_ access: Access) throws(MissingBackend) -> any TimeBackend {
         guard let adapter = make(access) else {
             throw MissingBackend(
-                "the back end's password " + (objectionToPassword(access.password) ?? "cannot be used"))
+                "the back end's password " + (passwordProblem(access.password) ?? "cannot be used"))
         }
         return adapter
     }

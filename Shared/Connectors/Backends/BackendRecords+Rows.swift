@@ -2,10 +2,10 @@ internal import BackendHTTP
 internal import BackendProtocol
 
 extension BackendRecords {
-    /// Makes records of rows. A row that is none is unreadable, as are those that could not be decoded.
+    /// Creates records from rows. Invalid and undecodable rows become ``unreadable``.
     ///
     /// - Parameters:
-    ///   - list: What the back end calls the list of rows.
+    ///   - list: The back end's name of the list.
     ///   - id: The back end's id of a row.
     init<Row>(
         _ rows: [Row], of list: String, _ unreadable: [UnreadableRecord], id: (Row) -> String?,

@@ -1,18 +1,18 @@
 internal import BackendHTTP
 
-/// Notices when the cursors of a listing's pages lead back to one that was read: such a listing would be read for ever.
+/// Detects circular pages, which would otherwise be read for ever.
 ///
-/// It remembers one cursor only, since it may be stored between two pages: that of page 1, 2, 4, 8 and so on (Brent's
-/// way of finding a cycle). A circle is found before three times as many pages are read as there are different ones.
+/// It stores a single cursor, because it may be persisted between two pages: that of page 1, 2, 4, 8 and so on (Brent's
+/// cycle detection). A cycle is detected before three times the number of different pages are read.
 struct PageTrail: Equatable {
-    /// Pages after the first that were asked for.
+    /// The number of pages after the first.
     var count = 0
-    /// The cursor that is looked out for, percent-encoded; empty before the first.
+    /// The cursor to compare with, percent-encoded; initially empty.
     var mark = ""
 
-    /// Goes on to the next page.
+    /// Advances to the next page.
     ///
-    /// - Returns: False when its cursor was there before.
+    /// - Returns: False if the cursor was seen before.
     mutating func follow(_ cursor: String) -> Bool {
         let cursor = URLText.escape(cursor)
         if cursor == mark { return false }
@@ -21,8 +21,8 @@ struct PageTrail: Equatable {
         return true
     }
 
-    /// What is wrong with a listing whose pages do not end.
+    /// Returns the problem of a listing with circular pages.
     static func problem(of path: String, at cursor: String) -> String {
-        BackendMessage.bounded("\(path): the pages go in a circle, the cursor \(cursor) comes again")
+        BackendMessage.truncated("\(path): circular pages, the cursor \(cursor) is repeated")
     }
 }

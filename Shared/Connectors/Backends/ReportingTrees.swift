@@ -3,19 +3,19 @@ internal import Essentials
 internal import FoundationEssentials
 internal import Model
 
-/// Makes the trees, contexts and templates of an environment from the back end's lists and its declarations.
+/// Creates the trees, contexts and templates of an environment from the back end's lists and the declarations.
 ///
-/// Ids are the same in every run: they are made from the back end's ids, and from the declarations' names and keys, in
-/// the namespace of the kind of back end.
+/// Ids are deterministic: they are derived from the back end's ids and from the declarations' names and keys, in the
+/// namespace of the kind of back end.
 struct ReportingTrees {
     private let vocabulary: BackendVocabulary
     private let namespace: UUID
 
-    /// How many suggestions are shown at first.
+    /// Number of suggestions that are displayed initially.
     static let suggestionsShown = 5
     private static let noBytes: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
-    /// - Parameter name: Of the namespace; it was chosen once, and stays.
+    /// - Parameter name: The name of the namespace, which never changes.
     init(_ name: String, _ vocabulary: BackendVocabulary) {
         self.vocabulary = vocabulary
         namespace = UUID(name: "fieldpost/" + name, in: UUID(uuid: ReportingTrees.noBytes))
@@ -28,10 +28,11 @@ struct ReportingTrees {
     }
 
     /// - Parameters:
-    ///   - list: The list whose tree it is in.
-    ///   - parent: The node above; the tree's root when absent.
-    ///   - name: What a person reads; the reference, or the id, when there is none.
-    ///   - dependencies: Nodes of earlier contexts, one of which must be chosen before; none: it can always be chosen.
+    ///   - list: The list of the tree.
+    ///   - parent: The parent node; the tree's root by default.
+    ///   - name: The displayed name; by default the reference, or the id.
+    ///   - dependencies: Nodes of earlier contexts, one of which must be selected first; without any, the node can
+    ///     always be selected.
     func node(
         _ id: UUID, in list: String, below parent: UUID? = nil, referenceId: String?, name: String?,
         dependsOn dependencies: [UUID]
@@ -44,7 +45,7 @@ struct ReportingTrees {
                 hasDependencies: !dependencies.isEmpty, dependencies: dependencies))
     }
 
-    /// - Parameter nodes: All nodes of the back end's lists but the roots, each after its parent.
+    /// - Parameter nodes: All nodes of the back end's lists except the roots, each after its parent.
     func data(
         _ nodes: [Identified<ReportingTreeNode>], as declarations: TemplateDeclarations
     ) -> ReportingData {
@@ -57,10 +58,10 @@ struct ReportingTrees {
         let isUsed = Set(roots.map(\.id))
         let trees = lists.compactMap { declarations.list(named: $0) }.flatMap { self.nodes(of: $0) }
         let all = roots + belonging(nodes, to: isUsed) + trees
-        var choices = Choices(all)
+        var choices = NodeIndex(all)
         var data = ReportingData(nodes: all, contexts: [], templates: [])
         for template in declarations.templates {
-            // A person without what is preselected for good could not use it.
+            // A template is useless to a person who lacks one of its fixed choices.
             guard let contexts = contexts(of: template, &choices) else { continue }
             data.contexts += contexts
             data.templates.append(
@@ -72,14 +73,14 @@ struct ReportingTrees {
         return data
     }
 
-    /// Nodes of trees that nothing is chosen from are left out.
+    /// Removes nodes of trees that no context uses.
     private func belonging(
         _ nodes: [Identified<ReportingTreeNode>], to roots: Set<UUID>
     ) -> [Identified<ReportingTreeNode>] {
-        var known = roots
+        var included = roots
         return nodes.filter { node in
-            guard let parent = node.fields.parent, known.contains(parent) else { return false }
-            known.insert(node.id)
+            guard let parent = node.fields.parent, included.contains(parent) else { return false }
+            included.insert(node.id)
             return true
         }
     }
@@ -96,15 +97,15 @@ struct ReportingTrees {
         return all(list.nodes, below: nil)
     }
 
-    /// - Returns: `nil` when something is preselected for good that there is not.
+    /// - Returns: `nil` if a fixed choice does not exist.
     private func contexts(
-        of template: TemplateDeclarations.Template, _ choices: inout Choices
+        of template: TemplateDeclarations.Template, _ choices: inout NodeIndex
     ) -> [Identified<ReportingContext>]? {
         var contexts: [Identified<ReportingContext>] = []
         for context in template.contexts {
             let preselected = context.preselected.compactMap { choices.node($0, below: root(of: context.list)) }
             if context.isFixed, preselected.count < context.preselected.count { return nil }
-            // The built-in template's contexts had these ids before there were others.
+            // The contexts of the built-in template had these ids before there were other templates.
             let name = template.key == Self.builtInKey ? context.name : template.key + "/" + context.name
             contexts.append(
                 Identified(
@@ -117,23 +118,23 @@ struct ReportingTrees {
         return contexts
     }
 
-    /// The key of the template that an environment has which declares none.
+    /// The key of the template of an environment without declarations.
     static let builtInKey = "project"
 
-    /// Finds nodes by their references, tree by tree.
-    private struct Choices {
+    /// An index of nodes by root and reference.
+    private struct NodeIndex {
         private let nodes: [Identified<ReportingTreeNode>]
         private lazy var byRoot: [UUID: [String: UUID]] = {
             var rootByNode: [UUID: UUID] = [:]
-            var found: [UUID: [String: UUID]] = [:]
+            var index: [UUID: [String: UUID]] = [:]
             for node in nodes {
                 let root = node.fields.parent.flatMap { rootByNode[$0] } ?? node.id
                 rootByNode[node.id] = root
-                if let reference = node.fields.referenceId, found[root]?[reference] == nil {
-                    found[root, default: [:]][reference] = node.id
+                if let reference = node.fields.referenceId, index[root]?[reference] == nil {
+                    index[root, default: [:]][reference] = node.id
                 }
             }
-            return found
+            return index
         }()
 
         init(_ nodes: [Identified<ReportingTreeNode>]) { self.nodes = nodes }
@@ -143,17 +144,18 @@ struct ReportingTrees {
 }
 
 extension ReportingData {
-    /// Puts the nodes that a person's records used last before all others.
+    /// Adds the most recently used nodes of a person's records as suggestions, before all other choices.
     ///
-    /// - Parameter selectionsMax: How many different choices are looked at.
-    mutating func suggest(what recent: [BackendEntry], selectionsMax: Int) {
-        var seen: [[String: String]] = []
-        for entry in recent.sorted(by: { ($0.day, $0.id) > ($1.day, $1.id) }) where !seen.contains(entry.references) {
-            seen.append(entry.references)
+    /// - Parameter selectionsMax: Maximum number of different selections that are considered.
+    mutating func addSuggestions(from recent: [BackendEntry], selectionsMax: Int) {
+        var distinct: [[String: String]] = []
+        for entry in recent.sorted(by: { ($0.day, $0.id) > ($1.day, $1.id) })
+        where !distinct.contains(entry.references) {
+            distinct.append(entry.references)
         }
         var items: [UUID: [UUID]] = [:]
         let lookup = Lookup(self)
-        for selection in seen.prefix(selectionsMax).flatMap({ lookup.meaning(of: $0).selections })
+        for selection in distinct.prefix(selectionsMax).flatMap({ lookup.meaning(of: $0).selections })
         where items[selection.context]?.contains(selection.node) != true {
             items[selection.context, default: []].append(selection.node)
         }

@@ -4,7 +4,7 @@ internal import FoundationEssentials
 
 // JSON as Compass has it. The names are the vendor's own; what is not used here is passed over.
 
-/// An id that some answers write as a number and others as text.
+/// An id, encoded as a number in some responses and as a text in others.
 struct NumberOrText: Codable {
     let text: String
 
@@ -34,7 +34,7 @@ struct ItemBody: ListedRow {
     let name: String
     let workspaceItemType: String?
 
-    /// - Parameter kind: Where the answer does not say it.
+    /// - Parameter kind: The kind, if the response does not state it.
     func item(ofKind kind: String) -> Folder.Item {
         Folder.Item(id: dbId.text, name: name, kind: workspaceItemType ?? kind)
     }
@@ -84,7 +84,7 @@ struct QueryBody: Codable {
         return Array(json)
     }
 
-    /// The columns that rows have; `nil` when the answer does not say.
+    /// The columns of the rows; `nil` if the response does not state them.
     var columns: [QueryDefinition.Column]? {
         queryFieldDefs?.filter { $0.isShown ?? true }.map {
             QueryDefinition.Column(
@@ -155,11 +155,11 @@ struct FieldBody: Decodable {
 struct RecordBody: Decodable {
     let fields: [FieldBody]
 
-    /// What it is called; `nil` when it has no such field, or no value in it.
+    /// The display id; `nil` without such a field or value.
     var id: String? { fields.first { $0.name == "id" }?.value.flatMap { $0.text.isEmpty ? nil : $0.text } }
 
-    /// - Parameter asked: The id it was asked for with, where it has none of its own.
-    func record(_ asked: String) -> Record { Record(id: id ?? asked, fields: fields.map(\.field)) }
+    /// - Parameter requestedID: The id of the request, used if the record has no id field.
+    func record(_ requestedID: String) -> Record { Record(id: id ?? requestedID, fields: fields.map(\.field)) }
 }
 
 struct RecordTypeBody: Decodable {
@@ -174,10 +174,10 @@ struct RecordTypeBody: Decodable {
     let actions: [Action]?
     let fieldDefs: [FieldBody]?
 
-    /// - Parameter asked: The name it was asked for with.
-    func type(_ asked: String) -> RecordType {
+    /// - Parameter requestedName: The name of the request.
+    func type(_ requestedName: String) -> RecordType {
         RecordType(
-            name: name ?? asked,
+            name: name ?? requestedName,
             actions: (actions ?? []).map {
                 RecordType.Action(
                     name: $0.name, kind: $0.actionType ?? "", sourceStates: $0.actionSourceStateNames ?? [],

@@ -3,27 +3,27 @@ package import BackendProtocol
 internal import FoundationEssentials
 internal import HTTPClient
 
-/// What queries find.
+/// Query results.
 extension CompassClient {
     /// Runs a query.
     ///
-    /// - Parameter query: As ``create(_:)`` or ``query(_:)`` gave it.
-    /// - Throws: `refused` when the query is gone, or cannot be run.
+    /// - Parameter query: A query from ``create(_:)`` or ``query(_:)``.
+    /// - Throws: `refused` if the query was deleted or cannot be run.
     package func run(_ query: QueryDefinition) async throws(BackendError) -> ResultSet {
         guard let id = query.id else { throw .refused(["The query \(query.name) was not created"]) }
-        // A result that fills all pages that may be read counts as too long, so none is cut unseen.
+        // A result that fills the maximum number of pages counts as too long, so that no result is truncated silently.
         let options = OptionsBody.Options(
             pageSize: settings.pageRowsMax, maxResultSetRows: settings.pageRowsMax * settings.pagesMax,
             enableRecordCount: false, convertToLocalTime: true,
             maxMultiLineTextLength: settings.multiLineTextLengthMax)
         guard let json = try? JSONEncoder().encode(OptionsBody(resultSetOptions: options)) else {
-            throw .refused(["The options of a result set cannot be written as JSON"])
+            throw .refused(["The options of a result set cannot be encoded as JSON"])
         }
         let path = "/workspace/queryDefs/\(try CompassConnection.segment(id))/resultsets"
         let response = try await connection.write("POST", path, Array(json))
-        try CompassAnswer.check(response, isWrite: true, connection.account)
-        guard let set = HTTPAnswer.decoded(ResultSetBody.self, from: response.body) else {
-            // Whether there is one more result set that nobody reads does not matter.
+        try CompassResponse.check(response, isWrite: true, connection.account)
+        guard let set = BackendResponse.decoded(ResultSetBody.self, from: response.body) else {
+            // An unused result set on the server is harmless.
             throw .notProcessed(reason: "HTTP \(response.status) without the id of a result set", retryAfter: nil)
         }
         return ResultSet(
@@ -34,9 +34,9 @@ extension CompassClient {
     /// Reads a page of a result set.
     ///
     /// - Parameters:
-    ///   - number: From 1 to ``CompassSettings/pagesMax``; beyond it throws `notProcessed`: nothing is cut silently.
-    ///   - previous: The page before it, to notice a server that gives the same page again and again.
-    /// - Throws: `notProcessed` too where the server has let go of the result set.
+    ///   - number: From 1 to ``CompassSettings/pagesMax``; a larger number throws `notProcessed`.
+    ///   - previous: The previous page, to detect a server that repeats a page.
+    /// - Throws: `notProcessed`, also if the server has discarded the result set.
     package func page(
         _ number: Int, of set: ResultSet, after previous: ResultPage? = nil
     ) async throws(BackendError) -> ResultPage {
@@ -47,8 +47,8 @@ extension CompassClient {
             "/workspace/queryDefs/\(try CompassConnection.segment(set.query))/resultsets/"
             + (try CompassConnection.segment(set.id))
         let response = try await connection.read(path + CompassAssumptions.query(ofPage: number))
-        try CompassAnswer.check(response, isWrite: false, connection.account)
-        let body = try HTTPAnswer.decode(PageBody.self, from: response.body)
+        try CompassResponse.check(response, isWrite: false, connection.account)
+        let body = try BackendResponse.decode(PageBody.self, from: response.body)
         var rows: [ResultRow] = []
         var unreadable: [UnreadableRecord] = []
         rows.reserveCapacity(body.rows?.count ?? 0)
@@ -56,20 +56,20 @@ extension CompassClient {
             do throws(UnreadableValues) {
                 rows.append(ResultRow(columns: set.columns, values: try row.texts(for: set.columns)))
             } catch {
-                let id = error.id.map { BackendMessage.bounded($0) }
+                let id = error.id.map { BackendMessage.truncated($0) }
                 unreadable.append(UnreadableRecord(list: "a result set", id: id, reason: error.reason))
             }
         }
         if let previous, !rows.isEmpty, rows == previous.rows {
-            throw .notProcessed(reason: "page \(number) of a result set is the page before it again", retryAfter: nil)
+            throw .notProcessed(reason: "page \(number) of a result set repeats the previous page", retryAfter: nil)
         }
         return ResultPage(
             rows: rows, isLast: rows.count + unreadable.count < set.pageRowsMax, unreadable: unreadable)
     }
 
-    /// Runs a query and reads all of its rows, at most ``CompassSettings/pagesMax`` pages.
+    /// Runs a query and reads all rows, at most ``CompassSettings/pagesMax`` pages.
     ///
-    /// - Throws: `notProcessed` too where one cannot be read.
+    /// - Throws: `notProcessed`, also if a row is unreadable.
     package func rows(of query: QueryDefinition) async throws(BackendError) -> [ResultRow] {
         let set = try await run(query)
         var rows: [ResultRow] = []
@@ -88,7 +88,7 @@ extension CompassClient {
     }
 }
 
-/// `{"resultSetOptions": {…}}`, as the vendor's Node-RED client sends it.
+/// `{"resultSetOptions": {…}}`, as sent by the vendor's Node-RED client.
 private struct OptionsBody: Encodable {
     struct Options: Encodable {
         let pageSize: Int
@@ -104,10 +104,10 @@ private struct OptionsBody: Encodable {
 private struct ResultSetBody: Decodable { let result_set_id: NumberOrText }
 
 private struct PageBody: Decodable {
-    /// Each value of a row is decoded by itself.
+    /// A row whose values are decoded separately.
     struct Row: Decodable {
         struct Value: Decodable {
-            /// `nil`: it is no text. Null is an empty one.
+            /// `nil` if the value is not a text. A null is an empty text.
             let text: String?
 
             init(from decoder: any Decoder) throws {
@@ -125,15 +125,15 @@ private struct PageBody: Decodable {
         }
 
         func texts(for columns: [String]) throws(UnreadableValues) -> [String] {
-            guard let values else { throw UnreadableValues(id: nil, reason: "it has no list of values") }
+            guard let values else { throw UnreadableValues(id: nil, reason: "the list of values is missing") }
             guard values.count == columns.count else {
-                throw UnreadableValues(id: nil, reason: "it has \(values.count) values for \(columns.count) columns")
+                throw UnreadableValues(id: nil, reason: "\(values.count) values for \(columns.count) columns")
             }
             let id = columns.firstIndex(of: "id").flatMap { values[$0].text }
             var texts: [String] = []
             for (column, value) in zip(columns, values) {
                 guard let text = value.text else {
-                    throw UnreadableValues(id: id, reason: "its value of \(column) is no text")
+                    throw UnreadableValues(id: id, reason: "the value of \(column) is not a text")
                 }
                 texts.append(text)
             }
@@ -144,7 +144,7 @@ private struct PageBody: Decodable {
     let rows: [Row]?
 }
 
-/// Why a row of a page cannot be read.
+/// The reason why a row of a page is unreadable.
 private struct UnreadableValues: Error {
     let id: String?
     let reason: String

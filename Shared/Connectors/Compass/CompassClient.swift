@@ -3,30 +3,29 @@ package import BackendProtocol
 internal import FoundationEssentials
 package import HTTPClient
 
-/// Speaks the REST API of HCL Compass (`/ccmweb/rest`) with one account.
+/// A client of the REST API of HCL Compass (`/ccmweb/rest`) for one account.
 ///
-/// The errors are those of time back ends (``BackendProtocol/BackendError``):
+/// Errors are those of time back ends (``BackendProtocol/BackendError``):
 ///
 /// | Compass | error |
 /// |---|---|
-/// | looked at the request and says no: a rule of the record type, a missing permission, somebody else's commit | `refused`, in Compass's own words |
-/// | was not reached, is overloaded, or answered a read with nonsense | `notProcessed` |
-/// | may have done it: lost answer, 5xx, an answer to a write that cannot be read | `outcomeUnknown` |
-/// | was not asked, because the `WriteDeadline` had passed | `tooLate` |
-/// | does not accept the account | `unauthorized` |
+/// | refused the request: a rule of the record type, a missing permission, a concurrent commit | `refused`, with Compass's own message |
+/// | is unreachable or overloaded, or returned an unreadable response to a read | `notProcessed` |
+/// | may have processed the request: lost response, 5xx, unreadable response to a write | `outcomeUnknown` |
+/// | was not called, because the `WriteDeadline` had passed | `deadlineExceeded` |
+/// | rejects the account | `unauthorized` |
 ///
-/// It logs in by itself, once for all calls that need it, and once more when a token is refused (401); then no more.
-/// Calls run concurrently, each ends within ``CompassSettings/callMax`` of its own (twice that, and a login, after a
-/// refused token), and stops when its task is cancelled. TLS is always verified. No description, error or log has a
-/// secret in it.
+/// The client logs in when needed, once for all concurrent calls, and a second time if a token is rejected (401). Calls
+/// run concurrently. Each ends within ``CompassSettings/callMax`` (twice that and a login, after a rejected token), and
+/// when its task is cancelled. TLS is always verified. Descriptions, errors and logs contain no secrets.
 ///
-/// Sources: the vendor's pages on its REST API and the requests of its sample app. What neither says is in
-/// ``CompassAssumptions``.
+/// Sources: the vendor's pages on its REST API, and the requests of its sample app. Undocumented properties are listed
+/// in ``CompassAssumptions``.
 package struct CompassClient: Sendable {
     package let settings: CompassSettings
     let connection: CompassConnection
 
-    /// - Parameter client: Serves any number of accounts.
+    /// - Parameter client: An HTTP client, which several accounts may share.
     package init(_ settings: CompassSettings, as account: CompassAccount, client: Client) {
         self.settings = settings
         connection = CompassConnection(settings, account, client)
@@ -34,26 +33,27 @@ package struct CompassClient: Sendable {
 
     // MARK: Server and account
 
-    /// The repositories of the server, which it tells everybody.
+    /// Returns the repositories of the server, for which no login is needed.
     package func repositories(withDatabases: Bool = false) async throws(BackendError) -> [Repository] {
         let path = "/repos" + (withDatabases ? "?getDbs=true" : "")
-        let response = try await connection.readOpenly(path)
-        return try HTTPAnswer.decode([ListedElement<RepositoryBody>].self, from: response.body).compactMap(\.row).map {
-            Repository(name: $0.name, databases: $0.databaseNames ?? [])
-        }
+        let response = try await connection.readWithoutLogin(path)
+        return try BackendResponse.decode([ListedElement<RepositoryBody>].self, from: response.body).compactMap(\.row)
+            .map {
+                Repository(name: $0.name, databases: $0.databaseNames ?? [])
+            }
     }
 
-    /// Sees whether the account is let in. Other calls log in by themselves.
+    /// Verifies that the account can log in. Other calls log in when needed.
     package func logIn() async throws(BackendError) { try await connection.logIn() }
 
-    /// Gives the token back. It is forgotten here whatever the server answers.
+    /// Ends the login. The token is discarded here even if the request fails.
     package func logOff() async throws(BackendError) { try await connection.logOff() }
 
-    /// What the database says of itself.
+    /// Returns the description of the database.
     package func database() async throws(BackendError) -> DatabaseInfo {
         let response = try await connection.read("")
-        try CompassAnswer.check(response, isWrite: false, connection.account)
-        let body = try HTTPAnswer.decode(DatabaseBody.self, from: response.body)
+        try CompassResponse.check(response, isWrite: false, connection.account)
+        let body = try BackendResponse.decode(DatabaseBody.self, from: response.body)
         return DatabaseInfo(
             name: body.name, description: body.description ?? "", recordTypes: body.entityDefNames ?? [],
             recordTypesForSubmit: body.entityDefNamesForSubmit ?? [])

@@ -3,12 +3,12 @@ internal import BackendProtocol
 internal import FoundationEssentials
 internal import HTTPClient
 
-/// Compass's JSON over HTTP: addresses, tokens, and the new login after a refused one.
+/// Compass's JSON over HTTP: addresses, tokens, and a new login after a rejected token.
 struct CompassConnection: Sendable {
     /// The root of the REST API.
     static let root = "/ccmweb/rest"
-    /// An answer's body is at most this large: a page of 500 rows with long texts is below it.
-    static let answerBytesMax = 32 * 1024 * 1024
+    /// Maximum size of a response; a page of 500 rows with long texts is below it.
+    static let responseBytesMax = 32 * 1024 * 1024
 
     let settings: CompassSettings
     let account: CompassAccount
@@ -22,29 +22,29 @@ struct CompassConnection: Sendable {
         login = SharedLogin(keepsRefusal: settings.isRefusalFinal) { await Self.logIn(settings, account, client) }
     }
 
-    /// Below the database's path.
+    /// The path of the records, relative to the database's path.
     var recordsPath: String { "/records/" + URLText.escape(settings.recordType) }
 
-    /// An id as a segment of a path.
+    /// Returns an id as a path segment.
     ///
-    /// - Throws: `refused` for what would make it another path, and can be no id.
+    /// - Throws: `refused` for a segment that would change the path, which is never an id.
     static func segment(_ id: String) throws(BackendError) -> String {
-        guard !["", ".", ".."].contains(id) else { throw .refused(["'\(id)' is no id"]) }
+        guard !["", ".", ".."].contains(id) else { throw .refused(["'\(id)' is not an id"]) }
         return URLText.escape(id)
     }
 
     // MARK: Reading
 
-    /// Reads what needs no account.
+    /// Reads a resource that needs no login.
     ///
-    /// - Parameter path: Below the root.
-    func readOpenly(_ path: String) async throws(BackendError) -> Response {
+    /// - Parameter path: Relative to the root.
+    func readWithoutLogin(_ path: String) async throws(BackendError) -> Response {
         let response = try await client.read(Self.request("GET", path, settings))
-        try CompassAnswer.check(response, isWrite: false, account)
+        try CompassResponse.check(response, isWrite: false, account)
         return response
     }
 
-    /// - Parameter path: Below the database's.
+    /// - Parameter path: Relative to the database's path.
     func read(_ path: String) async throws(BackendError) -> Response {
         let request = Self.request("GET", databasePath + path, settings)
         return try await authorized { authorization throws(BackendError) in
@@ -52,17 +52,17 @@ struct CompassConnection: Sendable {
         }
     }
 
-    /// - Returns: 2xx, or `nil` when there is no such thing.
-    func readIfThere(_ path: String) async throws(BackendError) -> Response? {
+    /// - Returns: A 2xx response; `nil` if the object does not exist.
+    func readIfPresent(_ path: String) async throws(BackendError) -> Response? {
         let response = try await read(path)
-        if CompassAnswer.isAbsent(response) { return nil }
-        try CompassAnswer.check(response, isWrite: false, mayBeForbidden: true, account)
+        if CompassResponse.isAbsent(response) { return nil }
+        try CompassResponse.check(response, isWrite: false, mayBeForbidden: true, account)
         return response
     }
 
     // MARK: Writing
 
-    /// Sends once, and once more when the token was refused: then nothing was done.
+    /// Sends a request once, and a second time if the token was rejected, because then nothing was processed.
     func write(
         _ method: String, _ path: String, _ body: [UInt8]? = nil, before deadline: WriteDeadline = .never
     ) async throws(BackendError) -> Response {
@@ -77,54 +77,54 @@ struct CompassConnection: Sendable {
     // MARK: Logins
 
     func logIn() async throws(BackendError) {
-        guard tokenAsGiven == nil else {
-            return try CompassAnswer.check(try await read(""), isWrite: false, account)
+        guard untestedToken == nil else {
+            return try CompassResponse.check(try await read(""), isWrite: false, account)
         }
-        _ = await login.forget()
+        _ = await login.removeLogin()
         _ = try await login.current()
     }
 
-    /// A personal access token that is sent without having been tried.
-    private var tokenAsGiven: String? {
+    /// A personal access token that is sent without a preceding test.
+    private var untestedToken: String? {
         guard case .personalAccessToken(let token) = account, !settings.isRefusalFinal else { return nil }
         return token
     }
 
     func logOff() async throws(BackendError) {
-        guard case .password = account, let authorization = await login.forget() else { return }
+        guard case .password = account, let authorization = await login.removeLogin() else { return }
         let request = Self.request("POST", "/authenticate/logoff", settings, []).with(authorization)
         let response = try await client.read(request)
-        // A token that is refused is as good as given back.
+        // A rejected token needs no logoff.
         if response.status == 401 { return }
-        try CompassAnswer.check(response, isWrite: false, account)
+        try CompassResponse.check(response, isWrite: false, account)
     }
 
     private func authorized(
         _ send: (_ authorization: String) async throws(BackendError) -> Response
     ) async throws(BackendError) -> Response {
-        if let tokenAsGiven { return try await send("Basic " + tokenAsGiven) }
-        let held = try await login.current()
-        let response = try await send(held.login)
+        if let untestedToken { return try await send("Basic " + untestedToken) }
+        let current = try await login.current()
+        let response = try await send(current.login)
         guard response.status == 401 else { return response }
-        return try await send(try await login.replacing(held).login)
+        return try await send(try await login.replacing(current).login)
     }
 
-    /// - Returns: What calls are authorized by.
+    /// - Returns: The value of the `Authorization` header.
     private static func logIn(
         _ settings: CompassSettings, _ account: CompassAccount, _ client: Client
     ) async -> Result<String, BackendError> {
         switch account {
         case .password(let user, let password): await logIn(settings, account, user, password, client)
-        case .personalAccessToken(let token): await attempt("Basic " + token, settings, account, client)
+        case .personalAccessToken(let token): await test("Basic " + token, settings, account, client)
         }
     }
 
-    private static func attempt(
+    private static func test(
         _ authorization: String, _ settings: CompassSettings, _ account: CompassAccount, _ client: Client
     ) async -> Result<String, BackendError> {
         do throws(BackendError) {
             let request = request("GET", databasePath(settings), settings).with(authorization)
-            try CompassAnswer.check(try await client.read(request), isWrite: false, account)
+            try CompassResponse.check(try await client.read(request), isWrite: false, account)
             return .success(authorization)
         } catch {
             return .failure(error)
@@ -143,20 +143,21 @@ struct CompassConnection: Sendable {
         struct Token: Decodable { let token: String }
         let login = Login(username: user, password: password, repo: settings.repository, db: settings.database)
         guard let body = try? JSONEncoder().encode(login) else {
-            return .failure(.unauthorized(reason: "there is nothing to log in with"))
+            return .failure(.unauthorized(reason: "the credentials cannot be encoded as JSON"))
         }
         do throws(BackendError) {
-            // A login that is made twice does no harm.
+            // A repeated login is harmless.
             let response = try await client.read(request("POST", "/authenticate", settings, Array(body)))
-            if response.status == 400, CompassAnswer.isFromService(response) {
-                // 400 is how a server refuses a login of a user, repository or database that it does not have.
-                let reason = CompassAnswer.message(of: response)
-                return .failure(.unauthorized(reason: "HTTP 400: " + account.redacted(BackendMessage.bounded(reason))))
+            if response.status == 400, CompassResponse.isFromService(response) {
+                // 400 rejects a login with an unknown user, repository or database.
+                let reason = CompassResponse.message(of: response)
+                return .failure(
+                    .unauthorized(reason: "HTTP 400: " + account.redacted(BackendMessage.truncated(reason))))
             }
-            try CompassAnswer.check(response, isWrite: false, account)
-            let token = try HTTPAnswer.decode(Token.self, from: response.body).token
+            try CompassResponse.check(response, isWrite: false, account)
+            let token = try BackendResponse.decode(Token.self, from: response.body).token
             guard !token.isEmpty, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                return .failure(.notProcessed(reason: "the server gave no token", retryAfter: nil))
+                return .failure(.notProcessed(reason: "the server returned no token", retryAfter: nil))
             }
             return .success("Bearer " + token)
         } catch {
@@ -179,7 +180,7 @@ struct CompassConnection: Sendable {
         if body != nil { headers.append((name: "Content-Type", value: "application/json")) }
         return Request(
             method, settings.serverURL + root + path, headers: headers, body: body, connectMax: settings.connectMax,
-            totalMax: settings.callMax, answerBytesMax: answerBytesMax)
+            totalMax: settings.callMax, responseBytesMax: responseBytesMax)
     }
 }
 
@@ -192,7 +193,7 @@ extension Request {
 }
 
 extension CompassAccount {
-    /// A text without this account's secret, in case a server repeats what it was sent.
+    /// Returns a text without this account's secret, in case a server repeats the request.
     func redacted(_ text: String) -> String {
         let secret =
             switch self {

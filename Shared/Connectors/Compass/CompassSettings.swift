@@ -1,24 +1,24 @@
-/// Where a Compass server is, what of it is used, and how much of it at a time.
+/// The address, database and limits of a Compass server.
 package struct CompassSettings: Sendable, Equatable, CustomStringConvertible {
     /// Scheme, host and port without a path: `https://compass.example.com:8190`.
     package var serverURL: String
-    /// The schema repository (`GET /repos` lists them), for one `CCMRepo`.
+    /// The schema repository (`GET /repos` lists them), such as `CCMRepo`.
     package var repository: String
-    /// The user database in it, for one `SAMPL`.
+    /// The user database in the repository, such as `SAMPL`.
     package var database: String
-    /// The record type that defects are of, as paths and query definitions name it.
+    /// The record type of defects, as in paths and query definitions.
     package var recordType = "Defect"
     package var connectMax: Duration = .seconds(5)
-    /// The longest a single HTTP call may take.
+    /// Timeout of a single HTTP call.
     package var callMax: Duration = .seconds(30)
-    /// Rows of a result set's page that are asked for.
+    /// Rows per page of a result set.
     package var pageRowsMax = 500
-    /// Pages of one result set; one that fills them all fails rather than being cut.
+    /// Maximum number of pages of a result set; a longer one fails instead of being truncated.
     package var pagesMax = 1_000
-    /// Characters of a field's text that a result set brings; a single record brings all of them.
+    /// Maximum characters of a field's text in a result set; a single record has the full text.
     package var multiLineTextLengthMax = 4_000
-    /// A client whose account was refused does not try it again: a server may lock an account after some tries. A
-    /// personal access token is tried once by itself, before any other call.
+    /// Whether a rejected account is not tried again, because a server may lock an account after several attempts. A
+    /// personal access token is then tried once separately, before any other call.
     package var isRefusalFinal = false
 
     package init(serverURL: String, repository: String, database: String) {
@@ -30,12 +30,12 @@ package struct CompassSettings: Sendable, Equatable, CustomStringConvertible {
     package var description: String { "HCL Compass at \(serverURL), \(repository)/\(database), \(recordType)" }
 }
 
-/// As whom Compass is called. It is never printed with its secret.
+/// The account of a client. Its description has no secret.
 package enum CompassAccount: Sendable, Equatable, CustomStringConvertible {
-    /// Logs in, and calls with the token it gets (`Bearer`).
+    /// Logs in, and sends the resulting token (`Bearer`).
     case password(user: String, password: String)
-    /// A personal access token, as the vendor's newer servers give them: it is sent with every call (`Basic`), and
-    /// there is nothing to log in to.
+    /// A personal access token, as issued by the vendor's newer servers: sent with every call (`Basic`), without a
+    /// login.
     case personalAccessToken(String)
 
     package var description: String {

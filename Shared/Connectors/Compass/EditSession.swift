@@ -1,15 +1,15 @@
 package import BackendProtocol
 
-/// A record that is being edited: it ends with ``commit(_:before:)`` or ``revert()``, and is the account's alone.
-/// Others may edit the same record meanwhile; the first commit wins, and the others' are `refused`.
+/// An edit session of a record, private to the account, which ends with ``commit(_:before:)`` or ``revert()``. Several
+/// accounts may edit the same record; the first commit succeeds, and the others are `refused`.
 ///
-/// It is a value and holds nothing open here: a process that ends leaves the session with the server, where
+/// It is a value without local resources: after a crash the session remains on the server, where
 /// ``CompassClient/revert(_:)`` ends it.
 package struct EditSession: Sendable {
     private let client: CompassClient
-    /// The fields as they are at the beginning of the action, with what has become mandatory by it.
+    /// The fields at the beginning of the action, with the requiredness that the action sets.
     package let record: Record
-    /// The action it was begun with.
+    /// The action of the session.
     package let action: String?
 
     init(client: CompassClient, record: Record, action: String?) {
@@ -20,21 +20,21 @@ package struct EditSession: Sendable {
 
     package var id: String { record.id }
 
-    /// A field with what can be chosen for it now.
+    /// Returns a field with its current choices.
     package func field(_ name: String) async throws(BackendError) -> Field? {
         try await client.field(name, of: id)
     }
 
-    /// Saves `values` with the record.
+    /// Saves `values` and ends the session.
     ///
-    /// - Returns: The record as Compass has saved it.
-    /// - Throws: `refused` when a rule of the record type says no (the session stays open, and is to be committed
-    ///   otherwise or reverted), or when somebody else's commit was faster; `outcomeUnknown` when it must be read and
-    ///   compared before anything is repeated.
+    /// - Returns: The record as saved by Compass.
+    /// - Throws: `refused` if a rule of the record type rejects the values (the session stays open, to be committed
+    ///   with other values or reverted), or if another account committed first; `outcomeUnknown` if the record must be
+    ///   read and compared before a retry.
     package func commit(_ values: [FieldValue], before deadline: WriteDeadline) async throws(BackendError) -> Record {
         try await client.commit(id, values, before: deadline)
     }
 
-    /// Ends it without saving anything.
+    /// Ends the session without saving.
     package func revert() async throws(BackendError) { try await client.revert(id) }
 }

@@ -1,4 +1,4 @@
-/// A query of the workspace: which columns of which records.
+/// A query of the workspace: columns and filter of a record type.
 ///
 /// Source: the query documents of the vendor's sample app (`QueryDef`).
 package struct QueryDefinition: Sendable, Equatable {
@@ -9,8 +9,8 @@ package struct QueryDefinition: Sendable, Equatable {
 
     /// A column of the result.
     package struct Column: Sendable, Equatable {
-        /// A field of the record, or one of a record it refers to: `history.action_timestamp`. A field that refers to
-        /// many multiplies the rows.
+        /// A field of the record, or of a referenced record: `history.action_timestamp`. A field with several
+        /// references multiplies the rows.
         package var field: String
         package var sort: Sort
 
@@ -23,10 +23,10 @@ package struct QueryDefinition: Sendable, Equatable {
     /// The `dbId`; `nil` before it is created.
     package var id: String?
     package var name: String
-    /// The `dbId` of the folder it is in.
+    /// The `dbId` of the query's folder.
     package var folder: String
     package var recordType: String
-    /// In the order in which a row has them; each once.
+    /// Unique columns in the order of a row's values.
     package var columns: [Column]
     package var filter: QueryFilter
 
@@ -41,9 +41,9 @@ package struct QueryDefinition: Sendable, Equatable {
     }
 }
 
-/// Conditions that all hold, or of which one does.
+/// A conjunction or disjunction of conditions.
 package struct QueryFilter: Sendable, Equatable {
-    /// How conditions are joined. Source: the sample app for `all`; ``CompassAssumptions`` for `any`.
+    /// The logical operator. Source: the sample app for `all`; ``CompassAssumptions`` for `any`.
     package enum Joint: String, Sendable, Codable {
         case all = "BOOL_OP_AND"
         case any = "BOOL_OP_OR"
@@ -53,7 +53,7 @@ package struct QueryFilter: Sendable, Equatable {
     package struct Condition: Sendable, Equatable {
         package var field: String
         package var comparison: Comparison
-        /// ``currentUser`` stands for whoever asks; times are as ``CompassTime`` writes them.
+        /// ``currentUser`` is replaced by the calling user; times are in the format of ``CompassTime``.
         package var values: [String]
 
         package init(_ field: String, _ comparison: Comparison, _ values: [String]) {
@@ -63,7 +63,7 @@ package struct QueryFilter: Sendable, Equatable {
         }
     }
 
-    /// The login name of whoever runs the query.
+    /// The login name of the user who runs the query.
     package static let currentUser = "[CURRENT_USER]"
 
     package var joint: Joint
@@ -77,18 +77,18 @@ package struct QueryFilter: Sendable, Equatable {
     }
 }
 
-/// How a field is compared with values. One that is not named here can be in a query that a person made.
+/// A comparison of a field with values. Queries of people may have others than the constants here.
 package struct Comparison: RawRepresentable, Sendable, Equatable, Codable {
     package let rawValue: String
 
     package init(rawValue: String) { self.rawValue = rawValue }
 
-    // Seen in the vendor's sample app.
+    // Source: the vendor's sample app.
     package static let equals = Comparison(rawValue: "COMP_OP_EQ")
     package static let differs = Comparison(rawValue: "COMP_OP_NEQ")
     package static let isAfter = Comparison(rawValue: "COMP_OP_GT")
     package static let isOneOf = Comparison(rawValue: "COMP_OP_IN")
-    // Their spelling is assumed: see `CompassAssumptions`.
+    // The spelling is assumed: see `CompassAssumptions`.
     package static let isBefore = Comparison(rawValue: "COMP_OP_LT")
     package static let isNull = Comparison(rawValue: "COMP_OP_IS_NULL")
     package static let isNotNull = Comparison(rawValue: "COMP_OP_IS_NOT_NULL")

@@ -1,15 +1,15 @@
-/// A record, as it is or as it is being edited.
+/// A committed record, or a record in an edit session.
 ///
 /// Source: `GET …/records/{type}/{id}` of the vendor's sample app.
 package struct Record: Sendable, Equatable {
-    /// What people call it, and paths too: `SAMPL00000001`.
+    /// The display id, also used in paths: `SAMPL00000001`.
     package let id: String
-    /// In the server's own order, which is nobody's to rely on.
+    /// The fields in the server's order, which is unspecified.
     package let fields: [Field]
 
     package subscript(_ name: String) -> Field? { fields.first { $0.name == name } }
 
-    /// The fields that must have a value and have none; a value of blanks counts as none.
+    /// The mandatory fields without a value. A blank value counts as none.
     package var missing: [String] {
         fields.filter { $0.requiredness == .mandatory && $0.isBlank }.map(\.name)
     }
@@ -17,27 +17,27 @@ package struct Record: Sendable, Equatable {
 
 /// A field of a record.
 package struct Field: Sendable, Equatable {
-    /// Whether it must have a value. It may change with an action, and with the value of another field.
+    /// Whether the field must have a value. It may change with an action and with the value of another field.
     package enum Requiredness: Sendable, Equatable {
         case mandatory, optional, readOnly
-        /// Whatever else a server says; it may be written.
+        /// Another requiredness of the server; the field may be written.
         case other(String)
     }
 
     package let name: String
-    /// Empty for none.
+    /// Empty without a value.
     package let value: String
     package let requiredness: Requiredness
-    /// What can be chosen now, which may depend on other fields; `nil` where the answer has no list.
+    /// The current choices, which may depend on other fields; `nil` if the response has no list.
     package let choices: [String]?
-    /// What the server says is wrong with the value, or explains it.
+    /// The server's message about the value.
     package let message: String?
 
-    /// Whether it has no value but blanks.
+    /// Whether the value is empty or blank.
     package var isBlank: Bool { value.allSatisfy(\.isWhitespace) }
 }
 
-/// A value that a field is to get.
+/// A new value of a field.
 package struct FieldValue: Sendable, Equatable, Codable {
     package var name: String
     package var value: String
@@ -48,17 +48,17 @@ package struct FieldValue: Sendable, Equatable, Codable {
     }
 }
 
-/// A type of records with what can be done with them.
+/// A type of records with its actions and fields.
 ///
 /// Source: `GET …/records/{type}`.
 package struct RecordType: Sendable, Equatable {
-    /// An action, which is what a state is changed by.
+    /// An action on a record, such as a change of its state.
     package struct Action: Sendable, Equatable {
-        /// What is sent to do it: the state it leads to is never sent.
+        /// The name that requests contain. The destination state is never sent.
         package let name: String
         /// `_CHANGE_STATE`, `_MODIFY`, `_SUBMIT`, `_DELETE`, …
         package let kind: String
-        /// The states from which it can be done.
+        /// The states in which the action is allowed.
         package let sourceStates: [String]
         package let destinationState: String?
     }
@@ -67,7 +67,7 @@ package struct RecordType: Sendable, Equatable {
     package let actions: [Action]
     package let fields: [Field]
 
-    /// The actions that change the state from `state`.
+    /// Returns the actions that change the state from `state`.
     package func changes(from state: String) -> [Action] {
         actions.filter { $0.kind == "_CHANGE_STATE" && $0.sourceStates.contains(state) }
     }

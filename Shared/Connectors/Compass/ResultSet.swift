@@ -1,26 +1,26 @@
 package import BackendProtocol
 
-/// A query that was run. Its rows are read page by page; the server keeps it for as long as it likes.
+/// The result of a query, read page by page. The server decides when it discards it.
 package struct ResultSet: Sendable, Equatable {
     package let id: String
     /// The `dbId` of the query.
     package let query: String
-    /// The names of the columns that are shown, in their order.
+    /// The names of the displayed columns, in their order.
     package let columns: [String]
-    /// Rows of a page that were asked for.
+    /// Requested rows per page.
     package let pageRowsMax: Int
 }
 
-/// Some rows of a result set.
+/// A page of a result set.
 package struct ResultPage: Sendable, Equatable {
     package let rows: [ResultRow]
-    /// Whether none follows.
+    /// Whether this is the last page.
     package let isLast: Bool
-    /// Rows that are on it as well: a value in one is no text, or there is not one for each column.
+    /// Rows that could not be decoded: a value is not a text, or the number of values differs from that of the columns.
     package var unreadable: [UnreadableRecord] = []
 }
 
-/// A row, whose values are asked for by the names of their columns.
+/// A row with access to its values by column name.
 package struct ResultRow: Sendable, Equatable {
     private let columns: [String]
     private let values: [String]
@@ -30,7 +30,7 @@ package struct ResultRow: Sendable, Equatable {
         self.values = values
     }
 
-    /// The value of a column, empty where the record has none; `nil` when the query has no such column.
+    /// The value of a column, empty if the record has none; `nil` if the query has no such column.
     package subscript(_ column: String) -> String? {
         columns.firstIndex(of: column).map { values[$0] }
     }

@@ -1,36 +1,36 @@
-/// A repository with the databases in it.
+/// A repository with its databases.
 ///
 /// Source: `GET /repos?getDbs=true`.
 package struct Repository: Sendable, Equatable {
     package let name: String
-    /// Empty where they were not asked for.
+    /// Empty unless requested.
     package let databases: [String]
 }
 
-/// What a database says of itself.
+/// The description of a database.
 ///
 /// Source: the vendor's page "Records and record types", `GET /repos/{repo}/databases/{db}`.
 package struct DatabaseInfo: Sendable, Equatable {
     package let name: String
     package let description: String
-    /// Record types there are, and those of which a record can be made.
+    /// All record types, and those that records can be created of.
     package let recordTypes: [String]
     package let recordTypesForSubmit: [String]
 }
 
-/// A folder of the workspace with what is directly in it.
+/// A folder of the workspace with its direct content.
 ///
 /// Source: the vendor's page "HCL Compass REST API queries and result sets".
 package struct Folder: Sendable, Equatable {
-    /// What each user has, and what all share: the roots of a workspace.
+    /// The roots of a workspace: the queries of the user, and the shared ones.
     package static let personalQueries = "Personal Queries"
     package static let publicQueries = "Public Queries"
 
-    /// Something in a folder.
+    /// An element of a folder.
     package struct Item: Sendable, Equatable {
         package let id: String
         package let name: String
-        /// `WORKSPACE_FOLDER`, `WORKSPACE_QUERY`, and what else there is (charts, reports).
+        /// `WORKSPACE_FOLDER`, `WORKSPACE_QUERY` or another kind (charts, reports).
         package let kind: String
 
         package var isFolder: Bool { kind == "WORKSPACE_FOLDER" }
@@ -40,6 +40,6 @@ package struct Folder: Sendable, Equatable {
     /// The `dbId`, a number as text.
     package let id: String
     package let name: String
-    /// One level deep.
+    /// The direct content of the folder.
     package let items: [Item]
 }

@@ -2,12 +2,12 @@ import Crypto
 import Essentials
 import FoundationEssentials
 
-/// Encrypts messages so that the push service, which passes them on, cannot read them.
+/// Encrypts messages end to end, so that the push service cannot read them.
 ///
 /// Source: RFC 8291 (keys), RFC 8188 (`Content-Encoding: aes128gcm`).
 package enum PushMessage {
-    /// The longest text. A push service may refuse a body of more than 4,096 bytes (RFC 8030, 7.2): 86 are the head,
-    /// one ends the text, and 16 prove that nobody has changed it.
+    /// Limit on the bytes of a text. A push service may reject a body of more than 4,096 bytes (RFC 8030, 7.2), of
+    /// which the header has 86, the delimiter 1 and the authentication tag 16.
     package static let textBytesMax = bodyBytesMax - headByteCount - 1 - 16
 
     private static let bodyBytesMax = 4_096
@@ -15,7 +15,7 @@ package enum PushMessage {
     private static let pointByteCount = 65
     private static let headByteCount = saltByteCount + 4 + 1 + pointByteCount
 
-    /// The body of the request that sends a message: it is another one each time.
+    /// Returns the body of a request with a message. Each call returns a different body.
     ///
     /// - Returns: `nil` for a text of more than ``textBytesMax`` bytes.
     package static func body(of text: [UInt8], to subscription: PushSubscription) -> [UInt8]? {
@@ -25,7 +25,7 @@ package enum PushMessage {
     }
 
     /// - Parameters:
-    ///   - key: Used for this message alone.
+    ///   - key: An ephemeral key for this message alone.
     ///   - salt: 16 random bytes.
     static func body(
         of text: [UInt8], to subscription: PushSubscription, from key: P256.KeyAgreement.PrivateKey, salt: [UInt8]
@@ -33,7 +33,7 @@ package enum PushMessage {
         guard text.count <= textBytesMax else { return nil }
         let ours = Array(key.publicKey.x963Representation)
         let theirs = Array(subscription.publicKey.x963Representation)
-        // With a point of the curve it always succeeds, and the subscription has one.
+        // Cannot fail: the subscription's key is a point on the curve.
         guard let shared = try? key.sharedSecretFromKeyAgreement(with: subscription.publicKey) else { return nil }
         let secret = shared.hkdfDerivedSymmetricKey(
             using: SHA256.self, salt: subscription.secret, sharedInfo: info("WebPush: info") + theirs + ours,
@@ -52,6 +52,6 @@ package enum PushMessage {
         return salt + recordSize + [UInt8(pointByteCount)] + ours + Array(sealed.ciphertext) + Array(sealed.tag)
     }
 
-    /// A text that ends with a zero.
+    /// Returns a text with a terminating zero.
     private static func info(_ text: String) -> [UInt8] { Array(text.utf8) + [0] }
 }

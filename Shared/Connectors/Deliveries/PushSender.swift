@@ -2,30 +2,30 @@ package import Crypto
 package import Essentials
 import FoundationEssentials
 
-/// Says who sends to a push service (VAPID), with the key to which browsers bind their subscriptions.
+/// Identifies the sender to push services (VAPID), with the key to which browsers bind their subscriptions.
 ///
 /// Source: RFC 8292.
 package struct PushSender: Sendable {
     private let key: P256.Signing.PrivateKey
     private let contact: String
 
-    /// How long what is said holds. RFC 8292, 2: at most a day.
+    /// Lifetime of a token. RFC 8292, 2 allows at most a day.
     package static let lifetime = Duration.seconds(12 * 3_600)
 
     /// - Parameters:
-    ///   - key: Made once for an environment: with another one all subscriptions are void.
-    ///   - contact: Whom a push service writes to when something is wrong: `mailto:` or `https:`.
+    ///   - key: Created once for an environment; another key invalidates all subscriptions.
+    ///   - contact: The contact for a push service's operator: `mailto:` or `https:`.
     package init(key: P256.Signing.PrivateKey, contact: String) {
         self.key = key
         self.contact = contact
     }
 
-    /// What a page gives as `applicationServerKey`: the public key in base64url.
+    /// The public key in base64url, which a page passes as `applicationServerKey`.
     package var applicationServerKey: String { Base64URL.text(key.publicKey.x963Representation) }
 
-    /// The `Authorization` of a request.
+    /// Returns the `Authorization` header of a request.
     ///
-    /// - Parameter origin: The push service's, ``PushSubscription/origin``.
+    /// - Parameter origin: The push service's ``PushSubscription/origin``.
     package func authorization(for origin: String, at now: Timestamp) throws -> String {
         struct Claims: Encodable {
             let aud: String

@@ -2,65 +2,66 @@ import Essentials
 public import FoundationEssentials
 public import Model
 
-/// A device's copy of its realms: what a checkpoint made whole, and beside it what has arrived since.
+/// A device's copy of its realms: the content of the last consistent checkpoint, and staged changes received since.
 ///
-/// Only whole checkpoints are shown. What is staged outlives a lost connection together with its cursor, so that a
-/// long first download goes on where it was cut.
+/// Only consistent checkpoints are shown. Staged changes and their cursor are stored, so that an interrupted first
+/// download resumes after a lost connection.
 public struct DeviceCopy: Equatable, Sendable {
     private struct Realm: Equatable, Codable {
         var content: RealmContent = [:]
-        /// Arrived, not yet whole; `nil` is a tombstone.
-        var staged: [ObjectID: HeldObject?] = [:]
-        /// The server had the device throw away what it holds; that happens at the checkpoint.
+        /// Received changes of an incomplete checkpoint; `nil` is a tombstone.
+        var staged: [ObjectID: DeviceObject?] = [:]
+        /// Whether the server requested a reset: the content is discarded at the checkpoint.
         var isReset = false
-        /// Where to go on: after the last line, or the last checkpoint.
+        /// The position at which to resume: after the last line, or the last checkpoint.
         var cursor: String?
-        /// Whether the stream that is read now has opened it.
+        /// Whether the current stream has opened the realm.
         var isOpen = false
-        /// The stream that is read now was asked for without it: it comes whole, or is not the person's any more.
+        /// Whether the current stream's request did not name the realm: it is sent completely, or is not permitted any
+        /// more.
         var isUnnamed = false
     }
 
-    /// The most realms that a request for a stream names, as the gateway takes them.
+    /// Maximum number of realms named in a request for a stream, as the gateway accepts.
     public static let namedCountMax = 1_000
 
     private var realms: [RealmPath: Realm] = [:]
-    /// The position up to which the copy is whole; 0 before the first checkpoint.
+    /// The position up to which the copy is complete; 0 before the first checkpoint.
     public private(set) var position: Int64 = 0
 
-    /// A copy of nothing.
+    /// Creates an empty copy.
     public init() {}
 
-    /// Where to go on, by realm. A realm without a cursor begins anew; it is named all the same, or the server would
-    /// not tell that it is no longer the person's.
+    /// The cursors with which to resume, by realm. A realm without a cursor is downloaded from scratch; it is named
+    /// nevertheless, so that the server can report that it is no longer permitted.
     public var cursors: [RealmPath: String?] { realms.mapValues(\.cursor) }
 
-    /// What the last whole checkpoint had, by realm.
+    /// The contents of the last consistent checkpoint, by realm.
     public var contents: [RealmPath: RealmContent] { realms.mapValues(\.content) }
 
-    /// An object as of the last whole checkpoint.
-    public subscript(realm: RealmPath, object: ObjectID) -> HeldObject? { realms[realm]?.content[object] }
+    /// Returns an object of the last consistent checkpoint.
+    public subscript(realm: RealmPath, object: ObjectID) -> DeviceObject? { realms[realm]?.content[object] }
 
-    /// All objects of a kind, in any realm or in one sort of realm.
+    /// Returns all objects of a kind, in all realms or in matching ones.
     public func objects(
-        of kind: Kind, in isWanted: (RealmPath) -> Bool = { _ in true }
-    ) -> [(id: UUID, object: HeldObject)] {
-        realms.filter { isWanted($0.key) }.values.flatMap { $0.content.objects(of: kind) }
+        of kind: Kind, in isIncluded: (RealmPath) -> Bool = { _ in true }
+    ) -> [(id: UUID, object: DeviceObject)] {
+        realms.filter { isIncluded($0.key) }.values.flatMap { $0.content.objects(of: kind) }
     }
 
-    /// A new stream begins: it opens each realm anew, or closes it.
+    /// Prepares for a new stream, which opens or closes each realm.
     ///
     /// - Parameters:
-    ///   - wanted: The realms that are wanted; `nil`: all. Others are not named.
-    ///   - realmCountMax: The most realms that its request names. Those with the most objects are: a realm that is not
-    ///     named is sent whole. One that is not sent either is gone with the next checkpoint.
-    /// - Returns: What the request names, as ``cursors`` has it.
-    public mutating func streamBegins(
-        only wanted: Set<RealmPath>? = nil, realmCountMax: Int = namedCountMax
+    ///   - included: The requested realms; `nil`: all. Other realms are not named.
+    ///   - realmCountMax: Maximum number of realms named in the request, those with the most objects. An unnamed realm
+    ///     is sent completely; if it is not sent, it is removed at the next checkpoint.
+    /// - Returns: The realms to name in the request, see ``cursors``.
+    public mutating func beginStream(
+        only included: Set<RealmPath>? = nil, realmCountMax: Int = namedCountMax
     ) -> [RealmPath: String?] {
         for path in Array(realms.keys) {
             realms[path]?.isOpen = false
-            realms[path]?.isUnnamed = wanted.map { !$0.contains(path) } ?? false
+            realms[path]?.isUnnamed = included.map { !$0.contains(path) } ?? false
         }
         let named = realms.filter { !$0.value.isUnnamed }
         guard named.count > realmCountMax else { return named.mapValues(\.cursor) }
@@ -70,16 +71,16 @@ public struct DeviceCopy: Equatable, Sendable {
         return cursors.filter { realms[$0.key]?.isUnnamed == false }
     }
 
-    /// Takes in one line.
+    /// Applies one line of the stream.
     ///
-    /// - Returns: The objects that changed in what is shown: at a checkpoint, or when a realm was closed.
+    /// - Returns: The changed objects, at a checkpoint or when a realm was closed.
     public mutating func apply(_ line: SyncLine) -> Set<ObjectAddress> {
         switch line {
         case .open(let path, let isReset):
             open(path, isReset: isReset)
             return []
         case .closed(let path):
-            // Not permitted any more: gone at once, not at the next checkpoint.
+            // The realm is not permitted any more: remove it immediately, not at the next checkpoint.
             return close(path)
         case .objects(let path, let cursor, let list):
             stage(list, cursor: cursor, in: path)
@@ -90,13 +91,13 @@ public struct DeviceCopy: Equatable, Sendable {
             for path in Array(realms.keys) where realms[path].map({ $0.isUnnamed && !$0.isOpen }) ?? false {
                 changed.formUnion(close(path))
             }
-            // An array, since the dictionary's own keys would share its storage and have it copied.
+            // An array, because iterating the dictionary's keys while changing it would copy its storage.
             for path in Array(realms.keys) where realms[path]?.isOpen ?? false {
                 changed.formUnion(settle(path, cursor: cursors[path] ?? cursor))
             }
             return changed
         case .keepalive(_, let position, let cursor, let cursors):
-            rest(at: position, cursor: cursor, cursors)
+            keepalive(at: position, cursor: cursor, cursors)
             return []
         }
     }
@@ -105,7 +106,7 @@ public struct DeviceCopy: Equatable, Sendable {
         var realm = realms.removeValue(forKey: path) ?? Realm()
         defer { realms[path] = realm }
         realm.isOpen = true
-        // Without a cursor it comes whole, whatever is held.
+        // Without a cursor the server sends the complete realm.
         guard isReset || realm.cursor == nil else { return }
         realm.isReset = true
         realm.staged = [:]
@@ -113,8 +114,8 @@ public struct DeviceCopy: Equatable, Sendable {
     }
 
     private mutating func close(_ path: RealmPath) -> Set<ObjectAddress> {
-        let gone = realms.removeValue(forKey: path)?.content ?? [:]
-        return Set(gone.keys.map { ObjectAddress(path, $0) })
+        let removed = realms.removeValue(forKey: path)?.content ?? [:]
+        return Set(removed.keys.map { ObjectAddress(path, $0) })
     }
 
     private mutating func stage(_ list: [SyncLine.Change], cursor: String?, in path: RealmPath) {
@@ -125,7 +126,7 @@ public struct DeviceCopy: Equatable, Sendable {
         if let cursor { realm.cursor = cursor }
     }
 
-    /// Shows what was staged.
+    /// Makes the staged changes visible.
     private mutating func settle(_ path: RealmPath, cursor: String?) -> Set<ObjectAddress> {
         guard var realm = realms.removeValue(forKey: path) else { return [] }
         defer { realms[path] = realm }
@@ -141,10 +142,10 @@ public struct DeviceCopy: Equatable, Sendable {
         return Set(changed.map { ObjectAddress(path, $0) })
     }
 
-    /// Nothing happened: the copy is whole up to the keepalive's position, unless something waits for its checkpoint.
-    private mutating func rest(at position: Int64, cursor: String?, _ cursors: [RealmPath: String]) {
-        let isWhole = realms.values.allSatisfy { !$0.isOpen || ($0.staged.isEmpty && !$0.isReset) }
-        guard isWhole else { return }
+    /// Processes a keepalive: the copy is complete up to its position, unless staged changes wait for their checkpoint.
+    private mutating func keepalive(at position: Int64, cursor: String?, _ cursors: [RealmPath: String]) {
+        let isComplete = realms.values.allSatisfy { !$0.isOpen || ($0.staged.isEmpty && !$0.isReset) }
+        guard isComplete else { return }
         self.position = max(self.position, position)
         for path in Array(realms.keys) where realms[path]?.isOpen ?? false {
             if let cursor = cursors[path] ?? cursor { realms[path]?.cursor = cursor }
@@ -155,18 +156,18 @@ public struct DeviceCopy: Equatable, Sendable {
 extension DeviceCopy: Codable {
     private enum CodingKeys: CodingKey { case realms, position, kinds }
 
-    /// Reads a stored copy. One of a version that knew fewer kinds has passed over their objects: the realms that may
-    /// have such objects begin anew, and what they held is shown until the next checkpoint.
+    /// Decodes a stored copy. A version with fewer kinds has ignored their objects: realms that may contain such
+    /// objects are downloaded again, and their content is shown until the next checkpoint.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         realms = try container.decode([RealmPath: Realm].self, forKey: .realms)
         position = try container.decode(Int64.self, forKey: .position)
-        let known = Set(try container.decode([String].self, forKey: .kinds))
-        let homes = Kind.allCases.filter { !known.contains($0.rawValue) }.flatMap(\.row.realms)
+        let storedKinds = Set(try container.decode([String].self, forKey: .kinds))
+        let homes = Kind.allCases.filter { !storedKinds.contains($0.rawValue) }.flatMap(\.row.realms)
         for path in Array(realms.keys) where homes.contains(path.realmClass.name) { realms[path]?.cursor = nil }
     }
 
-    /// Writes what ``init(from:)`` reads, and which kinds this version knows.
+    /// Encodes the copy with the kinds that this version supports.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(realms, forKey: .realms)

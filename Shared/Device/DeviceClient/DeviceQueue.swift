@@ -2,58 +2,67 @@ import Essentials
 public import FoundationEssentials
 import Model
 
-/// The device's outgoing queue: mutations are numbered when they are queued and leave it when they are answered.
+/// The device's queue of mutations, which are numbered when they are queued and removed when the server has responded.
 ///
-/// The same numbers are sent again until an answer comes: the gateway applies each of them once. The client id belongs
-/// to one life of the device, like an installation of the app: a new device begins at 1 under a new id. What was
-/// answered is kept for a while: a database that was restored may have lost it, and then it is sent again.
+/// The same numbers are sent again until the response: the gateway applies each of them once. The client id identifies
+/// one lifetime of the device, like an installation of the app: a new device starts at 1 with a new id. Completed
+/// mutations are stored for some time, because a restored database may have lost them; then they are sent again.
 public struct DeviceQueue: Equatable, Codable, Sendable {
-    /// The most mutations in one request, as the gateway takes them.
+    /// Maximum number of mutations in one request, as the gateway accepts.
     public static let batchCountMax = 500
-    /// The largest body of a request, as the gateway takes it: 1 MiB.
+    /// Maximum size of a request's body, as the gateway accepts: 1 MiB.
     public static let batchBytesMax = 1_048_576
 
-    /// Who numbers the mutations.
+    /// The id of the client that numbers the mutations.
     public private(set) var clientID: UUID
     private var nextSequence: Int64 = 1
-    /// Without an answer, in their order.
+    /// Mutations without a result, in order.
     private(set) var waiting: [QueuedMutation] = []
-    /// Answered, the oldest first.
-    private var kept: [QueuedMutation] = []
-    private let keptCount: Int
+    /// Completed mutations, the oldest first.
+    private var history: [QueuedMutation] = []
+    private let historyCountMin: Int
     private var requestCount = 0
-    private var requestUnderWay: Int?
-    /// How often a realm was given anew, and how often the server was asked since whether it has lost its answers.
+    private var requestInFlight: Int?
+    /// The number of resets of realms, and that number when the server last confirmed that it has its results.
     private var resetCount = 0
-    private var askedResetCount = 0
+    private var queriedResetCount = 0
 
-    /// An empty queue.
-    ///
-    /// - Parameters:
-    ///   - clientID: Random, and never used before.
-    ///   - keptCount: So many answered mutations are kept at least, and at most twice as many. By default as many as
-    ///     the gateway keeps answers.
-    public init(clientID: UUID, keptCount: Int = 10_000) {
-        self.clientID = clientID
-        self.keptCount = keptCount
+    /// The keys of stored queues, whose names predate the properties'.
+    private enum CodingKeys: String, CodingKey {
+        case clientID, nextSequence, waiting, requestCount, resetCount
+        case history = "kept"
+        case historyCountMin = "keptCount"
+        case requestInFlight = "requestUnderWay"
+        case queriedResetCount = "askedResetCount"
     }
 
-    /// Mutations without an answer.
+    /// Creates an empty queue.
+    ///
+    /// - Parameters:
+    ///   - clientID: A random id that was never used before.
+    ///   - historyCountMin: The minimum number of completed mutations to store; the maximum is twice as high. By
+    ///     default the number of results that the gateway stores.
+    public init(clientID: UUID, historyCountMin: Int = 10_000) {
+        self.clientID = clientID
+        self.historyCountMin = historyCountMin
+    }
+
+    /// The number of mutations without a result.
     public var count: Int { waiting.count }
 
-    /// Whether there is anything to send: mutations without an answer, or the question whether answers were lost.
+    /// Whether there is anything to send: mutations without a result, or the query whether results were lost.
     public var hasToSend: Bool { !waiting.isEmpty || isInDoubt }
 
-    /// Whether a realm was given anew, and the server has not said since whether it still has what it answered.
-    public var isInDoubt: Bool { !kept.isEmpty && askedResetCount < resetCount }
+    /// Whether a realm was reset, and the server has not confirmed since that it still has its results.
+    public var isInDoubt: Bool { !history.isEmpty && queriedResetCount < resetCount }
 
-    /// All that is remembered, in the order of the numbers: what was answered, then what waits.
-    public var remembered: [QueuedMutation] { kept + waiting }
+    /// All stored mutations in order: completed ones, then those without a result.
+    public var storedMutations: [QueuedMutation] { history + waiting }
 
-    /// Whether a mutation of the object has no answer yet.
-    public func holds(_ address: ObjectAddress) -> Bool { waiting.contains { $0.address == address } }
+    /// Whether a mutation of the object has no result yet.
+    public func contains(_ address: ObjectAddress) -> Bool { waiting.contains { $0.address == address } }
 
-    /// Queues a mutation under the next number.
+    /// Queues a mutation with the next number.
     mutating func enqueue(_ mutation: Mutation, in realm: RealmPath) -> QueuedMutation {
         let queued = QueuedMutation(sequence: nextSequence, realm: realm, mutation: mutation)
         waiting.append(queued)
@@ -61,21 +70,21 @@ public struct DeviceQueue: Equatable, Codable, Sendable {
         return queued
     }
 
-    /// A realm is given anew: the database may be another one's backup.
+    /// Records that a realm was reset: the database may have been restored from a backup.
     mutating func realmWasReset() { resetCount += 1 }
 
-    /// What to send next: the oldest without an answer, which stay queued. When answers may be lost, the last answered
-    /// one comes first: its answer is the same, unless the server has lost it. It comes also when others wait: the
-    /// server may have decided it anew already, and nobody heard the answer.
+    /// Returns the next request: the oldest mutations without a result, which stay queued. If results may be lost, the
+    /// last completed mutation comes first: its result is unchanged unless the server has lost it. It is included even
+    /// if others wait, because the server may have reprocessed it without the device receiving the result.
     mutating func nextRequest(countMax: Int) -> QueueRequest? {
-        let isQuestion = isInDoubt
-        let candidates = (isQuestion ? Array(kept.suffix(1)) : []) + waiting
+        let isQuery = isInDoubt
+        let candidates = (isQuery ? Array(history.suffix(1)) : []) + waiting
         if candidates.isEmpty { return nil }
         var body = Array("{\"clientId\":\"\(clientID.text)\",\"mutations\":[".utf8)
         var batch: [QueuedMutation] = []
         for item in candidates.prefix(min(countMax, Self.batchCountMax)) {
             let json = item.json
-            // Two more bytes end the body.
+            // The closing brackets of the body need two more bytes.
             guard batch.isEmpty || body.count + 1 + json.count + 2 <= Self.batchBytesMax else { break }
             if !batch.isEmpty { body.append(UInt8(ascii: ",")) }
             body.append(contentsOf: json)
@@ -83,84 +92,84 @@ public struct DeviceQueue: Equatable, Codable, Sendable {
         }
         body.append(contentsOf: "]}".utf8)
         requestCount += 1
-        requestUnderWay = requestCount
+        requestInFlight = requestCount
         return QueueRequest(
-            number: requestCount, resetCount: resetCount, isQuestion: isQuestion, mutations: batch, body: body)
+            number: requestCount, resetCount: resetCount, isQuery: isQuery, mutations: batch, body: body)
     }
 
-    /// What an answer amounts to.
-    struct Taken {
-        /// What was told of mutations that had no answer.
-        var answered: [QueuedMutation] = []
-        /// Mutations that the server lost and the queue keeps no longer.
+    /// The effect of a response on the queue.
+    struct ResponseEffect {
+        /// Mutations that got their result.
+        var completed: [QueuedMutation] = []
+        /// The number of mutations that the server lost and the queue no longer stores.
         var lostCount: Int64 = 0
-        /// Whether something else is to be sent than before.
-        var hasGoneBack = false
+        /// Whether mutations were re-queued or renumbered.
+        var isRequeued = false
     }
 
-    /// Takes in an answer; `nil` when it is to another request than the last.
-    mutating func take(_ answer: QueueAnswer, to request: QueueRequest, newClientID: UUID) -> Taken? {
-        guard request.number == requestUnderWay else { return nil }
-        requestUnderWay = nil
-        askedResetCount = max(askedResetCount, request.resetCount)
-        switch answer {
-        case .gap(let expected): return goBack(to: expected, newClientID: newClientID)
+    /// Processes a response; returns `nil` if it does not belong to the latest request.
+    mutating func apply(_ response: QueueResponse, to request: QueueRequest, newClientID: UUID) -> ResponseEffect? {
+        guard request.number == requestInFlight else { return nil }
+        requestInFlight = nil
+        queriedResetCount = max(queriedResetCount, request.resetCount)
+        switch response {
+        case .gap(let expected): return requeue(from: expected, newClientID: newClientID)
         case .results(let outcomes, let expected):
-            // Numbers that were never given here: another device uses this client id, and got these answers.
-            guard expected <= nextSequence else { return goBack(to: expected, newClientID: newClientID) }
-            var taken = request.isQuestion ? takeAgain(outcomes) : Taken()
-            taken.answered += take(outcomes)
-            return taken
+            // Numbers that were never allocated here: another device uses this client id and got these results.
+            guard expected <= nextSequence else { return requeue(from: expected, newClientID: newClientID) }
+            var effect = request.isQuery ? applyQuery(outcomes) : ResponseEffect()
+            effect.completed += complete(outcomes)
+            return effect
         }
     }
 
-    /// Takes the answered mutations off the queue; answers to others are repeats and say nothing new.
-    private mutating func take(_ outcomes: [Int64: MutationOutcome]) -> [QueuedMutation] {
-        var answered: [QueuedMutation] = []
+    /// Removes completed mutations from the queue; results of others are repetitions.
+    private mutating func complete(_ outcomes: [Int64: MutationOutcome]) -> [QueuedMutation] {
+        var completed: [QueuedMutation] = []
         for item in waiting {
             guard let outcome = outcomes[item.sequence] else { break }
             var item = item
             item.outcome = outcome
-            answered.append(item)
+            completed.append(item)
         }
-        waiting.removeFirst(answered.count)
-        kept += answered
-        if kept.count > 2 * keptCount { kept.removeFirst(kept.count - keptCount) }
-        return answered
+        waiting.removeFirst(completed.count)
+        history += completed
+        if history.count > 2 * historyCountMin { history.removeFirst(history.count - historyCountMin) }
+        return completed
     }
 
-    /// The answer to the question whether answers were lost. Where only the last one was, it has been decided anew.
-    private mutating func takeAgain(_ outcomes: [Int64: MutationOutcome]) -> Taken {
-        guard var last = kept.last, let outcome = outcomes[last.sequence], outcome != last.outcome,
+    /// Processes the result of the query for lost results. If only the last one was lost, it has been reprocessed.
+    private mutating func applyQuery(_ outcomes: [Int64: MutationOutcome]) -> ResponseEffect {
+        guard var last = history.last, let outcome = outcomes[last.sequence], outcome != last.outcome,
             outcome != .forgotten
-        else { return Taken() }
+        else { return ResponseEffect() }
         last.outcome = outcome
-        kept[kept.count - 1] = last
-        return Taken(answered: [last], hasGoneBack: true)
+        history[history.count - 1] = last
+        return ResponseEffect(completed: [last], isRequeued: true)
     }
 
-    /// The gateway goes on from another number than the queue.
+    /// Continues at the number that the gateway expects, if it differs from the queue's.
     ///
-    /// From an older one: it has lost what it had answered. What is kept from there on is queued again, in its old
-    /// order. What is not kept any more is lost; the rest goes on under a new client id. From one that was never given
-    /// here: the client id is somebody else's too, and what waits goes on under a new one.
-    private mutating func goBack(to expected: Int64, newClientID: UUID) -> Taken {
-        var taken = Taken()
+    /// A lower number: the gateway has lost results. The stored mutations with that number or higher are re-queued in
+    /// order. Mutations that are no longer stored are lost; the rest continues with a new client id. A number that was
+    /// never allocated here: another device uses the client id, and waiting mutations continue with a new one.
+    private mutating func requeue(from expected: Int64, newClientID: UUID) -> ResponseEffect {
+        var effect = ResponseEffect()
         if expected <= nextSequence {
-            var lost = kept.filter { $0.sequence >= expected }
-            // A person was told that these were rejected: they are not shown again while they wait.
+            var lost = history.filter { $0.sequence >= expected }
+            // The person has seen these rejections: the mutations are not shown again while they wait.
             for index in lost.indices where !lost[index].isRejected { lost[index].outcome = nil }
-            kept.removeAll { $0.sequence >= expected }
+            history.removeAll { $0.sequence >= expected }
             waiting = lost + waiting
-            taken.hasGoneBack = !lost.isEmpty
-            guard let first = waiting.first, first.sequence > expected else { return taken }
-            taken.lostCount = first.sequence - expected
+            effect.isRequeued = !lost.isEmpty
+            guard let first = waiting.first, first.sequence > expected else { return effect }
+            effect.lostCount = first.sequence - expected
         }
-        taken.hasGoneBack = true
+        effect.isRequeued = true
         clientID = newClientID
-        kept = []
+        history = []
         for index in waiting.indices { waiting[index].sequence = Int64(index) + 1 }
         nextSequence = Int64(waiting.count) + 1
-        return taken
+        return effect
     }
 }

@@ -2,78 +2,79 @@ import Essentials
 public import FoundationEssentials
 public import Model
 
-/// All that a device remembers, as one value: its copy of its realms, its queue of mutations, and what it shows.
+/// The complete state of a device as one value: its copy of its realms, its queue of mutations, and the objects to
+/// show.
 ///
-/// What it shows is the copy as of the last whole checkpoint, with the mutations on top that are not in it yet. It has
-/// no clock and does no input or output: whoever owns it reads the stream, sends the requests and stores it.
+/// It shows the copy of the last consistent checkpoint with the mutations on top that the copy does not contain yet. It
+/// has no clock and performs no input or output: its owner reads the stream, sends the requests and stores the value.
 ///
-/// Stored at any moment and read again later, it goes on from there, under one condition: a request is sent only after
-/// the state it was made of has been stored. Otherwise a number may be given twice, and the server looks at the first
-/// mutation only.
+/// The value can be stored at any time and continues from there when it is loaded, under one condition: a request is
+/// sent only after the state from which it was made was stored. Otherwise a number may be allocated twice, and the
+/// server processes only the first mutation.
 public struct DeviceState: Sendable {
-    /// The copy as of the last whole checkpoint.
+    /// The copy of the last consistent checkpoint.
     public private(set) var copy = DeviceCopy()
-    /// Mutations on their way, and those that were answered.
+    /// Mutations without a result, and completed ones.
     public private(set) var queue: DeviceQueue
-    /// Mutations that the copy does not have yet, in their order.
-    private var unseen: [ObjectAddress: [QueuedMutation]] = [:]
+    /// Mutations that the copy does not contain yet, in order.
+    private var pending: [ObjectAddress: [QueuedMutation]] = [:]
 
-    /// What changed for whoever looks at the device.
-    public struct News: Equatable, Sendable {
-        /// The objects that may look different.
+    /// The changes of a step, for the app.
+    public struct Update: Equatable, Sendable {
+        /// The objects that may have changed.
         public internal(set) var changed: Set<ObjectAddress> = []
-        /// What was told of mutations, in their order.
+        /// Mutations that got their result, in order.
         public internal(set) var answers: [QueuedMutation] = []
-        /// How many mutations the server lost in a restore that the device no longer keeps.
+        /// The number of mutations that the server lost in a restore and the device no longer stores.
         public internal(set) var lostCount: Int64 = 0
-        /// Whether the answer was one to the last request, and said something. If not, wait before the next one.
-        public internal(set) var hasMovedOn = true
+        /// Whether the response belonged to the latest request and made progress. Otherwise wait before the next
+        /// request.
+        public internal(set) var madeProgress = true
 
-        /// Nothing new.
+        /// Creates an empty update.
         public init() {}
 
         init(
             changed: Set<ObjectAddress> = [], answers: [QueuedMutation] = [], lostCount: Int64 = 0,
-            hasMovedOn: Bool = true
+            madeProgress: Bool = true
         ) {
             self.changed = changed
             self.answers = answers
             self.lostCount = lostCount
-            self.hasMovedOn = hasMovedOn
+            self.madeProgress = madeProgress
         }
     }
 
-    /// A new device.
+    /// Creates a new device.
     ///
     /// - Parameters:
-    ///   - clientID: Random, and never used before: a device that was installed anew, cloned or restored is new.
-    ///   - keptCount: So many answered mutations are kept at least, and at most twice as many.
-    public init(clientID: UUID, keptCount: Int = 10_000) {
-        queue = DeviceQueue(clientID: clientID, keptCount: keptCount)
+    ///   - clientID: A random id that was never used before: a reinstalled, cloned or restored device is a new one.
+    ///   - historyCountMin: The minimum number of completed mutations to store; the maximum is twice as high.
+    public init(clientID: UUID, historyCountMin: Int = 10_000) {
+        queue = DeviceQueue(clientID: clientID, historyCountMin: historyCountMin)
     }
 
-    // MARK: What is shown
+    // MARK: Shown objects
 
-    /// An object as it is shown; `nil` when there is none.
-    public subscript(realm: RealmPath, object: ObjectID) -> HeldObject? {
+    /// Returns an object as shown; `nil` if it does not exist.
+    public subscript(realm: RealmPath, object: ObjectID) -> DeviceObject? {
         let address = ObjectAddress(realm, object)
-        return shown(copy[realm, object], with: unseen[address] ?? [])
+        return shown(copy[realm, object], with: pending[address] ?? [])
     }
 
-    /// The objects of a realm as they are shown.
+    /// Returns the objects of a realm as shown.
     public func content(of realm: RealmPath) -> RealmContent {
         var content = copy.contents[realm] ?? [:]
-        for (address, mutations) in unseen where address.realm == realm {
+        for (address, mutations) in pending where address.realm == realm {
             content[address.object] = shown(content[address.object], with: mutations)
         }
         return content
     }
 
-    /// The objects of all realms as they are shown. Making it costs what the realms hold in which something is on its
-    /// way.
+    /// The objects of all realms as shown. The cost depends on the size of the realms with pending mutations.
     public var contents: [RealmPath: RealmContent] {
         var contents = copy.contents
-        for (address, mutations) in unseen {
+        for (address, mutations) in pending {
             let object = shown(contents[address.realm]?[address.object], with: mutations)
             if object == nil, contents[address.realm] == nil { continue }
             contents[address.realm, default: [:]][address.object] = object
@@ -81,42 +82,42 @@ public struct DeviceState: Sendable {
         return contents
     }
 
-    private func shown(_ held: HeldObject?, with mutations: [QueuedMutation]) -> HeldObject? {
+    private func shown(_ held: DeviceObject?, with mutations: [QueuedMutation]) -> DeviceObject? {
         if mutations.isEmpty { return held }
         let fields = mutations.reduce(held?.fields) { fields, item in
             OptimisticRules.fields(after: item.mutation, of: fields)
         }
-        return fields.map { HeldObject(position: held?.position ?? 0, fields: $0) }
+        return fields.map { DeviceObject(position: held?.position ?? 0, fields: $0) }
     }
 
-    /// Whether an object may still become another without anybody else's doing: a mutation of it has no answer, or is
-    /// not in the copy, or the server may have lost one.
-    public func isUnsettled(_ address: ObjectAddress) -> Bool {
-        queue.isInDoubt || queue.holds(address) || unseen[address] != nil
+    /// Whether an object may still change without another user's action: a mutation of it has no result, is not in the
+    /// copy yet, or may have been lost by the server.
+    public func hasUnconfirmedChanges(_ address: ObjectAddress) -> Bool {
+        queue.isInDoubt || queue.contains(address) || pending[address] != nil
     }
 
     // MARK: The stream
 
-    /// A stream is to be asked for: lines that come from here on are its.
+    /// Returns the request for a stream; the following lines belong to it.
     ///
     /// - Parameters:
-    ///   - isLive: Whether it stays open after its first checkpoint.
-    ///   - wanted: The realms that are wanted, at least one and at most ``DeviceCopy/namedCountMax``. Of them those are
-    ///     opened that the person may open, now or later, and no others; what is held of others is gone with the next
-    ///     checkpoint. `nil`: all that the person has to do with.
-    ///   - realmCountMax: The most realms that are named; as many as the gateway takes, unless a test says otherwise.
+    ///   - isLive: Whether the stream stays open after its first checkpoint.
+    ///   - included: The requested realms, from one to ``DeviceCopy/namedCountMax``. Those that the person is permitted
+    ///     to open, now or later, are opened, and no others; copies of other realms are removed at the next checkpoint.
+    ///     `nil`: all realms of the person.
+    ///   - realmCountMax: Maximum number of named realms, by default the gateway's maximum.
     /// - Returns: The body of `POST /v1/sync`.
     public mutating func syncRequest(
-        isLive: Bool, only wanted: Set<RealmPath>? = nil, realmCountMax: Int = DeviceCopy.namedCountMax
+        isLive: Bool, only included: Set<RealmPath>? = nil, realmCountMax: Int = DeviceCopy.namedCountMax
     ) -> [UInt8] {
-        let named = copy.streamBegins(only: wanted, realmCountMax: realmCountMax)
+        let named = copy.beginStream(only: included, realmCountMax: realmCountMax)
         var body = Array("{\"live\":\(isLive)".utf8)
-        if let wanted {
-            for (index, realm) in wanted.sorted().enumerated() {
+        if let included {
+            for (index, realm) in included.sorted().enumerated() {
                 body.append(contentsOf: (index == 0 ? ",\"only\":[" : ",").utf8)
                 JSONText.append(realm.description, to: &body)
             }
-            body.append(contentsOf: (wanted.isEmpty ? ",\"only\":[]" : "]").utf8)
+            body.append(contentsOf: (included.isEmpty ? ",\"only\":[]" : "]").utf8)
         }
         for (index, (realm, cursor)) in named.sorted(by: { $0.key < $1.key }).enumerated() {
             body.append(contentsOf: (index == 0 ? ",\"realms\":{" : ",").utf8)
@@ -128,79 +129,80 @@ public struct DeviceState: Sendable {
         return body
     }
 
-    /// Takes in one line of the stream.
+    /// Processes one line of the stream.
     ///
-    /// - Returns: What changed in what is shown. Afterwards there may be something to send.
-    public mutating func take(_ line: SyncLine) -> News {
+    /// - Returns: The changes of shown objects. Afterwards there may be a request to send.
+    public mutating func take(_ line: SyncLine) -> Update {
         if case .open(_, isReset: true) = line { queue.realmWasReset() }
         let before = copy.position
-        var news = News(changed: copy.apply(line))
+        var update = Update(changed: copy.apply(line))
         if copy.position < before {
-            // The database is a backup's: what it does not have is on top again.
-            news.changed.formUnion(rebuild())
+            // The database was restored from a backup: mutations that it lacks are shown on top again.
+            update.changed.formUnion(rebuild())
         } else if copy.position > before {
-            news.changed.formUnion(dropSeen())
+            update.changed.formUnion(dropConfirmed())
         }
-        return news
+        return update
     }
 
     // MARK: Mutations
 
-    /// Queues a mutation, which is shown at once.
+    /// Queues a mutation, which is shown immediately.
     ///
-    /// - Throws: ``InvalidMutation`` when the server could not read it; then nothing is queued.
-    public mutating func enqueue(_ mutation: Mutation, in realm: RealmPath) throws(InvalidMutation) -> News {
+    /// - Throws: ``InvalidMutation`` if the server could not read it; then nothing is queued.
+    public mutating func enqueue(_ mutation: Mutation, in realm: RealmPath) throws(InvalidMutation) -> Update {
         try InvalidMutation.check(mutation)
         let queued = queue.enqueue(mutation, in: realm)
-        unseen[queued.address, default: []].append(queued)
-        return News(changed: [queued.address])
+        pending[queued.address, default: []].append(queued)
+        return Update(changed: [queued.address])
     }
 
-    /// What to send next to `POST /v1/mutations`; `nil` when there is nothing. Without an answer, ask for it again.
+    /// Returns the next request to `POST /v1/mutations`; `nil` if there is none. If it gets no response, request it
+    /// again.
     ///
-    /// - Parameter countMax: The most mutations in it; more than ``DeviceQueue/batchCountMax`` are never.
+    /// - Parameter countMax: Maximum number of mutations, at most ``DeviceQueue/batchCountMax``.
     public mutating func nextRequest(countMax: Int = DeviceQueue.batchCountMax) -> QueueRequest? {
         queue.nextRequest(countMax: countMax)
     }
 
-    /// Takes in the answer to a request.
+    /// Processes the response to a request.
     ///
-    /// - Parameter newClientID: A random id, used when the server has lost more than is kept.
-    public mutating func take(_ answer: QueueAnswer, to request: QueueRequest, newClientID: UUID) -> News {
-        guard let taken = queue.take(answer, to: request, newClientID: newClientID) else {
-            return News(hasMovedOn: false)
+    /// - Parameter newClientID: A random id, used if the server has lost mutations that are no longer stored.
+    public mutating func take(_ response: QueueResponse, to request: QueueRequest, newClientID: UUID) -> Update {
+        guard let effect = queue.apply(response, to: request, newClientID: newClientID) else {
+            return Update(madeProgress: false)
         }
-        var news = News(answers: taken.answered, lostCount: taken.lostCount)
-        if taken.hasGoneBack {
-            news.changed = rebuild()
-            return news
+        var update = Update(answers: effect.completed, lostCount: effect.lostCount)
+        if effect.isRequeued {
+            update.changed = rebuild()
+            return update
         }
-        for item in taken.answered where answered(item) { news.changed.insert(item.address) }
-        news.hasMovedOn = !taken.answered.isEmpty || (request.isQuestion && answer.isResult)
-        return news
+        for item in effect.completed where completed(item) { update.changed.insert(item.address) }
+        update.madeProgress = !effect.completed.isEmpty || (request.isQuery && response.isResult)
+        return update
     }
 
-    /// - Returns: Whether the object may look different: an accepted mutation that the copy does not have yet stays on
-    ///   top as it was; one whose checkpoint came before its answer does not.
-    private mutating func answered(_ item: QueuedMutation) -> Bool {
-        let before = (unseen[item.address] ?? []).map(\.sequence)
-        var mutations = (unseen[item.address] ?? []).filter { $0.sequence != item.sequence }
-        if isUnseen(item) {
-            // One that was rejected before a restore was not among them.
+    /// - Returns: Whether the object may have changed: an accepted mutation that the copy does not contain yet stays on
+    ///   top; one whose checkpoint came before its result does not.
+    private mutating func completed(_ item: QueuedMutation) -> Bool {
+        let before = (pending[item.address] ?? []).map(\.sequence)
+        var mutations = (pending[item.address] ?? []).filter { $0.sequence != item.sequence }
+        if isPending(item) {
+            // A mutation that was rejected before a restore was not pending.
             mutations.append(item)
             mutations.sort { $0.sequence < $1.sequence }
         }
-        unseen[item.address] = mutations.isEmpty ? nil : mutations
+        pending[item.address] = mutations.isEmpty ? nil : mutations
         return mutations.map(\.sequence) != before
     }
 
     // MARK: Mutations on top
 
-    /// Whether a mutation is to be shown on top of the copy.
+    /// Whether a mutation is shown on top of the copy.
     ///
-    /// An accepted one is in every checkpoint at its position or above. A rejected one is not shown, and neither is it
-    /// when it is sent again after a restore.
-    private func isUnseen(_ item: QueuedMutation) -> Bool {
+    /// An accepted one is contained in every checkpoint at its position or higher. A rejected one is not shown, even if
+    /// it is sent again after a restore.
+    private func isPending(_ item: QueuedMutation) -> Bool {
         switch item.outcome {
         case nil: true
         case .accepted(let position): position > copy.position
@@ -208,30 +210,30 @@ public struct DeviceState: Sendable {
         }
     }
 
-    /// - Returns: The objects that may look different: their realm may be closed, or somebody else was later.
-    private mutating func dropSeen() -> Set<ObjectAddress> {
+    /// - Returns: The objects that may have changed, because their realm was closed or another user changed them later.
+    private mutating func dropConfirmed() -> Set<ObjectAddress> {
         var dropped: Set<ObjectAddress> = []
-        for (address, mutations) in unseen {
-            let left = mutations.filter(isUnseen)
+        for (address, mutations) in pending {
+            let left = mutations.filter(isPending)
             guard left.count < mutations.count else { continue }
-            unseen[address] = left.isEmpty ? nil : left
+            pending[address] = left.isEmpty ? nil : left
             dropped.insert(address)
         }
         return dropped
     }
 
-    /// - Returns: The objects that may look different.
+    /// - Returns: The objects that may have changed.
     private mutating func rebuild() -> Set<ObjectAddress> {
-        let before = Set(unseen.keys)
-        unseen = Dictionary(grouping: queue.remembered.filter(isUnseen), by: \.address)
-        return before.union(unseen.keys)
+        let before = Set(pending.keys)
+        pending = Dictionary(grouping: queue.storedMutations.filter(isPending), by: \.address)
+        return before.union(pending.keys)
     }
 }
 
 extension DeviceState: Equatable, Codable {
     private enum CodingKeys: CodingKey { case copy, queue }
 
-    /// Reads a stored state.
+    /// Decodes a stored state.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         copy = try container.decode(DeviceCopy.self, forKey: .copy)
@@ -239,7 +241,7 @@ extension DeviceState: Equatable, Codable {
         _ = rebuild()
     }
 
-    /// Writes what ``init(from:)`` reads.
+    /// Encodes the state.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(copy, forKey: .copy)

@@ -2,27 +2,27 @@ import Essentials
 public import FoundationEssentials
 import Model
 
-/// What a device has to do about images: people, teams and tasks name them by the ids of their blobs.
+/// The images that a device must fetch, send or can delete: people, teams and tasks refer to them by blob id.
 public struct ImageNeeds: Equatable, Sendable {
-    /// Named by what the device shows, and not held: to be fetched with `GET /v1/blobs/{id}`. One that is not there may
-    /// be later.
+    /// Referred to by shown objects but not stored: fetch them with `GET /v1/blobs/{id}`. A blob that does not exist
+    /// may be sent later.
     public let missing: Set<UUID>
-    /// Held, and named by a mutation that has no answer yet: to be sent with `PUT /v1/blobs/{id}` before the mutation
-    /// is, since under an id that an object names already nothing is taken. To send one again is harmless.
+    /// Stored, and referred to by a mutation without a result: send them with `PUT /v1/blobs/{id}` before the mutation,
+    /// because a blob that an object already refers to is not accepted. Sending one again has no effect.
     public let unsent: Set<UUID>
-    /// Held, and named neither by what the device shows nor by what waits to be sent. So is one that the person has
-    /// chosen just now, until the mutation that names it is queued.
+    /// Stored, but referred to neither by shown objects nor by waiting mutations. This includes an image that the
+    /// person has just chosen, until the mutation that refers to it is queued.
     public let unneeded: Set<UUID>
 
-    /// Compares what is named with what is held.
+    /// Compares the references with the stored images.
     ///
     /// - Parameters:
-    ///   - state: What the device shows, and what waits to be sent.
-    ///   - held: The images that the app holds: fetched ones, and the person's own.
+    ///   - state: The device's objects and waiting mutations.
+    ///   - held: The images that the app has stored: fetched ones, and the person's own.
     public init(of state: DeviceState, held: Set<UUID>) {
         var shown: Set<UUID> = []
-        for (object, there) in state.contents.values.joined() {
-            guard let image = Self.image(of: object.kind, there.fields) else { continue }
+        for (object, stored) in state.contents.values.joined() {
+            guard let image = Self.image(of: object.kind, stored.fields) else { continue }
             shown.insert(image)
         }
         let waiting = state.queue.waiting.compactMap { item in
@@ -33,7 +33,7 @@ public struct ImageNeeds: Equatable, Sendable {
         unneeded = held.subtracting(shown).subtracting(waiting)
     }
 
-    /// The name of the field that names a kind's image; `nil`: its objects have none.
+    /// Returns the name of the field that refers to a kind's image; `nil` if the kind has none.
     private static func field(of kind: Kind) -> String? {
         switch kind {
         case .person: "avatar"

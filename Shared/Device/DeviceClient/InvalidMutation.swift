@@ -1,20 +1,20 @@
 public import Essentials
 public import Model
 
-/// A mutation that is not queued: the server could not take the request it would be in, and what is behind it would
-/// wait for ever; or it would refuse it for its size alone.
+/// A mutation that is not queued, because the server could not read its request, which would block the queue, or would
+/// reject it because of its size.
 public struct InvalidMutation: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What is wrong with it.
+    /// The kind of problem.
     public enum Reason: Equatable, Sendable {
         /// The fields are not one JSON object that can be stored.
-        case fieldsNotJSON(JSONProblem)
-        /// The fields have so many bytes, and may have so many.
+        case fieldsNotJSON(JSONError)
+        /// The size of the fields exceeds the maximum.
         case fieldsTooLarge(bytes: Int, bytesMax: Int)
     }
 
-    /// The mutation as it was given.
+    /// The mutation as passed by the caller.
     public let mutation: Mutation
-    /// What is wrong with it.
+    /// The kind of problem.
     public let reason: Reason
 
     /// The object and the reason in one line.
@@ -22,12 +22,12 @@ public struct InvalidMutation: Error, Equatable, Sendable, CustomStringConvertib
         let what =
             switch reason {
             case .fieldsNotJSON(let problem): "\(problem)"
-            case .fieldsTooLarge(let bytes, let bytesMax): "they have \(bytes) bytes, and may have \(bytesMax)"
+            case .fieldsTooLarge(let bytes, let bytesMax): "they have \(bytes) bytes; at most \(bytesMax) are allowed"
             }
         return "the fields of \(mutation.kind.rawValue) \(mutation.id.text): \(what)"
     }
 
-    /// Checks what the server could not read. What it reads, it decides.
+    /// Rejects mutations that the server could not read. All other rules are the server's.
     static func check(_ mutation: Mutation) throws(InvalidMutation) {
         guard let fields = mutation.fields else { return }
         let bytesMax = mutation.kind.fieldsBytesMax

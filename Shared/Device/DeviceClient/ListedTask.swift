@@ -2,27 +2,26 @@ public import Essentials
 public import FoundationEssentials
 import Model
 
-/// A task as a list has it. The rest of it is under its address.
+/// A task as listed. Its other fields are available by its address.
 ///
-/// What cannot be understood of a task is as if it were not written, and the task is listed all the same: what nobody
-/// sees, nobody does.
+/// Invalid fields are treated as absent, and the task is listed nevertheless: an unlisted task would not be done.
 public struct ListedTask: Equatable, Sendable {
-    /// Where the task is held: the master, or the copy.
+    /// The address of the master or the copy.
     public let address: ObjectAddress
-    /// What is to be done; `nil` when the task does not say.
+    /// The title; `nil` if it is missing.
     public let title: String?
-    /// When it is to be done by.
+    /// The time by which the task is due.
     public let dueDate: Timestamp?
-    /// Whether it is done.
+    /// Whether it is completed.
     public let isCompleted: Bool
-    /// When it was done; `nil` while it is not, whatever was written before it was begun again.
+    /// The time of completion; `nil` while it is not completed.
     public let completionDate: Timestamp?
-    /// The id of the `Person` who is to do it; `nil`: whoever of the team takes it.
+    /// The id of the assigned `Person`; `nil` if any member of the team can do it.
     public let assignee: UUID?
-    /// The id of the `Team` that is to do it.
+    /// The id of the assigned `Team`.
     public let team: UUID?
 
-    init(at address: ObjectAddress, _ held: HeldObject) {
+    init(at address: ObjectAddress, _ held: DeviceObject) {
         let fields = held.json
         self.address = address
         title = fields?.text(of: "title")
@@ -33,13 +32,13 @@ public struct ListedTask: Equatable, Sendable {
         team = fields?.id(of: "team")
     }
 
-    /// The task's id, which its master and its copy have in common.
+    /// The task's id, which the master and the copy share.
     public var id: UUID { address.object.id }
 
-    /// Whether it is not done, and was due before this moment.
+    /// Whether it is not completed and was due before `now`.
     public func isOverdue(at now: Timestamp) -> Bool { !isCompleted && dueDate.map { $0 < now } ?? false }
 
-    /// All tasks of a realm, in no order.
+    /// Returns all tasks of a realm, unordered.
     static func all(in realm: RealmPath, of contents: [RealmPath: RealmContent]) -> [ListedTask] {
         (contents[realm] ?? [:]).objects(of: .fieldTask).map { id, held in
             ListedTask(at: ObjectAddress(realm, ObjectID(kind: .fieldTask, id: id)), held)
@@ -47,15 +46,15 @@ public struct ListedTask: Equatable, Sendable {
     }
 }
 
-extension HeldObject {
-    /// The fields, in which members are found; `nil` when they are no JSON object.
+extension DeviceObject {
+    /// The fields; `nil` if they are not a JSON object.
     var json: JSONObject? { try? JSONObject(fields) }
 }
 
 extension JSONObject {
-    /// The value of a field that is a moment; `nil` when it is absent or something else.
+    /// Returns the value of a timestamp field; `nil` if it is absent or invalid.
     func timestamp(of key: String) -> Timestamp? { text(of: key).flatMap { Timestamp($0) } }
 
-    /// The value of a field that is a number; `nil` when it is absent or something else.
+    /// Returns the value of a number field; `nil` if it is absent or invalid.
     func number(of key: String) -> Double? { value(of: key).flatMap { Double(String(decoding: $0, as: UTF8.self)) } }
 }

@@ -1,15 +1,15 @@
 import Essentials
 import Model
 
-/// What a mutation is expected to make of an object, before the server has said so.
+/// Predicts the effect of a mutation on an object before the server has responded.
 ///
-/// Fields change one by one, as on the server. What only the server knows, an entry's next status say, stays as it was
-/// until a checkpoint tells.
+/// Fields change one by one, as on the server. Values that only the server determines, such as an entry's next status,
+/// stay unchanged until a checkpoint.
 enum OptimisticRules {
-    /// The object's fields after the mutation.
+    /// Returns the object's fields after the mutation.
     ///
-    /// - Parameter fields: Those before; `nil` when there is no such object.
-    /// - Returns: `nil` when there is none afterwards.
+    /// - Parameter fields: The fields before; `nil` if the object does not exist.
+    /// - Returns: `nil` if the object does not exist afterwards.
     static func fields(after mutation: Mutation, of fields: [UInt8]?) -> [UInt8]? {
         switch mutation.operation {
         case .put: replaced(fields, by: mutation)
@@ -27,10 +27,10 @@ enum OptimisticRules {
         return merged(merged(fields, nulls), given)
     }
 
-    /// Whether a put that leaves the field out takes its value away.
+    /// Whether a put without the field clears its value.
     private static func isReplaced(_ field: String, of kind: Kind) -> Bool {
         guard kind.fieldNames.contains(field) else { return false }
-        // A person's role is others' to write.
+        // A person's role is written only by managers and admins.
         guard kind == .timeEntry else { return kind != .person || field != "role" }
         return switch EntryField(rawValue: field) {
         case .status, .submitRequested, nil: false
@@ -43,16 +43,16 @@ enum OptimisticRules {
         return old.merging(new)
     }
 
-    /// An entry that a back end may know stays until the back end has deleted its record.
+    /// An entry that the back end may have is kept until the back end has deleted its record.
     private static func remains(of fields: [UInt8], _ kind: Kind) -> [UInt8]? {
         guard kind == .timeEntry, let entry = try? JSONObject(fields) else { return nil }
         let status = entry.text(of: EntryField.status.rawValue).map { EntryStatus(rawValue: $0) } ?? .draft
-        let goesAtOnce =
+        let isDeletedImmediately =
             switch status {
             case .suggestion, .draft, .invalid: entry.text(of: EntryField.backendId.rawValue) == nil
             case .submitted, .released, .rejected, .approved, .recorded, nil: false
             }
-        if goesAtOnce { return nil }
+        if isDeletedImmediately { return nil }
         return merged(fields, Array("{\"\(EntryField.deleteRequested.rawValue)\":true}".utf8))
     }
 }

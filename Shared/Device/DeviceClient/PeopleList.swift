@@ -2,20 +2,20 @@ public import Essentials
 public import FoundationEssentials
 public import Model
 
-/// How much there is to do.
+/// The number of open tasks.
 public struct Workload: Equatable, Sendable {
-    /// Tasks that are not done.
+    /// Tasks that are not completed.
     public private(set) var openCount = 0
-    /// Those of them that were due before now.
+    /// Open tasks that were due before now.
     public private(set) var overdueCount = 0
 
-    /// Those of them that are not overdue.
+    /// Open tasks that are not overdue.
     public var upcomingCount: Int { openCount - overdueCount }
 
-    /// Nothing.
+    /// Creates an empty workload.
     public init() {}
 
-    /// So much.
+    /// Creates a workload.
     public init(openCount: Int, overdueCount: Int) {
         self.openCount = openCount
         self.overdueCount = overdueCount
@@ -28,37 +28,37 @@ public struct Workload: Equatable, Sendable {
     }
 }
 
-/// A person as managers look at them.
+/// A person in a manager's list.
 ///
-/// What cannot be understood of an object is as if it were not written: a person without a name has an empty one, and
-/// one whose role this version does not know is a worker.
+/// Invalid fields are treated as absent: a person without a name has an empty one, and one whose role this version does
+/// not support is a worker.
 public struct ListedPerson: Equatable, Sendable {
     /// The id of the `Person` object.
     public let id: UUID
     /// Its fields.
     public let person: Person
-    /// The teams that the person is in, in the order of their names. One whose `Team` is not there is left out.
+    /// The person's teams, in the order of their names. Teams without a `Team` object are omitted.
     public let teams: [Identified<Team>]
-    /// The tasks that are assigned to the person, by their masters.
+    /// The workload of the person's assigned master tasks.
     public let workload: Workload
-    /// Where the person was last, and when; `nil` when they do not tell it.
+    /// The person's last location; `nil` if they do not share it.
     public let position: Location?
 }
 
-/// A manager's list of people, with their load and last position: read from `/common` and `/manager`.
+/// A manager's list of people with their workload and last location, from `/common` and `/manager`.
 ///
-/// A worker's device, which has no `/manager`, gets the people and their teams alone.
+/// A worker's device, which has no `/manager`, gets only the people and their teams.
 public struct PeopleList: Equatable, Sendable {
-    /// Everybody, in the order of their names, whatever the case of the letters; then of their ids.
+    /// All people, ordered by name case-insensitively, then by id.
     public let people: [ListedPerson]
-    /// The tasks that nobody of the list is to do: no assignee, or one whose `Person` is not there.
+    /// The tasks without an assignee, or whose assignee has no `Person` object.
     public let unassigned: Workload
 
-    /// The list as of now.
+    /// Creates the list.
     ///
     /// - Parameters:
-    ///   - contents: What the device shows, as ``DeviceState/contents`` has it.
-    ///   - now: The time of the device.
+    ///   - contents: The shown objects, see ``DeviceState/contents``.
+    ///   - now: The device's time.
     public init(in contents: [RealmPath: RealmContent], at now: Timestamp) {
         let common = CommonObjects(contents[.common] ?? [:])
         let managers = ManagerObjects(contents[.manager] ?? [:], people: common.people, at: now)
@@ -73,7 +73,7 @@ public struct PeopleList: Equatable, Sendable {
     }
 }
 
-/// What everybody holds of people and teams.
+/// The people, teams and memberships of `/common`.
 private struct CommonObjects {
     private(set) var people: [UUID: Person] = [:]
     private var teams: [UUID: Team] = [:]
@@ -95,7 +95,7 @@ private struct CommonObjects {
     }
 }
 
-/// What managers hold of people: their tasks' masters, and where they are.
+/// The master tasks and locations of `/manager`.
 private struct ManagerObjects {
     private(set) var workloads: [UUID: Workload] = [:]
     private(set) var unassigned = Workload()
@@ -132,7 +132,7 @@ extension Team {
 }
 
 extension Location {
-    /// - Returns: `nil` when the fields tell no place on Earth.
+    /// - Returns: `nil` if the fields are not a valid location.
     fileprivate init?(_ fields: JSONObject?) {
         guard let fields, let latitude = fields.number(of: "latitude"), let longitude = fields.number(of: "longitude")
         else { return nil }

@@ -2,15 +2,15 @@ import Essentials
 import FoundationEssentials
 public import Model
 
-/// A mutation with its number: under it, it is sent until it is answered, and again if the server has lost it.
+/// A mutation with its number, with which it is sent until the server responds, and again if the server has lost it.
 public struct QueuedMutation: Equatable, Codable, Sendable {
-    /// The client's numbers begin at 1 and have no gaps.
+    /// The client's number, from 1 without gaps.
     public internal(set) var sequence: Int64
     /// The realm of the object.
     public let realm: RealmPath
-    /// What is to be done.
+    /// The mutation.
     public let mutation: Mutation
-    /// What the server decided, the last time it was told; `nil` while it has not been.
+    /// The server's latest result; `nil` before the first one.
     public internal(set) var outcome: MutationOutcome?
 
     init(sequence: Int64, realm: RealmPath, mutation: Mutation) {
@@ -19,20 +19,15 @@ public struct QueuedMutation: Equatable, Codable, Sendable {
         self.mutation = mutation
     }
 
-    /// The object it changes.
+    /// The object that it changes.
     public var address: ObjectAddress { ObjectAddress(realm, ObjectID(kind: mutation.kind, id: mutation.id)) }
 
-    /// Where the object is after it, once it is known to be accepted.
-    var acceptedPosition: Int64? {
-        if case .accepted(let position) = outcome { position } else { nil }
-    }
-
-    /// Whether the server refused it, the last time it was told.
+    /// Whether the server's latest result is a rejection.
     public var isRejected: Bool {
         if case .rejected = outcome { true } else { false }
     }
 
-    /// The mutation as a request has it.
+    /// The mutation as JSON for a request.
     var json: [UInt8] {
         var bytes = Array("{\"sequence\":\(sequence),\"realm\":".utf8)
         JSONText.append(realm.description, to: &bytes)
@@ -49,7 +44,7 @@ public struct QueuedMutation: Equatable, Codable, Sendable {
 
     private enum CodingKeys: CodingKey { case sequence, realm, operation, kind, id, fields, position, outcome }
 
-    /// Reads what ``encode(to:)`` wrote.
+    /// Decodes a mutation from its stored form.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         sequence = try container.decode(Int64.self, forKey: .sequence)
@@ -62,7 +57,7 @@ public struct QueuedMutation: Equatable, Codable, Sendable {
         outcome = try container.decodeIfPresent(MutationOutcome.self, forKey: .outcome)
     }
 
-    /// Writes the fields as one string.
+    /// Encodes the fields as one string.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(sequence, forKey: .sequence)
@@ -76,15 +71,15 @@ public struct QueuedMutation: Equatable, Codable, Sendable {
     }
 }
 
-/// One request of mutations. There is one at a time: the next one takes its place, and a late answer to it then says
-/// nothing.
+/// A request with mutations. Only one is valid at a time: the next one replaces it, and a late response to it is
+/// ignored.
 public struct QueueRequest: Equatable, Sendable {
     let number: Int
-    /// How often realms had been given anew when it was made.
+    /// The number of resets of realms when the request was made.
     let resetCount: Int
-    /// Its first mutation has an answer already: it asks whether the server still has that.
-    let isQuestion: Bool
-    /// The mutations, in their order.
+    /// Whether the first mutation is already completed: the request queries whether the server still has its result.
+    let isQuery: Bool
+    /// The mutations, in order.
     public let mutations: [QueuedMutation]
     /// The body of `POST /v1/mutations`.
     public let body: [UInt8]

@@ -1,45 +1,45 @@
 import Essentials
 public import Model
 
-/// One line of the answer to `POST /v1/sync`.
+/// A line of the response to `POST /v1/sync`.
 public enum SyncLine: Equatable, Sendable {
-    /// An object's new state; without an object it is a tombstone.
+    /// A change of an object: its new state or a tombstone.
     public struct Change: Equatable, Sendable {
-        /// The object.
+        /// The object's identity.
         public let id: ObjectID
-        /// What it is now; `nil` is a tombstone.
-        public let object: HeldObject?
+        /// The new state; `nil` is a tombstone.
+        public let object: DeviceObject?
 
-        /// A change of an object.
-        public init(id: ObjectID, object: HeldObject?) {
+        /// Creates a change.
+        public init(id: ObjectID, object: DeviceObject?) {
             self.id = id
             self.object = object
         }
     }
 
-    /// A realm follows; on a reset the device throws away what it holds of it.
+    /// A realm follows; on a reset the device discards its copy of it.
     case open(RealmPath, isReset: Bool)
-    /// The realm is not, or no longer, permitted.
+    /// The realm is not permitted, or no longer permitted.
     case closed(RealmPath)
     case objects(RealmPath, cursor: String?, [Change])
-    /// All realms are whole up to the position. The cursor is that of each open realm; few have it by name too.
+    /// All realms are complete up to the position. The cursor applies to all open realms, except those listed by path.
     case checkpoint(position: Int64, cursor: String?, cursors: [RealmPath: String])
-    /// Nothing has happened up to the position; the token is good for so many seconds.
+    /// Nothing has changed up to the position; the token expires after `expiresInSeconds`.
     case keepalive(expiresInSeconds: Int, position: Int64, cursor: String?, cursors: [RealmPath: String])
 
-    /// Why a line cannot be taken in.
+    /// An invalid line.
     public struct Problem: Error, Equatable, Sendable, CustomStringConvertible {
-        /// What is wrong, for a person to read.
+        /// The reason, for display.
         public let description: String
     }
 
-    /// Reads a line. Objects' fields are not decoded.
+    /// Decodes a line, without its objects' fields.
     ///
-    /// - Returns: `nil` for a key this program does not know: the protocol grows by addition.
-    /// - Throws: ``Problem`` or `JSONProblem`.
+    /// - Returns: `nil` for an unsupported type of line: the protocol grows by addition.
+    /// - Throws: ``Problem`` or `JSONError`.
     public static func read(_ bytes: [UInt8]) throws -> SyncLine? {
         let line = try JSONObject(bytes)
-        guard let member = line.members.first else { throw Problem(description: "a line without a key") }
+        guard let member = line.members.first else { throw Problem(description: "the line has no key") }
         let key = member.key
         guard ["open", "closed", "objects", "checkpoint", "keepalive"].contains(key) else { return nil }
         let body = try JSONObject(Array(bytes[member.value]))
@@ -64,16 +64,16 @@ public enum SyncLine: Equatable, Sendable {
         return try JSONCheck.elements(of: list).compactMap { element in
             let object = try JSONObject(Array(list[element]))
             guard let id = object.id(of: "id"), let kind = object.text(of: "kind")
-            else { throw Problem(description: "an object without kind or id") }
-            // A kind of a newer server: this device does not show it.
+            else { throw Problem(description: "an object has no kind or id") }
+            // A kind of a newer server, which this version does not support.
             guard let kind = Kind(rawValue: kind) else { return nil }
             let position = try number("position", in: object)
             if object.isTrue("deleted") { return Change(id: ObjectID(kind: kind, id: id), object: nil) }
             guard let fields = object.value(of: "fields") else {
-                throw Problem(description: "\(kind.rawValue) \(id.text) has no fields and is not deleted")
+                throw Problem(description: "\(kind.rawValue) \(id.text) has no fields but is not deleted")
             }
             return Change(
-                id: ObjectID(kind: kind, id: id), object: HeldObject(position: position, fields: Array(fields)))
+                id: ObjectID(kind: kind, id: id), object: DeviceObject(position: position, fields: Array(fields)))
         }
     }
 
@@ -87,7 +87,7 @@ public enum SyncLine: Equatable, Sendable {
 
     private static func realm(of body: JSONObject) throws -> RealmPath {
         guard let path = body.text(of: "realm").flatMap({ RealmPath($0) }) else {
-            throw Problem(description: "a line without the path of its realm")
+            throw Problem(description: "the line has no realm path")
         }
         return path
     }

@@ -2,31 +2,31 @@ public import Essentials
 public import FoundationEssentials
 public import Model
 
-/// A person's or a team's tasks as people look at them: overdue, upcoming and completed ones.
+/// A person's or a team's tasks in three lists: overdue, upcoming and completed ones.
 ///
-/// A task is *open* until it is completed. An open task is *overdue* when it was due before now; any other open one is
-/// *upcoming*, also one without a due date. So each task is in exactly one of the three lists.
+/// A task is *open* until it is completed. An open task is *overdue* if it was due before now; any other open task is
+/// *upcoming*, including those without a due date. Each task is in exactly one of the lists.
 ///
-/// Where two tasks have the same date they are in the order of their titles, letter by letter, and then of their ids.
+/// Tasks with the same date are ordered by title, code point by code point, and then by id.
 public struct TaskLists: Equatable, Sendable {
-    /// Not done and due before now, the one first that was due first.
+    /// Open tasks due before now, ordered by due date.
     public let overdue: [ListedTask]
-    /// Not done and not overdue, the one first that is due first; those without a due date at the end.
+    /// Open tasks that are not overdue, ordered by due date; those without one come last.
     public let upcoming: [ListedTask]
-    /// Done, the one first that was done last; those that do not say when at the end.
+    /// Completed tasks, the latest first; those without a completion date come last.
     public let completed: [ListedTask]
 
-    /// All that is not done, the one first that is, or was, due first.
+    /// All open tasks, ordered by due date.
     public var open: [ListedTask] { overdue + upcoming }
 
-    /// The tasks of the person whose device this is: all in their own realm, and of those in their teams' realms which
-    /// are assigned to them.
+    /// Lists the tasks of the device's person: all in their own realm, and those in their teams' realms that are
+    /// assigned to them.
     ///
     /// - Parameters:
-    ///   - person: The id of their `Person` object.
-    ///   - own: Their own realm, `/users/{e-mail}`.
-    ///   - contents: What the device shows, as ``DeviceState/contents`` has it.
-    ///   - now: The time of the device.
+    ///   - person: The id of the `Person` object.
+    ///   - own: The person's own realm, `/users/{e-mail}`.
+    ///   - contents: The shown objects, see ``DeviceState/contents``.
+    ///   - now: The device's time.
     public init(
         ofPerson person: UUID, realm own: RealmPath, in contents: [RealmPath: RealmContent], at now: Timestamp
     ) {
@@ -38,36 +38,36 @@ public struct TaskLists: Equatable, Sendable {
         self.init(tasks, at: now)
     }
 
-    /// All tasks in a team's realm, those that are assigned to nobody too.
+    /// Lists all tasks in a team's realm, including unassigned ones.
     ///
     /// - Parameters:
     ///   - team: The id of the `Team` object.
-    ///   - contents: What the device shows. A manager's has the realms of the manager's own teams and of those that it
-    ///     named; of any other team it has the masters.
-    ///   - now: The time of the device.
+    ///   - contents: The shown objects. A manager's device has the realms of the manager's own teams and of those that
+    ///     it requested; of other teams it has only the master tasks.
+    ///   - now: The device's time.
     public init(ofTeam team: UUID, in contents: [RealmPath: RealmContent], at now: Timestamp) {
         self.init(ListedTask.all(in: .team(team), of: contents), at: now)
     }
 
-    /// The masters, which managers hold: all of them, or one person's (`{ $0.assignee == ana }`), or one team's. Those
-    /// in the archive are not among them.
+    /// Lists master tasks on a manager's device: all, those of one person (`{ $0.assignee == ana }`), or of one team.
+    /// Archived tasks are not included.
     ///
     /// - Parameters:
-    ///   - contents: What the device shows.
-    ///   - now: The time of the device.
-    ///   - isWanted: Whether a task is to be listed.
+    ///   - contents: The shown objects.
+    ///   - now: The device's time.
+    ///   - isIncluded: Whether to list a task.
     public init(
         ofMastersIn contents: [RealmPath: RealmContent], at now: Timestamp,
-        where isWanted: (ListedTask) -> Bool = { _ in true }
+        where isIncluded: (ListedTask) -> Bool = { _ in true }
     ) {
-        self.init(ListedTask.all(in: .manager, of: contents).filter(isWanted), at: now)
+        self.init(ListedTask.all(in: .manager, of: contents).filter(isIncluded), at: now)
     }
 
     private init(_ tasks: [ListedTask], at now: Timestamp) {
         let open = tasks.filter { !$0.isCompleted }.sorted {
             ($0.due, $0.title ?? "", $0.id) < ($1.due, $1.title ?? "", $1.id)
         }
-        // They are in the order of their due dates, and those without one are the last.
+        // Ordered by due date, so overdue tasks come first.
         let firstUpcoming = open.firstIndex { !$0.isOverdue(at: now) } ?? open.endIndex
         overdue = Array(open[..<firstUpcoming])
         upcoming = Array(open[firstUpcoming...])

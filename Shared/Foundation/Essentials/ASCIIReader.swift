@@ -1,4 +1,4 @@
-/// Reads fixed-width digits and separators from a text; strict where Foundation's formatters guess.
+/// A strict reader of fixed-width digits and separators; Foundation's formatters are lenient.
 struct ASCIIReader {
     private var rest: Substring.UTF8View
 
@@ -6,7 +6,7 @@ struct ASCIIReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// Exactly `count` decimal digits as a number; `nil`, and nothing read, when they are not there.
+    /// Reads exactly `count` decimal digits as a number; returns `nil` and reads nothing if they are not next.
     mutating func digits(_ count: Int) -> Int? {
         var value = 0
         var digitCount = 0
@@ -20,10 +20,10 @@ struct ASCIIReader {
         return value
     }
 
-    /// Reads one of `characters`; false, and nothing read, when none is next.
+    /// Reads one of `characters`; returns false and reads nothing if none is next.
     mutating func skip(_ characters: String) -> Bool { next(of: characters) != nil }
 
-    /// The next character when it is one of `characters`.
+    /// Reads and returns the next character if it is one of `characters`.
     mutating func next(of characters: String) -> UInt8? {
         guard let byte = rest.first, characters.utf8.contains(byte) else { return nil }
         rest = rest.dropFirst()
@@ -31,7 +31,7 @@ struct ASCIIReader {
     }
 }
 
-/// A number in decimal digits, with zeros in front up to `width`.
+/// Formats a number in decimal digits, padded with zeros on the left to `width`.
 package func padded(_ value: Int, to width: Int) -> String {
     let digits = String(value)
     return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits

@@ -1,11 +1,11 @@
-/// How long to wait before the next attempt: exponential growth, full jitter, bounded.
+/// Exponential backoff with full jitter and a maximum.
 ///
-/// Full jitter (a wait between nothing and the bound, evenly spread) keeps clients that failed together from
-/// coming back together. Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+/// Full jitter (a wait between zero and the current maximum, uniformly distributed) prevents clients that failed
+/// together from retrying together. Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 package struct Backoff: Sendable, Equatable {
     package let first: Duration
     package let waitMax: Duration
-    /// How many attempts have failed in a row.
+    /// The number of consecutive failures.
     package private(set) var failedCount = 0
 
     package init(first: Duration = .milliseconds(200), waitMax: Duration = .seconds(30)) {
@@ -15,7 +15,7 @@ package struct Backoff: Sendable, Equatable {
 
     /// Counts a failure.
     ///
-    /// - Parameter random: From 0 up to 1.
+    /// - Parameter random: A number from 0 up to, not including, 1.
     /// - Returns: The wait before the next attempt, at most `waitMax`.
     package mutating func failed(random: Double) -> Duration {
         let ceiling = min(waitMax, first * (1 << min(failedCount, 20)))
@@ -23,6 +23,6 @@ package struct Backoff: Sendable, Equatable {
         return ceiling * min(max(random, 0), 1)
     }
 
-    /// An attempt worked: the next failure starts from `first` again.
+    /// Records a success: the next failure starts from `first`.
     package mutating func succeeded() { failedCount = 0 }
 }

@@ -2,7 +2,7 @@ import FoundationEssentials
 
 /// Unpadded base64url (RFC 7515, 2).
 package enum Base64URL {
-    /// The text of some bytes.
+    /// Encodes bytes.
     package static func text(_ bytes: some Sequence<UInt8>) -> String {
         let text = Data(bytes).base64EncodedString().utf8.compactMap { byte -> UInt8? in
             switch byte {
@@ -15,7 +15,7 @@ package enum Base64URL {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of a text; `nil` when it is none.
+    /// Decodes a text; returns `nil` if it is not unpadded base64url.
     package static func bytes(_ text: some Collection<UInt8>) -> [UInt8]? {
         var padded: [UInt8] = []
         padded.reserveCapacity(text.count + 3)
@@ -31,7 +31,7 @@ package enum Base64URL {
         return Data(base64Encoded: Data(padded)).map { Array($0) }
     }
 
-    /// Whether a byte is one of its characters.
+    /// Whether a byte is a character of the alphabet.
     package static func contains(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -41,7 +41,7 @@ package enum Base64URL {
         }
     }
 
-    /// The text of so many random bytes of the system's generator.
+    /// Returns `byteCount` bytes of the system's random generator, encoded.
     package static func random(byteCount: Int) -> String {
         var generator = SystemRandomNumberGenerator()
         return text((0..<byteCount).map { _ in UInt8.random(in: .min ... .max, using: &generator) })

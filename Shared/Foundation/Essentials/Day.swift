@@ -1,30 +1,30 @@
 /// A date of the proleptic Gregorian calendar without time and zone, written `2015-03-30` (RFC 3339 `full-date`).
 ///
-/// Years 0001 to 9999. Arithmetic counts days, so it knows no daylight saving and no locale.
+/// Years 0001 to 9999. Arithmetic counts days, independent of daylight saving and locale.
 public struct Day: Codable, Hashable, Comparable, Sendable, LosslessStringConvertible {
     /// A day of the week; the raw value is ISO 8601's number, Monday is 1.
     public enum Weekday: Int, CaseIterable, Sendable {
-        /// The days, from Monday on as in ISO 8601.
+        /// The days, starting with Monday as in ISO 8601.
         case monday = 1, tuesday, wednesday, thursday, friday, saturday, sunday
     }
 
-    /// Days since 1970-01-01; negative before.
+    /// Days since 1970-01-01; negative for earlier days.
     public let daysSinceEpoch: Int
 
-    /// The first and the last day there is: 0001-01-01 and 9999-12-31.
+    /// All valid days: 0001-01-01 to 9999-12-31.
     public static let range = Day(daysSinceEpoch: -719_162)...Day(daysSinceEpoch: 2_932_896)
 
-    /// The day so many days after 1970-01-01.
+    /// Creates the day `daysSinceEpoch` days after 1970-01-01.
     public init(daysSinceEpoch: Int) { self.daysSinceEpoch = daysSinceEpoch }
 
-    /// The day with this date; `nil` when the calendar has no such date or the year is not in 1...9999.
+    /// Creates a day from its date; `nil` if the calendar has no such date or the year is not in 1...9999.
     public init?(year: Int, month: Int, day: Int) {
         guard (1...9999).contains(year), (1...12).contains(month), day >= 1 else { return nil }
         guard day <= Self.dayCount(ofMonth: month, in: year) else { return nil }
         daysSinceEpoch = Self.days(year: year, month: month, day: day)
     }
 
-    /// Reads exactly `yyyy-MM-dd`; `nil` for anything else.
+    /// Reads exactly `yyyy-MM-dd`; `nil` for other formats.
     public init?(_ description: String) {
         var text = ASCIIReader(description)
         guard let year = text.digits(4), text.skip("-"), let month = text.digits(2), text.skip("-"),
@@ -60,13 +60,13 @@ public struct Day: Codable, Hashable, Comparable, Sendable, LosslessStringConver
         return Weekday.allCases[fromMonday - floorDivide(fromMonday, by: 7) * 7]
     }
 
-    /// The day so many days later; earlier when `days` is negative.
+    /// Returns the day `days` days later, or earlier if `days` is negative.
     public func adding(days: Int) -> Day { Day(daysSinceEpoch: daysSinceEpoch + days) }
 
-    /// How many days `other` is after this one; negative when it is before.
+    /// Returns the number of days from this day to `other`; negative if `other` is earlier.
     public func days(until other: Day) -> Int { other.daysSinceEpoch - daysSinceEpoch }
 
-    /// Orders days in time.
+    /// Orders days chronologically.
     public static func < (left: Day, right: Day) -> Bool { left.daysSinceEpoch < right.daysSinceEpoch }
 
     /// Reads the day from a JSON string.

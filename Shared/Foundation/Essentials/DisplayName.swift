@@ -1,4 +1,4 @@
-/// The comparison of names of teams, people, templates and the like.
+/// Comparison of the names of teams, people, templates and similar objects.
 package enum DisplayName {
     /// Returns the form in which two names are equal if they look the same to people.
     ///
@@ -22,15 +22,15 @@ package enum DisplayName {
         return String(key)
     }
 
-    /// By way of the lower and the upper case: `ẞ` has only the one, `ß` and `ς` differ from others only in it.
+    /// Maps to upper case through lower case: `ẞ` has only a lower-case mapping; `ß` and `ς` differ only in upper case.
     private static func folded(_ scalar: Unicode.Scalar) -> String {
         if scalar.isASCII { return scalar.properties.lowercaseMapping }
         let upper = scalar.properties.lowercaseMapping.unicodeScalars.map(\.properties.uppercaseMapping).joined()
         return upper.unicodeScalars.map(\.properties.lowercaseMapping).joined()
     }
 
-    /// Whether the name has a visible character: one that is neither a blank nor a control, is
-    /// displayed, and does not only change the one before it.
+    /// Whether the name has a visible character: not a blank, a control or an ignorable character, nor one that only
+    /// modifies the character before it.
     package static func isVisible(_ name: String) -> Bool {
         name.unicodeScalars.contains { scalar in
             guard !isBlank(scalar), !isIgnored(scalar) else { return false }
@@ -46,7 +46,7 @@ package enum DisplayName {
         isVisible(name) ? nil : "'\(field)' must have a visible character"
     }
 
-    /// White space, and the Braille pattern without dots, which Unicode counts among the symbols.
+    /// White space, and the blank Braille pattern, which Unicode classifies as a symbol.
     private static func isBlank(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.isWhitespace || scalar == "\u{2800}"
     }

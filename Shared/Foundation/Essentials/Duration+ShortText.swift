@@ -1,5 +1,5 @@
 extension Duration {
-    /// For people: the two largest units, such as `2h 05m`.
+    /// The two largest units for display, such as `2h 05m`.
     package var shortText: String {
         let milliseconds = self.milliseconds
         let seconds = milliseconds / 1_000

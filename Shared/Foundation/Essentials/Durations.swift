@@ -2,7 +2,7 @@ extension Duration {
     /// Whole milliseconds, rounded down.
     package var milliseconds: Int64 { milliseconds(roundedUp: false) }
 
-    /// Whole milliseconds, rounded as told.
+    /// Whole milliseconds, rounded up or down.
     package func milliseconds(roundedUp: Bool) -> Int64 {
         let (seconds, attoseconds) = components
         let rest = roundedUp ? 999_999_999_999_999 : Int64(0)

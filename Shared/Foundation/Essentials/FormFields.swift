@@ -1,8 +1,8 @@
-/// Names and values as `application/x-www-form-urlencoded` has them, in a form's body or an address's query.
+/// Names and values in `application/x-www-form-urlencoded`, the encoding of form bodies and URL queries.
 ///
 /// Source: WHATWG URL Standard §5.
 public struct FormFields: Equatable, Sendable {
-    /// In their order.
+    /// The fields in the order of the text.
     public private(set) var items: [Item]
 
     /// One name with its value.
@@ -13,13 +13,13 @@ public struct FormFields: Equatable, Sendable {
         public let value: String
     }
 
-    /// More fields than this are refused.
+    /// The maximum number of fields; a text with more is rejected.
     public static let countMax = 64
 
-    /// No field.
+    /// Creates an empty form.
     public init() { items = [] }
 
-    /// Reads encoded text; `nil` when it is not UTF-8 after decoding, or has too many fields.
+    /// Decodes a text; returns `nil` if it is not UTF-8 after decoding or has more than ``countMax`` fields.
     public init?(_ text: some StringProtocol) {
         items = []
         for part in text.utf8.split(separator: UInt8(ascii: "&")) {
@@ -31,11 +31,11 @@ public struct FormFields: Equatable, Sendable {
         }
     }
 
-    /// The value of a field that is there once; `nil` when it is missing, or there twice: parameters of OAuth must not
-    /// be repeated (RFC 6749 §3.1).
+    /// Returns the value of a field that occurs exactly once, otherwise `nil`: OAuth parameters must not be repeated
+    /// (RFC 6749 §3.1).
     public subscript(name: String) -> String? {
-        let found = items.filter { $0.name == name }
-        return found.count == 1 ? found[0].value : nil
+        let matches = items.filter { $0.name == name }
+        return matches.count == 1 ? matches[0].value : nil
     }
 
     /// Adds a field.
@@ -46,7 +46,7 @@ public struct FormFields: Equatable, Sendable {
         items.map { Self.encode($0.name) + "=" + Self.encode($0.value) }.joined(separator: "&")
     }
 
-    /// Percent-encodes all but RFC 3986's unreserved characters.
+    /// Percent-encodes all characters except RFC 3986's unreserved ones.
     public static func encode(_ text: String) -> String {
         var encoded: [UInt8] = []
         let digits = Array("0123456789ABCDEF".utf8)
@@ -93,7 +93,7 @@ public struct FormFields: Equatable, Sendable {
     }
 }
 
-/// Text for HTML: what could end the text or an attribute's value is written as a character reference.
+/// Text for HTML, in which characters that could end the text or an attribute's value are character references.
 public struct HTMLText: CustomStringConvertible, Sendable {
     /// The escaped text.
     public let description: String

@@ -1,11 +1,11 @@
-/// Dates as HTTP has them, `Sun, 06 Nov 1994 08:49:37 GMT`: the one form that RFC 9110, 5.6.7 lets senders use.
+/// HTTP dates such as `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that senders may generate (RFC 9110, 5.6.7).
 extension Timestamp {
     private static let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// The moment's second as an HTTP date.
+    /// The time as an HTTP date, to the second.
     package var httpText: String {
         let (year, month, dayOfMonth) = day.date
         let weekday = Self.weekdays[day.weekday.rawValue - 1]
@@ -13,8 +13,8 @@ extension Timestamp {
         return "\(weekday), \(padded(dayOfMonth, to: 2)) \(Self.months[month - 1]) \(padded(year, to: 4)) \(time) GMT"
     }
 
-    /// Seconds since 1970 of an HTTP date in the years 1 to 9999; `nil` for anything else. The second may be 60, a leap
-    /// second, which counts as the one after it.
+    /// Parses an HTTP date in the years 1 to 9999 to seconds since 1970; `nil` for any other text. The second may be
+    /// 60, a leap second, which counts as the following second.
     package static func seconds(ofHTTPDate text: String) -> Int? {
         let parts = text.split(separator: " ")
         guard parts.count == 6, parts[5] == "GMT", let dayOfMonth = Int(parts[1]),

@@ -2,7 +2,7 @@ internal import Crypto
 package import FoundationEssentials
 
 extension UUID {
-    /// The id that `name` always has within `namespace`: version 5 of RFC 9562, 5.5.
+    /// Creates the name-based id of `name` within `namespace`: version 5 of RFC 9562, 5.5.
     package init(name: String, in namespace: UUID) {
         var hash = Insecure.SHA1()
         unsafe withUnsafeBytes(of: namespace.uuid) { unsafe hash.update(bufferPointer: $0) }

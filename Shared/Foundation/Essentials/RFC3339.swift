@@ -1,8 +1,8 @@
-/// A `date-time` of RFC 3339 §5.6 as numbers: what ``Timestamp`` and ``ZonedTime`` have in common.
+/// A `date-time` of RFC 3339 §5.6 as numbers, the common representation of ``Timestamp`` and ``ZonedTime``.
 struct RFC3339: Equatable {
-    /// Milliseconds since 1970-01-01T00:00:00Z. Finer fractions are cut off.
+    /// Milliseconds since 1970-01-01T00:00:00Z. Finer fractions are truncated.
     var milliseconds: Int64
-    /// How far the local time is ahead of UTC.
+    /// The local time's offset from UTC, positive east of Greenwich.
     var offsetSeconds: Int
 
     init(milliseconds: Int64, offsetSeconds: Int) {
@@ -10,7 +10,7 @@ struct RFC3339: Equatable {
         self.offsetSeconds = offsetSeconds
     }
 
-    /// Reads `2015-03-30T08:00:00[.123]Z|±hh:mm`. Leap seconds are refused: nothing behind here can store them.
+    /// Parses `2015-03-30T08:00:00[.123]Z|±hh:mm`. Leap seconds are rejected: PostgreSQL cannot store them.
     init?(_ text: String) {
         var reader = ASCIIReader(text)
         guard let year = reader.digits(4), reader.skip("-"), let month = reader.digits(2), reader.skip("-"),
@@ -23,7 +23,7 @@ struct RFC3339: Equatable {
         self.init(milliseconds: Int64(seconds) * 1000 + Int64(fraction), offsetSeconds: offset)
     }
 
-    /// The local time with its offset, `Z` for none.
+    /// The local time with its offset, or `Z` if the offset is zero.
     func text(millisecondsAlways: Bool) -> String {
         let local = Int(milliseconds) + offsetSeconds * 1000
         let day = Day(daysSinceEpoch: floorDivide(local, by: 86_400_000))

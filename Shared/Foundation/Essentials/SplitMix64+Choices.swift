@@ -1,10 +1,10 @@
 package import FoundationEssentials
 
 extension SplitMix64 {
-    /// True with this chance out of a hundred.
+    /// Returns true with a probability of `percent` percent.
     package mutating func happens(_ percent: Int) -> Bool { Int.random(in: 0..<100, using: &self) < percent }
 
-    /// An id as nobody else has it, and the same one for the same seed.
+    /// Returns a unique id that is reproducible from the seed.
     package mutating func id() -> UUID {
         func bytes(_ number: UInt64) -> [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
         let all = bytes(next()) + bytes(next())

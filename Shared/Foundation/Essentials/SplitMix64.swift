@@ -1,5 +1,5 @@
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers for the same seed, on every machine. For generated data, for
-/// the sandbox's faults and for simulations; not for secrets.
+/// SplitMix64 (Steele, Lea, Flood 2014): the same sequence for the same seed on every machine. For generated data, the
+/// sandbox's faults and simulations; not for secrets.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -10,7 +10,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
         return Self.mixed(state)
     }
 
-    /// The generator's last step by itself: similar numbers become dissimilar ones, and different ones stay different.
+    /// The generator's output function, a bijection that maps similar numbers to dissimilar ones.
     package static func mixed(_ value: UInt64) -> UInt64 {
         var mixed = value
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9

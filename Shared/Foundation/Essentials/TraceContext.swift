@@ -1,23 +1,24 @@
-/// A place in a trace, as the header `traceparent` tells it. Source: W3C Trace Context, §3.2.
+/// The trace context of a span, as in the header `traceparent`. Source: W3C Trace Context, §3.2.
 ///
-/// It is a value: new ids come in as numbers, from whoever has a source of them.
+/// A pure value: callers supply new ids as numbers.
 package struct TraceContext: Hashable, Sendable {
     package let traceHigh: UInt64
     package let traceLow: UInt64
-    /// Of the span that what carries it belongs to.
+    /// The id of the span that the context belongs to.
     package let spanID: UInt64
     package let flags: UInt8
 
-    /// How many characters its text has, always.
+    /// The length of the text, which is fixed.
     package static let textLength = 55
 
-    /// - Returns: `nil` when an id is all zero, which W3C has for none.
+    /// - Returns: `nil` if an id is all zero, which W3C defines as invalid.
     package init?(traceHigh: UInt64, traceLow: UInt64, spanID: UInt64, flags: UInt8) {
         guard traceHigh | traceLow != 0, spanID != 0 else { return nil }
         (self.traceHigh, self.traceLow, self.spanID, self.flags) = (traceHigh, traceLow, spanID, flags)
     }
 
-    /// Version 00: `00-<32 hex>-<16 hex>-<2 hex>`, lower case, neither id all zero. Source: W3C Trace Context, §3.2.2.
+    /// Parses version 00: `00-<32 hex>-<16 hex>-<2 hex>`, lower case, no id all zero. Source: W3C Trace Context,
+    /// §3.2.2.
     package init?(ascii bytes: RawSpan) {
         guard bytes.byteCount == Self.textLength,
             bytes.number(0..<2) == 0, bytes.isHyphen(at: 2), bytes.isHyphen(at: 35), bytes.isHyphen(at: 52),
@@ -27,20 +28,20 @@ package struct TraceContext: Hashable, Sendable {
         self.init(traceHigh: high, traceLow: low, spanID: span, flags: UInt8(flags))
     }
 
-    /// The same of a text.
+    /// Parses the header's text.
     package init?(_ text: String) {
         unsafe self.init(ascii: text.utf8Span.span.bytes)
     }
 
-    /// The next span of the trace. A number that is no span's id leaves it where it is.
+    /// Returns the context of a child span; `self` if `spanID` is 0, which is invalid.
     package func child(_ spanID: UInt64) -> TraceContext {
         TraceContext(traceHigh: traceHigh, traceLow: traceLow, spanID: spanID, flags: flags) ?? self
     }
 
-    /// Whether who began the trace records it. Source: W3C Trace Context, §3.2.2.5.1.
+    /// Whether the root of the trace decided to record it. Source: W3C Trace Context, §3.2.2.5.1.
     package var isSampled: Bool { flags & 1 == 1 }
 
-    /// As the header has it.
+    /// The header's value.
     package var text: String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Self.textLength)
@@ -48,7 +49,7 @@ package struct TraceContext: Hashable, Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Appends what ``text`` is, as ASCII.
+    /// Appends ``text`` as ASCII.
     package func appendText(to bytes: inout [UInt8]) {
         bytes += "00-".utf8
         appendHex(traceHigh, to: &bytes)
@@ -59,11 +60,11 @@ package struct TraceContext: Hashable, Sendable {
         appendHex(UInt64(flags), digitCount: 2, to: &bytes)
     }
 
-    /// The context of what the current task does: calls to other systems carry it.
+    /// The context of the current task, which is propagated to calls of other systems.
     @TaskLocal package static var current: TraceContext?
 }
 
-/// Appends the last digits of a number, in lower case.
+/// Appends the last hexadecimal digits of a number, in lower case.
 package func appendHex(_ value: UInt64, digitCount: UInt64 = 16, to bytes: inout [UInt8]) {
     for index in (0..<digitCount).reversed() {
         let digit = UInt8(truncatingIfNeeded: value >> (4 * index) & 15)
@@ -76,7 +77,7 @@ extension RawSpan {
         unsafe unsafeLoad(fromByteOffset: index, as: UInt8.self) == UInt8(ascii: "-")
     }
 
-    /// What at most 16 hexadecimal digits in lower case spell.
+    /// Parses at most 16 lower-case hexadecimal digits.
     fileprivate func number(_ range: Range<Int>) -> UInt64? {
         var value: UInt64 = 0
         for index in range {

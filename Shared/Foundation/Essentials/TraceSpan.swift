@@ -1,36 +1,37 @@
 package import FoundationEssentials
 
-/// Something that took time and belongs to a trace, as a collector is told of it.
+/// A timed operation of a trace, as exported to a collector.
 ///
-/// It holds nothing that people have written, no address of a person and no secret: what was done and to which object.
+/// A span contains the operation and the object's id, never user content, personal addresses or secrets.
 package struct TraceSpan: Sendable, Equatable {
-    /// What was done.
+    /// The operation.
     package enum Work: Sendable, Equatable {
-        /// A request was answered.
+        /// A request that was handled.
         ///
-        /// - `route`: the path as it is declared, without what callers put in; `nil`: there is no such path.
+        /// - `route`: the path as declared, without parameter values; `nil` if no route matches.
         case request(method: String, route: String?, status: Int)
-        /// What a request changes was committed, in one transaction with `count - 1` other requests.
+        /// A commit of a request's changes, in one transaction with `count - 1` other requests.
         case commit(environment: Int32, count: Int)
-        /// An object's state was handed to the broker and confirmed.
+        /// A publication of an object's state, confirmed by the broker.
         case publish(topic: String, environment: Int32, Subject)
-        /// A worker decided what becomes of a key, and committed it.
+        /// A worker's committed result for a key.
         ///
-        /// - `origin`: what it was decided for: `event`, `retry` or `answer`.
-        /// - `outcome`: `finished`, `again`, `call`, `park`, `dead`, or `missed`: it is decided once more.
+        /// - `origin`: the trigger: `event`, `retry` or `answer`.
+        /// - `outcome`: `finished`, `again`, `call`, `park`, `dead`, or `missed` if the version check failed and it is
+        ///   retried.
         case decide(group: String, environment: Int32, Subject, origin: String, outcome: String)
-        /// Another system was called over HTTP.
+        /// A call of another system over HTTP.
         ///
-        /// - `address`: host and port of the URL, without what stands before and behind.
-        /// - `failure`: why there is no whole answer.
+        /// - `address`: host and port of the URL.
+        /// - `failure`: the reason why there is no complete response.
         case call(method: String, address: String, status: Int?, failure: String?)
     }
 
-    /// The object that something was done for.
+    /// The object that the operation concerns.
     package struct Subject: Sendable, Equatable {
         package let kind: String
         package let id: UUID
-        /// `nil`: whatever the object's state is.
+        /// The object's position; `nil` if the operation does not depend on it.
         package let position: Int64?
 
         package init(kind: String, id: UUID, position: Int64? = nil) {
@@ -40,9 +41,9 @@ package struct TraceSpan: Sendable, Equatable {
         }
     }
 
-    /// Where it is in its trace: the trace's id and its own.
+    /// The trace's id and the span's own.
     package let context: TraceContext
-    /// The span that led to it; `nil`: the trace begins with it.
+    /// The parent span; `nil` for the root of the trace.
     package let parentID: UInt64?
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     package let start: UInt64
@@ -58,9 +59,9 @@ package struct TraceSpan: Sendable, Equatable {
     }
 }
 
-/// A span that has begun: `SpanRecorder.end(_:_:)` records it. One that is let go of is not told.
+/// A span in progress, which `SpanRecorder.end(_:_:)` records. A span that is never ended is not exported.
 package struct OpenSpan: Sendable, Equatable {
-    /// What is done in the span belongs to it, and is told so on its way.
+    /// The context that operations inside the span propagate.
     package let context: TraceContext
     let parentID: UInt64?
     let start: UInt64

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 
 extension UUID {
-    /// The id in lower case, as PostgreSQL and RFC 9562 §4 write it; Foundation writes upper case.
+    /// The id in lower case, as in PostgreSQL and RFC 9562 §4; Foundation writes upper case.
     public var text: String {
         var text: [UInt8] = []
         text.reserveCapacity(36)
@@ -9,7 +9,7 @@ extension UUID {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Appends what ``text`` is, as ASCII.
+    /// Appends ``text`` as ASCII.
     package func appendText(to bytes: inout [UInt8]) {
         func digit(_ value: UInt8) -> UInt8 { value < 10 ? value + 48 : value + 87 }
         unsafe withUnsafeBytes(of: uuid) { octets in
@@ -22,8 +22,8 @@ extension UUID {
         }
     }
 
-    /// The id that 36 characters spell: hexadecimal digits in either case, hyphens in their places. Foundation's
-    /// `UUID(uuidString:)` scans them with `sscanf`, at many times the cost, and takes blanks and signs for digits.
+    /// Parses 36 characters: hexadecimal digits in either case, with hyphens at the standard positions. Foundation's
+    /// `UUID(uuidString:)` uses `sscanf`, which is many times slower and accepts blanks and signs as digits.
     package init?(ascii bytes: RawSpan) {
         guard bytes.byteCount == 36 else { return nil }
         var high: UInt64 = 0
@@ -48,7 +48,7 @@ extension UUID {
         self.init(high: high, low: low)
     }
 
-    /// The id that a text spells, read as its bytes are.
+    /// Parses a text.
     package init?(ascii text: some StringProtocol) {
         let text = String(text)
         unsafe self.init(ascii: text.utf8.span.bytes)
@@ -66,7 +66,7 @@ extension UUID {
 }
 
 extension Decoder {
-    /// The error of a value that is not what its type needs.
+    /// Creates the error for a value that its type does not accept.
     package func corrupted(_ reason: String) -> DecodingError {
         .dataCorrupted(DecodingError.Context(codingPath: codingPath, debugDescription: reason))
     }

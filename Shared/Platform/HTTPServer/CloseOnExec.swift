@@ -1,10 +1,10 @@
 import FoundationEssentials
 import Glibc
 
-/// Marks every open socket to be closed in programs that this process starts.
+/// Sets close-on-exec on all open sockets.
 ///
-/// NIO does not mark its sockets. What Swift's runtime starts when the process crashes (`swift-backtrace`) would keep
-/// the ports after the process has ended.
+/// NIO does not set it. The crash handler of Swift's runtime (`swift-backtrace`) would inherit the sockets and keep the
+/// ports after the process has ended.
 func closeSocketsOnExec() {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
     for descriptor in names.compactMap({ Int32($0) }) where isSocket(descriptor) {

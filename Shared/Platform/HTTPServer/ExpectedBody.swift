@@ -1,10 +1,10 @@
 import HummingbirdCore
 import NIOCore
 
-/// The routes read the body of a request.
+/// Signals that the route reads the body of a request.
 struct ContinueEvent: Sendable {}
 
-/// A request's body that has its client send it when it is first read.
+/// A request body whose first read makes the server send `100 Continue`.
 struct ExpectedBody: AsyncSequence, Sendable {
     let body: RequestBody
     let channel: any Channel

@@ -7,13 +7,14 @@ import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 
-/// What HTTP/1 asks of a server around requests and their answers, which Hummingbird leaves out.
+/// Implements requirements of HTTP/1.1 that Hummingbird does not.
 ///
-/// It answers what is no request with 400, ends connections that are to end (RFC 9112 §9.6; those of HTTP/1.0 always),
-/// answers HTTP/1.0 without chunks (§6.1), sends no body after a HEAD request and with the statuses that have none
-/// (§6.3), sends `100 Continue` (RFC 9110 §10.1.1), marks streams for proxies, and gives every answer the fields that
-/// every answer has.
-/// It stands next to the decoder: what is behind it knows neither versions nor bytes.
+/// It responds to malformed requests with 400, closes connections that must be closed (RFC 9112 §9.6; always for
+/// HTTP/1.0), responds to HTTP/1.0 without chunks (§6.1), omits the body after HEAD and for statuses without one
+/// (§6.3), sends `100 Continue` (RFC 9110 §10.1.1), marks streams for proxies, and adds the common header fields to
+/// every response.
+///
+/// It is adjacent to the decoder: later handlers depend on neither versions nor bytes.
 final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -22,25 +23,25 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
 
     private let fields: HTTPFields
     private let isForOneRequest: Bool
-    /// The methods of requests that are not answered yet: a client may send the next before the answer.
+    /// The methods of open requests: a client may pipeline requests.
     private var open = CircularBuffer<HTTPMethod>()
-    private var isBodyWhole = true
-    /// The client sends the last request's body only after `100 Continue`.
+    private var isBodyComplete = true
+    /// Whether the client waits for `100 Continue` before it sends the last request's body.
     private var awaitsContinue = false
-    /// The current response has no body, even if the routes write one.
+    /// Whether the current response has no body, even if the route writes one.
     private var omitsBody = false
-    /// Nothing is read behind the last request.
+    /// Whether no further request is read after the last one.
     private var isLast = false
-    /// The last request's, where it is older than 1.1.
+    /// The version of the last request, if older than 1.1.
     private var oldVersion: HTTPVersion?
-    /// What follows the requests that are not answered yet is none.
+    /// Whether malformed input follows the open requests.
     private var isMalformed = false
-    /// The last answer was written.
+    /// Whether the final response was written.
     private var hasEnded = false
 
     /// - Parameters:
-    ///   - fields: Added to each answer that does not have them.
-    ///   - isForOneRequest: Whether each connection ends after an answer.
+    ///   - fields: Header fields to add to responses that do not have them.
+    ///   - isForOneRequest: Whether each connection is closed after one response.
     init(_ fields: HTTPFields, isForOneRequest: Bool = false) {
         self.fields = fields
         self.isForOneRequest = isForOneRequest
@@ -52,14 +53,14 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(var head):
             guard !isLast else { return }
-            guard Self.isPlain(head) else { return malformed(context) }
+            guard Self.isUnambiguous(head) else { return malformed(context) }
             open.append(head.method)
-            isBodyWhole = false
+            isBodyComplete = false
             let isOld = (head.version.major, head.version.minor) < (1, 1)
             if isOld { oldVersion = head.version }
             awaitsContinue =
                 !isOld && head.headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
-            // The decoder reads nothing behind a request for a protocol upgrade.
+            // The decoder reads nothing after a request for a protocol upgrade.
             let isUpgrade = head.method == .CONNECT || head.headers.contains(name: "upgrade")
             if isOld || isForOneRequest || isUpgrade || !head.isKeepAlive {
                 isLast = true
@@ -68,11 +69,11 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body:
             awaitsContinue = false
-            if !isBodyWhole { context.fireChannelRead(data) }
+            if !isBodyComplete { context.fireChannelRead(data) }
         case .end:
             awaitsContinue = false
-            if !isBodyWhole { context.fireChannelRead(data) }
-            isBodyWhole = true
+            if !isBodyComplete { context.fireChannelRead(data) }
+            isBodyComplete = true
         }
     }
 
@@ -80,9 +81,9 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
         guard error is HTTPParserError || error is ByteToMessageDecoderError else {
             return context.fireErrorCaught(error)
         }
-        if !isBodyWhole {
-            // Whoever reads the body is told, and answers.
-            isBodyWhole = true
+        if !isBodyComplete {
+            // The reader of the body receives the error and responds.
+            isBodyComplete = true
             isLast = true
             context.fireErrorCaught(error)
         } else if !isLast {
@@ -90,9 +91,9 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Whether two programs cannot understand another request by it (RFC 9112 §3.2, §6.3): one `Host`, and one way of
-    /// telling where the body ends. The decoder refuses most of the others.
-    private static func isPlain(_ head: HTTPRequestHead) -> Bool {
+    /// Whether all parsers agree on the request's boundaries and host (RFC 9112 §3.2, §6.3): one `Host`, and one body
+    /// framing. The decoder rejects most other ambiguities.
+    private static func isUnambiguous(_ head: HTTPRequestHead) -> Bool {
         let codings = head.headers["transfer-encoding"]
         let lengths = head.headers["content-length"]
         let hosts = head.headers["host"].count
@@ -104,17 +105,17 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
     private func malformed(_ context: ChannelHandlerContext) {
         isLast = true
         isMalformed = true
-        isBodyWhole = true
-        if open.isEmpty { refuse(context) }
+        isBodyComplete = true
+        if open.isEmpty { rejectMalformed(context) }
     }
 
-    private func refuse(_ context: ChannelHandlerContext) {
+    private func rejectMalformed(_ context: ChannelHandlerContext) {
         for part in Problem.malformedRequest.parts(fields) { context.write(wrapOutboundOut(part), promise: nil) }
         context.flush()
         end(context)
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard !hasEnded else {
@@ -122,19 +123,19 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
             return
         }
         switch unwrapOutboundIn(data) {
-        case .head(let head): context.write(wrapOutboundOut(.head(finished(head))), promise: promise)
-        case .body: context.write(omitsBody ? nothing : data, promise: promise)
+        case .head(let head): context.write(wrapOutboundOut(.head(completed(head))), promise: promise)
+        case .body: context.write(omitsBody ? emptyPart : data, promise: promise)
         case .end:
             if !open.isEmpty { open.removeFirst() }
-            // After a head that announces chunks, the encoder would write the last one.
-            let end = omitsBody ? nothing : data
+            // After a chunked head, the encoder would write the terminating chunk.
+            let end = omitsBody ? emptyPart : data
             guard isLast, open.isEmpty else { return context.write(end, promise: promise) }
             context.writeAndFlush(end, promise: promise)
-            if isMalformed { refuse(context) } else { self.end(context) }
+            if isMalformed { rejectMalformed(context) } else { self.end(context) }
         }
     }
 
-    /// Sends `100 Continue` once the routes read a body that the client holds back.
+    /// Sends `100 Continue` when the route reads a body that the client withholds.
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
         guard event is ContinueEvent else { return context.triggerUserOutboundEvent(event, promise: promise) }
         if awaitsContinue, open.count == 1, !hasEnded {
@@ -145,23 +146,23 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
         promise?.succeed(())
     }
 
-    /// A part that writes no bytes, but fulfils its promise in order.
-    private var nothing: NIOAny { wrapOutboundOut(.body(.byteBuffer(ByteBuffer()))) }
+    /// A part without bytes, which completes its promise in order.
+    private var emptyPart: NIOAny { wrapOutboundOut(.body(.byteBuffer(ByteBuffer()))) }
 
-    /// The head of the response to the oldest open request, as it is sent.
-    private func finished(_ head: HTTPResponseHead) -> HTTPResponseHead {
+    /// Completes the head of the response to the oldest open request.
+    private func completed(_ head: HTTPResponseHead) -> HTTPResponseHead {
         var head = head
         omitsBody = open.first == .HEAD || !head.status.mayHaveResponseBody
         for field in fields where !head.headers.contains(name: field.name.rawName) {
             head.headers.add(name: field.name.rawName, value: field.value)
         }
         if head.status.mayHaveResponseBody, !head.headers.contains(name: "content-length") {
-            // A stream: proxies pass on each part as it comes, and leave it as it is.
+            // A stream: proxies forward each part immediately and unchanged.
             head.headers.replaceOrAdd(name: "x-accel-buffering", value: "no")
             head.headers.replaceOrAdd(name: "cache-control", value: "no-store, no-transform")
         }
         if awaitsContinue, open.count == 1 {
-            // The body is not read, and a client may leave it out or send it: nothing behind it can be understood.
+            // The body is not read, and the client may or may not send it, so no further request can be parsed.
             isLast = true
         }
         if isLast, !isMalformed, open.count == 1 {
@@ -174,14 +175,14 @@ final class HTTPConformance: ChannelDuplexHandler, RemovableChannelHandler {
     private func end(_ context: ChannelHandlerContext) {
         hasEnded = true
         context.close(mode: .output, promise: nil)
-        context.channel.closeAfterLastAnswer()
+        context.channel.closeAfterFinalResponse()
     }
 }
 
-/// HTTP/1.1 connections as Hummingbird has them, and as RFC 9112 does.
+/// Hummingbird's HTTP/1.1 connections with the requirements of RFC 9112.
 struct ConformingChannel: ServerChildChannel {
     let http: HTTP1Channel
-    /// What every answer says.
+    /// The common header fields of all responses.
     let fields: HTTPFields
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTP1Channel.Value> {
@@ -197,21 +198,21 @@ struct ConformingChannel: ServerChildChannel {
 }
 
 extension Channel {
-    /// How long what a client still sends is read and thrown away: closed at once, the connection would be reset, and
-    /// the last answer with it (RFC 9112 §9.6).
+    /// Maximum time in which remaining input is read and discarded: an immediate close would reset the connection and
+    /// lose the final response (RFC 9112 §9.6).
     private static var lingerMax: TimeAmount { .seconds(2) }
 
-    /// Closes a connection whose last answer was written, once the client has had the time to read it.
-    func closeAfterLastAnswer() { eventLoop.scheduleTask(in: Self.lingerMax) { self.close(promise: nil) } }
+    /// Closes a connection after its final response, with time for the client to read it.
+    func closeAfterFinalResponse() { eventLoop.scheduleTask(in: Self.lingerMax) { self.close(promise: nil) } }
 }
 
 extension Problem {
     static let malformedRequest = Problem(
-        .badRequest, name: "malformed-request", detail: "This is not a request of HTTP/1.1.")
+        .badRequest, name: "malformed-request", detail: "The request is not a valid HTTP/1.1 request.")
 
-    /// The problem as a connection's last answer, written where no route does.
+    /// Returns the problem as a connection's final response, for handlers outside the routes.
     ///
-    /// - Parameter fields: What every answer says.
+    /// - Parameter fields: The common header fields of all responses.
     func parts(_ fields: HTTPFields) -> [HTTPServerResponsePart] {
         let body = ByteBuffer(bytes: json)
         var headers = HTTPHeaders([

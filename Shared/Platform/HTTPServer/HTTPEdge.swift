@@ -4,9 +4,9 @@ import NIOCore
 import NIOSSL
 package import ServiceSettings
 
-/// How a server meets strangers: TLS by itself, pages of other sites, headers that tell browsers to be careful.
+/// Configuration of a public endpoint: TLS, CORS and security headers.
 package struct HTTPEdge: Sendable {
-    /// Names of PEM files: the certificate with its chain, and its private key. `nil`: a proxy in front speaks TLS.
+    /// Paths of PEM files with the certificate chain and its private key. Without them, TLS terminates at a proxy.
     package struct TLSFiles: Sendable {
         package var certificate: String
         package var key: String
@@ -16,20 +16,20 @@ package struct HTTPEdge: Sendable {
             self.key = key
         }
 
-        /// - Returns: `nil` when the settings name none.
+        /// - Returns: `nil` if neither file is configured.
         package init?(_ configuration: Configuration) throws(ConfigurationError) {
             let certificate = try configuration.optionalText(.tlsCertificate)
             let key = try configuration.optionalText(.tlsKey)
             switch (certificate, key) {
             case (let certificate?, let key?): self.init(certificate: certificate, key: key)
             case (nil, nil): return nil
-            default: throw ConfigurationError("tls.certificate and tls.key are given together or not at all")
+            default: throw ConfigurationError("tls.certificate and tls.key must be set together")
             }
         }
     }
 
     package var tls: TLSFiles?
-    /// The origins whose pages may call, exactly as browsers send them.
+    /// The origins whose pages may send requests, exactly as in the `Origin` header.
     package var origins: [String]
 
     package init(tls: TLSFiles? = nil, origins: [String] = []) {
@@ -48,7 +48,7 @@ package struct HTTPEdge: Sendable {
         }
     }
 
-    /// What tells browsers to be careful, on every answer. A page that has a policy of its own keeps it.
+    /// Security headers of all responses. A page with its own content security policy keeps it.
     var fields: HTTPFields {
         var fields: HTTPFields = [
             .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
@@ -59,7 +59,7 @@ package struct HTTPEdge: Sendable {
         return fields
     }
 
-    /// - Throws: `ComponentError` when the files cannot be read.
+    /// - Throws: `ComponentError` if the files cannot be used.
     func configuration(of files: TLSFiles) throws -> TLSConfiguration {
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(files.certificate).map(NIOSSLCertificateSource.certificate)
@@ -74,7 +74,7 @@ package struct HTTPEdge: Sendable {
     }
 }
 
-/// Answers browsers' questions about other sites (CORS).
+/// Implements CORS.
 struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
     let edge: HTTPEdge
 
@@ -99,7 +99,7 @@ struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
             response.headers[.accessControlAllowOrigin] = origin
             response.headers[.accessControlExposeHeaders] = "etag, retry-after, www-authenticate"
         }
-        // A cache must not hand one origin's answer to another.
+        // A shared cache must not serve one origin's response to another.
         if !edge.origins.isEmpty { response.headers[.vary] = "Origin" }
         return response
     }

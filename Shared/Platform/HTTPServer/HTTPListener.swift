@@ -10,21 +10,22 @@ import ServiceLifecycle
 package import ServiceSettings
 import Telemetry
 
-/// What one HTTP server takes at most.
+/// The limits of an HTTP server.
 package struct HTTPLimits: Sendable {
-    /// Longest body of a request.
+    /// Maximum size of a request body.
     package var bodyBytesMax: Int
-    /// Longest request head: all header fields together.
+    /// Maximum size of a request head, all header fields together.
     package var headerBytesMax: Int
-    /// Further connections wait in the kernel's queue.
+    /// Maximum number of connections; further ones wait in the kernel's queue.
     package var connectionCountMax: Int
-    /// Connections of one network, as ``ClientAddress/network(of:)`` counts it; further ones are closed. 0: no limit.
+    /// Maximum number of connections per network, see ``ClientAddress/network(of:)``; further ones are closed. 0: no
+    /// limit.
     package var networkConnectionCountMax: Int
-    /// Longest silence of a client that is not waiting for an answer.
+    /// Maximum idle time of a client that is not waiting for a response.
     package var idleMax: Duration
-    /// Longest time from a connection's beginning to the end of its first request's head.
+    /// Maximum time from the start of a connection to the end of its first request head.
     package var headMax: Duration
-    /// Longest time from the head of a request to the end of its body.
+    /// Maximum time from the head of a request to the end of its body.
     package var bodyMax: Duration
 
     package init(
@@ -43,13 +44,13 @@ package struct HTTPLimits: Sendable {
 }
 
 extension HTTPLimits {
-    /// Connections of one network, as configured: no limit behind a proxy, whose address is that of all clients.
+    /// The configured connection limit per network; no limit behind a proxy, whose address is common to all clients.
     package static func networkConnectionCountMax(_ configuration: Configuration) throws(ConfigurationError) -> Int {
         try configuration.integer(.httpProxies) > 0 ? 0 : configuration.integer(.httpNetworkConnectionsMax)
     }
 }
 
-/// An HTTP/1.1 server whose errors are problems, and which names neither itself nor its version.
+/// An HTTP/1.1 server that reports errors as problem details and does not disclose its name or version.
 package struct HTTPListener<RouteContext: RequestContext & Sendable>: Service
 where RouteContext.Source == ApplicationRequestContextSource {
     private let name: String
@@ -64,10 +65,10 @@ where RouteContext.Source == ApplicationRequestContextSource {
     private let webSocket: WebSocketRoute?
 
     /// - Parameters:
-    ///   - port: 0 takes a free one; the log says which.
-    ///   - edge: Public endpoint settings; `nil` for a server that only the operator's own programs reach.
+    ///   - port: 0 selects a free port, which is logged.
+    ///   - edge: Public endpoint settings; `nil` for a server that only internal programs can reach.
     ///   - routes: Called once, before the server listens.
-    ///   - started: Called with the port once it listens.
+    ///   - started: Called with the port when it listens.
     package init(
         name: String, host: String, port: Int, limits: HTTPLimits, edge: HTTPEdge?, logger: Logger,
         eventLoops: any EventLoopGroup, routes: @escaping @Sendable (Router<RouteContext>) -> Void,
@@ -94,9 +95,9 @@ where RouteContext.Source == ApplicationRequestContextSource {
         }
         router.add(middleware: ProblemMiddleware(bodyBytesMax: limits.bodyBytesMax))
         routes(router)
-        Self.refuseOtherMethods(of: router)
+        Self.rejectOtherMethods(of: router)
         var configuration = ApplicationConfiguration(address: .hostname(host, port: port), serverName: nil)
-        // The listener and the connections share the process's event loops, so descriptors are its real limit.
+        // Connections share the process's event loops; the limit corresponds to the available file descriptors.
         configuration.availableConnectionsDelegate = .maximum(limits.connectionCountMax, logger: quietLogger)
         var decoder = HTTP1Channel.Configuration.DecoderConfiguration()
         decoder.maxHeaderFieldSize = limits.headerBytesMax
@@ -110,10 +111,10 @@ where RouteContext.Source == ApplicationRequestContextSource {
             fields: edge?.fields ?? [:])
         let tls = try edge.flatMap { edge in try edge.tls.map { try edge.configuration(of: $0) } }
         let application = Application(
-            responder: ApartResponder(inner: router.buildResponder()),
+            responder: TaskResponder(inner: router.buildResponder()),
             server: try tls.map { try .tls(plain, tlsConfiguration: $0) } ?? plain,
             configuration: configuration,
-            onServerRunning: { channel in announce(channel) },
+            onServerRunning: { channel in didStart(channel) },
             eventLoopGroupProvider: .shared(eventLoops), logger: quietLogger)
         do {
             try await application.run()
@@ -124,7 +125,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
         }
     }
 
-    /// - Parameter fields: What every answer says.
+    /// - Parameter fields: The common header fields of all responses.
     private func server(_ configuration: HTTP1Channel.Configuration, fields: HTTPFields) -> HTTPServerBuilder {
         let counts = NetworkConnections(
             countMax: limits.networkConnectionCountMax, name: name, logger: logger)
@@ -139,31 +140,31 @@ where RouteContext.Source == ApplicationRequestContextSource {
                     try await responder(request, writer, channel)
                 }, configuration: configuration)
             guard let webSocket else {
-                return HeldChannel(inner: ConformingChannel(http: http, fields: fields), counts: counts)
+                return RetainedChannel(inner: ConformingChannel(http: http, fields: fields), counts: counts)
             }
-            return HeldChannel(
+            return RetainedChannel(
                 inner: UpgradingChannel(http: http, route: webSocket, fields: fields, headMax: limits.headMax),
                 counts: counts)
         }
     }
 
-    private func announce(_ channel: any Channel) {
+    private func didStart(_ channel: any Channel) {
         closeSocketsOnExec()
         let port = channel.localAddress?.port ?? port
         logger.info(
-            "\(name) listens", metadata: ["address": "\(host):\(port)", "port": "\(port)"])
+            "server listening", metadata: ["server": "\(name)", "address": "\(host):\(port)", "port": "\(port)"])
         started(port)
     }
 
-    /// Hummingbird's own notes about starting and stopping say nothing that this module's do not.
+    /// Suppresses Hummingbird's start and stop messages, which this module logs itself.
     private var quietLogger: Logger {
         var logger = logger
         logger.logLevel = logger.logLevel <= .debug ? logger.logLevel : max(logger.logLevel, .notice)
         return logger
     }
 
-    /// A path that exists under another method answers 405 with `Allow` (RFC 9110 §15.5.6), not 404.
-    private static func refuseOtherMethods(of router: Router<RouteContext>) {
+    /// Responds 405 with `Allow` to a path that exists with other methods (RFC 9110 §15.5.6).
+    private static func rejectOtherMethods(of router: Router<RouteContext>) {
         let unusual: [HTTPRequest.Method] = ["CONNECT", "QUERY"].compactMap { HTTPRequest.Method($0) }
         let byPath = Dictionary(grouping: router.routes, by: { $0.path.description })
         for routes in byPath.values {
@@ -172,26 +173,26 @@ where RouteContext.Source == ApplicationRequestContextSource {
             let others = [.get, .head, .post, .put, .patch, .delete, .options, .trace] + unusual
             for method in others where !allowed.contains(method) {
                 router.on(routes[0].path, method: method) { _, _ -> Response in
-                    throw Problem(.methodNotAllowed, detail: "Allowed here: \(allow).", headers: [.allow: allow])
+                    throw Problem(.methodNotAllowed, detail: "Allowed methods: \(allow).", headers: [.allow: allow])
                 }
             }
         }
     }
 }
 
-/// Has each request answered in a task of its own.
+/// Processes each request in a separate task.
 ///
-/// A connection's task keeps the memory that its deepest calls took until it ends, also while it only waits for what a
-/// live device is told next: made there, the calls to answer a request were a third of what such a connection costs.
-private struct ApartResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context: Sendable {
+/// A connection's task retains the memory of its deepest call stack until it ends, even while it waits for the next
+/// change of a live stream. Request processing in that task took a third of such a connection's memory.
+private struct TaskResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context: Sendable {
     let inner: Inner
 
     func respond(to request: Request, context: Inner.Context) async throws -> Response {
-        let answer = Task { try await inner.respond(to: request, context: context) }
+        let response = Task { try await inner.respond(to: request, context: context) }
         return try await withTaskCancellationHandler {
-            try await answer.value
+            try await response.value
         } onCancel: {
-            answer.cancel()
+            response.cancel()
         }
     }
 }

@@ -2,7 +2,7 @@ import HTTPTypes
 package import Hummingbird
 import NIOCore
 
-/// A request's body of JSON.
+/// A JSON request body.
 package enum JSONBody {
     /// - Throws: `Problem` 413 or 415.
     @concurrent package static func read(_ request: Request, bytesMax: Int) async throws -> [UInt8] {
@@ -12,17 +12,17 @@ package enum JSONBody {
     }
 }
 
-/// A request's body of any bytes.
+/// A request body of arbitrary bytes.
 package enum BoundedBytes {
-    /// - Throws: `Problem` 413, as soon as it is known to be longer.
+    /// - Throws: `Problem` 413 as soon as the limit is exceeded.
     @concurrent package static func read(_ request: Request, bytesMax: Int) async throws -> [UInt8] {
         if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > bytesMax {
             throw Problem.bodyTooLarge(bytesMax)
         }
         var body: [UInt8] = []
-        for try await part in request.body {
-            guard body.count + part.readableBytes <= bytesMax else { throw Problem.bodyTooLarge(bytesMax) }
-            body.append(contentsOf: part.readableBytesView)
+        for try await buffer in request.body {
+            guard body.count + buffer.readableBytes <= bytesMax else { throw Problem.bodyTooLarge(bytesMax) }
+            body.append(contentsOf: buffer.readableBytesView)
         }
         return body
     }

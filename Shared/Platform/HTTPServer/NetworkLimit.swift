@@ -3,24 +3,24 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// The open connections of a server, counted by the network they come from.
+/// The open connections of a server, counted by client network.
 ///
-/// A proxy in front of a server has one address for all its clients: there must be no limit then.
+/// Behind a proxy, whose address is common to all clients, there must be no limit.
 final class NetworkConnections: Sendable {
     private struct State {
         var counts: [String: Int] = [:]
-        /// When the last refusal was logged.
+        /// The time of the last log line about rejected connections.
         var loggedAt: ContinuousClock.Instant?
     }
 
-    /// 0: no limit.
+    /// The maximum per network; 0: no limit.
     let countMax: Int
     private let name: String
     private let logger: Logger
     private let refused: Counter
     private let state = Mutex(State())
 
-    /// Least time between two log lines about refused connections.
+    /// Minimum time between two log lines about rejected connections.
     private static let logInterval = Duration.seconds(60)
 
     init(countMax: Int, name: String, logger: Logger) {
@@ -30,7 +30,7 @@ final class NetworkConnections: Sendable {
         refused = Counter(label: "http.connections.refused", dimensions: [("server", name)])
     }
 
-    /// - Returns: False if the network has as many connections as it may have.
+    /// - Returns: False if the network is at its limit.
     func open(_ network: String) -> Bool {
         let (isOpen, isLogged) = state.withLock { state in
             guard state.counts[network, default: 0] >= countMax else {
@@ -45,8 +45,8 @@ final class NetworkConnections: Sendable {
         refused.increment()
         if isLogged {
             logger.warning(
-                "connections refused: too many from one network",
-                metadata: ["server": "\(name)", "network": "\(network)", "connections": "\(countMax)"])
+                "connection limit of a network reached",
+                metadata: ["server": "\(name)", "network": "\(network)", "limit": "\(countMax)"])
         }
         return false
     }
@@ -59,12 +59,12 @@ final class NetworkConnections: Sendable {
     }
 }
 
-/// Counts a connection while it is open, and closes it at once if its network has too many.
+/// Counts a connection while it is open, and closes it immediately if its network is at the limit.
 final class NetworkLimit: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     private let counts: NetworkConnections
-    /// `nil` while the connection is not counted.
+    /// The network; `nil` while the connection is not counted.
     private var network: String?
 
     init(_ counts: NetworkConnections) { self.counts = counts }

@@ -3,11 +3,11 @@ package import HTTPTypes
 package import Hummingbird
 import NIOCore
 
-/// An error as a client sees it: `application/problem+json` (RFC 9457).
+/// An error response: `application/problem+json` (RFC 9457).
 ///
-/// Thrown from a route, it becomes the answer. It holds nothing that a stranger may not read.
+/// A route throws it to respond with it. It must not contain confidential content.
 package struct Problem: Error, HTTPResponseError, Equatable {
-    /// A member beside RFC 9457's own, such as `expectedSequence`.
+    /// A member in addition to RFC 9457's, such as `expectedSequence`.
     package enum Extension: Sendable, Equatable {
         case integer(Int)
         case text(String)
@@ -16,20 +16,20 @@ package struct Problem: Error, HTTPResponseError, Equatable {
     }
 
     package var status: HTTPResponse.Status
-    /// A URI that names the kind of problem, for programs. `about:blank`: the status says all.
+    /// A URI of the problem type, for programs. `about:blank`: the status suffices.
     package var type: String
-    /// The kind of problem for people; the status' phrase unless given.
+    /// The problem type for people; the status' phrase by default.
     package var title: String
-    /// This occurrence, for people.
+    /// A description of this occurrence, for people.
     package var detail: String?
     /// A URI of this occurrence.
     package var instance: String?
     package var extensions: [String: Extension]
-    /// Further headers of the answer, such as `WWW-Authenticate` or `Retry-After`.
+    /// Additional response headers, such as `WWW-Authenticate` or `Retry-After`.
     package var headers: HTTPFields
 
-    /// - Parameter name: The kind of problem, for example `sequence-gap`, which gives the type
-    ///   `urn:fieldpost:problem:sequence-gap`. `nil` gives `about:blank`.
+    /// - Parameter name: The problem type, for example `sequence-gap`, whose URI is
+    ///   `urn:fieldpost:problem:sequence-gap`. `nil`: `about:blank`.
     package init(
         _ status: HTTPResponse.Status, name: String? = nil, title: String? = nil, detail: String? = nil,
         instance: String? = nil, extensions: [String: Extension] = [:], headers: HTTPFields = [:]
@@ -49,11 +49,13 @@ package struct Problem: Error, HTTPResponseError, Equatable {
             extensions: ["bytesMax": .integer(bytesMax)])
     }
 
-    /// - Parameter url: The base URL of the installation where the environment is now, if that is known.
+    /// - Parameter url: The base URL of the environment's new installation, if available.
     package static func environmentMoved(to url: String?) -> Problem {
         Problem(
             .misdirectedRequest, name: "environment-moved",
-            detail: "The organisation has moved to another installation. Go on there, with all that is not sent.",
+            detail:
+                "The organisation has moved to another installation. "
+                + "Resume synchronisation there and resend all unsent changes.",
             extensions: url.map { ["baseURL": .text($0)] } ?? [:])
     }
 

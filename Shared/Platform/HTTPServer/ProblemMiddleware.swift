@@ -3,7 +3,7 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// Bounds the request's body, and turns what a route throws into a problem.
+/// Limits the request's body, and converts thrown errors to problem details.
 struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
     let bodyBytesMax: Int
 
@@ -32,26 +32,26 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
         case let error as any HTTPResponseError:
             return Problem(error.status)
         case let error as BrokenBody:
-            // A client that hangs up or sends nonsense is nothing that an operator could mend.
-            context.logger.debug("a request's body did not come", error: error.cause)
+            // A client's disconnect or malformed input needs no action by an operator.
+            context.logger.debug("request body not received", error: error.cause)
             return .malformedRequest
         case is CancellationError:
             return Problem(.serviceUnavailable, detail: "The server is shutting down.")
         default:
             context.logger.error("request failed", error: error)
-            // The number that the log line has too. (`context.id` traps when the log handler keeps no metadata.)
+            // The request id of the log line. (`context.id` traps if the log handler stores no metadata.)
             let id = context.logger[metadataKey: "hb.request.id"].map { "urn:fieldpost:request:\($0)" }
             return Problem(.internalServerError, instance: id)
         }
     }
 }
 
-/// A request's body did not come whole: the client hung up, or what it sent is not HTTP.
+/// The body was not received completely: the client disconnected, or its input is malformed.
 private struct BrokenBody: Error {
     let cause: any Error
 }
 
-/// A request's body that ends with a problem instead of growing past its bound.
+/// A request body that throws a problem when it exceeds its limit.
 struct BoundedBody: AsyncSequence, Sendable {
     let body: RequestBody
     let bytesMax: Int

@@ -2,20 +2,20 @@ import Essentials
 import NIOCore
 import NIOHTTPTypes
 
-/// Closes a connection whose request takes too long to arrive, however busy its trickle of bytes looks.
+/// Closes a connection whose request arrives too slowly, even if bytes keep arriving.
 ///
-/// A connection's first head has `headMax` from the moment it was accepted, TLS included; a further one has `idleMax`
-/// from the end of the answer before it; a body has `bodyMax` from its head, also if a response came before its end.
-/// Until then the rest of such a body is read and discarded (RFC 9112 §9.3): the connection is kept, and a slow client
-/// that still sends gets its response instead of a reset.
+/// The first head must arrive within `headMax` from the accept, including TLS; later heads within `idleMax` from the
+/// end of the previous response; a body within `bodyMax` from its head, even if the response came earlier. Until then
+/// the rest of such a body is read and discarded (RFC 9112 §9.3): the connection stays open, and a slow client that is
+/// still sending gets its response instead of a reset.
 final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
 
     private let limits: HTTPLimits
     private var deadline: Scheduled<Void>?
-    private var isBodyWhole = true
-    /// Requests that are not answered yet: a client may send the next before the answer.
+    private var isBodyComplete = true
+    /// The number of open requests: a client may pipeline requests.
     private var openCount = 0
 
     init(_ limits: HTTPLimits) { self.limits = limits }
@@ -32,13 +32,13 @@ final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head:
-            isBodyWhole = false
+            isBodyComplete = false
             openCount += 1
             expect(within: limits.bodyMax, context)
         case .end:
-            isBodyWhole = true
+            isBodyComplete = true
             deadline?.cancel()
-            // A live stream has none for hours: what it was made of is not kept.
+            // A live stream needs no deadline for hours: release its memory.
             deadline = nil
         case .body: break
         }
@@ -48,7 +48,7 @@ final class RequestDeadline: ChannelDuplexHandler, RemovableChannelHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         if case .end = unwrapOutboundIn(data) {
             openCount -= 1
-            if isBodyWhole, openCount == 0 { expect(within: limits.idleMax, context) }
+            if isBodyComplete, openCount == 0 { expect(within: limits.idleMax, context) }
         }
         context.write(data, promise: promise)
     }

@@ -6,11 +6,11 @@ import NIOCore
 import ServiceSettings
 import Telemetry
 
-/// `/metrics`, `/health/live` and `/health/ready`.
+/// The server for `/metrics`, `/health/live` and `/health/ready`.
 ///
-/// On an address of its own, so that the API's limits and the API's readers never meet it.
+/// It has a separate address, so that it is independent of the API's limits and not exposed to the API's clients.
 enum AdminServer {
-    /// Half of the connections for one network: a monitor, or another client, leaves room for the other programs.
+    /// Half of the connections per network, so that one monitoring system leaves capacity for other clients.
     static let limits = HTTPLimits(
         bodyBytesMax: 0, headerBytesMax: 16_384, connectionCountMax: 128, networkConnectionCountMax: 64,
         bodyMax: .seconds(15))
@@ -22,7 +22,7 @@ enum AdminServer {
         return .http("admin", host: host, port: port, limits: limits, started: started) { router in
             router.get("metrics") { _, _ in
                 let parts = metrics.parts() + [ByteBuffer(string: ProcessMetrics.text())]
-                return answer(.ok, "text/plain; version=0.0.4; charset=utf-8", ResponseBody(contentsOf: parts))
+                return response(.ok, "text/plain; version=0.0.4; charset=utf-8", ResponseBody(contentsOf: parts))
             }
             router.get("health/live") { _, _ in
                 let stalls = health.stalls().mapValues { "no progress for \($0.settingText)" }
@@ -44,12 +44,13 @@ enum AdminServer {
             JSONText.append(reason.value, to: &json, bytesMax: 1024)
         }
         json += "}}\n".utf8
-        return answer(
+        return response(
             isGood ? .ok : .serviceUnavailable, "application/json",
             ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
     }
 
-    private static func answer(_ status: HTTPResponse.Status, _ contentType: String, _ body: ResponseBody) -> Response {
+    private static func response(_ status: HTTPResponse.Status, _ contentType: String, _ body: ResponseBody) -> Response
+    {
         Response(
             status: status, headers: [.contentType: contentType, .cacheControl: "no-store"], body: body)
     }

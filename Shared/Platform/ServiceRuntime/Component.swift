@@ -5,22 +5,22 @@ import Logging
 import NIOCore
 package import ServiceLifecycle
 
-/// A part of a process that runs until the process stops.
+/// A part of a process that runs until the process stops, such as a worker or a server.
 ///
-/// Parts are started in their order and stopped in the opposite one.
+/// Components are started in order and stopped in reverse order.
 package struct Component: Sendable {
     let name: String
     let usesEventLoops: Bool
     let make: @Sendable (ComponentEnvironment) -> any Service
 
-    /// Synchronous loops, each on a thread of its own.
+    /// Creates workers: synchronous loops, each on a separate thread.
     ///
-    /// When `body` throws, the error is logged once, the process is not ready, and `body` is run again after a wait
-    /// that grows to `restart.waitMax`, for ever. A body that returns early is treated alike.
+    /// When `body` throws, the error is logged once, the process becomes not ready, and `body` is restarted with
+    /// exponential backoff up to `restart.waitMax`, without a limit of attempts. An early return is handled alike.
     ///
     /// - Parameters:
-    ///   - isFinal: Whether an error that `body` throws needs a person: it stops the process with status 1.
-    ///   - body: Runs until `control.isStopping`, and calls `control.progressed()` on every round.
+    ///   - isFinal: Whether an error of `body` needs manual action: it stops the process with status 1.
+    ///   - body: Runs until `control.isStopping`, and calls `control.progressed()` in every iteration.
     package static func worker(
         _ name: String, count: Int = 1, restart: Backoff = Backoff(),
         isFinal: @escaping @Sendable (any Error) -> Bool = { _ in false },
@@ -32,18 +32,18 @@ package struct Component: Sendable {
         }
     }
 
-    /// Anything asynchronous. It ends when it is asked to shut down gracefully; ending or throwing before that stops
-    /// the process with status 1.
+    /// Creates a component from an asynchronous service. It must run until graceful shutdown; an earlier return or an
+    /// error stops the process with status 1.
     package static func service(_ name: String, _ service: any Service) -> Component {
         Component(name: name, usesEventLoops: false) { _ in service }
     }
 
-    /// An HTTP/1.1 server. What its routes throw becomes `application/problem+json`.
+    /// Creates an HTTP/1.1 server. Errors of its routes become `application/problem+json`.
     ///
     /// - Parameters:
-    ///   - port: 0 takes a free one; the log says which.
-    ///   - edge: How it meets strangers; `nil` for a server that only the operator's own programs reach.
-    ///   - started: Called with the port once it listens.
+    ///   - port: 0 selects a free port, which is logged.
+    ///   - edge: Public endpoint settings; `nil` for a server that only internal programs can reach.
+    ///   - started: Called with the port when the server listens.
     ///   - routes: Called once, before the server listens.
     package static func http(
         _ name: String, host: String, port: Int, limits: HTTPLimits = HTTPLimits(), edge: HTTPEdge? = nil,
@@ -55,7 +55,7 @@ package struct Component: Sendable {
             started: started, routes: routes)
     }
 
-    /// The same with a request context of the service's own, and requests that may open a WebSocket.
+    /// Creates an HTTP/1.1 server with a custom request context and optional WebSockets.
     package static func http<RouteContext: RequestContext>(
         _ name: String, host: String, port: Int, limits: HTTPLimits = HTTPLimits(), edge: HTTPEdge? = nil,
         context: RouteContext.Type,
@@ -75,7 +75,7 @@ package struct Component: Sendable {
     }
 }
 
-/// What parts share.
+/// Resources shared by components.
 struct ComponentEnvironment: Sendable {
     let logger: Logger
     let health: Health

@@ -1,45 +1,46 @@
 import Essentials
 import Synchronization
 
-/// What the process's parts say of themselves, for `/health/live` and `/health/ready`.
+/// The health of the process's components, for `/health/live` and `/health/ready`.
 ///
-/// Live: every worker loop goes round, whatever its dependencies do. Ready: nothing that is needed is away.
+/// Live: every worker loop makes progress, independent of its dependencies. Ready: all required dependencies are
+/// available.
 package final class Health: Sendable {
     private struct State {
         var loops: [Progress] = []
-        /// Why the process is not ready, by who says so.
+        /// The reasons why the process is not ready, by source.
         var reasons: [String: String] = [:]
         var isShuttingDown = false
     }
 
     private let state = Mutex(State())
-    /// A loop without progress for longer is stalled.
+    /// The time without progress after which a loop is stalled.
     package let stallMax: Duration
 
     package init(stallMax: Duration) { self.stallMax = stallMax }
 
-    /// Watches one more loop from now on.
+    /// Starts to monitor a loop.
     package func watch(_ name: String) -> Progress {
         let progress = Progress(name: name)
         state.withLock { $0.loops.append(progress) }
         return progress
     }
 
-    /// Stops watching a loop that has ended.
-    package func forget(_ progress: Progress) {
+    /// Stops monitoring a loop that has ended.
+    package func unwatch(_ progress: Progress) {
         state.withLock { $0.loops.removeAll { $0 === progress } }
     }
 
     /// - Parameters:
-    ///   - source: Who says so: a component or a dependency.
-    ///   - reason: For people; not `nil` when `isReady` is false.
+    ///   - source: The component or dependency that reports its state.
+    ///   - reason: A message for people; required if `isReady` is false.
     package func ready(_ isReady: Bool, source: String, reason: String? = nil) {
         state.withLock { $0.reasons[source] = isReady ? nil : reason ?? "not ready" }
     }
 
     package func shuttingDown() { state.withLock { $0.isShuttingDown = true } }
 
-    /// The loops that are stalled, each with the time since its last progress. Empty: live.
+    /// Returns the stalled loops with the time since their last progress. Empty: live.
     package func stalls(now: Int64 = SteadyClock.nanoseconds()) -> [String: Duration] {
         var stalls: [String: Duration] = [:]
         for loop in state.withLock({ $0.loops }) {
@@ -49,7 +50,7 @@ package final class Health: Sendable {
         return stalls
     }
 
-    /// Why the process should get no work, by who says so. Empty: ready.
+    /// The reasons why the process should not receive work, by source. Empty: ready.
     package var reasons: [String: String] {
         state.withLock { state in
             state.isShuttingDown
@@ -58,7 +59,7 @@ package final class Health: Sendable {
     }
 }
 
-/// When a loop last went round. Cheap enough for every round.
+/// The time of a loop's last iteration. Updating it is cheap enough for every iteration.
 package final class Progress: Sendable {
     package let name: String
     private let last: Atomic<Int64>

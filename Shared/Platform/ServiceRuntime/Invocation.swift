@@ -1,19 +1,18 @@
-
-/// What the arguments of a service ask for. A service has no others: all else is configuration.
+/// The parsed arguments of a service. All other settings are configuration.
 enum Invocation: Equatable {
     case run(configurationFile: String?)
     case help
     case version
     case printConfiguration(file: String?)
-    /// For programs: what can be set.
+    /// Prints the supported settings as JSON.
     case printSettings
 
-    /// Arguments that mean nothing; reported in one line, with exit status 2.
+    /// Invalid arguments; reported in one line, with exit status 2.
     struct UsageError: Error, Equatable {
         let message: String
     }
 
-    /// - Parameter arguments: Without the program's name.
+    /// - Parameter arguments: The arguments without the program's name.
     init(_ arguments: [String]) throws(UsageError) {
         var file: String?
         var isPrinting = false
@@ -31,13 +30,14 @@ enum Invocation: Equatable {
                 return
             case "--print-config": isPrinting = true
             case "--config":
-                guard let path = rest.popFirst() else { throw UsageError(message: "--config needs a file") }
+                guard let path = rest.popFirst() else { throw UsageError(message: "--config requires a file") }
                 file = path
             case _ where argument.hasPrefix("--config="):
                 file = String(argument.dropFirst("--config=".count))
             default:
                 throw UsageError(
-                    message: "unknown argument \(argument); known are --config FILE, --print-config, --print-settings, "
+                    message:
+                        "unknown argument \(argument); allowed are --config FILE, --print-config, --print-settings, "
                         + "--help, --version")
             }
         }

@@ -2,11 +2,11 @@ import Essentials
 package import Logging
 import ServiceLifecycle
 
-/// Work that is done again and again until the process stops.
+/// A task that runs periodically until the process stops.
 package struct Repeating: Service {
     private let name: String
     private let interval: Duration
-    private let rest: Int
+    private let restFactor: Int
     private let health: Health?
     private let logger: Logger
     private let isFinal: @Sendable (any Error) -> Bool
@@ -15,11 +15,11 @@ package struct Repeating: Service {
     private static let backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
 
     /// - Parameters:
-    ///   - name: For the log, and of what makes the process ready.
-    ///   - interval: From the end of one round to the beginning of the next; longer after one that failed.
-    ///   - rest: A rest has at least so many times the length of its round: what rounds cost is bounded.
+    ///   - name: The name in logs and readiness.
+    ///   - interval: The time from the end of a run to the start of the next; after a failure, backoff applies.
+    ///   - rest: The minimum pause as a multiple of the run's duration, which limits the load of long runs.
     ///   - isFinal: Whether an error stops the process.
-    ///   - body: One round. What it throws is logged, and the process is not ready until a round works again.
+    ///   - body: One run. Its errors are logged, and the process is not ready until a run succeeds.
     package init(
         _ name: String, every interval: Duration, resting rest: Int = 0, health: Health?, logger: Logger,
         isFinal: @escaping @Sendable (any Error) -> Bool = { _ in false },
@@ -27,7 +27,7 @@ package struct Repeating: Service {
     ) {
         self.name = name
         self.interval = interval
-        self.rest = rest
+        restFactor = rest
         self.health = health
         self.logger = logger
         self.isFinal = isFinal
@@ -43,11 +43,12 @@ package struct Repeating: Service {
                     try await body()
                     backoff.succeeded()
                     health?.ready(true, source: name)
-                    try? await Task.sleep(for: max(interval, (ContinuousClock.now - start) * rest))
+                    try? await Task.sleep(for: max(interval, (ContinuousClock.now - start) * restFactor))
                 } catch {
                     if isFinal(error) { throw error }
-                    logger.warning("\(name) failed; it is tried again", metadata: ["error": "\(error)"])
-                    health?.ready(false, source: name, reason: "the last round failed; the log says why")
+                    logger.warning(
+                        "periodic task failed, will retry", metadata: ["task": "\(name)", "error": "\(error)"])
+                    health?.ready(false, source: name, reason: "the last run failed; see the log")
                     try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
                 }
             }

@@ -8,21 +8,22 @@ import ServiceSettings
 import Synchronization
 import UnixSignals
 
-/// Event loop threads of one process. More of them would not serve two cores better, and each costs memory.
+/// Maximum number of event loop threads. More would not improve throughput on two cores, and each needs memory.
 private let eventLoopThreadsMax = 4
 
-/// Runs parts until SIGTERM or SIGINT, or until one of them fails.
+/// Runs components until SIGTERM or SIGINT, or until one of them fails.
 ///
-/// For programs that are no services (they have no configuration or admin server); services call `serve`.
+/// For programs without configuration and admin server; services call `serve`.
 ///
-/// - Parameter shutdownMax: Once it has passed, the process exits with status 1 and names what did not stop.
-/// - Returns: The exit status: 0 after a clean shutdown, else 1.
+/// - Parameter shutdownMax: The timeout after which the process exits with status 1 and logs the components that did
+///   not stop.
+/// - Returns: The exit status: 0 after a clean shutdown, otherwise 1.
 package func run(
     _ components: [Component], logger: Logger, health: Health, shutdownMax: Duration
 ) async -> Int32 {
-    // A connection closed by the other side is an error of the write, not a signal that ends the process.
+    // Writing to a closed connection must fail with an error instead of a signal that terminates the process.
     signal(SIGPIPE, SIG_IGN)
-    // The admin server alone needs one thread; only an API gets more.
+    // The admin server alone needs one thread; only an API needs more.
     let serverCount = components.count { $0.usesEventLoops }
     let cores = ProcessInfo.processInfo.activeProcessorCount
     let threadCount = serverCount > 1 || components.count == 1 ? min(cores, eventLoopThreadsMax) : 1
@@ -35,7 +36,7 @@ package func run(
     }
     let watching = ServiceGroupConfiguration.ServiceConfiguration(service: watch, serviceName: "shutdown")
     var quiet = logger
-    // The group logs at error level what is returned to us and logged below.
+    // The group logs at error level what it also returns; the error is logged below.
     quiet.logLevel = .critical
     var configuration = ServiceGroupConfiguration(
         services: services + [watching], gracefulShutdownSignals: [.sigterm, .sigint], logger: quiet)
@@ -45,12 +46,12 @@ package func run(
         logger.info("stopped")
         return 0
     } catch {
-        logger.critical("stopped by a failure", metadata: ["error": .string(watch.failure ?? "\(error)")])
+        logger.critical("component failed, process stopped", metadata: ["error": .string(watch.failure ?? "\(error)")])
         return 1
     }
 }
 
-/// Knows which parts run, and ends the process when they do not stop in time.
+/// Tracks the running components, and terminates the process if they do not stop in time.
 private final class ShutdownWatch: Service {
     private struct State {
         var running: Set<String> = []
@@ -80,25 +81,25 @@ private final class ShutdownWatch: Service {
     }
 
     func run() async throws {
-        // Returns at a shutdown, throws when a part has failed: either way the time starts.
+        // Returns at shutdown, throws if a component has failed; the timeout starts in both cases.
         try? await gracefulShutdown()
         health.shuttingDown()
         logger.info("shutting down", metadata: ["shutdownMax": .string(shutdownMax.settingText)])
-        // A thread of its own: Swift's may all be held by what does not stop.
-        startThread(named: "shutdown") { self.endInTime() }
+        // A separate thread: components that do not stop may occupy all of Swift's.
+        startThread(named: "shutdown") { self.exitAfterTimeout() }
     }
 
-    private func endInTime() {
+    private func exitAfterTimeout() {
         let deadline = SteadyClock.nanoseconds() + shutdownMax.milliseconds * 1_000_000
         while true {
             let left = (deadline - SteadyClock.nanoseconds()) / 1_000_000
             guard left > 0 else { break }
             poll(nil, 0, Int32(min(left, 1000)))
         }
-        // The group gets a moment to end by cancelling what is left, but the process ends anyway.
+        // The service group gets a moment to cancel the remaining components, but the process exits anyway.
         let left = state.withLock { $0.running.sorted() }
         logger.critical(
-            "did not stop in time",
+            "shutdown timed out",
             metadata: [
                 "running": .string(left.joined(separator: ", ")), "shutdownMax": .string(shutdownMax.settingText),
             ])

@@ -6,11 +6,11 @@ import Metrics
 package import ServiceSettings
 package import Telemetry
 
-/// What a service builds its parts from.
+/// The resources from which a service builds its components.
 package struct Context: Sendable {
     /// The executable's name, for example `entry-submitter`.
     package let name: String
-    /// Host name and process: which of the service's instances this is.
+    /// The host name and process id that identify an instance of the service.
     package let instance: String
     package let hostName: String
     package let configuration: Configuration
@@ -19,16 +19,16 @@ package struct Context: Sendable {
     package let metrics: MetricsRegistry
 }
 
-/// Runs a service until SIGTERM or SIGINT. Every `main.swift` is one call of it.
+/// Runs a service until SIGTERM or SIGINT. Every `main.swift` consists of one call of it.
 ///
-/// It answers `--help`, `--version`, `--print-config` and `--print-settings`, reads the configuration, sets up logs and
-/// metrics, and runs the parts that `build` makes beside the admin server.
+/// It handles `--help`, `--version`, `--print-config` and `--print-settings`, reads the configuration, sets up logging
+/// and metrics, and runs the components of `build` alongside the admin server.
 ///
 /// - Parameters:
-///   - settings: The service's own; `Setting.runtime` is added.
-///   - build: What it throws ends the process with status 1 and one line.
-/// - Returns: Never; the process exits with 0 after a clean shutdown, 1 when it cannot run or does not stop within
-///   `shutdown.max`, 2 for arguments it does not know.
+///   - settings: The service's settings; `Setting.runtime` is added.
+///   - build: Creates the components; an error ends the process with status 1 and a one-line message.
+/// - Returns: Never. The process exits with 0 after a clean shutdown, 1 if it cannot run or does not stop within
+///   `shutdown.max`, 2 for invalid arguments.
 package func serve(
     _ name: String, settings: [Setting], _ build: (Context) async throws -> [Component]
 ) async -> Never {
@@ -97,7 +97,7 @@ private func exitWithLine(_ name: String, _ message: String, status: Int32) -> N
     end(status)
 }
 
-/// Ends the process without the clean-up of its libraries: other threads may still use them.
+/// Exits without the clean-up handlers of libraries, which other threads may still use.
 private func end(_ status: Int32) -> Never {
     fflush(nil)
     _exit(status)

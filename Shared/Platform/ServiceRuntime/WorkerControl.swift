@@ -4,21 +4,21 @@ package import Logging
 import Synchronization
 import Telemetry
 
-/// What a worker's body knows of the process it runs in.
+/// The interface between a worker's body and its process.
 package final class WorkerControl: Sendable {
     /// The worker's name and number, for example `entry-submitter/0`.
     package let name: String
-    /// From 0 below the worker's count.
+    /// The worker's index, from 0.
     package let index: Int
     package let logger: Logger
 
     private let health: Health
     private let progress: Progress
     private let stopping = Atomic<Bool>(false)
-    /// Why it is not ready, so that a round costs one atomic read when all is well.
+    /// Whether the worker is not ready; lets `progressed()` cost one atomic read otherwise.
     private let isImpaired = Atomic<Bool>(true)
-    /// Whether the body has progressed since it was last started.
-    private let hasWorked = Atomic<Bool>(false)
+    /// Whether the body has made progress since its last start.
+    private let hasProgressed = Atomic<Bool>(false)
     private let stopHooks = Mutex<[@Sendable () -> Void]>([])
     private let stopSignal: EventDescriptor
 
@@ -32,40 +32,40 @@ package final class WorkerControl: Sendable {
         health.ready(false, source: name, reason: "starting")
     }
 
-    /// Whether the process is shutting down: finish what was begun, and return.
+    /// Whether the process is shutting down: complete started work and return.
     package var isStopping: Bool { stopping.load(ordering: .acquiring) }
 
-    /// The loop went round with its dependencies there: it is live, and what a failure said is over.
+    /// Reports an iteration with all dependencies available: the loop is live and ready.
     package func progressed() {
         progress.progressed()
         guard isImpaired.load(ordering: .relaxed) else { return }
         isImpaired.store(false, ordering: .relaxed)
-        hasWorked.store(true, ordering: .relaxed)
+        hasProgressed.store(true, ordering: .relaxed)
         health.ready(true, source: name)
     }
 
-    /// The loop went round, but something it needs is away: it is live and not ready, until `progressed()`.
+    /// Reports an iteration with an unavailable dependency: the loop is live but not ready until `progressed()`.
     package func impaired(_ reason: String) {
         progress.progressed()
         isImpaired.store(true, ordering: .relaxed)
         health.ready(false, source: name, reason: reason)
     }
 
-    /// Calls `hook` when the process shuts down, on another thread; at once when it already does.
-    /// For waking a loop that waits on something of its own, such as an eventfd.
+    /// Calls `hook` at shutdown on another thread, or immediately if the process is shutting down. Use it to wake a
+    /// loop that waits for its own event, such as an eventfd.
     package func whenStopping(_ hook: @escaping @Sendable () -> Void) {
         stopHooks.withLock { $0.append(hook) }
         if isStopping { hook() }
     }
 
-    /// Waits, but not past the start of a shutdown. The loop counts as live meanwhile.
+    /// Waits until the time has elapsed or shutdown starts. The loop counts as live meanwhile.
     package func pause(_ duration: Duration) {
         let deadline = SteadyClock.nanoseconds() + duration.nanoseconds
         while !isStopping {
             progress.progressed()
             let left = deadline - SteadyClock.nanoseconds()
             guard left > 0 else { return }
-            // In pieces, so that a long pause is no stall.
+            // In intervals, so that a long pause does not count as a stall.
             stopSignal.wait(milliseconds: Int32(min(1000, (left + 999_999) / 1_000_000)))
         }
     }
@@ -76,17 +76,17 @@ package final class WorkerControl: Sendable {
         for hook in stopHooks.withLock({ $0 }) { hook() }
     }
 
-    /// - Returns: Whether the body progressed since the last call.
-    func takeHasWorked() -> Bool { hasWorked.exchange(false, ordering: .relaxed) }
+    /// - Returns: Whether the body made progress since the last call.
+    func takeHasProgressed() -> Bool { hasProgressed.exchange(false, ordering: .relaxed) }
 
-    /// The thread has ended.
+    /// Reports that the thread has ended.
     func ended() {
-        health.forget(progress)
+        health.unwatch(progress)
         stopHooks.withLock { $0 = [] }
     }
 }
 
-/// A pipe that stays readable once it was signalled: one thread waits, any thread wakes it.
+/// A pipe that stays readable after it was signalled: one thread waits, any thread can wake it.
 ///
 /// Swift's Glibc module has no `eventfd(2)`.
 @safe struct EventDescriptor: ~Copyable, Sendable {
@@ -109,10 +109,10 @@ package final class WorkerControl: Sendable {
         close(writeEnd)
     }
 
-    /// Later waits return at once.
+    /// Wakes the current and all later waits.
     borrowing func signal() { write([1], to: writeEnd) }
 
-    /// Without descriptors left in the process this is a plain wait.
+    /// If the process has no free descriptors, this only waits for the time.
     borrowing func wait(milliseconds: Int32) {
         var entry = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
         unsafe poll(&entry, 1, milliseconds)

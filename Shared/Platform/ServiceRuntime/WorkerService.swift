@@ -5,7 +5,7 @@ import Metrics
 import ServiceLifecycle
 import Telemetry
 
-/// Runs a worker's body on threads of its own, not on Swift's pool: it blocks.
+/// Runs a worker's blocking body on separate threads instead of Swift's pool.
 struct WorkerService: Service {
     let name: String
     let count: Int
@@ -40,19 +40,19 @@ struct WorkerService: Service {
         if let failure { throw failure }
     }
 
-    /// Problems that are remembered, so that each is logged once until the body works again.
+    /// Maximum number of distinct errors that are tracked, so that each is logged once until the body works again.
     private static let loggedCountMax = 100
 
     /// Runs the body until the process stops.
     ///
-    /// - Returns: The error after which it is not run again.
+    /// - Returns: The error after which the body is not restarted.
     private func loop(_ control: WorkerControl) -> (any Error)? {
         let failures = Counter(label: "worker.failures", dimensions: [("worker", control.name)])
         var backoff = restart
         var logged: Set<String> = []
         while !control.isStopping {
             let start = SteadyClock.nanoseconds()
-            var problem = "the loop ended before it was asked to"
+            var problem = "the worker returned before shutdown"
             do {
                 try body(control)
                 if control.isStopping { return nil }
@@ -60,9 +60,9 @@ struct WorkerService: Service {
                 if isFinal(error) { return error }
                 problem = "\(error)"
             }
-            // After a run that worked, and outlived the longest wait, this failure is a new one.
+            // After progress and a run longer than the maximum backoff, a failure counts as new.
             let isNew = Duration.nanoseconds(SteadyClock.nanoseconds() - start) > restart.waitMax
-            if control.takeHasWorked(), isNew {
+            if control.takeHasProgressed(), isNew {
                 backoff.succeeded()
                 logged = []
             }
@@ -71,7 +71,7 @@ struct WorkerService: Service {
             let wait = backoff.failed(random: Double.random(in: 0..<1))
             if logged.count >= Self.loggedCountMax { logged = [] }
             if logged.insert(problem).inserted {
-                control.logger.error("worker failed, will run again", metadata: ["error": .string(problem)])
+                control.logger.error("worker failed, will restart", metadata: ["error": .string(problem)])
             }
             control.pause(wait)
         }
@@ -79,21 +79,21 @@ struct WorkerService: Service {
     }
 }
 
-/// Runs `body` on a new thread and waits for its end without holding one of Swift's.
+/// Runs `body` on a new thread and waits for its end without occupying a thread of Swift's pool.
 func onThread<T: Sendable>(named name: String, _ body: @escaping @Sendable () -> T) async -> T {
     await withCheckedContinuation { continuation in
         startThread(named: name) { continuation.resume(returning: body()) }
     }
 }
 
-/// Starts a detached thread. The kernel keeps 15 bytes of its name.
+/// Starts a detached thread. The kernel truncates its name to 15 bytes.
 package func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
     let start = ThreadStart(name: name, body: body)
     let argument = unsafe Unmanaged.passRetained(start).toOpaque()
     var thread = pthread_t()
     let status = unsafe pthread_create(&thread, nil, runThread, argument)
     guard status == 0 else {
-        // The kernel's limit of threads is reached: nothing this process was started for can run.
+        // The system's limit of threads is reached, so the process cannot work.
         write(Array("cannot start the thread \(name)\n".utf8), to: STDERR_FILENO)
         _exit(1)
     }
@@ -118,7 +118,7 @@ private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
     return nil
 }
 
-/// Swift's Glibc module has no `pthread_setname_np`; the file does the same (proc(5)).
+/// Sets the thread's name through procfs (proc(5)): Swift's Glibc module has no `pthread_setname_np`.
 private func nameThisThread(_ name: String) {
     let descriptor = unsafe open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return }

@@ -1,4 +1,4 @@
-/// A part of a process that cannot run, in one line.
+/// A one-line error of a component that cannot run.
 package struct ComponentError: Error, CustomStringConvertible {
     package let description: String
 

@@ -1,16 +1,17 @@
 import Essentials
 import FoundationEssentials
 
-/// A configuration that cannot be used. The message is one line for the person who starts the program.
+/// An invalid configuration, with a one-line message for the operator.
 package struct ConfigurationError: Error, Equatable, CustomStringConvertible {
     package let description: String
 
     package init(_ description: String) { self.description = description }
 }
 
-/// The values of a program's settings, read once at start: environment, then file, then defaults.
+/// The values of a program's settings, read once at start from the environment, the file and the defaults, in this
+/// order of precedence.
 ///
-/// Not swift-configuration, because a key that nobody reads (a misspelt one) must be an error, and it cannot tell.
+/// Not swift-configuration, which cannot report unused keys; a misspelt key must be an error.
 package struct Configuration: Sendable {
     package enum Source: Sendable, Equatable, CustomStringConvertible {
         case environment
@@ -34,13 +35,13 @@ package struct Configuration: Sendable {
     let settings: [Setting]
     let values: [String: Value]
 
-    /// Reads and checks every value.
+    /// Reads and validates all values.
     ///
     /// - Parameters:
-    ///   - settings: What the program reads. `Setting.shared` is accepted as well.
-    ///   - environment: The process's environment; only `FIELDPOST_…` is looked at.
-    ///   - file: A JSON file. Without it, `FIELDPOST_CONFIG` is asked for one.
-    /// - Throws: The first problem, in the order of the keys.
+    ///   - settings: The program's settings. `Setting.shared` is accepted as well.
+    ///   - environment: The process's environment, of which only `FIELDPOST_…` counts.
+    ///   - file: A JSON file; the value of `FIELDPOST_CONFIG` if `nil`.
+    /// - Throws: The first problem, in the order of keys.
     package init(
         _ settings: [Setting], environment: [String: String] = ProcessInfo.processInfo.environment,
         file: String? = nil
@@ -54,9 +55,9 @@ package struct Configuration: Sendable {
         for (name, text) in environment where name.hasPrefix(Setting.variablePrefix) && name != "FIELDPOST_CONFIG" {
             given[Setting.key(for: name)] = (Value(text: text, source: .environment), name)
         }
-        let known = settings + Setting.shared.filter { shared in !settings.contains { $0.key == shared.key } }
+        let allowed = settings + Setting.shared.filter { shared in !settings.contains { $0.key == shared.key } }
         for (key, entry) in given.sorted(by: { $0.key < $1.key }) {
-            try Self.check(key, entry.value.text, name: entry.name, known: known)
+            try Self.check(key, entry.value.text, name: entry.name, allowed: allowed)
         }
         var values = given.mapValues(\.value)
         for setting in settings where values[setting.key] == nil && setting.kind != .properties {
@@ -70,16 +71,16 @@ package struct Configuration: Sendable {
     }
 
     private static func check(
-        _ key: String, _ text: String, name: String, known: [Setting]
+        _ key: String, _ text: String, name: String, allowed: [Setting]
     ) throws(ConfigurationError) {
-        if let setting = known.first(where: { $0.key == key && $0.kind != .properties }) {
+        if let setting = allowed.first(where: { $0.key == key && $0.kind != .properties }) {
             guard let problem = setting.problem(with: text) else { return }
-            let got = setting.isSecret ? "<redacted>" : "\"\(oneLine(text))\""
-            throw ConfigurationError("\(name) is \(got): \(problem)")
+            let value = setting.isSecret ? "<redacted>" : "\"\(oneLine(text))\""
+            throw ConfigurationError("\(name) is \(value): \(problem)")
         }
-        if known.contains(where: { $0.kind == .properties && key.hasPrefix($0.key + ".") }) { return }
+        if allowed.contains(where: { $0.kind == .properties && key.hasPrefix($0.key + ".") }) { return }
         let isVariable = name.hasPrefix(Setting.variablePrefix)
-        let names = known.map { isVariable ? $0.variable : $0.key }
+        let names = allowed.map { isVariable ? $0.variable : $0.key }
         let nearest = nearest(to: isVariable ? name : key, among: names).map { "; did you mean \($0)?" } ?? ""
         throw ConfigurationError("\(name) is not a setting of this program\(nearest)")
     }
@@ -98,7 +99,7 @@ extension Configuration {
         return value.text
     }
 
-    /// `nil` when the value is empty.
+    /// Returns the value; `nil` if it is empty.
     package func optionalText(_ setting: Setting) throws(ConfigurationError) -> String? {
         let text = try text(setting)
         return text.isEmpty ? nil : text
@@ -120,18 +121,19 @@ extension Configuration {
         try read(setting, as: Setting.list)
     }
 
-    /// The keys under a `.properties` setting that are no settings themselves, without the prefix.
+    /// Returns the keys under a `.properties` setting that are not settings themselves, without the prefix.
     ///
     /// - Parameters:
     ///   - prefix: For example `kafka.`, which gives `["security.protocol": "SASL_SSL"]`.
-    ///   - problem: Why the library they are for does not take a property; `nil` when it does.
-    /// - Throws: The first problem, in the order of the names.
+    ///   - problem: Describes why the library rejects a property; `nil` if it accepts it.
+    /// - Throws: The first problem, in the order of names.
     package func properties(
         under prefix: String, problem: (_ name: String, _ value: String) -> String?
     ) throws(ConfigurationError) -> [String: String] {
         var properties: [String: String] = [:]
-        let known = (settings + Setting.shared).map(\.key)
-        for (key, value) in values.sorted(by: { $0.key < $1.key }) where key.hasPrefix(prefix) && !known.contains(key) {
+        let declared = (settings + Setting.shared).map(\.key)
+        for (key, value) in values.sorted(by: { $0.key < $1.key })
+        where key.hasPrefix(prefix) && !declared.contains(key) {
             let name = String(key.dropFirst(prefix.count))
             if let problem = problem(name, value.text) {
                 let setting =
@@ -139,8 +141,8 @@ extension Configuration {
                     case .environment, .defaultValue: Setting.variable(for: key)
                     case .file(let path): "\(key) in \(path)"
                     }
-                let got = Setting.looksSecret(key) ? "<redacted>" : "\"\(Self.oneLine(value.text))\""
-                throw ConfigurationError("\(setting) is \(got): \(problem)")
+                let shown = Setting.isLikelySecret(key) ? "<redacted>" : "\"\(Self.oneLine(value.text))\""
+                throw ConfigurationError("\(setting) is \(shown): \(problem)")
             }
             properties[name] = value.text
         }
@@ -148,9 +150,9 @@ extension Configuration {
     }
 
     private func read<T>(_ setting: Setting, as convert: (String) -> T?) throws(ConfigurationError) -> T {
-        // Values were checked against their declaration; only a default or a setting read as another kind fails here.
+        // All values were validated; this fails only for a setting that is read as a different kind than declared.
         guard let value = convert(try text(setting)) else {
-            throw ConfigurationError("\(setting.key) is read by this program as another kind than it declares")
+            throw ConfigurationError("\(setting.key) is read by this program as a different kind than declared")
         }
         return value
     }

@@ -1,10 +1,10 @@
 import FoundationEssentials
 
-/// A configuration file: one JSON object, nested or with dotted keys.
+/// A configuration file: one JSON object with nested or dotted keys.
 enum ConfigurationFile {
     static let bytesMax = 1 << 20
 
-    /// Reads `path` into dotted keys and texts.
+    /// Reads `path` into texts by dotted key.
     static func read(_ path: String) throws(ConfigurationError) -> [String: String] {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw ConfigurationError("cannot read the configuration file \(path)")
@@ -16,10 +16,10 @@ enum ConfigurationFile {
         do {
             root = try JSONDecoder().decode(Node.self, from: data)
         } catch {
-            throw ConfigurationError("the configuration file \(path) is not JSON")
+            throw ConfigurationError("the configuration file \(path) is not valid JSON")
         }
         guard case .object = root else {
-            throw ConfigurationError("the configuration file \(path) must hold one JSON object")
+            throw ConfigurationError("the configuration file \(path) must contain one JSON object")
         }
         var values: [String: String] = [:]
         try root.flatten(under: "", of: path, into: &values)
@@ -56,10 +56,10 @@ enum ConfigurationFile {
         ) throws(ConfigurationError) {
             switch self {
             case .null:
-                throw ConfigurationError("\(key) in \(path) is null: leave the key out instead")
+                throw ConfigurationError("\(key) in \(path) is null; omit the key instead")
             case .text(let text):
                 guard values.updateValue(text, forKey: key) == nil else {
-                    throw ConfigurationError("\(key) is given twice in \(path)")
+                    throw ConfigurationError("\(key) occurs twice in \(path)")
                 }
             case .array(let items):
                 var texts: [String] = []

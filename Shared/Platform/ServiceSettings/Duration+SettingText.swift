@@ -5,7 +5,7 @@ extension Duration {
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
     ]
 
-    /// Reads a whole number with its unit: `500ms`, `30s`, `5m`, `2h`, `1d`.
+    /// Parses a whole number with its unit: `500ms`, `30s`, `5m`, `2h`, `1d`.
     package init?(settingText text: String) {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         let suffix = text.dropFirst(digits.count)
@@ -15,10 +15,10 @@ extension Duration {
         self = .milliseconds(milliseconds)
     }
 
-    /// The shortest text that `init(settingText:)` reads back; fractions of a millisecond are dropped.
+    /// The shortest text that `init(settingText:)` parses; fractions of a millisecond are truncated.
     package var settingText: String {
         let milliseconds = self.milliseconds
-        // "90s" reads better than "1m" plus a rest, so the largest unit that divides evenly is taken.
+        // The largest unit without a remainder: "90s", not "1m 30s".
         let unit = Self.units.last { milliseconds % $0.milliseconds == 0 && milliseconds >= $0.milliseconds }
         guard let unit else { return "\(milliseconds)ms" }
         return "\(milliseconds / unit.milliseconds)\(unit.suffix)"

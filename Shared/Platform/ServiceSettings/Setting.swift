@@ -1,11 +1,10 @@
-
-/// One declared configuration value.
+/// A declared configuration value.
 ///
 /// A setting has one name in three spellings: the dotted key `database.url`, the environment variable
 /// `FIELDPOST_DATABASE_URL`, and the key of the configuration file, `{"database": {"url": …}}` or
 /// `{"database.url": …}`.
 package struct Setting: Sendable, Equatable {
-    /// What a value may be. Every kind is bounded.
+    /// The kind of a value. Every kind is limited.
     package enum Kind: Sendable, Equatable {
         case text(lengthMax: Int)
         case integer(ClosedRange<Int>)
@@ -15,25 +14,25 @@ package struct Setting: Sendable, Equatable {
         case choice([String])
         /// Texts separated by commas; an array in a file.
         case list(countMax: Int)
-        /// Not one value: every key that begins with the setting's key and a dot, passed on as it is.
+        /// All keys that begin with the setting's key and a dot, passed on unchanged.
         case properties
     }
 
-    /// Lower-case words joined by dots.
+    /// Lower-case terms joined by dots.
     package let key: String
     package let kind: Kind
-    /// `nil`: the value must be given. An empty text means "none".
+    /// The default; `nil` for a required setting, an empty text for "none".
     package let defaultText: String?
-    /// A secret is never printed or logged.
+    /// Whether the value is secret: it is never printed or logged.
     package let isSecret: Bool
-    /// One line for `--help`, `docs/operators/configuration.md` and the error of a missing value: what it is for, and
-    /// of what it is a number.
+    /// One line for `--help`, `docs/operators/configuration.md` and the error of a missing value: the purpose and, for
+    /// a number, the unit.
     package let help: String
 
     package init(
         _ key: String, _ kind: Kind, default defaultText: String?, isSecret: Bool = false, help: String
     ) {
-        // A variable's name has no case to tell capitals by: such a key could not be set from the environment.
+        // Variables' names are case-insensitive here: a key with capitals could not be set from the environment.
         precondition(key == key.lowercased(), "\(key) must be in lower case")
         self.key = key
         self.kind = kind
@@ -45,18 +44,18 @@ package struct Setting: Sendable, Equatable {
         }
     }
 
-    /// The default of a number. That of a setting of another kind is a fault of the program, and ends it.
+    /// The default of an integer setting; traps for a setting of another kind.
     package var defaultInteger: Int {
         guard case .integer = kind, let value = defaultText.flatMap({ Int($0) }) else {
-            preconditionFailure("\(key) has no number as its default")
+            preconditionFailure("\(key) has no integer default")
         }
         return value
     }
 
-    /// The default of a duration. That of a setting of another kind is a fault of the program, and ends it.
+    /// The default of a duration setting; traps for a setting of another kind.
     package var defaultDuration: Duration {
         guard case .duration = kind, let value = defaultText.flatMap({ Duration(settingText: $0) }) else {
-            preconditionFailure("\(key) has no duration as its default")
+            preconditionFailure("\(key) has no duration default")
         }
         return value
     }
@@ -76,13 +75,13 @@ package struct Setting: Sendable, Equatable {
 }
 
 extension Setting {
-    /// Properties of libraries are not declared one by one; these words name librdkafka's secret ones
-    /// (`sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`, …).
-    static func looksSecret(_ key: String) -> Bool {
+    /// Whether a library's property is secret. Properties are not declared individually; these terms occur in
+    /// librdkafka's secret ones (`sasl.password`, `ssl.key.pem`, `sasl.oauthbearer.client.secret`, …).
+    static func isLikelySecret(_ key: String) -> Bool {
         ["password", "secret", "pem", "token", "oauthbearer.config"].contains { key.contains($0) }
     }
 
-    /// Why `text` is not a value of this setting; `nil` when it is one.
+    /// Describes why `text` is not a valid value of this setting; `nil` if it is.
     func problem(with text: String) -> String? {
         let isAllowed =
             switch kind {
@@ -97,7 +96,7 @@ extension Setting {
         return isAllowed ? nil : "expected \(allowed)"
     }
 
-    /// The allowed values, for an error line and for `--help`.
+    /// The allowed values, for error messages and `--help`.
     package var allowed: String {
         switch kind {
         case .text(let lengthMax): "a text of at most \(lengthMax) bytes"

@@ -1,15 +1,15 @@
 import FoundationEssentials
 
-/// What a program can be told of a setting: an element of what `--print-settings` prints.
+/// The description of a setting in the output of `--print-settings`.
 package struct SettingDescription: Encodable {
     let key: String
     let variable: String
-    /// Left out where a value must be given; empty: none.
+    /// The default; absent for a required setting, empty for "none".
     let defaultValue: String?
-    /// The allowed values, in words.
+    /// A description of the allowed values.
     let allowed: String
     let isSecret: Bool
-    /// Whether services that do not have it pass over it.
+    /// Whether services without the setting accept it.
     let isShared: Bool
     let help: String
 
@@ -24,7 +24,7 @@ package struct SettingDescription: Encodable {
         help = setting.help
     }
 
-    /// A JSON array, in the order of `settings`.
+    /// Encodes a JSON array in the order of `settings`.
     package static func json(_ settings: [Setting]) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -1,15 +1,14 @@
-
-/// What `--help` and `--print-config` print.
+/// The output of `--help` and `--print-config`.
 package enum Usage {
     package static func help(_ name: String, _ settings: [Setting]) -> String {
         var lines = [
             "usage: \(name) [--config FILE] [--print-config] [--print-settings] [--help] [--version]", "",
             "  --config FILE     read settings from a JSON file (also: FIELDPOST_CONFIG)",
-            "  --print-config    print the values in effect and where they come from, then exit",
-            "  --print-settings  print what can be set as JSON, then exit",
-            "  --help            print this, then exit",
+            "  --print-config    print the effective values and their sources, then exit",
+            "  --print-settings  print the supported settings as JSON, then exit",
+            "  --help            print this help, then exit",
             "  --version         print the version, then exit", "",
-            "Settings are taken from the environment, then from the file (key database.url or",
+            "Settings are read from the environment, then from the file (key database.url or",
             "{\"database\": {\"url\": …}}), then from the defaults.", "",
         ]
         for setting in settings {
@@ -29,7 +28,7 @@ package enum Usage {
         }
         let keyWidth = rows.map(\.key.count).max() ?? 0
         return rows.map { key, value in
-            let isSecret = configuration.settings.first { $0.key == key }?.isSecret ?? Setting.looksSecret(key)
+            let isSecret = configuration.settings.first { $0.key == key }?.isSecret ?? Setting.isLikelySecret(key)
             let text = isSecret && !value.text.isEmpty ? "<redacted>" : value.text
             let padding = String(repeating: " ", count: keyWidth - key.count)
             return "\(key)\(padding) = \(text)  (\(value.source))"

@@ -2,18 +2,19 @@ import Essentials
 import Glibc
 package import Logging
 
-/// Writes each log event as one line with one `write(2)`: a JSON object, or text for a person.
+/// Writes each log event as one line with one `write(2)`: a JSON object, or text for terminals.
 ///
-/// Lines are bounded, and nothing that is logged can break out of its line or its string. Logging never fails the
-/// caller: a line that cannot be written is lost.
+/// Lines have a maximum length, and values are escaped, so that they cannot end their line or string. Logging never
+/// fails the caller: a line that cannot be written is lost.
 package struct LineLogHandler: LogHandler {
     package enum Format: String, Sendable {
         case json, text
     }
 
-    /// Longest message or metadata value, in bytes of UTF-8; the rest is cut and the line says `"truncated":true`.
+    /// Maximum length of a message or metadata value in bytes of UTF-8; longer ones are truncated and the line has
+    /// `"truncated":true`.
     package static let valueBytesMax = 4096
-    /// Longest line before its last members, in bytes. Further metadata is left out.
+    /// Maximum length of a line in bytes, except for its last members. Further metadata is omitted.
     package static let lineBytesMax = 32_768
 
     package var metadata: Logger.Metadata = [:]
@@ -24,7 +25,7 @@ package struct LineLogHandler: LogHandler {
     private let format: Format
     private let descriptor: Int32
 
-    /// - Parameter descriptor: Where lines go; standard error unless a test says otherwise.
+    /// - Parameter descriptor: The file descriptor for lines; standard error by default.
     package init(
         label: String, service: String, level: Logger.Level, format: Format, descriptor: Int32 = STDERR_FILENO
     ) {
@@ -65,19 +66,19 @@ package struct LineLogHandler: LogHandler {
         line += "{\"time\":\"\(time)\",\"level\":\"\(level.rawValue)\",\"service\":".utf8
         JSONText.append(service, to: &line)
         line += ",\"message\":".utf8
-        var isWhole = JSONText.append(message, to: &line, bytesMax: Self.valueBytesMax)
+        var isComplete = JSONText.append(message, to: &line, bytesMax: Self.valueBytesMax)
         for (key, value) in fields {
             guard line.count + key.utf8.count + value.utf8.count < Self.lineBytesMax else {
-                isWhole = false
+                isComplete = false
                 continue
             }
             let isTaken = ["time", "level", "service", "message", "truncated"].contains(key)
             line.append(UInt8(ascii: ","))
-            isWhole = JSONText.append(isTaken ? "metadata." + key : key, to: &line, bytesMax: 256) && isWhole
+            isComplete = JSONText.append(isTaken ? "metadata." + key : key, to: &line, bytesMax: 256) && isComplete
             line.append(UInt8(ascii: ":"))
-            isWhole = JSONText.append(value, to: &line, bytesMax: Self.valueBytesMax) && isWhole
+            isComplete = JSONText.append(value, to: &line, bytesMax: Self.valueBytesMax) && isComplete
         }
-        line += (isWhole ? "}\n" : ",\"truncated\":true}\n").utf8
+        line += (isComplete ? "}\n" : ",\"truncated\":true}\n").utf8
         return line
     }
 
@@ -95,7 +96,7 @@ package struct LineLogHandler: LogHandler {
         return line
     }
 
-    /// A terminal must not obey what is logged.
+    /// Replaces control characters, which terminals would interpret.
     private static func plain(_ text: String) -> String {
         var plain = ""
         for scalar in text.unicodeScalars {
@@ -106,7 +107,7 @@ package struct LineLogHandler: LogHandler {
         return plain
     }
 
-    /// Nested metadata as dotted keys, in the order of the keys.
+    /// Flattens nested metadata to dotted keys, in the order of keys.
     private static func flatten(_ metadata: Logger.Metadata, under prefix: String = "") -> [(
         key: String, value: String
     )] {

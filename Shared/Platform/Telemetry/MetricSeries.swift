@@ -1,7 +1,7 @@
 import CoreMetrics
 import Synchronization
 
-/// One series: a value, or a histogram's values.
+/// A time series: a value, or a histogram's values.
 protocol Series: AnyObject, Sendable {
     static var kind: MetricsRegistry.Family.Kind { get }
     func write(name: String, labels: String, to text: inout String)
@@ -19,7 +19,7 @@ final class CounterSeries: Series, CounterHandler {
     }
 }
 
-/// A `Double` that many threads add to.
+/// A `Double` to which many threads can add.
 struct AtomicDouble: ~Copyable {
     private let bits = Atomic<UInt64>(0)
 
@@ -69,17 +69,17 @@ final class HistogramSeries: Series, TimerHandler, RecorderHandler {
     static let kind = MetricsRegistry.Family.Kind.histogram
     static let boundCount = 16
 
-    /// From half a millisecond (a local transaction) to a minute (a slow back end).
+    /// Bucket limits from 0.5 ms (a local transaction) to one minute (a slow back end).
     static let secondsBounds: InlineArray<16, Double> = [
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
     ]
-    /// Sizes of batches and queues.
+    /// Bucket limits for sizes of batches and queues.
     static let countBounds: InlineArray<16, Double> = [
         1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000,
     ]
 
     private let bounds: InlineArray<16, Double>
-    /// Not cumulative; the last one counts what lies above every bound.
+    /// Not cumulative; the last bucket counts values above all limits.
     private let buckets = InlineArray<17, Atomic<Int64>> { _ in Atomic(0) }
     private let sum = AtomicDouble()
 

@@ -2,13 +2,14 @@ package import CoreMetrics
 package import NIOCore
 import Synchronization
 
-/// Keeps the process's metrics, and gives them as Prometheus text.
+/// The process's metrics, exported as Prometheus text.
 ///
-/// Recording is one atomic addition, without a lock; making a metric takes one, so keep what you made.
-/// Names follow OpenTelemetry (`messaging.client.consumed.messages`); dots become underscores, counters end in
-/// `_total` and timers in `_seconds`.
+/// Recording is one atomic addition without a lock. Creating a metric takes a lock, so store created metrics. Names
+/// follow OpenTelemetry (`messaging.client.consumed.messages`); dots become underscores, counters end in `_total` and
+/// timers in `_seconds`.
 package final class MetricsRegistry: MetricsFactory {
-    /// Most series (name and labels). What comes later is not kept, so a label with endless values cannot fill memory.
+    /// Maximum number of series (name and labels); further ones are not stored, so that a label with unlimited values
+    /// cannot exhaust memory.
     package static let seriesMax = 10_000
 
     private let families = Mutex<[String: Family]>([:])
@@ -17,7 +18,7 @@ package final class MetricsRegistry: MetricsFactory {
     struct Family {
         enum Kind: String { case counter, gauge, histogram }
         var kind: Kind
-        /// By label text, for example `{topic="entry.events"}`.
+        /// The series by label text, for example `{topic="entry.events"}`.
         var series: [String: any Series] = [:]
     }
 
@@ -27,33 +28,33 @@ package final class MetricsRegistry: MetricsFactory {
         let labels = PrometheusText.labels(dimensions)
         return families.withLock { families in
             if let existing = families[name]?.series[labels] as? S { return existing }
-            let made = make()
+            let new = make()
             let count = families.values.reduce(0) { $0 + $1.series.count }
-            let isKindKept = families[name].map { $0.kind == S.kind } ?? true
-            if count < Self.seriesMax && isKindKept {
-                families[name, default: Family(kind: S.kind)].series[labels] = made
+            let isSameKind = families[name].map { $0.kind == S.kind } ?? true
+            if count < Self.seriesMax && isSameKind {
+                families[name, default: Family(kind: S.kind)].series[labels] = new
             }
-            return made
+            return new
         }
     }
 
     private func remove(_ handler: AnyObject) {
         families.withLock { families in
             for (name, family) in families {
-                let kept = family.series.filter { $0.value !== handler }
-                guard kept.count != family.series.count else { continue }
-                if kept.isEmpty { families[name] = nil } else { families[name]?.series = kept }
+                let remaining = family.series.filter { $0.value !== handler }
+                guard remaining.count != family.series.count else { continue }
+                if remaining.isEmpty { families[name] = nil } else { families[name]?.series = remaining }
             }
         }
     }
 
-    /// Shows a page beside what is recorded, instead of the one before.
+    /// Replaces the page that is exported in addition to recorded metrics.
     package func show(_ page: MetricsPage) { self.page.withLock { $0 = page } }
 
-    /// All metrics in Prometheus' text format, sorted, without those of the process itself.
+    /// Returns all metrics in Prometheus' text format, sorted, without those of the process itself.
     package func text() -> String { parts().map { String(buffer: $0) }.joined() }
 
-    /// The same in parts, of which those of the page are not copied.
+    /// Returns the text in parts, without copying those of the page.
     package func parts() -> [ByteBuffer] {
         let families = families.withLock { $0 }
         var text = ""

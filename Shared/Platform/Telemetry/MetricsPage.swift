@@ -1,11 +1,11 @@
 package import NIOCore
 
-/// Values that are written anew each time they are looked at: for what a process sees of others, whose labels come and
-/// go. Their number is whoever writes them's to bound.
+/// Values that are rewritten for each scrape, for metrics of other systems, whose labels appear and disappear. The
+/// writer limits their number.
 ///
-/// It is text from the beginning on, which a scrape sends as it is.
+/// The values are stored as text, which a scrape sends unchanged.
 package struct MetricsPage: Sendable {
-    /// Labels as text: made once for all series that have them.
+    /// Labels as text, shared by all series that have them.
     package struct Labels: Sendable {
         fileprivate let text: String
 
@@ -15,18 +15,18 @@ package struct MetricsPage: Sendable {
         fileprivate init(text: String) { self.text = text }
     }
 
-    /// Labels of which one is a number that changes from series to series.
+    /// Labels of which one is a number that differs between series.
     package struct NumberedLabels: Sendable {
         private let head: Substring
         private let tail: Substring
 
         /// - Parameters:
-        ///   - labels: Those that stay the same.
-        ///   - name: Of that which changes.
+        ///   - labels: The constant labels.
+        ///   - name: The name of the numbered label.
         package init(_ labels: [(String, String)], numbered name: String) {
-            let hole = "\u{0}"
-            let text = PrometheusText.labels(labels + [(name, hole)])
-            let parts = text.split(separator: hole, maxSplits: 1, omittingEmptySubsequences: false)
+            let placeholder = "\u{0}"
+            let text = PrometheusText.labels(labels + [(name, placeholder)])
+            let parts = text.split(separator: placeholder, maxSplits: 1, omittingEmptySubsequences: false)
             (head, tail) = (parts[0], parts[1])
         }
 
@@ -38,13 +38,13 @@ package struct MetricsPage: Sendable {
     package init() {}
 
     /// - Parameters:
-    ///   - name: As in Prometheus' text; one that ends in `_total` is a counter, every other a gauge.
+    ///   - name: The Prometheus name; a name that ends in `_total` is a counter, any other a gauge.
     ///   - labels: Names and values.
     package mutating func add(_ name: String, _ labels: [(String, String)], _ value: Double) {
         add(name, Labels(labels), value)
     }
 
-    /// The same with labels that were made before.
+    /// Adds a value with prepared labels.
     package mutating func add(_ name: String, _ labels: Labels, _ value: Double) {
         Self.write(name, labels, value, to: &families[name, default: Self.begin(name)])
     }
@@ -62,6 +62,6 @@ package struct MetricsPage: Sendable {
         return ByteBuffer(string: PrometheusText.head(name, kind.rawValue))
     }
 
-    /// Its text, family by family.
+    /// The text, family by family.
     package var parts: [ByteBuffer] { families.sorted { $0.key < $1.key }.map(\.value) }
 }

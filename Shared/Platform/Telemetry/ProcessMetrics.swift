@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Glibc
 
-/// What the kernel knows of this process, under the names of Prometheus' client libraries.
+/// The kernel's data about this process, under the names of Prometheus' client libraries.
 package enum ProcessMetrics {
-    /// Reads `/proc/self`; what cannot be read is left out.
+    /// Reads `/proc/self`; unreadable values are omitted.
     package static func text() -> String {
         var text = ""
         func add(_ name: String, _ kind: String, _ value: Double) {
@@ -24,7 +24,7 @@ package enum ProcessMetrics {
             }
         }
         if let descriptors = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
-            // One of them is the directory being read.
+            // Without the descriptor of the directory being read.
             add("process_open_fds", "gauge", Double(descriptors.count - 1))
         }
         return text
@@ -40,7 +40,7 @@ package enum ProcessMetrics {
         read("/proc/stat")?.split(separator: "\n").first { $0.hasPrefix("btime ") }.flatMap { Double($0.dropFirst(6)) }
     }
 
-    /// Files in `/proc` claim to be empty, so they are read until they end.
+    /// Reads until the end, because files in `/proc` report a size of 0.
     private static func read(_ path: String) -> String? {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

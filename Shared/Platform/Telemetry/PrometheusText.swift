@@ -1,20 +1,19 @@
-
 /// Names, labels and numbers of Prometheus' text format, version 0.0.4.
 /// Source: prometheus.io/docs/instrumenting/exposition_formats.
 enum PrometheusText {
-    /// The lines before a metric's values; it says what the metric is, when that is known.
+    /// Returns the lines before a metric's values: TYPE, and HELP if there is a text.
     static func head(_ name: String, _ kind: String) -> String {
         let help = MetricsHelp.texts[name].map { "# HELP \(name) \($0)\n" } ?? ""
         return help + "# TYPE \(name) \(kind)\n"
     }
 
-    /// A metric's name: letters, digits, `_` and `:`, not beginning with a digit.
+    /// Returns a metric's name: letters, digits, `_` and `:`, not beginning with a digit.
     static func name(_ label: String, suffix: String = "") -> String {
         let name = identifier(label, allowing: ":")
         return name.hasSuffix(suffix) ? name : name + suffix
     }
 
-    /// `{key="value",…}` sorted by key, or nothing.
+    /// Returns `{key="value",…}` sorted by key, or an empty text.
     static func labels(_ dimensions: [(String, String)]) -> String {
         guard !dimensions.isEmpty else { return "" }
         let sorted = dimensions.sorted { $0.0 < $1.0 }

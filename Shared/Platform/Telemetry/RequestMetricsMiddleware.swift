@@ -4,7 +4,7 @@ package import Hummingbird
 import Metrics
 import Synchronization
 
-/// Times requests until their answer begins, as `http.server.request.duration` (OpenTelemetry's name).
+/// Records the time until the first byte of the response as `http.server.request.duration` (OpenTelemetry's name).
 package struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddleware {
     private struct Key: Hashable {
         let method: String
@@ -12,7 +12,7 @@ package struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddlewa
         let status: Int
     }
 
-    /// Making a timer takes a lock over all metrics and builds its labels; these are kept.
+    /// A cache of timers: creating one takes the registry's lock and builds its labels.
     private final class Timers: Sendable {
         let byKey = Mutex<[Key: Metrics.Timer]>([:])
     }
@@ -20,11 +20,12 @@ package struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddlewa
     private let timers = Timers()
 
     package init() {}
-    private static var knownMethods: [HTTPRequest.Method] { [.get, .head, .post, .put, .patch, .delete, .options] }
 
-    /// The method's name, without what callers make up.
-    static func known(_ method: HTTPRequest.Method) -> String {
-        knownMethods.contains(method) ? method.rawValue : "_OTHER"
+    private static var standardMethods: [HTTPRequest.Method] { [.get, .head, .post, .put, .patch, .delete, .options] }
+
+    /// Returns the method's name, or `_OTHER` for a non-standard one, which limits the number of series.
+    static func name(of method: HTTPRequest.Method) -> String {
+        standardMethods.contains(method) ? method.rawValue : "_OTHER"
     }
 
     @concurrent package func handle(
@@ -33,7 +34,7 @@ package struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddlewa
         let start = SteadyClock.nanoseconds()
         let response = try await next(request, context)
         let key = Key(
-            method: Self.known(request.method), route: context.endpointPath ?? "",
+            method: Self.name(of: request.method), route: context.endpointPath ?? "",
             status: response.status.code)
         let timer = timers.byKey.withLock { timers in
             if let timer = timers[key] { return timer }

@@ -2,37 +2,38 @@ package import Model
 internal import ObjectStore
 package import Postgres
 
-/// How people and integrations come into all environments: what a service reads again and again, to let them in.
+/// The issuers, integrations and domains of all environments: a snapshot that a service reloads to authenticate
+/// callers.
 package struct AccessDirectory: Sendable {
-    /// Whose tokens are accepted.
+    /// The issuer and audience of an environment's accepted tokens.
     package struct Provider: Sendable {
         package let environment: EnvironmentID
         package let issuer: String
         package let audience: String
         package let jwksURL: String
-        /// An ``AddressVouching``, unless a newer program wrote it.
-        package let addressVouchedBy: String
+        /// An ``AddressVerification``; an unknown value if a newer program wrote it.
+        package let addressVerifiedBy: String
     }
 
     package struct Integration: Sendable {
         package let integration: IntegrationStore.Integration
-        /// Of its key; `nil` when it comes in with tokens.
+        /// The hash of its key; `nil` if it authenticates with tokens.
         package let keyHash: Bytea?
-        /// The client whose tokens let it in, and the subject that they have.
+        /// The client and subject of its tokens; `nil` if it authenticates with a key.
         package let client: (id: String, subject: String)?
     }
 
-    /// In the order of the environments.
+    /// Sorted by environment.
     package let providers: [Provider]
-    /// But those that name the client that people log in with.
+    /// Without those whose client is also used for people's logins.
     package let integrations: [Integration]
     package let domains: [EnvironmentID: Set<String>]
-    /// Environments that have moved to another installation, and their base URL there.
+    /// Environments that were transferred to another installation, with their base URL there.
     package let left: [EnvironmentID: String?]
 
-    /// Reads it.
+    /// Loads the current snapshot.
     package static func load(on connection: inout Connection) throws(PostgresError) -> AccessDirectory {
-        let answers = try connection.run([
+        let results = try connection.run([
             """
             SELECT environment_id, issuer, audience, jwks_url, address_vouched_by FROM access.provider ORDER BY 1
             """,
@@ -43,23 +44,23 @@ package struct AccessDirectory: Sendable {
             """,
             "SELECT environment_id, domain FROM access.domain",
         ])
-        let domains = try answers[2].decode(EnvironmentID.self, String.self)
+        let domains = try results[2].decode(EnvironmentID.self, String.self)
         return AccessDirectory(
-            providers: try answers[0].decode(
+            providers: try results[0].decode(
                 EnvironmentID.self, String.self, String.self, String.self, String.self
             ).map {
-                Provider(environment: $0, issuer: $1, audience: $2, jwksURL: $3, addressVouchedBy: $4)
+                Provider(environment: $0, issuer: $1, audience: $2, jwksURL: $3, addressVerifiedBy: $4)
             },
-            integrations: try answers[1].map { row throws(PostgresError) in try integration(row) },
+            integrations: try results[1].map { row throws(PostgresError) in try integration(row) },
             domains: Dictionary(grouping: domains, by: \.0).mapValues { Set($0.map(\.1)) },
             left: try left(on: &connection))
     }
 
-    /// Environments that have moved to another installation, and their base URL there.
+    /// Loads the environments that were transferred to another installation, with their base URL there.
     ///
-    /// - Returns: None in a database whose schema does not know of moves yet.
+    /// - Returns: Empty if the schema predates transfers.
     package static func left(on connection: inout Connection) throws(PostgresError) -> [EnvironmentID: String?] {
-        let rows = try connection.runWhereThere(
+        let rows = try connection.runIfTableExists(
             "SELECT environment_id, moved_to FROM realm.move WHERE state = 'left'")
         return Dictionary(uniqueKeysWithValues: try rows?.decode(EnvironmentID.self, String?.self) ?? [])
     }
@@ -72,7 +73,7 @@ package struct AccessDirectory: Sendable {
             client: client.flatMap { id in subject.map { (id, $0) } })
     }
 
-    /// The environment that has an address in its list, whatever the address's domain.
+    /// Returns the environment that lists an address explicitly, regardless of the address's domain.
     package static func environment(
         ofAddress email: EmailAddress, on connection: inout Connection
     ) throws(PostgresError) -> EnvironmentID? {

@@ -4,7 +4,7 @@ package import Model
 package import ObjectStore
 package import Postgres
 
-/// Everything that decides on what a caller may open, as one snapshot has it.
+/// A snapshot of everything that determines which realms a caller may open.
 package struct AccessState: Sendable, Equatable {
     package struct Team: Sendable, Equatable {
         let membershipPosition: Int64
@@ -18,7 +18,7 @@ package struct AccessState: Sendable, Equatable {
         let recipient: UUID
     }
 
-    /// What a person's objects refer to counts up to so many of each sort.
+    /// The limit of memberships and of shares that count for a person.
     package static let countMax: Int64 = 1_000
 
     package let caller: Caller
@@ -26,18 +26,18 @@ package struct AccessState: Sendable, Equatable {
     package private(set) var personPosition: Int64 = 0
     package private(set) var catalogue: UUID?
     package private(set) var teams: [UUID: Team] = [:]
-    /// Teams that were named and are there, by their objects' positions; only managers may open them.
+    /// Existing teams that the request names, with the positions of their objects; only managers may open them.
     package private(set) var namedTeams: [UUID: Int64] = [:]
-    /// Teams the person is in, or names, that are not there: they count when they come.
+    /// Teams that the person is a member of, or names, and that do not exist (yet).
     package private(set) var missingTeams: Set<UUID> = []
     package private(set) var shares: [UUID: Share] = [:]
-    /// An integration that was removed may do nothing any more.
+    /// Whether the caller is an integration that was removed, and thus has no access.
     package private(set) var isRemoved = false
 
-    /// A caller of whom nothing is known but who they are.
+    /// Creates a state with default access: a worker without teams, shares or catalogue.
     package init(_ caller: Caller) { self.caller = caller }
 
-    // MARK: What follows from it
+    // MARK: Access
 
     package func access(to realm: RealmPath) -> Access {
         guard let object = caller.object else { return Access(.integration) }
@@ -57,18 +57,18 @@ package struct AccessState: Sendable, Equatable {
 
     package func mayRead(_ realm: RealmPath) -> Bool { isPermitted(realm) && isThere(realm) }
 
-    /// Whether the caller may read the realm if there is one.
+    /// Whether the caller may read the realm, provided that it exists.
     package func isPermitted(_ realm: RealmPath) -> Bool {
         !isRemoved && Permissions.mayRead(realm.realmClass, access(to: realm))
     }
 
-    /// Whether there can be such a realm for a person: any number of teams could be named.
+    /// Whether the realm can exist for the caller: clients may name arbitrary team ids.
     package func isThere(_ realm: RealmPath) -> Bool {
         guard caller.object != nil, case .team(let id) = realm.realmClass else { return true }
         return teams[id] != nil || namedTeams[id] != nil
     }
 
-    /// The realms that are opened without being named: a person's own, and those they have to do with.
+    /// The realms that are opened by default: a person's own, and those that their objects refer to.
     package var unasked: [RealmPath] {
         guard let own = caller.own else { return [] }
         let teams = teams.keys.map(RealmPath.team).sorted()
@@ -77,17 +77,17 @@ package struct AccessState: Sendable, Equatable {
         return all.filter(mayRead)
     }
 
-    /// The realms that are opened: the unasked ones, and those named that the caller may read.
+    /// Returns the realms to open: the default ones, and the readable ones among those named.
     ///
-    /// - Parameter isNarrow: The unasked ones only if they are named too.
+    /// - Parameter isNarrow: Restricts the default realms to those that are named too.
     package func opened(named: [RealmPath], isNarrow: Bool) -> [RealmPath] {
-        let wanted = isNarrow ? Set(named) : []
-        let unasked = isNarrow ? unasked.filter(wanted.contains) : unasked
-        let known = Set(unasked)
-        return unasked + named.filter { !known.contains($0) && mayRead($0) }
+        let requested = isNarrow ? Set(named) : []
+        let unasked = isNarrow ? unasked.filter(requested.contains) : unasked
+        let included = Set(unasked)
+        return unasked + named.filter { !included.contains($0) && mayRead($0) }
     }
 
-    /// The objects that a write to a realm other than the own is decided from, and where they are.
+    /// Returns the objects, with their positions, that authorise a write to a realm other than the caller's own.
     package func guards(for realm: RealmPath, common: Int32) -> [(key: ObjectKey, position: Int64)] {
         guard let object = caller.object, realm != caller.own else { return [] }
         var guards = [(key: ObjectKey(realm: common, kind: .person, id: object), position: personPosition)]
@@ -107,13 +107,13 @@ package struct AccessState: Sendable, Equatable {
         return guards
     }
 
-    // MARK: Reading it
+    // MARK: Loading
 
-    /// The statements that read it; their answers go to ``init(_:named:_:)``.
+    /// Returns the statements that load the state; ``init(_:named:_:)`` decodes their results.
     ///
     /// - Parameters:
     ///   - own: The number of a person's own realm.
-    ///   - named: Realms of teams and shares to look at beside those that the person's objects name.
+    ///   - named: Realms of teams and shares to load in addition to those that the person's objects refer to.
     package static func load(_ caller: Caller, own: Int32, common: Int32, named: [RealmPath]) -> [Statement] {
         let environment = caller.environment.rawValue
         guard let object = caller.object else {
@@ -171,7 +171,8 @@ package struct AccessState: Sendable, Equatable {
             """
     }
 
-    /// The `Share` object of each share's own realm says who the two are; that in the person's realm only that it is.
+    /// Selects the `Share` object in each share's own realm, which names both people; the one in the person's realm
+    /// only lists the share.
     private static func shares(_ environment: Int32, own: Int32, named: [RealmPath]) -> Statement {
         """
         SELECT r.id, o.id, o.position, o.fields
@@ -192,17 +193,17 @@ package struct AccessState: Sendable, Equatable {
         """
     }
 
-    /// Reads the answers of ``load(_:own:common:named:)``.
-    package init(_ caller: Caller, named: [RealmPath], _ answers: [Rows]) throws {
+    /// Decodes the results of ``load(_:own:common:named:)``.
+    package init(_ caller: Caller, named: [RealmPath], _ results: [Rows]) throws {
         self.init(caller)
         guard caller.object != nil else {
-            isRemoved = answers[0].count == 0
+            isRemoved = results[0].count == 0
             return
         }
-        for row in answers[0] {
+        for row in results[0] {
             let (kind, id, position, json, teamPosition) = try row.decode(
                 Kind.self, UUID.self, Int64.self, CanonicalJSON?.self, Int64?.self)
-            // A person whose object was deleted is a worker; where it was is what a write is guarded by.
+            // Without a `Person` object the role is worker; writes are still guarded by the position of the deletion.
             if kind == .person { personPosition = position }
             guard let bytes = json?.bytes else { continue }
             let fields = try JSONObject(bytes)
@@ -221,7 +222,7 @@ package struct AccessState: Sendable, Equatable {
             }
         }
         for case .team(let id) in named.map(\.realmClass) where namedTeams[id] == nil { missingTeams.insert(id) }
-        for (realm, id, position, json) in try answers[1].decode(
+        for (realm, id, position, json) in try results[1].decode(
             Int32.self, UUID.self, Int64.self, CanonicalJSON.self)
         {
             let fields = try JSONObject(json.bytes)

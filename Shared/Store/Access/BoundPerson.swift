@@ -1,7 +1,7 @@
 package import FoundationEssentials
 package import Model
 
-/// A person of an environment, known by an identity that was bound to the e-mail address.
+/// A person of an environment whose e-mail address is bound to an account of the identity provider.
 package struct BoundPerson: Sendable, Hashable {
     package let environment: EnvironmentID
     /// Their number in `access.person`.

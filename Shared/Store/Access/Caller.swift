@@ -2,7 +2,7 @@ package import FoundationEssentials
 package import Model
 import Tenants
 
-/// Who asks: a person of an environment, or a program that integrates a back end with it.
+/// An authenticated caller: a person of an environment, or an integration.
 package struct Caller: Sendable, Hashable {
     package enum Identity: Sendable, Hashable {
         /// - Parameters:
@@ -13,7 +13,8 @@ package struct Caller: Sendable, Hashable {
     }
 
     package let environment: EnvironmentID
-    /// Their number among clients: a person's in `access.person`; an integration's in `access.integration`, negated.
+    /// The id in audit and rate limits: a person's in `access.person`; an integration's in `access.integration`,
+    /// negated.
     package let id: Int32
     package let identity: Identity
 
@@ -23,13 +24,13 @@ package struct Caller: Sendable, Hashable {
         self.identity = identity
     }
 
-    /// An integration.
+    /// Creates the caller of an integration.
     package init(_ integration: IntegrationStore.Integration) {
         self.init(
             environment: integration.environment, id: -integration.id, identity: .integration(name: integration.name))
     }
 
-    /// A person's own realm.
+    /// A person's own realm; `nil` for an integration.
     package var own: RealmPath? {
         switch identity {
         case .person(_, let realm, _): realm
@@ -37,7 +38,7 @@ package struct Caller: Sendable, Hashable {
         }
     }
 
-    /// The id of a person's `Person` object.
+    /// The id of a person's `Person` object; `nil` for an integration.
     package var object: UUID? {
         switch identity {
         case .person(_, _, let object): object
@@ -45,7 +46,7 @@ package struct Caller: Sendable, Hashable {
         }
     }
 
-    /// For the audit log.
+    /// The name in the audit log.
     package var name: String {
         switch identity {
         case .person(let email, _, _): email
@@ -53,7 +54,7 @@ package struct Caller: Sendable, Hashable {
         }
     }
 
-    /// A person who has come in.
+    /// Creates the caller of a logged-in person.
     package init(_ person: BoundPerson) {
         self.init(
             environment: person.environment, id: person.id,

@@ -2,9 +2,9 @@ package import Model
 internal import ObjectStore
 package import Postgres
 
-/// The SQL of `access.integration`: the programs that may open every realm of an environment.
+/// The SQL of `access.integration`: programs that may open every realm of an environment.
 package enum IntegrationStore {
-    /// An integration that is there.
+    /// An integration of an environment.
     package struct Integration: Sendable {
         package let environment: EnvironmentID
         package let id: Int32
@@ -19,17 +19,17 @@ package enum IntegrationStore {
         package let createdAt: String
     }
 
-    /// Lets an integration in: with the key of a hash, or with tokens of a client.
+    /// Adds an integration that authenticates with a key or with tokens of a client.
     ///
     /// - Parameters:
-    ///   - subject: Of the client's tokens; `nil`: the client id.
-    ///   - record: The audit log's statement, written with decision 0 when it was added.
-    /// - Returns: `false` when there is one of this name or client id.
+    ///   - subject: The subject of the client's tokens; `nil`: the client id.
+    ///   - record: The audit statement, written with decision 0 if the integration was added.
+    /// - Returns: `false` if the name or client id is in use.
     package static func add(
         _ name: String, keyHash: Bytea?, clientID: String? = nil, subject: String? = nil, in environment: EnvironmentID,
         record: Statement? = nil, on connection: inout Connection
     ) throws(PostgresError) -> Bool {
-        let answers = try connection.run(
+        let results = try connection.run(
             [
                 """
                 SELECT realm.miss(ARRAY[0]) WHERE EXISTS (
@@ -41,19 +41,19 @@ package enum IntegrationStore {
                 VALUES (\(environment), \(name), \(keyHash), \(clientID), \(subject)) ON CONFLICT DO NOTHING
                 """,
             ] + (record.map { [$0] } ?? []))
-        return answers[1].affectedCount == 1
+        return results[1].affectedCount == 1
     }
 
-    /// Shuts an integration out.
+    /// Removes an integration.
     ///
-    /// Under the counter's lock: a write that is under way is before it, and none comes after it.
+    /// Holds the lock of the environment's counter: writes in progress commit before it, and no later ones succeed.
     ///
-    /// - Parameter record: The audit log's statement, written with decision 0 when it was removed.
-    /// - Returns: `false` when there is none of this name.
+    /// - Parameter record: The audit statement, written with decision 0 if the integration was removed.
+    /// - Returns: `false` if there is no integration of this name.
     package static func remove(
         _ name: String, in environment: EnvironmentID, record: Statement, on connection: inout Connection
     ) throws(PostgresError) -> Bool {
-        let answers = try connection.run([
+        let results = try connection.run([
             "SELECT FROM realm.environment WHERE id = \(environment) FOR UPDATE",
             """
             SELECT realm.miss(ARRAY[0]) WHERE NOT EXISTS (
@@ -62,10 +62,10 @@ package enum IntegrationStore {
             "DELETE FROM access.integration WHERE environment_id = \(environment) AND name = \(name)",
             record,
         ])
-        return answers[2].affectedCount == 1
+        return results[2].affectedCount == 1
     }
 
-    /// All, by the names of environments and their own.
+    /// Returns all integrations, sorted by environment and name.
     package static func list(on connection: inout Connection) throws(PostgresError) -> [Row] {
         let rows = try connection.run(
             """
@@ -78,7 +78,7 @@ package enum IntegrationStore {
         }
     }
 
-    /// The integration that has the key with this hash.
+    /// Returns the integration whose key has this hash.
     package static func find(
         keyHash: Bytea, on connection: inout Connection
     ) throws(PostgresError) -> Integration? {
@@ -90,12 +90,12 @@ package enum IntegrationStore {
         return Integration(environment: environment, id: id, name: name)
     }
 
-    /// Whether an integration is there still. Rows: one without columns when it is.
+    /// Returns a statement with one row without columns if the integration exists.
     package static func isThere(_ id: Int32, in environment: EnvironmentID) -> Statement {
         "SELECT FROM access.integration WHERE environment_id = \(environment) AND id = \(id)"
     }
 
-    /// Misses the decisions of integrations that are not there any more.
+    /// Returns a statement that marks decisions of removed integrations as missed.
     package static func missRemoved(
         _ integrations: [(id: Int32, decision: Int32)], in environment: EnvironmentID
     ) -> Statement {

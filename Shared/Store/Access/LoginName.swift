@@ -5,31 +5,31 @@ import ObjectStore
 package import Postgres
 package import Tenants
 
-/// What a person is called: as their identity provider tells it, until somebody gives another name.
+/// The display name from a person's login, used until another name is written.
 package enum LoginName {
     private static let lengthMax = 100
     private static let attemptsMax = 3
 
-    /// The name of an identity, without control characters, in at most 100 Unicode scalars; `nil` when it has none.
+    /// Returns an identity's name without control characters, at most 100 Unicode scalars; `nil` if it has none.
     package static func of(_ identity: Identity) -> String? {
         let given = (identity.name ?? "").unicodeScalars
         var name = String.UnicodeScalarView()
         name.append(contentsOf: given.filter { $0.properties.generalCategory != .control })
-        let words = String(name).split(separator: " ").joined(separator: " ")
-        return DisplayName.isVisible(words) ? words.prefix(scalars: lengthMax) : nil
+        let collapsed = String(name).split(separator: " ").joined(separator: " ")
+        return DisplayName.isVisible(collapsed) ? collapsed.prefix(scalars: lengthMax) : nil
     }
 
-    /// Takes the name of a login over into the person's `Person` and `User` objects, as far as these have none, or the
-    /// one of the login before: what a person or an integration has written stays.
-    package static func take(_ identity: Identity, of person: BoundPerson, on connection: inout Connection) throws {
+    /// Copies the name of a login into the person's `Person` and `User` objects if they have no name or the one of the
+    /// previous login: names written by a person or an integration stay.
+    package static func apply(_ identity: Identity, of person: BoundPerson, on connection: inout Connection) throws {
         guard let name = of(identity) else { return }
         for _ in 0..<attemptsMax {
-            if try take(name, of: person, on: &connection) { return }
+            if try apply(name, of: person, on: &connection) { return }
         }
     }
 
-    /// - Returns: Whether it is done; not when an object was changed meanwhile.
-    private static func take(_ name: String, of person: BoundPerson, on connection: inout Connection) throws -> Bool {
+    /// - Returns: `false` if an object was changed concurrently.
+    private static func apply(_ name: String, of person: BoundPerson, on connection: inout Connection) throws -> Bool {
         let former = try connection.run("SELECT name FROM access.person WHERE id = \(person.id)")
             .first?.decode(String?.self)
         var directory = RealmDirectory()
@@ -39,8 +39,8 @@ package enum LoginName {
         let decoder = JSONDecoder()
         let unnamed: Set = ["", People.defaultName(of: person.email), (former ?? nil) ?? ""]
         let fields = try CanonicalJSON(encoding: ["name": name])
-        func write(_ object: RealmObject, _ known: String?) throws {
-            guard let known, known != name, unnamed.contains(known) else { return }
+        func write(_ object: RealmObject, _ current: String?) throws {
+            guard let current, current != name, unnamed.contains(current) else { return }
             try batch.patch(object, fields, decision: 0)
         }
         if let common = realms[.common] {

@@ -2,11 +2,11 @@ package import Essentials
 package import FoundationEssentials
 package import Model
 
-/// Rules for references of an object to its own person and to others: the same for devices and for imports.
+/// Rules for an object's references to its owner and to other people, shared by the device API and imports.
 package enum OwnerRules {
-    /// What there is once per pair has an id that is made of both.
+    /// Checks the id of an object that exists once per pair and is therefore derived from both ids.
     ///
-    /// - Returns: Why this is not the id of an object with these fields; `nil` if it is, or the kind has no such ids.
+    /// - Returns: The reason why the id does not match the fields; `nil` if it does, or the kind has no derived ids.
     package static func objection(to id: UUID, of kind: Kind, _ fields: JSONObject) -> String? {
         let names: (first: String, second: String)
         switch kind {
@@ -15,19 +15,21 @@ package enum OwnerRules {
         default: return nil
         }
         guard let first = fields.id(of: names.first), let second = fields.id(of: names.second) else { return nil }
-        let wanted = kind == .membership ? Membership.id(of: first, in: second) : SharedItem.id(of: first, with: second)
-        guard id != wanted else { return nil }
+        let expected =
+            kind == .membership ? Membership.id(of: first, in: second) : SharedItem.id(of: first, with: second)
+        guard id != expected else { return nil }
         return
-            "the id of this \(kind.rawValue) must be \(wanted.text): the \(names.first)'s first eight bytes, then the "
+            "the id of this \(kind.rawValue) must be \(expected.text): the \(names.first)'s first eight bytes, then "
+            + "the "
             + "\(names.second)'s last eight"
     }
 
-    /// Checks that a person does not share with themselves, and is found only by an address of their own.
+    /// Checks that a person does not share with themselves and publishes only their own addresses for lookup.
     ///
     /// - Parameters:
     ///   - person: The id of the `Person` whose object it is.
     ///   - emails: That person's addresses.
-    /// - Returns: Why the object cannot be this person's; `nil` if it can.
+    /// - Returns: The reason why the object cannot belong to this person; `nil` if it can.
     package static func objection(
         to kind: Kind, _ fields: JSONObject, of person: UUID, emails: [String]
     ) -> String? {

@@ -4,10 +4,10 @@ package import Model
 package import Postgres
 
 extension People {
-    /// Somebody who is to be known under an id that another system gave them.
+    /// A person to be created with an id that another system assigned.
     package struct Claim: Sendable {
         package let id: UUID
-        /// `nil`: somebody has the id already.
+        /// `nil` if the person exists already.
         package let email: String?
 
         package init(id: UUID, email: String?) {
@@ -16,9 +16,9 @@ extension People {
         }
     }
 
-    /// Lets people in under these ids, as an invitation does, where neither the address nor the id is somebody's.
+    /// Invites people with these ids, unless the address or the id belongs to another person.
     ///
-    /// - Returns: For each claim what is wrong with it, as a sentence; `nil` when the id is that of this person.
+    /// - Returns: An error sentence for each claim; `nil` if the id now belongs to this person.
     package static func claim(
         _ claims: [Claim], in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [String?] {
@@ -45,16 +45,16 @@ extension People {
         }
         return claims.map { claim in
             if let email = claim.email, let id = ids[email], id != claim.id {
-                return "\(email) is known already, with the id \(id.text)"
+                return "\(email) exists already, with the id \(id.text)"
             }
             guard let email = emails[claim.id] else {
-                return "nobody has this id; give 'email' beside 'id', or invite the person and use their id"
+                return "no person has this id; give 'email' with 'id', or invite the person and use their id"
             }
-            return claim.email == nil || claim.email == email ? nil : "the id is that of \(email)"
+            return claim.email == nil || claim.email == email ? nil : "the id belongs to \(email)"
         }
     }
 
-    /// Returns the addresses that cannot log in: neither they nor their domains are the environment's.
+    /// Returns the addresses that cannot log in: neither they nor their domains belong to the environment.
     package static func foreign(
         among emails: [String], in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [String] {

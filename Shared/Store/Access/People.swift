@@ -3,14 +3,15 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// The `Person` objects that the server makes in `/common`.
+/// The `Person` objects that the server creates in `/common`.
 package enum People {
-    /// The name that the last login told of somebody. Rows: a name or null; none before their first.
+    /// Returns a statement that selects the name of a person's last login: a name or null; no row before the first
+    /// login.
     package static func loginName(of email: String, in environment: EnvironmentID) -> Statement {
         "SELECT name FROM access.person WHERE environment_id = \(environment.rawValue) AND email = \(email)"
     }
 
-    /// The ids of the `Person` objects of those among these addresses who were invited or have logged in.
+    /// Returns the ids of the `Person` objects of those addresses that were invited or have logged in.
     package static func objects(
         of emails: [String], in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [(email: String, id: UUID)] {
@@ -22,7 +23,7 @@ package enum People {
         ).decode(String.self, UUID.self).map { (email: $0, id: $1) }
     }
 
-    /// The statement that reads whose own realms the ids of `Person` objects name. Rows: id, e-mail address.
+    /// Returns a statement that resolves ids of `Person` objects. Rows: id, e-mail address.
     package static func emails(of people: some Sequence<UUID>, in environment: EnvironmentID) -> Statement {
         """
         SELECT p.object_id, p.email
@@ -34,12 +35,12 @@ package enum People {
         """
     }
 
-    /// The same of everybody.
+    /// Returns a statement that lists all people. Rows: id, e-mail address.
     package static func emails(in environment: EnvironmentID) -> Statement {
         "SELECT object_id, email FROM access.person WHERE environment_id = \(environment.rawValue)"
     }
 
-    /// The same of all whose ids are in one of these ranges.
+    /// Returns a statement that lists the people in ranges of ids. Rows: id, e-mail address.
     package static func emails(among ranges: [ClosedRange<UUID>], in environment: EnvironmentID) -> Statement {
         """
         SELECT p.object_id, p.email
@@ -51,8 +52,8 @@ package enum People {
         """
     }
 
-    /// The statement that reads who it is that ids made of two begin with: of each range of ids the first person whose
-    /// object's id is in it. Rows: the range's number from 1 on, the object's id, e-mail address.
+    /// Returns a statement that selects the first person of each range of ids, to resolve the prefix of an id that is
+    /// derived from two. Rows: the range's number from 1, the object's id, e-mail address.
     package static func first(in ranges: [ClosedRange<UUID>], in environment: EnvironmentID) -> Statement {
         """
         SELECT i.n::int, p.object_id, p.email
@@ -65,28 +66,29 @@ package enum People {
         """
     }
 
-    /// What somebody is called of whom nothing but the address is known.
+    /// Returns the local part of an address: the name of a person whose name is not known.
     package static func defaultName(of email: String) -> String { String(email.prefix { $0 != "@" }) }
 
-    /// Makes the objects of people who have none, so that a manager can name them; others stay as they are.
+    /// Creates `Person` objects for people without one, so that a manager can refer to them; existing ones are
+    /// unchanged.
     ///
-    /// One that an integration deleted comes back as a worker's: its id is the person's.
+    /// A deleted object is re-created with the role worker and the same id, which is the person's.
     package static func add(
         _ people: [(id: UUID, name: String)], in environment: EnvironmentID, on connection: inout Connection
     ) throws {
         var directory = RealmDirectory()
-        let found = try directory.id(of: .common, in: environment, create: true, on: &connection)
-        guard let common = found, !people.isEmpty else { return }
+        let realm = try directory.id(of: .common, in: environment, create: true, on: &connection)
+        guard let common = realm, !people.isEmpty else { return }
         let keys = people.map { ObjectKey(realm: common, kind: .person, id: $0.id) }
-        let there = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+        let existing = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
         var batch = WriteBatch(environment: environment)
         for (decision, (person, key)) in zip(people, keys).enumerated() {
-            let found = there[key]
-            guard found?.fields == nil else { continue }
-            batch.expect(key, at: found?.position ?? 0, decision: decision)
+            let object = existing[key]
+            guard object?.fields == nil else { continue }
+            batch.expect(key, at: object?.position ?? 0, decision: decision)
             batch.put(key, try CanonicalJSON(encoding: Person(name: person.name)), decision: decision)
         }
-        // Who misses was made by somebody else meanwhile.
+        // A missed decision means that another transaction created the object.
         _ = try batch.commit(on: &connection)
     }
 }

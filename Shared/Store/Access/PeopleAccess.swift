@@ -4,30 +4,30 @@ import ObjectStore
 package import Postgres
 import Tenants
 
-/// What each of an environment's people may open, as the gateway decides it.
+/// The realms that each person of an environment may open, by the same rules as the gateway.
 package struct PeopleAccess: Sendable {
-    /// Somebody, and what decides on what they may open.
+    /// A person and their access.
     package struct Person: Sendable {
         package let email: String
-        /// Whether an account of the identity provider was bound to the address: else nobody has come in with it.
+        /// Whether an account of the identity provider is bound to the address, that is, the person has logged in.
         package let hasLoggedIn: Bool
         package let state: AccessState
     }
 
-    /// People who are read at a time.
+    /// The number of people per page.
     private static let pageCount = 100
 
     private let environment: EnvironmentID
     private let named: [RealmPath]
     private var directory = RealmDirectory()
 
-    /// - Parameter realm: A realm to look at beside those that people's objects name.
+    /// - Parameter realm: A realm to evaluate in addition to those that people's objects refer to.
     package init(_ environment: EnvironmentID, realm: RealmPath) {
         self.environment = environment
         named = [realm]
     }
 
-    /// Those with this address; none when they were neither invited nor have come in.
+    /// Returns the person with this address; `nil` if they were neither invited nor have logged in.
     package mutating func person(_ email: String, on connection: inout Connection) throws -> Person? {
         try people(
             connection.run(
@@ -38,7 +38,7 @@ package struct PeopleAccess: Sendable {
         ).first
     }
 
-    /// The next people by their addresses; none when there are no more.
+    /// Returns the next page of people, sorted by address; empty at the end.
     package mutating func page(after email: String, on connection: inout Connection) throws -> [Person] {
         try people(
             connection.run(
@@ -51,25 +51,26 @@ package struct PeopleAccess: Sendable {
 
     /// - Parameter rows: id, e-mail address, id of the `Person` object, whether they have logged in.
     private mutating func people(_ rows: Rows, on connection: inout Connection) throws -> [Person] {
-        let found = try rows.decode(Int32.self, String.self, UUID.self, Bool.self).compactMap {
-            id, email, object, isIn in
+        let people = try rows.decode(Int32.self, String.self, UUID.self, Bool.self).compactMap {
+            id, email, object, hasLoggedIn in
             (try? RealmPath.user(email)).map { own in
                 let identity = Caller.Identity.person(email: email, realm: own, object: object)
-                return (caller: Caller(environment: environment, id: id, identity: identity), own: own, isIn: isIn)
+                let caller = Caller(environment: environment, id: id, identity: identity)
+                return (caller: caller, own: own, hasLoggedIn: hasLoggedIn)
             }
         }
-        let paths = [.common] + found.map(\.own)
+        let paths = [.common] + people.map(\.own)
         let numbers = try directory.ids(of: paths, in: environment, create: false, on: &connection)
-        // A realm that is not there has no number, and no number is 0.
-        let statements = found.flatMap { person in
+        // Realm numbers begin at 1: 0 selects nothing.
+        let statements = people.flatMap { person in
             AccessState.load(
                 person.caller, own: numbers[person.own] ?? 0, common: numbers[.common] ?? 0, named: named)
         }
-        let answers = try connection.run(statements)
-        return try found.enumerated().map { index, person in
+        let results = try connection.run(statements)
+        return try people.enumerated().map { index, person in
             Person(
-                email: person.caller.name, hasLoggedIn: person.isIn,
-                state: try AccessState(person.caller, named: named, [answers[index * 2], answers[index * 2 + 1]]))
+                email: person.caller.name, hasLoggedIn: person.hasLoggedIn,
+                state: try AccessState(person.caller, named: named, [results[index * 2], results[index * 2 + 1]]))
         }
     }
 }

@@ -1,13 +1,13 @@
 package import Model
 
-/// Who asks, as far as permissions go.
-package enum Standing: Hashable, Sendable {
+/// The class of a caller that permissions depend on.
+package enum AccessPrincipal: Hashable, Sendable {
     /// A person of the environment, on a device.
     case person(Role)
-    /// A program that the environment's administrator let in.
+    /// A program that an administrator added to the environment.
     case integration
 
-    /// Whether what is for managers is for them.
+    /// Whether the caller has a manager's permissions.
     package var isManager: Bool {
         switch self {
         case .person(let role): role.isManager
@@ -16,9 +16,9 @@ package enum Standing: Hashable, Sendable {
     }
 }
 
-/// How a caller stands to a realm.
+/// The relation of a caller to a realm.
 package enum Relation: Hashable, CaseIterable, Sendable {
-    /// A stranger to it.
+    /// No relation.
     case none
     /// It is the person's own realm, or holds what the person shares.
     case owner
@@ -30,40 +30,40 @@ package enum Relation: Hashable, CaseIterable, Sendable {
     case recipient
 }
 
-/// All that decides on what a caller may do in a realm.
+/// Everything that determines a caller's permissions in a realm.
 package struct Access: Hashable, Sendable {
-    /// Who asks.
-    package var standing: Standing
-    /// How they stand to the realm.
+    /// The caller's class.
+    package var standing: AccessPrincipal
+    /// The caller's relation to the realm.
     package var relation: Relation
 
-    /// A caller before a realm.
-    package init(_ standing: Standing, _ relation: Relation = .none) {
+    /// Creates the access of a caller to a realm.
+    package init(_ standing: AccessPrincipal, _ relation: Relation = .none) {
         self.standing = standing
         self.relation = relation
     }
 }
 
-/// What of an object of one kind a caller may write.
+/// The permitted writes of a caller to objects of one kind.
 package struct Grant: Equatable, Sendable {
-    /// What may be done with it.
+    /// The permitted operations.
     package var operations: Set<Mutation.Operation>
-    /// The fields that may be given.
+    /// The writable fields.
     package var fields: [String]
 }
 
-/// An object that is to be written, as far as permissions go.
-package struct ObjectStanding: Equatable, Sendable {
-    /// What it is.
+/// The properties of an object to be written that permissions depend on.
+package struct WriteTarget: Equatable, Sendable {
+    /// The object's kind.
     package var kind: Kind
-    /// Whether its id is that of the person who asks.
+    /// Whether its id is the caller's own.
     package var isOwn: Bool
-    /// What the role of a `Person` is.
+    /// The stored role of a `Person`.
     package var roleBefore: Role
-    /// What it is to become, when `role` is among the fields.
+    /// The requested role, if `role` is among the fields.
     package var roleAfter: Role?
 
-    /// An object.
+    /// Creates the properties of an object.
     package init(_ kind: Kind, isOwn: Bool = false, roleBefore: Role = .worker, roleAfter: Role? = nil) {
         self.kind = kind
         self.isOwn = isOwn
@@ -72,9 +72,9 @@ package struct ObjectStanding: Equatable, Sendable {
     }
 }
 
-/// Who may do what in which realm: the whole table, as a pure function.
+/// The permission table of callers, realms and kinds, as pure functions.
 package enum Permissions {
-    /// Whether a caller may open a realm and read all of it.
+    /// Whether a caller may open a realm and read all its objects.
     package static func mayRead(_ realm: RealmClass, _ access: Access) -> Bool {
         switch access.standing {
         case .integration: realm != .system
@@ -91,16 +91,16 @@ package enum Permissions {
         }
     }
 
-    /// The kinds of objects that a realm holds; nobody writes others into it.
+    /// Returns the kinds of objects that a realm may hold.
     package static func kinds(in realm: RealmClass) -> [Kind] {
         Kind.allCases.filter { $0.row.realms.contains(realm.name) }
     }
 
-    /// Whether an integration may read a kind: it is in some realm that is not the services' own.
+    /// Whether an integration may read a kind: some non-internal realm holds it.
     package static func isReadByIntegrations(_ kind: Kind) -> Bool { !kind.row.realms.isEmpty }
 
-    /// What a caller may write of an object in a realm; `nil`: nothing.
-    package static func grant(_ object: ObjectStanding, in realm: RealmClass, _ access: Access) -> Grant? {
+    /// Returns the permitted writes to an object in a realm; `nil` if there are none.
+    package static func grant(_ object: WriteTarget, in realm: RealmClass, _ access: Access) -> Grant? {
         guard object.kind.row.realms.contains(realm.name) else { return nil }
         return switch access.standing {
         case .integration: grantToIntegration(object.kind, in: realm)
@@ -109,7 +109,7 @@ package enum Permissions {
     }
 
     private static func grant(
-        _ object: ObjectStanding, in realm: RealmClass, to relation: Relation, isManager: Bool
+        _ object: WriteTarget, in realm: RealmClass, to relation: Relation, isManager: Bool
     ) -> Grant? {
         let kind = object.kind
         func grant(
@@ -143,8 +143,8 @@ package enum Permissions {
         }
     }
 
-    /// All but what the services own that copy tasks, positions, shared items and defects, what people choose for
-    /// themselves, and what is done with a person's own login.
+    /// Integrations may write everything except derived objects (copied tasks, positions, shared items, defects),
+    /// people's delivery choices, and commands and accounts of personal defect tracker logins.
     private static func grantToIntegration(_ kind: Kind, in realm: RealmClass) -> Grant? {
         switch (realm, kind) {
         case (.user, .fieldTask), (.team, .fieldTask), (.archive, .fieldTask): nil
@@ -159,9 +159,9 @@ package enum Permissions {
 }
 
 extension Permissions {
-    /// Whether there is anything in a realm that a caller may write.
+    /// Whether a caller may write any kind of object in a realm.
     package static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
         mayRead(realm, access)
-            && kinds(in: realm).contains { grant(ObjectStanding($0, isOwn: true), in: realm, access) != nil }
+            && kinds(in: realm).contains { grant(WriteTarget($0, isOwn: true), in: realm, access) != nil }
     }
 }

@@ -3,11 +3,11 @@ internal import ObjectStore
 package import Postgres
 
 extension PersonBinding {
-    /// The next people who are bound to an account of the identity provider, by their numbers.
+    /// Returns the next people who are bound to an account of the identity provider, sorted by id.
     ///
     /// - Parameters:
-    ///   - last: Only numbers above it.
-    ///   - people: Only these; `nil`: everybody.
+    ///   - last: Returns only greater ids.
+    ///   - people: Restricts the result to these ids; `nil`: no restriction.
     package static func bound(
         after last: Int32, of people: [Int32]?, countMax: Int64, in environment: EnvironmentID,
         on connection: inout Connection
@@ -22,8 +22,8 @@ extension PersonBinding {
         ).decode(Int32.self, String.self).map { (id: $0, email: $1) }
     }
 
-    /// Lets people come in with another account: the next login binds it. Their devices renew no token any more, also
-    /// when the same account is bound again.
+    /// Returns statements that unbind people's accounts: their next login binds one. Their devices can no longer renew
+    /// tokens, even if the same account is bound again.
     package static func unbind(_ people: [Int32], in environment: EnvironmentID) -> [Statement] {
         [
             """

@@ -5,7 +5,7 @@ import ObjectStore
 package import Postgres
 package import Tenants
 
-/// Why an identity does not become a person.
+/// The reason why an identity cannot be bound to a person.
 package enum BindingRefusal: Error, Equatable {
     /// The address is bound to another account of the identity provider.
     case boundElsewhere
@@ -15,17 +15,17 @@ package enum BindingRefusal: Error, Equatable {
     case emailUnusable
 }
 
-/// Binds an identity to its e-mail address at first login.
+/// Binds an account of the identity provider to its e-mail address at the first login.
 ///
-/// From then on the identity (issuer and subject) is the person, whatever its e-mail address becomes at the provider;
-/// and nobody else gets in with that address.
+/// From then on, the account (issuer and subject) identifies the person, even if its e-mail address changes at the
+/// provider, and no other account can log in with that address.
 ///
-/// It also makes the person's `Person` object, if nobody did yet.
+/// It also creates the person's `Person` object if there is none.
 package enum PersonBinding {
     /// - Parameters:
     ///   - email: The identity's.
-    ///   - mayJoin: Whether somebody who is not known yet may come in.
-    ///   - address: Where the request comes from.
+    ///   - mayJoin: Whether a person who was not invited may log in.
+    ///   - address: The client's network address.
     /// - Throws: `BindingRefusal`.
     package static func person(
         _ identity: Identity, email: String, mayJoin: Bool, from address: String, on connection: inout Connection
@@ -56,7 +56,7 @@ package enum PersonBinding {
             UPDATE access.person SET issuer = \(identity.issuer), subject = \(identity.subject), bound_at = now()
             WHERE environment_id = \(identity.environment) AND email = \(email) AND subject IS NULL
             """,
-            // Within a transaction now() stands still: this tells whether it was bound here.
+            // now() is constant within a transaction: the comparison detects a binding by this statement.
             """
             SELECT realm.miss(ARRAY[0]) WHERE NOT EXISTS (
                 SELECT FROM access.person WHERE environment_id = \(identity.environment) AND email = \(email)

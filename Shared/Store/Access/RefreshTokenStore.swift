@@ -2,7 +2,7 @@ package import Model
 internal import ObjectStore
 package import Postgres
 
-/// The SQL of refresh tokens and the devices that have them, with the people of `access.person` whose they are.
+/// The SQL of refresh tokens, their devices and their people in `access.person`.
 package enum RefreshTokenStore {
     package struct Token: Sendable {
         package let number: Int64
@@ -11,21 +11,21 @@ package enum RefreshTokenStore {
         package let email: String
     }
 
-    /// A device that renews its token by itself.
+    /// A device that can renew its token.
     package struct Device: Encodable, Sendable {
         package let number: Int64
         package let email: String
-        /// What it calls itself.
+        /// The name that the device reported.
         package let device: String
-        /// When it, or its person, came last.
+        /// The time of the last renewal or login.
         package let usedAt: String
     }
 
-    /// Whose tokens are meant.
+    /// A selection of tokens.
     package struct Selection: Sendable {
-        /// `nil`: everybody's.
+        /// `nil`: all people.
         package let people: [Int32]?
-        /// Only that of these devices; empty: of all.
+        /// Restricts the selection to these devices; empty: all devices.
         package let devices: [Int64]
 
         package init(people: [Int32]?, devices: [Int64] = []) {
@@ -36,7 +36,7 @@ package enum RefreshTokenStore {
 
     private static let pageCountMax: Int64 = 500
 
-    /// The next tokens that are still there, in the order of their numbers.
+    /// Returns the next tokens that are not revoked, sorted by number.
     package static func load(
         after last: Int64, of selection: Selection, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [Token] {
@@ -54,7 +54,7 @@ package enum RefreshTokenStore {
         }
     }
 
-    /// The devices of some people, or of all (`nil`), by address.
+    /// Returns the devices of certain people, or of all (`nil`), sorted by address.
     package static func devices(
         of people: [Int32]?, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [Device] {
@@ -72,10 +72,10 @@ package enum RefreshTokenStore {
         }
     }
 
-    /// Has no device renew its token any more, whatever the provider answers.
+    /// Prevents devices from renewing their tokens, independently of the provider.
     ///
-    /// - Returns: Whose devices they were.
-    package static func shutOut(
+    /// - Returns: The people of these devices.
+    package static func revokeDevices(
         _ selection: Selection, in environment: EnvironmentID, on transaction: inout Transaction
     ) throws(PostgresError) -> [String] {
         try transaction.run(
@@ -90,7 +90,7 @@ package enum RefreshTokenStore {
         ).decode(String.self)
     }
 
-    /// Keeps nothing of a token.
+    /// Returns a statement that erases a token and marks it as revoked.
     package static func remove(_ token: Token, in environment: EnvironmentID) -> Statement {
         """
         UPDATE onboarding.refresh_token SET revoked_at = now(), token = ''

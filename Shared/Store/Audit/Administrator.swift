@@ -2,18 +2,18 @@ import FoundationEssentials
 package import Model
 package import Postgres
 
-/// Who acts on an installation, for the audit log.
+/// The operator who acts on an installation, for the audit log.
 package struct Administrator: Sendable {
-    /// How they came and who they are, such as `cli:root` or `console:ana@example.com`.
+    /// The access path and account, such as `cli:root` or `console:ana@example.com`.
     let actor: String
-    /// Where they are: an address or a host's name.
+    /// The operator's network address or host name.
     let address: String
 
     package init(actor: String, address: String) {
         (self.actor, self.address) = (actor, address)
     }
 
-    /// The statement that tells of an act, unless the transaction missed its decision.
+    /// Returns the statement that records an act, unless the transaction missed its decision.
     package func audit(
         _ action: AuditRecord.Action, _ subject: String, in environment: EnvironmentID?, detail: [String: String] = [:],
         decision: Int32 = -1
@@ -21,14 +21,14 @@ package struct Administrator: Sendable {
         AuditRecord.insert([(record(action, subject, Self.json(detail)), decision)], in: environment)
     }
 
-    /// The same about an environment that the transaction makes.
+    /// Returns the statement that records an act on an environment that the same transaction creates.
     package func audit(
         _ action: AuditRecord.Action, _ subject: String, inNamed name: String, detail: [String: String]
     ) -> Statement {
         AuditRecord.insert([(record(action, subject, Self.json(detail)), -1)], in: nil, named: name)
     }
 
-    /// One record for each of many.
+    /// Returns the statement that records one act for each subject.
     package func audit(
         _ action: AuditRecord.Action, _ subjects: [String], in environment: EnvironmentID?,
         detail: [String: String] = [:]
@@ -37,7 +37,7 @@ package struct Administrator: Sendable {
         return AuditRecord.insert(subjects.map { record(action, $0, detail) }, in: environment)
     }
 
-    /// One record for each of many, with a detail of its own.
+    /// Returns the statement that records one act for each subject, with individual details.
     package func audit(
         _ action: AuditRecord.Action, _ subjects: [(subject: String, detail: [String: String])],
         in environment: EnvironmentID?

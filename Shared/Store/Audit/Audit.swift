@@ -1,90 +1,90 @@
 package import Model
 package import Postgres
 
-/// The audit log: who did what, when, and from where.
+/// An entry of the audit log: actor, action, subject, time and network address.
 package struct AuditRecord: Sendable, Equatable {
-    /// What was done; the names are stable, for programs.
+    /// The action that was performed. Names are stable, for programs.
     package enum Action: String, Sendable, CaseIterable {
-        /// An identity was bound to an e-mail address at its first login.
+        /// An account of the identity provider was bound to an e-mail address at its first login.
         case bound = "login.bound"
-        /// A person may come in with another account.
+        /// A person's account was unbound; the next login binds one.
         case unbound = "login.unbound"
-        /// A device renewed its token with a credential that was spent: it is shut out, and whoever has the copy too.
+        /// A device used a spent credential to renew its token; its access was revoked, including that of copies.
         case deviceReused = "device.reused"
-        /// The identity provider takes a device's refresh token no more.
+        /// The identity provider rejected a device's refresh token.
         case deviceEnded = "device.ended"
-        /// A device was shut out by an administrator.
+        /// An administrator revoked a device's access.
         case deviceRevoked = "device.revoked"
-        /// A device came in.
+        /// A device logged in.
         case loggedIn = "login.succeeded"
-        /// A device did not come in; the detail says why.
+        /// A device's login failed; the detail has the reason.
         case loginFailed = "login.failed"
-        /// A login was refused although its token was good.
+        /// A login with a valid token was refused.
         case refused = "login.refused"
         case roleChanged = "role.changed"
         case membershipAdded = "membership.added"
         case membershipRemoved = "membership.removed"
         case teamRemoved = "team.removed"
-        /// A person shared an item of theirs with somebody.
+        /// A person shared one of their items.
         case itemShared = "item.shared"
         case itemUnshared = "item.unshared"
-        /// A person removed what somebody shared with them.
+        /// A recipient removed their copy of a shared item.
         case copyRemoved = "copy.removed"
-        /// One of the two ended all that one of them shared with the other.
+        /// The owner or the recipient ended a share with all its items.
         case shareRemoved = "share.removed"
-        /// A person's `User` object refers to another catalogue.
+        /// The catalogue that a person's `User` object refers to changed.
         case catalogueChanged = "catalogue.changed"
         case environmentChanged = "environment.changed"
-        /// An environment was let go to another installation.
-        case environmentLeft = "environment.left"
-        /// An environment that was leaving goes on.
-        case environmentTakenBack = "environment.taken-back"
-        /// An environment came from another installation.
-        case environmentBegun = "environment.begun"
-        /// What had arrived of an environment was removed before it began.
+        /// An environment was cut over to another installation.
+        case environmentCutOver = "environment.left"
+        /// The transfer of an environment was rolled back.
+        case environmentRolledBack = "environment.taken-back"
+        /// An environment from another installation was activated.
+        case environmentActivated = "environment.begun"
+        /// The copied data of an environment was discarded before its activation.
         case environmentDiscarded = "environment.discarded"
         /// A person's refresh token was revoked at the identity provider, and removed here.
         case tokenRevoked = "token.revoked"
-        /// It was removed here without a word to the provider.
-        case tokenForgotten = "token.forgotten"
+        /// A refresh token was removed here without revoking it at the provider.
+        case tokenDiscarded = "token.forgotten"
         case peopleInvited = "people.invited"
-        /// A person whom the back end proposed was taken, with the reference that it has of them.
+        /// A person proposed by the back end was accepted, with the back end's reference.
         case personAccepted = "person.accepted"
         case integrationAdded = "integration.added"
         case integrationRemoved = "integration.removed"
-        /// Reporting trees, contexts and templates of a file were written into a realm.
+        /// Reporting trees, contexts and templates were imported into a realm.
         case treeImported = "tree.imported"
-        /// Objects of a file were written: once when the first of them is, and once when all are.
+        /// Objects were imported from a file: recorded when the first one and when all are written.
         case objectsImported = "objects.imported"
         case schemaMigrated = "schema.migrated"
-        /// What may have been lost was set apart, or the database was accepted as whole.
+        /// Possibly lost changes were set apart, or a restored database was accepted as complete.
         case databaseRestored = "database.restored"
         case parkedRetried = "parked.retried"
         case parkedDiscarded = "parked.discarded"
-        /// What was not as it follows from other data was written anew, or is decided anew.
+        /// Inconsistent derived objects were rewritten or scheduled for reconciliation.
         case objectsRepaired = "objects.repaired"
-        /// A topic's objects are published again.
+        /// The objects of a topic are being republished.
         case topicRepublished = "topic.republished"
-        /// Stored secrets were sealed anew.
+        /// Stored secrets were re-encrypted.
         case secretsSealed = "secrets.sealed"
-        /// Old records of this log were removed.
+        /// Old records of the audit log were deleted.
         case auditPruned = "audit.pruned"
         /// An administrator signed in at the console.
         case consoleOpened = "console.opened"
-        /// Somebody who logged in at the operators' provider is no administrator.
+        /// A login at the operators' provider was refused: the account is not an administrator.
         case consoleRefused = "console.refused"
         case consoleClosed = "console.closed"
-        /// An administrator listed realms, whose paths name people.
+        /// An administrator listed realms, whose paths contain people's addresses.
         case realmsListed = "realms.listed"
         /// An administrator listed people who may open a realm.
         case peopleListed = "people.listed"
-        /// An administrator looked into a realm.
+        /// An administrator viewed a realm's objects.
         case realmViewed = "realm.viewed"
-        /// An administrator looked at what a parked key or an object holds.
+        /// An administrator viewed the payload of a deferred key or an object.
         case payloadViewed = "payload.viewed"
     }
 
-    /// Texts are cut at this many characters; control characters are not kept, so that no line can be forged.
+    /// The limit of a text's Unicode scalars. Control and format characters are replaced, to prevent forged lines.
     package static let textLengthMax = 400
 
     package var actor: String
@@ -104,7 +104,7 @@ package struct AuditRecord: Sendable, Equatable {
         self.address = Self.plain(address)
     }
 
-    /// A text as records have it.
+    /// Returns a text as records store it: truncated, and with control and format characters replaced by `?`.
     package static func plain(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
@@ -114,13 +114,13 @@ package struct AuditRecord: Sendable, Equatable {
                 }))
     }
 
-    /// Records removed by one statement.
+    /// The limit of records that one statement deletes.
     package static let removedCountMax: Int64 = 5_000
 
-    /// Removes the oldest records, up to the first page that has younger ones: ids grow with time. Those of an
-    /// environment that is held for its move, or has left, are passed over.
+    /// Deletes the next page of expired records: ids increase with time. Skips records of environments that are
+    /// write-blocked for a transfer, or were transferred.
     ///
-    /// - Returns: How many were removed, where to go on, and whether these were the last.
+    /// - Returns: The number of deleted records, the id to resume from, and whether this was the last page.
     package static func removePage(
         olderThan seconds: Double, after last: Int64, on connection: inout Connection
     ) throws(PostgresError) -> (count: Int, last: Int64, isLast: Bool) {
@@ -140,16 +140,16 @@ package struct AuditRecord: Sendable, Equatable {
         return (Int(count), last, oldCount < removedCountMax)
     }
 
-    /// The statement that writes records.
+    /// Returns the statement that inserts records.
     ///
-    /// - Parameter environment: `nil`: they concern the whole installation.
+    /// - Parameter environment: `nil` if they concern the whole installation.
     package static func insert(_ records: [AuditRecord], in environment: EnvironmentID?) -> Statement {
         insert(records.map { ($0, -1) }, in: environment)
     }
 
-    /// The same in a ``WriteBatch``: a record is written when its decision was.
+    /// Returns the statement that inserts records in a ``WriteBatch``: each one only if its decision was not missed.
     ///
-    /// - Parameter name: Names the environment where its number is not known yet.
+    /// - Parameter name: Names the environment if its number is not available yet.
     package static func insert(
         _ records: [(record: AuditRecord, decision: Int32)], in environment: EnvironmentID?, named name: String? = nil
     ) -> Statement {

@@ -2,7 +2,7 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// The SQL of `access.audit`, as the command line needs it.
+/// The SQL of `access.audit` for the command line and the console.
 package enum AuditStore {
     package struct Row: Encodable, Sendable {
         package let time: String
@@ -14,15 +14,15 @@ package enum AuditStore {
         package let address: String
     }
 
-    /// What is listed.
+    /// The criteria of a search.
     package struct Selection {
         package var environment: EnvironmentID?
-        /// What the action begins with.
+        /// The prefix of the action.
         package var action: String?
         package var actor: String?
-        /// What it was done to, one of them; `nil`: to whatever.
+        /// The accepted subjects; `nil`: all.
         package var subjects: [String]?
-        /// An action that is left out.
+        /// An action to exclude.
         package var besides: AuditRecord.Action?
 
         package init(
@@ -35,15 +35,15 @@ package enum AuditStore {
         }
     }
 
-    /// Records looked at by one statement.
+    /// The number of records that one statement scans.
     package static let pageCountMax: Int64 = 5_000
 
-    /// How much of the log is looked at in one go.
+    /// The limits of one search.
     package struct Bound: Sendable {
         package let recordCountMax: Int
         package let deadline: ContinuousClock.Instant?
 
-        /// - Parameter deadline: After it no further page is looked at; `nil`: as long as it takes.
+        /// - Parameter deadline: No page is scanned after it; `nil`: no time limit.
         package init(recordCountMax: Int, deadline: ContinuousClock.Instant? = nil) {
             (self.recordCountMax, self.deadline) = (recordCountMax, deadline)
         }
@@ -51,40 +51,39 @@ package enum AuditStore {
         package static let none = Bound(recordCountMax: .max)
     }
 
-    /// What was found of a selection.
-    package struct Found: Sendable {
-        /// The newest last.
+    /// The result of a search.
+    package struct SearchResult: Sendable {
+        /// Sorted by time.
         package var rows: [Row] = []
-        /// Records with a smaller number were not looked at, since there were enough or the bound was reached; `nil`:
-        /// all of the log was.
+        /// The id below which no records were scanned, because enough were found or a limit was reached; `nil`: the
+        /// whole log was scanned.
         package var before: Int64?
-        /// The time of the oldest that was looked at; `nil`: all of the log was.
+        /// The time of the oldest scanned record; `nil`: the whole log was scanned.
         package var since: String?
 
         package init() {}
     }
 
-    /// The newest records of a selection, the newest last.
+    /// Returns the newest records of a selection, sorted by time.
     package static func load(_ selection: Selection, countMax: Int, on connection: inout Connection) throws -> [Row] {
         try find(selection, countMax: countMax, within: .none, on: &connection).rows
     }
 
-    /// The newest records of a selection. The log is read backwards by pages, until there are enough, or it begins, or
-    /// the bound is reached.
+    /// Searches the log backwards, page by page, until enough records are found, the log ends, or a limit is reached.
     ///
-    /// - Parameter last: Those with smaller numbers.
+    /// - Parameter last: Only records with smaller ids.
     package static func find(
         _ selection: Selection, before last: Int64 = .max, countMax: Int, within bound: Bound,
         on connection: inout Connection
-    ) throws -> Found {
-        var (rows, before, lookedCount): ([Row], Int64?, Int) = ([], last, 0)
-        while let page = before, rows.count < countMax, lookedCount < bound.recordCountMax,
+    ) throws -> SearchResult {
+        var (rows, before, scannedCount): ([Row], Int64?, Int) = ([], last, 0)
+        while let page = before, rows.count < countMax, scannedCount < bound.recordCountMax,
             bound.deadline.map({ ContinuousClock.now < $0 }) ?? true
         {
             let ids = try connection.run(self.page(of: selection.environment, before: page)).decode(Int64.self)
-            lookedCount += ids.count
+            scannedCount += ids.count
             before = ids.count < pageCountMax ? nil : ids.last
-            let found = try connection.run(
+            let matches = try connection.run(
                 """
                 SELECT a.id, \(sql: time), e.name, a.actor, a.action, a.subject, a.detail::text, a.address
                 FROM access.audit a LEFT JOIN realm.environment e ON e.id = a.environment_id
@@ -100,23 +99,23 @@ package enum AuditStore {
                 let id: Int64 = try columns.next()
                 return (id, try Row(&columns))
             }
-            rows += found.map(\.1)
-            if rows.count == countMax { before = found.last?.0 ?? before }
+            rows += matches.map(\.1)
+            if rows.count == countMax { before = matches.last?.0 ?? before }
         }
-        var answer = Found()
-        (answer.rows, answer.before) = (rows.reversed(), before)
+        var result = SearchResult()
+        (result.rows, result.before) = (rows.reversed(), before)
         if let before {
-            answer.since = try connection.run(
+            result.since = try connection.run(
                 "SELECT \(sql: time) FROM access.audit a WHERE id >= \(before) ORDER BY id LIMIT 1"
             ).decode(String.self).first
         }
-        return answer
+        return result
     }
 
     private static let time: StaticString =
         #"to_char(a.happened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"#
 
-    /// The newest ids below one, by the primary key or by the index on the environment.
+    /// Selects the newest ids below one, by the primary key or by the index on the environment.
     private static func page(of environment: EnvironmentID?, before: Int64) -> Statement {
         guard let environment else {
             return "SELECT id FROM access.audit WHERE id < \(before) ORDER BY id DESC LIMIT \(pageCountMax)"
@@ -127,9 +126,9 @@ package enum AuditStore {
             """
     }
 
-    /// Removes old records.
+    /// Deletes old records.
     ///
-    /// - Parameter progress: Called after each page with how many are removed.
+    /// - Parameter progress: Called after each page with the number of deleted records.
     package static func prune(
         olderThan seconds: Double, on connection: inout Connection, progress: (Int) -> Void
     ) throws -> Int {

@@ -3,16 +3,16 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// The SQL of `backend.person`: the people of an environment whom its back end knows.
+/// SQL statements for `backend.person`: the people of an environment with their identifiers in its back end.
 package enum BackendPeople {
     package struct Row: Encodable {
         package let email: String
         package let reference: [String: String]
-        /// Whether they have come in, or were invited.
+        /// Whether the person has signed in or was invited.
         package let hasRealm: Bool
     }
 
-    /// In the order of addresses.
+    /// Returns all people, ordered by address.
     package static func list(in environment: EnvironmentID, on connection: inout Connection) throws -> [Row] {
         let rows = try connection.run(
             """
@@ -30,28 +30,28 @@ package enum BackendPeople {
         }
     }
 
-    /// How the back end calls each, by address.
+    /// Returns the back end's identifiers of all people by address.
     package static func references(
         in environment: EnvironmentID, on connection: inout Connection
     ) throws -> [String: [String: String]] {
         Dictionary(try list(in: environment, on: &connection).map { ($0.email, $0.reference) }) { first, _ in first }
     }
 
-    /// The addresses of those whom the back end knows, in their order.
+    /// Returns the sorted addresses of people who are in the back end.
     ///
-    /// - Parameter wanted: Only of these; `nil`: of everybody.
+    /// - Parameter candidates: The addresses to include; `nil` for all.
     package static func emails(
-        _ wanted: [String]?, in environment: EnvironmentID, on connection: inout Connection
+        _ candidates: [String]?, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [String] {
         try connection.run(
             """
             SELECT email FROM backend.person WHERE environment_id = \(environment)
-                AND (\(wanted == nil) OR email = ANY (\(wanted ?? []))) ORDER BY email
+                AND (\(candidates == nil) OR email = ANY (\(candidates ?? []))) ORDER BY email
             """
         ).decode(String.self)
     }
 
-    /// The first address; `nil` when there is nobody.
+    /// Returns the first address; `nil` if there are no people.
     package static func firstEmail(
         in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> String? {
@@ -60,7 +60,7 @@ package enum BackendPeople {
         ).first?.decode(String.self)
     }
 
-    /// People whose realm is filled and whom the back end knows. Rows: e-mail.
+    /// Selects people who are in the back end and whose realm is initialized. Rows: e-mail.
     ///
     /// - Parameter users: The number of the realm `/users`.
     package static func initialized(users: Int32, in environment: EnvironmentID) -> Statement {

@@ -8,27 +8,27 @@ package import Model
 package import Postgres
 package import Secrets
 
-/// The back end of an environment, as `fieldpost environment add` stored it.
+/// The connection settings of an environment's back end, as stored by `fieldpost environment add`.
 package struct BackendConfiguration: Sendable, Equatable {
     package let kind: String
     package let url: String
     package let userName: String
-    /// Where the password is.
+    /// The source of the password.
     package let password: Password
     /// ``TemplateDeclarations`` and the adapter's settings, as JSON.
     private let templates: [UInt8]?
     private let settings: [UInt8]
 
     package enum Password: Sendable, Equatable {
-        /// In the environment variable of this process that it names.
+        /// The environment variable of this process with that name.
         case variable(String)
-        /// Sealed, at `SecretContext.backendPassword`.
+        /// Sealed for `SecretContext.backendPassword`.
         case sealed([UInt8])
     }
 
     private let environment: EnvironmentID
 
-    /// - Returns: `nil` when the environment has no back end.
+    /// Returns the settings; `nil` if the environment has no back end.
     package static func load(
         _ environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> BackendConfiguration? {
@@ -49,26 +49,26 @@ package struct BackendConfiguration: Sendable, Equatable {
             templates: templates.map { Array($0.utf8) }, settings: Array(settings.utf8), environment: environment)
     }
 
-    /// Which edit of an environment's back end holds. Rows: the revision; none without a back end.
+    /// Selects the revision of the settings. Rows: the revision; none without a back end.
     package static func revision(in environment: EnvironmentID) -> Statement {
         "SELECT revision FROM backend.connection WHERE environment_id = \(environment.rawValue)"
     }
 
-    /// How fast an environment's back end may be called. Rows: calls per second, and calls for one person per second;
-    /// `int`s, null without a limit.
-    package static func callRates(of environment: EnvironmentID) -> Statement {
+    /// Selects the rate limits of an environment's back end. Rows: calls per second, and calls per second for one
+    /// person; `int`, null without a limit.
+    package static func rateLimits(of environment: EnvironmentID) -> Statement {
         """
         SELECT calls_per_second, person_calls_per_second FROM backend.connection
         WHERE environment_id = \(environment.rawValue)
         """
     }
 
-    /// Makes the adapter.
+    /// Creates the adapter.
     ///
     /// - Parameters:
     ///   - secrets: Opens a sealed password.
-    ///   - callMax: The longest a single HTTP call may take.
-    /// - Throws: `MissingBackend`, which says what is not there.
+    ///   - callMax: Timeout of a single HTTP call.
+    /// - Throws: `MissingBackend` with the missing configuration.
     package func make(client: Client, secrets: SecretBox, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
         guard let kind = BackendKind.named(kind) else {
             throw MissingBackend("there is no adapter for the back end '\(kind)'")
@@ -86,12 +86,12 @@ package struct BackendConfiguration: Sendable, Equatable {
 
 extension BackendConfiguration {
     private func decoded<Value: Decodable>(
-        _: Value.Type, _ json: [UInt8], _ what: String
+        _: Value.Type, _ json: [UInt8], _ name: String
     ) throws(MissingBackend) -> Value {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(json))
         } catch {
-            throw MissingBackend("the back end's \(what) cannot be read: \(error)")
+            throw MissingBackend("the back end's \(name) cannot be decoded: \(error)")
         }
     }
 
@@ -112,14 +112,14 @@ extension BackendConfiguration {
     }
 }
 
-/// The adapters of all environments' back ends: what one of them keeps, such as a session, serves all calls of this
-/// process.
+/// The adapters of all environments' back ends. The state of an adapter, such as a session, is shared by all calls of
+/// this process.
 package final class BackendRegistry: Sendable {
     private let client: Client
     private let secrets: SecretBox
-    /// The longest a single HTTP call may take.
+    /// Timeout of a single HTTP call.
     package let callMax: Duration
-    private let kept = KeptByEnvironment<BackendConfiguration, any TimeBackend>()
+    private let adapters = EnvironmentCache<BackendConfiguration, any TimeBackend>()
 
     /// - Parameter secrets: Opens sealed passwords.
     package init(client: Client, secrets: SecretBox, callMax: Duration) {
@@ -128,21 +128,21 @@ package final class BackendRegistry: Sendable {
         self.callMax = callMax
     }
 
-    /// How an environment's back end is called: by the same adapter as long as its settings stay the same.
+    /// Returns the adapter of an environment, the same one while its settings are unchanged.
     ///
-    /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
+    /// - Throws: `MissingBackend` with the missing configuration, or `PostgresError`.
     package func adapter(of environment: EnvironmentID, on connection: inout Connection) throws -> any TimeBackend {
         guard let stored = try BackendConfiguration.load(environment, on: &connection) else {
             throw MissingBackend("environment \(environment) has no back end")
         }
-        return try kept.value(of: environment, from: stored) { stored throws(MissingBackend) in
+        return try adapters.value(of: environment, from: stored) { stored throws(MissingBackend) in
             try stored.make(client: client, secrets: secrets, callMax: callMax)
         }
     }
 }
 
 extension BackendPerson {
-    /// The people of an environment by e-mail, as the back end calls them. Unknown ones are left out.
+    /// Returns people of an environment by e-mail, with the back end's identifiers. Unknown people are omitted.
     package static func load(
         _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
     ) throws -> [String: BackendPerson] {

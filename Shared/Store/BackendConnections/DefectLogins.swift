@@ -2,9 +2,9 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// The SQL of `backend.defect_login`: which person is which login of the environment's tracker of defects.
+/// SQL statements for `backend.defect_login`: the logins of people in the environment's defect tracker.
 package enum DefectLogins {
-    /// Those of some logins. Rows: login, e-mail address.
+    /// Selects the people with some logins. Rows: login, e-mail address.
     package static func people(_ logins: [String], in environment: EnvironmentID) -> Statement {
         """
         SELECT login, email FROM backend.defect_login
@@ -12,7 +12,7 @@ package enum DefectLogins {
         """
     }
 
-    /// Everybody. Rows: login, e-mail address.
+    /// Selects all people. Rows: login, e-mail address.
     package static func people(in environment: EnvironmentID) -> Statement {
         """
         SELECT login, email FROM backend.defect_login
@@ -20,7 +20,7 @@ package enum DefectLogins {
         """
     }
 
-    /// Makes these the environment's logins, and no others; all defects are compared again.
+    /// Replaces all logins of the environment, and requests a new comparison of all defects.
     ///
     /// - Parameter logins: By e-mail address.
     package static func replace(_ logins: [String: String], in environment: EnvironmentID) -> [Statement] {

@@ -5,9 +5,9 @@ package import Model
 package import Postgres
 package import Secrets
 
-/// Where an environment's defects are kept, as `fieldpost environment defects add` stored it.
+/// The connection settings of an environment's defect tracker, as stored by `fieldpost environment defects add`.
 package struct DefectTracker: Sendable, Equatable {
-    /// As whom all of them are asked for, with its secret sealed for `SecretContext.defectAccount`.
+    /// The account for reading all defects, with its secret sealed for `SecretContext.defectAccount`.
     package enum Account: Sendable, Equatable {
         case password(user: String, sealed: Bytea)
         case token(sealed: Bytea)
@@ -26,7 +26,7 @@ package struct DefectTracker: Sendable, Equatable {
         }
     }
 
-    /// Seconds between looks; the default, and what an environment may have.
+    /// Seconds between polls: the default and the allowed range.
     package static let pollSecondsDefault: Int32 = 300
     package static let pollSecondsRange: ClosedRange<Int32> = 5...86_400
 
@@ -35,21 +35,21 @@ package struct DefectTracker: Sendable, Equatable {
     package var repository = ""
     package var database = ""
     package var recordType = "Defect"
-    /// `nil`: there is none, and each person's own login is used.
+    /// `nil` if each person's own login is used.
     package var account: Account?
     package var pollSeconds = DefectTracker.pollSecondsDefault
 
-    /// One that is not stored yet.
+    /// Creates settings that are not stored yet.
     package init(environment: EnvironmentID) { self.environment = environment }
 
-    /// Whether both lead to the same database: people's own logins are for this one alone.
+    /// Returns whether both use the same database, for which people's own logins are valid.
     package func isSameDatabase(as other: DefectTracker) -> Bool {
         (serverURL, repository, database) == (other.serverURL, other.repository, other.database)
     }
 
     // MARK: Storing
 
-    /// - Returns: `nil` when the environment has none.
+    /// Returns the settings; `nil` if the environment has no tracker.
     package static func load(
         _ environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> DefectTracker? {
@@ -72,7 +72,7 @@ package struct DefectTracker: Sendable, Equatable {
         return tracker
     }
 
-    /// Stores all of it.
+    /// Inserts or replaces all settings.
     package func save() -> Statement {
         """
         INSERT INTO backend.defect_tracker (environment_id, server_url, repository, database_name, record_type,
@@ -86,7 +86,7 @@ package struct DefectTracker: Sendable, Equatable {
         """
     }
 
-    /// Removes it.
+    /// Removes the settings.
     package static func remove(from environment: EnvironmentID) -> Statement {
         "DELETE FROM backend.defect_tracker WHERE environment_id = \(environment.rawValue)"
     }
@@ -99,43 +99,43 @@ package struct DefectTracker: Sendable, Equatable {
         return settings
     }
 
-    /// Makes the client of the environment's account.
+    /// Creates a client with the environment's account.
     ///
     /// - Parameters:
     ///   - secrets: Opens the sealed secret.
-    ///   - callMax: The longest a single HTTP call may take.
-    ///   - change: What is to be otherwise than usual.
-    /// - Throws: `MissingBackend` when there is no account, or its secret does not open.
+    ///   - callMax: Timeout of a single HTTP call.
+    ///   - change: Modifies the settings of the client.
+    /// - Throws: `MissingBackend` if there is no account, or its secret cannot be opened.
     package func client(
         _ client: Client, secrets: SecretBox, callMax: Duration,
         _ change: (inout CompassSettings) -> Void = { _ in }
     ) throws(MissingBackend) -> CompassClient {
-        guard let account else { throw MissingBackend("environment \(environment) has no account for its defects") }
+        guard let account else { throw MissingBackend("environment \(environment) has no defect account") }
         let secret: String
         do {
             secret = try secrets.openText(account.sealed.bytes, at: SecretContext.defectAccount(environment))
         } catch {
-            throw MissingBackend("the secret of the defects' account: \(error)")
+            throw MissingBackend("cannot open the secret of the defect account: \(error)")
         }
         var settings = settings
         settings.callMax = callMax
         change(&settings)
-        let known: CompassAccount =
+        let credentials: CompassAccount =
             switch account {
             case .password(let user, _): .password(user: user, password: secret)
             case .token: .personalAccessToken(secret)
             }
-        return CompassClient(settings, as: known, client: client)
+        return CompassClient(settings, as: credentials, client: client)
     }
 }
 
-/// The clients of all environments' accounts: a login of one serves all calls of this process.
+/// The clients of all environments' accounts. A login is shared by all calls of this process.
 package final class DefectTrackerRegistry: Sendable {
     private let client: Client
     private let secrets: SecretBox
-    /// The longest a single HTTP call may take.
+    /// Timeout of a single HTTP call.
     package let callMax: Duration
-    private let kept = KeptByEnvironment<DefectTracker, CompassClient>()
+    private let clients = EnvironmentCache<DefectTracker, CompassClient>()
 
     /// - Parameter secrets: Opens sealed secrets.
     package init(client: Client, secrets: SecretBox, callMax: Duration) {
@@ -144,22 +144,21 @@ package final class DefectTrackerRegistry: Sendable {
         self.callMax = callMax
     }
 
-    /// How an environment's tracker is asked by its account: by the same client as long as its settings stay the same.
+    /// Returns the client of an environment's account, the same one while its settings are unchanged.
     ///
-    /// - Throws: `MissingBackend`, which says what is not there, or `PostgresError`.
+    /// - Throws: `MissingBackend` with the missing configuration, or `PostgresError`.
     package func client(of environment: EnvironmentID, on connection: inout Connection) throws -> CompassClient {
         guard let stored = try DefectTracker.load(environment, on: &connection) else {
-            throw MissingBackend("environment \(environment) has no defects")
+            throw MissingBackend("environment \(environment) has no defect tracker")
         }
-        return try kept.value(of: environment, from: stored) { stored throws(MissingBackend) in
+        return try clients.value(of: environment, from: stored) { stored throws(MissingBackend) in
             try stored.client(client, secrets: secrets, callMax: callMax)
         }
     }
 
-    /// How a tracker is asked by a person's own login: a client that nobody keeps yet. A login that is refused is tried
-    /// once by it.
+    /// Creates a client with a person's own login, which is not cached. It tries a rejected login only once.
     ///
-    /// - Throws: `MissingBackend` when the login's secret does not open.
+    /// - Throws: `MissingBackend` if the login's secret cannot be opened.
     package func client(
         of realm: Int32, _ login: OwnDefectLogin, at tracker: DefectTracker
     ) throws(MissingBackend) -> CompassClient {

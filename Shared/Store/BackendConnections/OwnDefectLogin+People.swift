@@ -2,14 +2,15 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// Who has a login of their own, and what is known of it.
+/// SQL statements for the people with a login of their own, and its status.
 extension OwnDefectLogin {
-    /// The numbers of the realms of those who have stored one. Rows: realm.
+    /// Selects the realms of people who have stored a login. Rows: realm.
     package static func realms(in environment: EnvironmentID) -> Statement {
         "SELECT realm_id FROM backend.defect_account WHERE environment_id = \(environment)"
     }
 
-    /// Those of some realms whose login the tracker lets in, as far as is known. Rows: realm, its path.
+    /// Selects those of some realms whose login was accepted by the tracker when it was last used. Rows: realm, its
+    /// path.
     package static func good(_ realms: [Int32], in environment: EnvironmentID) -> Statement {
         """
         SELECT r.id, r.path FROM unnest(\(realms)) AS i(realm_id)
@@ -25,8 +26,8 @@ extension OwnDefectLogin {
         """
     }
 
-    /// How many people have a login of which what is known. Rows: a status of `DefectAccount`, or `none` for those who
-    /// have stored none; how many.
+    /// Counts the people by the status of their login. Rows: a status of `DefectAccount`, or `none` for people without
+    /// a login; count.
     package static func counts(in environment: EnvironmentID) -> Statement {
         """
         SELECT CASE WHEN a.realm_id IS NULL THEN 'none' ELSE coalesce(o.status, 'none') END, count(*)

@@ -5,8 +5,8 @@ internal import ObjectStore
 package import Postgres
 package import Secrets
 
-/// A person's own login of their environment's tracker of defects, as `backend.defect_account` has it: what is done at
-/// their command is done as them.
+/// A person's own login to their environment's defect tracker, as stored in `backend.defect_account`. Their commands
+/// run with it.
 package struct OwnDefectLogin: Sendable, Equatable {
     /// The login name; `nil` with a personal access token.
     package let user: String?
@@ -20,7 +20,7 @@ package struct OwnDefectLogin: Sendable, Equatable {
 
     /// Opens the secret.
     ///
-    /// - Throws: `MissingBackend` when no key opens it.
+    /// - Throws: `MissingBackend` if no key opens the secret.
     package func account(
         of realm: Int32, in environment: EnvironmentID, _ secrets: SecretBox
     ) throws(MissingBackend) -> CompassAccount {
@@ -29,14 +29,14 @@ package struct OwnDefectLogin: Sendable, Equatable {
             secret = try secrets.openText(
                 sealed.bytes, at: SecretContext.personalDefectLogin(environment, realm: realm))
         } catch {
-            throw MissingBackend("the secret of a person's own login: \(error)")
+            throw MissingBackend("cannot open the secret of a person's own login: \(error)")
         }
         return user.map { .password(user: $0, password: secret) } ?? .personalAccessToken(secret)
     }
 
     // MARK: Storing
 
-    /// Those of some realms. Rows: as ``byRealm(_:)`` reads them.
+    /// Selects the logins of some realms. Rows: as read by ``byRealm(_:)``.
     package static func load(_ realms: [Int32], in environment: EnvironmentID) -> Statement {
         """
         SELECT realm_id, user_name, secret FROM backend.defect_account
@@ -44,7 +44,7 @@ package struct OwnDefectLogin: Sendable, Equatable {
         """
     }
 
-    /// The rows of ``load(_:in:)`` by the numbers of their realms.
+    /// Decodes the rows of ``load(_:in:)`` by realm number.
     package static func byRealm(_ rows: Rows) throws(PostgresError) -> [Int32: OwnDefectLogin] {
         var logins: [Int32: OwnDefectLogin] = [:]
         for (realm, user, sealed) in try rows.decode(Int32.self, String?.self, Bytea.self) {
@@ -53,8 +53,8 @@ package struct OwnDefectLogin: Sendable, Equatable {
         return logins
     }
 
-    /// Stores it in the place of an earlier one, with a decision of a `WriteBatch`. Who does that needs no right to
-    /// read secrets, which an update would take.
+    /// Inserts or replaces the login as part of a decision of a `WriteBatch`. It deletes first, because an update needs
+    /// the right to read secrets.
     package func save(of realm: Int32, in environment: EnvironmentID, decision: Int) -> [Statement] {
         [Self.remove(of: realm, in: environment, decision: decision), insert(realm, environment, decision)]
     }
@@ -67,7 +67,7 @@ package struct OwnDefectLogin: Sendable, Equatable {
         """
     }
 
-    /// Removes it, with a decision of a `WriteBatch`.
+    /// Removes the login as part of a decision of a `WriteBatch`.
     package static func remove(of realm: Int32, in environment: EnvironmentID, decision: Int) -> Statement {
         """
         DELETE FROM backend.defect_account
@@ -76,17 +76,17 @@ package struct OwnDefectLogin: Sendable, Equatable {
         """
     }
 
-    /// Removes all of an environment: they were given for its tracker, and for no other.
-    package static func forgetAll(in environment: EnvironmentID) -> Statement {
+    /// Removes all logins of an environment: they are valid for its current tracker only.
+    package static func removeAllLogins(in environment: EnvironmentID) -> Statement {
         "DELETE FROM backend.defect_account WHERE environment_id = \(environment)"
     }
 
-    /// Whether the database has a place for them: since schema 23.
+    /// Returns whether the database has the table of logins, which schema 23 creates.
     package static func areKept(on connection: inout Connection) throws(PostgresError) -> Bool {
         try connection.run("SELECT to_regclass('backend.defect_account') IS NOT NULL")[0].decode(Bool.self)
     }
 
-    /// Removes those of people who may come in with another account, by their numbers in `access.person`.
+    /// Removes the logins of people who may sign in with another account, by their numbers in `access.person`.
     package static func forget(_ people: [Int32], in environment: EnvironmentID) -> Statement {
         """
         DELETE FROM backend.defect_account a USING access.person p, realm.realm r

@@ -3,23 +3,23 @@ package import Essentials
 import FoundationEssentials
 import Model
 
-/// Asks a back end for all that a person's realm holds of it.
+/// Reads the content of a person's realm from a back end.
 package struct RealmFetcher: Sendable {
     package let adapters: BackendRegistry
-    /// How many days back, and ahead, entries are fetched.
+    /// The number of past and of future days whose entries are read.
     package let entryDays: Int
     package let aheadDays: Int
 
-    /// What a back end told of a person.
+    /// A person's reporting data and records, as read from the back end.
     package struct Observation: Sendable {
-        /// What may be reported on.
+        /// The person's reporting data.
         package let data: ReportingData
         package let records: [BackendEntry]
-        /// Records that are there as well: nothing is concluded from what is missing.
+        /// Records that could not be decoded: their absence from ``records`` proves nothing.
         package let unreadable: [UnreadableRecord]
-        /// The days that these are all the records of.
+        /// The days whose records were read in full.
         package let days: ClosedRange<Day>
-        /// When it was asked.
+        /// The time before the first request.
         package let readAt: Timestamp
 
         package init(
@@ -40,7 +40,7 @@ package struct RealmFetcher: Sendable {
         self.aheadDays = aheadDays
     }
 
-    /// The days whose entries are followed.
+    /// Returns the days whose entries are read.
     package func followedDays() -> ClosedRange<Day> {
         let today = Timestamp.now().day
         return today.adding(days: -entryDays)...today.adding(days: aheadDays)

@@ -2,96 +2,98 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// Which catalogue each person has, and what each catalogue holds: people who may report on the same share one.
+/// Assigns catalogues to people: people with the same reporting tree share one.
 ///
-/// A catalogue goes on with the tree that most of its people have now, so that a new project is written into it once
-/// and none of them gets another catalogue; the others leave. Catalogues whose people have come to the same tree become
-/// one, the largest.
+/// A catalogue gets the tree that most of its people have now, so that a new project is written once and most people
+/// keep their catalogue; the others leave. Catalogues whose people now have the same tree are merged into the largest.
 enum AudienceRule {
-    /// Who has the same catalogue and may report on the same.
+    /// People with the same catalogue and tree.
     struct Share: Hashable, Sendable {
-        /// `nil`: none yet.
+        /// `nil` if none is assigned yet.
         let catalogue: UUID?
-        /// What they may report on.
+        /// The people's reporting tree.
         let tree: UUID
     }
 
-    /// What is known of a share's people: nothing here grows with their number.
+    /// Statistics of a share's people, with a constant size.
     struct Group: Equatable, Sendable {
         let share: Share
         var count: Int
-        /// When one of them was read last, and when one was first read so.
+        /// The time of the last read of any of them, and of the first read with this tree.
         var readAt: Timestamp
         var changedAt: Timestamp
-        /// What an older version of Fieldpost gave one of them stands for what they may report on.
+        /// Whether one of them was never read by this version: the stored tree was derived from an older version's
+        /// data.
         var hasUnread: Bool
     }
 
-    /// What becomes of what a catalogue holds.
+    /// A change of a catalogue's tree.
     struct Step: Hashable, Sendable {
         let from: UUID
         let to: UUID
     }
 
     struct Plan: Equatable, Sendable {
-        /// New catalogues, and their trees.
+        /// New catalogues with their trees.
         var created: [UUID: UUID] = [:]
-        /// Catalogues that hold another tree from now on.
+        /// Catalogues that get another tree.
         var changed: [UUID: Step] = [:]
-        /// Shares whose people have another catalogue from now on.
+        /// Shares whose people get another catalogue.
         var moved: [Share: UUID] = [:]
-        /// Catalogues that nobody has any more.
+        /// Catalogues without people.
         var abandoned: Set<UUID> = []
 
         var isEmpty: Bool { self == Plan() }
     }
 
-    /// Steps that can wait, instead of making two catalogues that are one again after the next run.
-    struct Unsure: Equatable, Sendable {
-        /// Some people of a catalogue may have made them only because they were read later than the others, while the
-        /// back end was changing: nobody who was read since is without them. One that takes nothing away waits.
+    /// Steps that may be deferred, to avoid two catalogues that the next run would merge again.
+    struct DeferrableSteps: Equatable, Sendable {
+        /// Some people of a catalogue may have another tree only because they were read later, while the back end was
+        /// changing: all people who were read since have it. Additive steps are deferred.
         var maybeLate: Set<Step> = []
-        /// Others of the catalogue were never read.
+        /// Other people of the catalogue were never read.
         var unread: Set<Step> = []
     }
 
-    /// - Parameter since: When the last full comparison began: what was first read before does not wait, whoever is
-    ///   not read any more.
-    static func unsure(_ groups: [Group], catalogues: [UUID: UUID], since: Timestamp) -> Unsure {
-        /// What is known of those who stay, by catalogue.
+    /// - Parameter since: The start of the last full comparison: trees that were first read before are not deferred,
+    ///   even if people are no longer read.
+    static func deferrableSteps(
+        _ groups: [Group], catalogues: [UUID: UUID], since: Timestamp
+    ) -> DeferrableSteps {
+        /// The group that keeps the tree, by catalogue.
         var staying: [UUID: Group] = [:]
         for group in groups {
             guard let catalogue = group.share.catalogue, group.share.tree == catalogues[catalogue] else { continue }
             staying[catalogue] = group
         }
-        var unsure = Unsure()
-        if staying.isEmpty { return unsure }
+        var steps = DeferrableSteps()
+        if staying.isEmpty { return steps }
         for group in groups where group.changedAt >= since {
             guard let stay = group.share.catalogue.flatMap({ staying[$0] }), stay.share != group.share else { continue }
             let step = Step(from: stay.share.tree, to: group.share.tree)
-            if stay.hasUnread { unsure.unread.insert(step) }
-            if stay.readAt < group.changedAt { unsure.maybeLate.insert(step) }
+            if stay.hasUnread { steps.unread.insert(step) }
+            if stay.readAt < group.changedAt { steps.maybeLate.insert(step) }
         }
-        return unsure
+        return steps
     }
 
     /// - Parameters:
-    ///   - catalogues: What each holds.
-    ///   - waiting: Steps that are not made yet.
-    static func plan(_ groups: [Group], catalogues: [UUID: UUID], waiting: Set<Step> = []) -> Plan {
-        let wanted = groups.map { group in
+    ///   - catalogues: The current tree of each catalogue.
+    ///   - deferred: Steps that are not made yet.
+    static func plan(_ groups: [Group], catalogues: [UUID: UUID], deferred: Set<Step> = []) -> Plan {
+        let trees = groups.map { group in
             let tree = group.share.tree
-            guard !waiting.isEmpty, let held = group.share.catalogue.flatMap({ catalogues[$0] }) else { return tree }
-            return waiting.contains(Step(from: held, to: tree)) ? held : tree
+            guard !deferred.isEmpty, let held = group.share.catalogue.flatMap({ catalogues[$0] }) else { return tree }
+            return deferred.contains(Step(from: held, to: tree)) ? held : tree
         }
-        var homes = homes(groups, wanted, catalogues)
+        var homes = homes(groups, trees, catalogues)
         var plan = Plan()
-        for tree in wanted where homes[tree] == nil {
-            let catalogue = newCatalogue(for: tree, beside: catalogues)
+        for tree in trees where homes[tree] == nil {
+            let catalogue = newCatalogue(for: tree, except: catalogues)
             homes[tree] = catalogue
             plan.created[catalogue] = tree
         }
-        for (group, tree) in zip(groups, wanted) {
+        for (group, tree) in zip(groups, trees) {
             if let home = homes[tree], home != group.share.catalogue { plan.moved[group.share] = home }
         }
         plan.abandoned = Set(catalogues.keys)
@@ -103,9 +105,9 @@ enum AudienceRule {
         return plan
     }
 
-    /// The catalogues that there are, by the tree that they hold from now on.
+    /// Returns existing catalogues by their new tree.
     private static func homes(
-        _ groups: [Group], _ wanted: [UUID], _ catalogues: [UUID: UUID]
+        _ groups: [Group], _ trees: [UUID], _ catalogues: [UUID: UUID]
     ) -> [UUID: UUID] {
         struct Claim {
             let catalogue: UUID
@@ -120,12 +122,12 @@ enum AudienceRule {
             }
         }
         var counts: [Share: Int] = [:]
-        for (group, tree) in zip(groups, wanted) {
+        for (group, tree) in zip(groups, trees) {
             guard let catalogue = group.share.catalogue, catalogues[catalogue] != nil else { continue }
             counts[Share(catalogue: catalogue, tree: tree), default: 0] += group.count
         }
-        // Nobody in it is a claim too: what holds the tree already need not be written.
-        let needed = Set(wanted)
+        // A catalogue that has the tree already is a candidate without people: it need not be written.
+        let needed = Set(trees)
         for (catalogue, tree) in catalogues where needed.contains(tree) {
             counts[Share(catalogue: catalogue, tree: tree), default: 0] += 0
         }
@@ -143,7 +145,7 @@ enum AudienceRule {
         return homes
     }
 
-    private static func newCatalogue(for tree: UUID, beside catalogues: [UUID: UUID]) -> UUID {
+    private static func newCatalogue(for tree: UUID, except catalogues: [UUID: UUID]) -> UUID {
         var number = 0
         while true {
             let id = RealmContents.catalogueID(for: tree, number: number)
@@ -154,36 +156,38 @@ enum AudienceRule {
 }
 
 extension AudienceRule.Plan {
-    /// What has to happen in one transaction, so that nobody has what is not theirs in between: a catalogue that
-    /// changes, who leaves it and who comes.
-    struct Part: Equatable, Sendable {
+    /// Changes that must be made in one transaction, so that no person has another person's nodes meanwhile: a changed
+    /// catalogue with the people who leave and join it.
+    struct Unit: Equatable, Sendable {
         var changed: [UUID: AudienceRule.Step] = [:]
         var moved: [AudienceRule.Share: UUID] = [:]
     }
 
-    /// The smallest such parts, in a stable order.
-    func parts() -> [Part] {
-        var groups = Groups()
+    /// Returns the smallest units in a stable order.
+    func units() -> [Unit] {
+        var groups = JoinedCatalogues()
         for (share, target) in moved {
-            // A catalogue that stays as it is binds nobody together.
+            // Catalogues without changes do not connect units.
             guard let source = share.catalogue, changed[source] != nil, changed[target] != nil else { continue }
             groups.join(source, target)
         }
-        var parts: [UUID: Part] = [:]
-        for (catalogue, step) in changed { parts[groups.name(catalogue), default: Part()].changed[catalogue] = step }
+        var units: [UUID: Unit] = [:]
+        for (catalogue, step) in changed {
+            units[groups.representative(of: catalogue), default: Unit()].changed[catalogue] = step
+        }
         for (share, target) in moved {
             let source = share.catalogue.flatMap { changed[$0] == nil ? nil : $0 }
             let anchor = changed[target] != nil ? target : source ?? target
-            parts[groups.name(anchor), default: Part()].moved[share] = target
+            units[groups.representative(of: anchor), default: Unit()].moved[share] = target
         }
-        return parts.sorted { $0.key < $1.key }.map(\.value)
+        return units.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    /// Sets of catalogues that are joined one pair after the other.
-    private struct Groups {
+    /// Disjoint sets of catalogues (union-find).
+    private struct JoinedCatalogues {
         private var parents: [UUID: UUID] = [:]
 
-        mutating func name(_ catalogue: UUID) -> UUID {
+        mutating func representative(of catalogue: UUID) -> UUID {
             var top = catalogue
             while let parent = parents[top] { top = parent }
             if top != catalogue { parents[catalogue] = top }
@@ -191,7 +195,7 @@ extension AudienceRule.Plan {
         }
 
         mutating func join(_ first: UUID, _ second: UUID) {
-            let (first, second) = (name(first), name(second))
+            let (first, second) = (representative(of: first), representative(of: second))
             if first != second { parents[max(first, second)] = min(first, second) }
         }
     }

@@ -3,12 +3,12 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What `CatalogueReconciler` reads and changes.
+/// SQL statements of `CatalogueReconciler`.
 extension AudienceStore {
     // MARK: Reading
 
-    /// How many have the same catalogue and may report on the same: counted where the rows are, so that what is read
-    /// and decided grows with the audiences and not with the people. Rows: as `AudienceRule.Group` reads them.
+    /// Selects the number of people with the same catalogue and tree. They are counted by PostgreSQL, so that the
+    /// result grows with the audiences and not with the people. Rows: as decoded by `AudienceRule.Group`.
     static func groups(in environment: EnvironmentID) -> Statement {
         """
         SELECT catalogue, tree, count(*), max(read_at), min(changed_at), min(read_at) < 'epoch'
@@ -16,7 +16,7 @@ extension AudienceStore {
         """
     }
 
-    /// The people of these shares, and perhaps of others. Rows: e-mail, catalogue, tree.
+    /// Selects the people of some shares, and possibly of others. Rows: e-mail, catalogue, tree.
     static func people(of shares: some Sequence<AudienceRule.Share>, in environment: EnvironmentID) -> Statement {
         """
         SELECT email, catalogue, tree FROM audience.person
@@ -31,13 +31,13 @@ extension AudienceStore {
         "SELECT id, tree FROM audience.catalogue WHERE environment_id = \(environment.rawValue)"
     }
 
-    /// Nodes that are fetched by their ids from one tree. Each fetch unpacks the tree; of more nodes, looking through
-    /// all that is in it costs less.
+    /// Maximum number of nodes that are fetched by id from one tree. Each fetch decompresses the tree; for more nodes a
+    /// scan of the tree is cheaper.
     private static let fetchedMax = 10
 
-    /// Single nodes of trees. Rows: tree, id, fields.
-    static func nodes(_ places: [(tree: UUID, id: UUID)], in environment: EnvironmentID) -> [Statement] {
-        let byTree = Dictionary(grouping: places, by: \.tree)
+    /// Selects single nodes of trees. Rows: tree, id, fields.
+    static func nodes(_ keys: [(tree: UUID, id: UUID)], in environment: EnvironmentID) -> [Statement] {
+        let byTree = Dictionary(grouping: keys, by: \.tree)
         let few = byTree.values.filter { $0.count <= fetchedMax }.flatMap(\.self)
         let many = byTree.values.filter { $0.count > fetchedMax }.flatMap(\.self)
         let fetch: Statement = """
@@ -49,22 +49,22 @@ extension AudienceStore {
             ) t
             WHERE t.fields IS NOT NULL
             """
-        let lookThrough: Statement = """
+        let scan: Statement = """
             SELECT t.digest, w.id, e.value::text
             FROM audience.tree t CROSS JOIN LATERAL jsonb_each(t.nodes) e
             JOIN unnest(\(many.map(\.tree)), \(many.map(\.id))) AS w(digest, id)
                 ON w.digest = t.digest AND w.id::text = e.key
             WHERE t.environment_id = \(environment.rawValue) AND t.digest = ANY (\(Array(Set(many.map(\.tree)))))
             """
-        return (few.isEmpty ? [] : [fetch]) + (many.isEmpty ? [] : [lookThrough])
+        return (few.isEmpty ? [] : [fetch]) + (many.isEmpty ? [] : [scan])
     }
 
     // MARK: Guards
 
-    /// The decision misses.
+    /// Makes a decision conflict.
     static func miss(_ decision: Int) -> Statement { "SELECT realm.miss(ARRAY[\(Int32(decision))])" }
 
-    /// Decisions about people who may report on something else by now, or have another catalogue, miss.
+    /// Makes decisions conditional on the people's current tree and catalogue.
     static func expect(
         _ people: [(email: String, share: AudienceRule.Share, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
@@ -83,9 +83,9 @@ extension AudienceStore {
             """
     }
 
-    /// Decisions that change a catalogue miss when somebody stays in it who may report on something else.
-    static func expectNobodyElse(
-        in catalogues: [(id: UUID, tree: UUID, decision: Int)], but leaving: [String],
+    /// Makes decisions that change a catalogue conditional on the absence of other people with another tree in it.
+    static func expectNoOthers(
+        in catalogues: [(id: UUID, tree: UUID, decision: Int)], except leaving: [String],
         _ environment: EnvironmentID
     ) -> Statement {
         """
@@ -101,8 +101,8 @@ extension AudienceStore {
         """
     }
 
-    /// A decision that gives a catalogue up misses when somebody has it.
-    static func expectNobody(in catalogue: UUID, decision: Int, _ environment: EnvironmentID) -> Statement {
+    /// Makes a decision that deletes a catalogue conditional on its having no people.
+    static func expectEmpty(_ catalogue: UUID, decision: Int, _ environment: EnvironmentID) -> Statement {
         """
         SELECT realm.miss(\([Int32(decision)]))
         WHERE EXISTS (SELECT FROM audience.person
@@ -112,13 +112,13 @@ extension AudienceStore {
 
     // MARK: Writing
 
-    static func place(
+    static func assign(
         _ people: [(email: String, catalogue: UUID, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
         """
         UPDATE audience.person p SET catalogue = i.catalogue
         FROM (
-            SELECT p.ctid AS place, i.catalogue
+            SELECT p.ctid AS tuple, i.catalogue
             FROM unnest(\(people.map(\.email)), \(people.map(\.catalogue)), \(people.map { Int32($0.decision) }))
                 AS i(email, catalogue, decision)
             CROSS JOIN LATERAL (
@@ -128,11 +128,11 @@ extension AudienceStore {
             ) p
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
         ) i
-        WHERE p.ctid = i.place
+        WHERE p.ctid = i.tuple
         """
     }
 
-    static func giveUp(_ catalogue: UUID, decision: Int, in environment: EnvironmentID) -> Statement {
+    static func delete(_ catalogue: UUID, decision: Int, in environment: EnvironmentID) -> Statement {
         """
         DELETE FROM audience.catalogue
         WHERE environment_id = \(environment.rawValue) AND id = \(catalogue)
@@ -140,8 +140,8 @@ extension AudienceStore {
         """
     }
 
-    /// Forgets the trees that nobody has any more.
-    static func forgetTrees(in environment: EnvironmentID) -> Statement {
+    /// Deletes trees without a person or catalogue.
+    static func deleteUnusedTrees(in environment: EnvironmentID) -> Statement {
         """
         DELETE FROM audience.tree t USING (
             SELECT digest FROM audience.tree WHERE environment_id = \(environment.rawValue)

@@ -2,11 +2,11 @@ package import FoundationEssentials
 package import Model
 package import Postgres
 
-/// What is believed of catalogues and of who has which, and is not so, is said as it is: `CatalogueReconciler` then
-/// writes what should be, after the next comparison with the back end.
+/// SQL statements that correct the stored assignment of catalogues. `CatalogueReconciler` then writes the correct nodes
+/// after the next comparison with the back end.
 extension AudienceStore {
-    /// The statements of one transaction by which people have no catalogue any more whose `User` object does not name
-    /// the one that they are believed to have, or whose catalogue is not known; only where it is still so.
+    /// Returns the statements of one transaction that remove the assignment of people whose `User` object refers to
+    /// another catalogue, or whose catalogue is unknown, if that is still the case.
     package static func unplace(_ emails: [String], in environment: EnvironmentID) -> [Statement] {
         [
             lock(environment),
@@ -23,8 +23,8 @@ extension AudienceStore {
         ]
     }
 
-    /// The statements of one transaction by which catalogues hold what is there: a tree of the nodes that there are,
-    /// each with a hash that no node has, so that those that should be there are compared with what they say.
+    /// Returns the statements of one transaction that set the trees of catalogues to their actual nodes, each with an
+    /// invalid hash, so that the next comparison rewrites them.
     package static func recount(_ catalogues: [UUID], in environment: EnvironmentID) -> [Statement] {
         [
             lock(environment),

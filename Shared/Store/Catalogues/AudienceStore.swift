@@ -3,44 +3,44 @@ package import FoundationEssentials
 package import Model
 package import Postgres
 
-/// The SQL of the schema `audience`: what each person may report on, and which catalogue holds it.
+/// SQL statements for the schema `audience`: the reporting tree of each person, and the catalogue that contains it.
 ///
-/// A tree is named by its digest. Whoever writes a person's tree sees to it, in the same transaction, that the tree is
-/// stored; whoever lets a person into a catalogue, that what is in it is the person's.
+/// A tree is identified by its digest. A transaction that writes a person's tree also stores the tree. A transaction
+/// that assigns a catalogue to a person ensures that it contains the person's tree.
 package enum AudienceStore {
-    /// What a person may report on, as it was read.
+    /// A person's tree as read from the back end.
     package struct Reading {
         package let email: String
         package let tree: UUID
-        /// When it was asked for.
+        /// The time of the request.
         package let readAt: Timestamp
-        /// The person's catalogue from now on; `nil`: as it is.
+        /// The person's new catalogue; `nil` for no change.
         package let catalogue: UUID?
-        /// Whether the person has no catalogue any more, whatever was stored.
-        package let isUnplaced: Bool
+        /// Whether the person's catalogue is removed.
+        package let lacksCatalogue: Bool
         package let decision: Int
 
         package init(
-            email: String, tree: UUID, readAt: Timestamp, catalogue: UUID? = nil, isUnplaced: Bool = false,
+            email: String, tree: UUID, readAt: Timestamp, catalogue: UUID? = nil, lacksCatalogue: Bool = false,
             decision: Int
         ) {
             self.email = email
             self.tree = tree
             self.readAt = readAt
             self.catalogue = catalogue
-            self.isUnplaced = isUnplaced
+            self.lacksCatalogue = lacksCatalogue
             self.decision = decision
         }
     }
 
-    /// Which of these trees are stored. Rows: digest.
+    /// Selects those of some trees that are stored. Rows: digest.
     package static func stored(_ trees: [UUID], in environment: EnvironmentID) -> Statement {
         "SELECT digest FROM audience.tree WHERE environment_id = \(environment.rawValue) AND digest = ANY (\(trees))"
     }
 
-    /// Stores a tree that is not stored.
+    /// Stores a tree unless it is stored already.
     ///
-    /// - Parameter nodes: Those it is made of.
+    /// - Parameter nodes: The nodes of the tree.
     package static func store(
         _ tree: NodeTree, nodes: [Identified<ReportingTreeNode>], in environment: EnvironmentID
     ) throws -> Statement {
@@ -51,7 +51,7 @@ package enum AudienceStore {
         """
     }
 
-    /// The decisions that count on a stored tree miss when it is gone by now.
+    /// Makes decisions conditional on stored trees.
     package static func expectStored(
         _ trees: [(digest: UUID, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
@@ -63,7 +63,7 @@ package enum AudienceStore {
         """
     }
 
-    /// Remembers what was read.
+    /// Records the trees of people.
     package static func remember(_ readings: [Reading], in environment: EnvironmentID) -> Statement {
         var catalogues = BinaryArray(of: UUID.self)
         for reading in readings { catalogues.append(reading.catalogue) }
@@ -76,19 +76,19 @@ package enum AudienceStore {
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[]) ORDER BY i.email
             ON CONFLICT (environment_id, email) DO UPDATE SET tree = excluded.tree, read_at = excluded.read_at,
                 changed_at = CASE WHEN p.tree = excluded.tree THEN p.changed_at ELSE excluded.read_at END,
-                catalogue = CASE WHEN p.email = ANY (\(readings.filter(\.isUnplaced).map(\.email))) THEN NULL
+                catalogue = CASE WHEN p.email = ANY (\(readings.filter(\.lacksCatalogue).map(\.email))) THEN NULL
                     ELSE coalesce(excluded.catalogue, p.catalogue) END
             """
     }
 
-    /// The tree that was last read of a person. Rows: digest.
+    /// Selects the last tree of a person. Rows: digest.
     package static func tree(of person: String, in environment: EnvironmentID) -> Statement {
         """
         SELECT tree FROM audience.person WHERE environment_id = \(environment.rawValue) AND email = \(person)
         """
     }
 
-    /// The catalogues that hold these trees. Rows: tree, catalogue.
+    /// Selects the catalogues with some trees. Rows: tree, catalogue.
     package static func catalogues(of trees: [UUID], in environment: EnvironmentID) -> Statement {
         """
         SELECT tree, id FROM audience.catalogue
@@ -96,7 +96,7 @@ package enum AudienceStore {
         """
     }
 
-    /// What catalogues hold. Rows: catalogue, tree.
+    /// Selects the trees of catalogues. Rows: catalogue, tree.
     package static func trees(of catalogues: [UUID], in environment: EnvironmentID) -> Statement {
         """
         SELECT id, tree FROM audience.catalogue
@@ -104,7 +104,7 @@ package enum AudienceStore {
         """
     }
 
-    /// What trees are made of. Rows: digest, digests of the nodes.
+    /// Selects the digests of trees. Rows: digest, digests of the nodes.
     package static func trees(_ digests: some Sequence<UUID>, in environment: EnvironmentID) -> Statement {
         """
         SELECT digest, digests FROM audience.tree
@@ -112,7 +112,7 @@ package enum AudienceStore {
         """
     }
 
-    /// All nodes of a tree. Rows: id, fields.
+    /// Selects all nodes of a tree. Rows: id, fields.
     package static func nodes(of tree: UUID, in environment: EnvironmentID) -> Statement {
         """
         SELECT e.key::uuid, e.value::text FROM audience.tree t, jsonb_each(t.nodes) e
@@ -120,9 +120,9 @@ package enum AudienceStore {
         """
     }
 
-    /// The decisions that count on what a catalogue holds miss when it holds something else.
+    /// Makes decisions conditional on the trees of catalogues.
     ///
-    /// - Parameter isThere: Whether one that is not there will not do either.
+    /// - Parameter isThere: Whether a missing catalogue is a conflict too.
     package static func expect(
         _ catalogues: [(id: UUID, tree: UUID, decision: Int)], isThere: Bool, in environment: EnvironmentID
     ) -> Statement {
@@ -139,7 +139,7 @@ package enum AudienceStore {
         """
     }
 
-    /// Says what catalogues hold from now on.
+    /// Sets the trees of catalogues.
     package static func hold(
         _ catalogues: [(id: UUID, tree: UUID, decision: Int)], in environment: EnvironmentID
     ) -> Statement {

@@ -5,35 +5,35 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// Sees to it that each person's catalogue holds what the person may report on, as it was last read: carries out what
-/// `AudienceRule` plans. Whatever interrupts it, the next time goes on from what is stored.
+/// Writes the catalogues that `AudienceRule` plans, so that each person's catalogue contains the person's last
+/// reporting tree. After an interruption it resumes from the stored state.
 package struct CatalogueReconciler {
-    /// Changes of catalogues and moves of people in one transaction, unless more of them belong together.
+    /// Maximum number of changed catalogues and moved people per transaction, except for a larger single unit.
     package static let countMax = 200
-    /// Nodes written in one transaction, unless a single catalogue changes by more.
+    /// Maximum number of nodes per transaction, except for a larger single catalogue.
     static let nodesMax = 4_000
 
     private var directory = RealmDirectory()
     private let logger: Logger
-    private var known = KnownTrees()
+    private var trees = TreeDigestCache()
 
     package init(logger: Logger) { self.logger = logger }
 
-    /// - Parameter since: When the last full comparison began. What was first read before it waits no longer.
-    /// - Returns: Whether everything is as it should be; false when people were read anew meanwhile.
+    /// - Parameter since: The start of the last full comparison. Trees that were first read before are not deferred.
+    /// - Returns: Whether all catalogues are correct; false if people were read again meanwhile.
     package mutating func settle(
         _ environment: EnvironmentID, since: Timestamp, on connection: inout Connection
     ) throws -> Bool {
-        let answers = try connection.run([
+        let results = try connection.run([
             AudienceStore.groups(in: environment), AudienceStore.catalogues(in: environment),
         ])
         var groups: [AudienceRule.Group] = []
-        groups.reserveCapacity(answers[0].count)
-        for row in answers[0] { groups.append(try AudienceRule.Group(row)) }
-        let catalogues = Dictionary(try answers[1].decode(UUID.self, UUID.self)) { first, _ in first }
-        let unsure = AudienceRule.unsure(groups, catalogues: catalogues, since: since)
-        let waiting = try unsure.unread.union(gains(among: unsure.maybeLate, environment, &connection))
-        let plan = AudienceRule.plan(groups, catalogues: catalogues, waiting: waiting)
+        groups.reserveCapacity(results[0].count)
+        for row in results[0] { groups.append(try AudienceRule.Group(row)) }
+        let catalogues = Dictionary(try results[1].decode(UUID.self, UUID.self)) { first, _ in first }
+        let steps = AudienceRule.deferrableSteps(groups, catalogues: catalogues, since: since)
+        let deferred = try steps.unread.union(additiveSteps(of: steps.maybeLate, environment, &connection))
+        let plan = AudienceRule.plan(groups, catalogues: catalogues, deferred: deferred)
         if plan.isEmpty { return true }
         for (catalogue, tree) in plan.created.sorted(by: { $0.key < $1.key }) {
             try create(catalogue, tree, environment, &connection)
@@ -42,7 +42,7 @@ package struct CatalogueReconciler {
             try move(plan, catalogues.merging(plan.created) { $1 }, environment, &connection)
             + (try abandon(plan.abandoned, catalogues, environment, &connection))
         logger.notice(
-            "catalogues follow what people may report on",
+            "catalogues updated",
             metadata: [
                 "environment": "\(environment)", "created": "\(plan.created.count)",
                 "changed": "\(plan.changed.count)", "moved": "\(plan.moved.count)",
@@ -51,47 +51,47 @@ package struct CatalogueReconciler {
         return missedCount == 0
     }
 
-    /// The steps that take nothing away and change nothing.
-    private mutating func gains(
-        among steps: Set<AudienceRule.Step>, _ environment: EnvironmentID, _ connection: inout Connection
+    /// Returns the steps that only add nodes.
+    private mutating func additiveSteps(
+        of steps: Set<AudienceRule.Step>, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Set<AudienceRule.Step> {
-        var gains: Set<AudienceRule.Step> = []
-        // A few at a time, since a tree may be large.
-        var rest = Array(steps)[...]
-        while !rest.isEmpty {
-            let some = rest.prefix(Self.countMax)
-            rest = rest.dropFirst(some.count)
-            let trees = try trees(of: some, environment, &connection)
-            for step in some where Self.difference(step, trees)?.isGain == true { gains.insert(step) }
+        var additive: Set<AudienceRule.Step> = []
+        // In batches, because trees may be large.
+        var remaining = Array(steps)[...]
+        while !remaining.isEmpty {
+            let batch = remaining.prefix(Self.countMax)
+            remaining = remaining.dropFirst(batch.count)
+            let trees = try trees(of: batch, environment, &connection)
+            for step in batch where Self.difference(step, trees)?.isAdditive == true { additive.insert(step) }
         }
-        return gains
+        return additive
     }
 
     private mutating func trees(
         of steps: some Sequence<AudienceRule.Step>, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> [UUID: NodeDigests] {
-        var trees: [UUID: NodeDigests] = [:]
-        // One that is to be held may have been forgotten: whether it is there, the database says each time.
+        var loaded: [UUID: NodeDigests] = [:]
+        // A new tree may have been deleted, so it is always read from the database.
         var missing: Set<UUID> = []
         for step in steps {
-            trees[step.from] = known[step.from]
-            if trees[step.from] == nil { missing.insert(step.from) }
+            loaded[step.from] = trees[step.from]
+            if loaded[step.from] == nil { missing.insert(step.from) }
             missing.insert(step.to)
         }
-        guard !missing.isEmpty else { return trees }
+        guard !missing.isEmpty else { return loaded }
         let rows = try connection.run(AudienceStore.trees(missing, in: environment))
         for (digest, nodes) in try rows.decode(UUID.self, Bytea.self) {
             let tree = NodeDigests(bytes: nodes.bytes)
-            trees[digest] = tree
-            known.remember(tree, digest)
+            loaded[digest] = tree
+            trees.insert(tree, digest)
         }
-        return trees
+        return loaded
     }
 
-    /// Each step's; see `difference`.
+    /// The difference of each step; see `difference`.
     private typealias Differences = [AudienceRule.Step: NodeDigests.Difference?]
 
-    /// - Returns: `nil` when a tree was forgotten meanwhile: the catalogue, or somebody, has another one then.
+    /// - Returns: `nil` if a tree was deleted meanwhile, because a catalogue or a person got another one.
     private static func difference(
         _ step: AudienceRule.Step, _ trees: [UUID: NodeDigests]
     ) -> NodeDigests.Difference? {
@@ -99,7 +99,7 @@ package struct CatalogueReconciler {
         return old.difference(to: new)
     }
 
-    /// Fills a new catalogue, which nobody has yet.
+    /// Fills a new catalogue without people.
     private mutating func create(
         _ catalogue: UUID, _ tree: UUID, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws {
@@ -117,43 +117,45 @@ package struct CatalogueReconciler {
 
     // MARK: Changing and moving
 
-    /// - Returns: How many parts of the plan could not be done.
+    /// - Returns: The number of units with a conflict.
     private mutating func move(
         _ plan: AudienceRule.Plan, _ held: [UUID: UUID], _ environment: EnvironmentID,
         _ connection: inout Connection
     ) throws -> Int {
         let people = try people(of: plan.moved, environment, &connection)
-        var rest = plan.parts()[...]
+        var remaining = plan.units()[...]
         var missedCount = 0
-        while !rest.isEmpty {
-            var some: [AudienceRule.Plan.Part] = []
+        while !remaining.isEmpty {
+            var units: [AudienceRule.Plan.Unit] = []
             var count = 0
-            while let part = rest.first {
-                let partCount = part.moved.keys.reduce(part.changed.count) { $0 + (people[$1]?.count ?? 0) }
-                guard some.isEmpty || count + partCount <= Self.countMax else { break }
-                some.append(part)
-                count += partCount
-                rest = rest.dropFirst()
+            while let unit = remaining.first {
+                let unitCount = unit.moved.keys.reduce(unit.changed.count) { $0 + (people[$1]?.count ?? 0) }
+                guard units.isEmpty || count + unitCount <= Self.countMax else { break }
+                units.append(unit)
+                count += unitCount
+                remaining = remaining.dropFirst()
             }
-            let trees = try trees(of: some.flatMap(\.changed.values), environment, &connection)
-            let differences = Dictionary(some.flatMap(\.changed.values).map { ($0, Self.difference($0, trees)) }) { $1 }
-            var next: [AudienceRule.Plan.Part] = []
+            let trees = try trees(of: units.flatMap(\.changed.values), environment, &connection)
+            let differences = Dictionary(
+                units.flatMap(\.changed.values).map { ($0, Self.difference($0, trees)) }
+            ) { $1 }
+            var next: [AudienceRule.Plan.Unit] = []
             var nodeCount = 0
-            for part in some {
-                let partCount = part.changed.values.reduce(0) { $0 + (differences[$1]??.count ?? 0) }
-                if !next.isEmpty, nodeCount + partCount > Self.nodesMax {
-                    missedCount += try carryOut(next, differences, people, held, environment, &connection)
+            for unit in units {
+                let unitCount = unit.changed.values.reduce(0) { $0 + (differences[$1]??.count ?? 0) }
+                if !next.isEmpty, nodeCount + unitCount > Self.nodesMax {
+                    missedCount += try execute(next, differences, people, held, environment, &connection)
                     (next, nodeCount) = ([], 0)
                 }
-                next.append(part)
-                nodeCount += partCount
+                next.append(unit)
+                nodeCount += unitCount
             }
-            missedCount += try carryOut(next, differences, people, held, environment, &connection)
+            missedCount += try execute(next, differences, people, held, environment, &connection)
         }
         return missedCount
     }
 
-    /// The e-mail addresses of who is moved: of all the people, only theirs are read.
+    /// Returns the e-mail addresses of moved people only.
     private func people(
         of moved: [AudienceRule.Share: UUID], _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> [AudienceRule.Share: [String]] {
@@ -167,33 +169,33 @@ package struct CatalogueReconciler {
         return people
     }
 
-    private mutating func carryOut(
-        _ parts: [AudienceRule.Plan.Part], _ differences: Differences, _ people: [AudienceRule.Share: [String]],
+    private mutating func execute(
+        _ units: [AudienceRule.Plan.Unit], _ differences: Differences, _ people: [AudienceRule.Share: [String]],
         _ held: [UUID: UUID], _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Int {
         var batch = WriteBatch(environment: environment)
         var changed: [(id: UUID, step: AudienceRule.Step, decision: Int)] = []
         var moved: [(email: String, share: AudienceRule.Share, catalogue: UUID, decision: Int)] = []
-        var known: [(id: UUID, tree: UUID, decision: Int)] = []
-        for (decision, part) in parts.enumerated() {
-            changed += part.changed.map { ($0.key, $0.value, decision) }
-            for (share, target) in part.moved {
+        var expected: [(id: UUID, tree: UUID, decision: Int)] = []
+        for (decision, unit) in units.enumerated() {
+            changed += unit.changed.map { ($0.key, $0.value, decision) }
+            for (share, target) in unit.moved {
                 moved += (people[share] ?? []).map { ($0, share, target, decision) }
             }
-            // What they hold is what the plan was made from.
-            let targets = Set(part.changed.keys).union(part.moved.values)
-            known += targets.compactMap { id in held[id].map { (id, $0, decision) } }
+            // The plan was made with these trees.
+            let targets = Set(unit.changed.keys).union(unit.moved.values)
+            expected += targets.compactMap { id in held[id].map { (id, $0, decision) } }
         }
         let becoming = changed.map { (id: $0.id, tree: $0.step.to, decision: $0.decision) }
-        batch.expect(AudienceStore.expect(known, isThere: true, in: environment))
+        batch.expect(AudienceStore.expect(expected, isThere: true, in: environment))
         if !moved.isEmpty {
             batch.expect(
                 AudienceStore.expect(moved.map { ($0.email, $0.share, $0.decision) }, in: environment))
             batch.also(
-                AudienceStore.place(moved.map { ($0.email, $0.catalogue, $0.decision) }, in: environment))
+                AudienceStore.assign(moved.map { ($0.email, $0.catalogue, $0.decision) }, in: environment))
         }
-        batch.expect(AudienceStore.expectNobodyElse(in: becoming, but: moved.map(\.email), environment))
-        // People first: who leaves a catalogue learns of it before what is new in it.
+        batch.expect(AudienceStore.expectNoOthers(in: becoming, except: moved.map(\.email), environment))
+        // People first: devices of people who leave a catalogue are notified before its new nodes are published.
         let paths = try moved.map { try RealmPath.user($0.email) }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
         let keys = zip(moved, paths).map { move, path in
@@ -211,12 +213,12 @@ package struct CatalogueReconciler {
         return try batch.commit(on: &connection).missed.count
     }
 
-    /// What is new, or says something else, in catalogues that change; and what is no longer in them.
+    /// Writes new and changed nodes of changing catalogues, and deletes removed ones.
     private mutating func write(
         _ changed: [(id: UUID, step: AudienceRule.Step, decision: Int)], _ differences: Differences,
         to batch: inout WriteBatch, _ environment: EnvironmentID, _ connection: inout Connection
     ) throws {
-        // What many catalogues get is read once.
+        // Nodes of several catalogues are read once.
         var sources: [UUID: (tree: UUID, id: UUID)] = [:]
         for item in changed {
             guard let difference = differences[item.step] ?? nil else {
@@ -226,10 +228,10 @@ package struct CatalogueReconciler {
             for node in difference.put { sources[node.hash] = (item.step.to, node.id) }
         }
         var fields: [UUID: CanonicalJSON] = [:]
-        let hashes = Dictionary(sources.map { (Place(tree: $1.tree, id: $1.id), $0) }) { first, _ in first }
+        let hashes = Dictionary(sources.map { (NodeKey(tree: $1.tree, id: $1.id), $0) }) { first, _ in first }
         for nodes in try connection.run(AudienceStore.nodes(Array(sources.values), in: environment)) {
             for (tree, id, json) in try nodes.decode(UUID.self, UUID.self, CanonicalJSON.self) {
-                if let hash = hashes[Place(tree: tree, id: id)] { fields[hash] = json }
+                if let hash = hashes[NodeKey(tree: tree, id: id)] { fields[hash] = json }
             }
         }
         let paths = changed.map { RealmPath.catalogue($0.id) }
@@ -252,14 +254,14 @@ package struct CatalogueReconciler {
         }
     }
 
-    private struct Place: Hashable {
+    private struct NodeKey: Hashable {
         let tree: UUID
         let id: UUID
     }
 
-    // MARK: Giving up
+    // MARK: Deletion
 
-    /// Empties catalogues that nobody has.
+    /// Deletes catalogues without people.
     private mutating func abandon(
         _ abandoned: Set<UUID>, _ held: [UUID: UUID], _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> Int {
@@ -277,17 +279,17 @@ package struct CatalogueReconciler {
                 }
             }
             batch.expect(AudienceStore.expect([(catalogue, tree, 0)], isThere: true, in: environment))
-            batch.expect(AudienceStore.expectNobody(in: catalogue, decision: 0, environment))
-            batch.also(AudienceStore.giveUp(catalogue, decision: 0, in: environment))
+            batch.expect(AudienceStore.expectEmpty(catalogue, decision: 0, environment))
+            batch.also(AudienceStore.delete(catalogue, decision: 0, in: environment))
             missedCount += try batch.commit(on: &connection).missed.count
         }
         return missedCount
     }
 
-    /// Forgets the trees that nobody has any more, under the counter's lock, as everything that counts on a tree.
-    package func forgetTrees(_ environment: EnvironmentID, on connection: inout Connection) throws {
+    /// Deletes unused trees under the lock of the environment's counter, as all writes that depend on a tree.
+    package func removeUnusedTrees(_ environment: EnvironmentID, on connection: inout Connection) throws {
         var batch = WriteBatch(environment: environment)
-        batch.also(AudienceStore.forgetTrees(in: environment))
+        batch.also(AudienceStore.deleteUnusedTrees(in: environment))
         _ = try batch.commit(on: &connection)
     }
 }

@@ -1,8 +1,8 @@
 package import FoundationEssentials
 internal import Glibc
 
-/// The nodes of a tree, each as its id and a hash of what it says, in the order of the ids' bytes: enough to tell what
-/// differs between two trees.
+/// The ids and content hashes of a tree's nodes, ordered by the bytes of the ids, from which the differences between
+/// two trees are computed.
 package struct NodeDigests: Equatable, Sendable {
     /// 16 bytes of the id and 16 of the hash, for each node.
     package let bytes: [UInt8]
@@ -16,18 +16,18 @@ package struct NodeDigests: Equatable, Sendable {
 
     package var ids: [UUID] { (0..<count).map { id($0) } }
 
-    /// What becomes of nodes.
+    /// The differences between two trees.
     struct Difference {
         var put: [(id: UUID, hash: UUID)] = []
         var gone: [UUID] = []
-        /// Whether a node that was there says something else.
+        /// Whether the content of an existing node has changed.
         var hasChanged = false
 
-        var isGain: Bool { gone.isEmpty && !hasChanged }
+        var isAdditive: Bool { gone.isEmpty && !hasChanged }
         var count: Int { put.count + gone.count }
     }
 
-    /// What has to be done to a catalogue that holds this, so that it holds `new`.
+    /// Returns the changes from this tree to `new`.
     func difference(to new: NodeDigests) -> Difference {
         var difference = Difference()
         var (i, j) = (0, 0)

@@ -4,21 +4,20 @@ package import FoundationEssentials
 package import Model
 internal import Postgres
 
-/// The nodes a person may report on, in a form in which two are the same when their digests are: whatever the order in
-/// which the back end told them.
+/// The nodes a person may report on, with a digest that is independent of the back end's order.
 package struct NodeTree: Equatable, Sendable {
-    /// Names the whole of it.
+    /// Identifies the tree: equal for equal trees.
     package let digest: UUID
-    /// Each node's id and a hash of what it says, in the order of the ids' bytes.
+    /// Each node's id and content hash, ordered by the bytes of the ids.
     package let digests: NodeDigests
 
-    /// - Parameter nodes: Of several with one id the first counts.
+    /// - Parameter nodes: The nodes in any order. Of several with one id, the first is used.
     package init(_ nodes: [Identified<ReportingTreeNode>]) {
-        var known: Set<UUID> = []
+        var ids: Set<UUID> = []
         var pairs: [(id: SortedID, hash: UUID)] = []
         pairs.reserveCapacity(nodes.count)
         var hash = NodeHash()
-        for node in nodes where known.insert(node.id).inserted {
+        for node in nodes where ids.insert(node.id).inserted {
             hash.add(node.fields)
             pairs.append((SortedID(node.id), hash.finish()))
         }
@@ -34,10 +33,10 @@ package struct NodeTree: Equatable, Sendable {
         digests = NodeDigests(bytes: bytes)
     }
 
-    /// The nodes' fields by id, as one JSON object.
+    /// Encodes the nodes' fields by id as one JSON object.
     static func json(of nodes: [Identified<ReportingTreeNode>]) throws -> JSONBytes {
         let encoder = JSONEncoder()
-        // PostgreSQL keeps the last of two members with one name.
+        // Of two members with one name, PostgreSQL keeps the last.
         let members = try nodes.reversed().map {
             "\"\($0.id.text)\":" + String(decoding: try encoder.encode($0.fields), as: UTF8.self)
         }
@@ -45,7 +44,7 @@ package struct NodeTree: Equatable, Sendable {
     }
 }
 
-/// An id with its bytes as a number, which is compared at once.
+/// An id with its bytes as a number, which is faster to compare.
 private struct SortedID: Comparable {
     let id: UUID
     private let number: UInt128
@@ -59,12 +58,11 @@ private struct SortedID: Comparable {
     static func < (a: SortedID, b: SortedID) -> Bool { a.number < b.number }
 }
 
-/// SHA-256, cut to the length of an id, of bytes put together before: one after the other, each text and each list with
-/// its length before it.
+/// SHA-256, truncated to the length of an id, of concatenated values; texts and lists are preceded by their length.
 private struct NodeHash {
     private var bytes: [UInt8] = []
 
-    /// The same for nodes that say the same.
+    /// Adds the content of a node.
     mutating func add(_ node: ReportingTreeNode) {
         for text in [node.name, node.title, node.referenceId] { add(text) }
         add(node.parent.map { [$0] } ?? [])
@@ -89,7 +87,7 @@ private struct NodeHash {
         unsafe withUnsafeBytes(of: Int64(count).littleEndian) { unsafe bytes.append(contentsOf: $0) }
     }
 
-    /// What was added is forgotten.
+    /// Returns the hash and resets the state.
     mutating func finish() -> UUID {
         defer { bytes.removeAll(keepingCapacity: true) }
         return unsafe SHA256.hash(data: bytes).withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }

@@ -4,16 +4,16 @@ package import Essentials
 package import FoundationEssentials
 package import Model
 
-/// What a person's realm holds, made from what the back end said. A pure function of it: the same answer gives the same
-/// objects, so writing them again changes nothing.
+/// The objects of a person's realm, derived from the back end's data. The derivation is a pure function: equal data
+/// gives equal objects, so that writing them again changes nothing.
 package struct RealmContents: Sendable {
-    /// Its catalogue is not known here: whose nodes are the same share one.
+    /// The user without a catalogue: people with the same nodes share one, which is assigned later.
     package let user: User
     package let data: ReportingData
     /// Records of the back end as entries, by id.
     package let entries: [Identified<TimeEntry>]
 
-    /// Namespaces of the ids made here.
+    /// Namespaces of the derived ids.
     private static let catalogues = UUID(name: "catalogues", in: namespace)
     private static let records = UUID(name: "records", in: namespace)
     private static let namespace = UUID(
@@ -21,23 +21,23 @@ package struct RealmContents: Sendable {
             0x6b, 0x1f, 0x1a, 0x52, 0x3c, 0x0d, 0x4e, 0x8b, 0x9d, 0x0e, 0x2f, 0x4a, 0x77, 0x15, 0x60, 0xc4
         ))
 
-    /// The id of a person's `User` object.
+    /// Returns the id of a person's `User` object.
     package static func userID(of email: String) -> UUID { UUID(name: "user/\(email)", in: namespace) }
 
-    /// The id of a person's `Poll` object, and of the one of `Poll.ofChanges`.
+    /// Returns the id of a person's `Poll` object, or of that of `Poll.changesPerson`.
     package static func pollID(of email: String) -> UUID { UUID(name: "poll/\(email)", in: namespace) }
 
-    /// The id of the entry that a record is of: the one its marker names, else one made from the record's own.
+    /// Returns the id of a record's entry: the one of its marker, otherwise one derived from the record's id.
     package static func entryID(of record: BackendEntry, of email: String) -> UUID {
         record.marker.flatMap(EntryMarker.entry) ?? UUID(name: "\(email)/\(record.id)", in: records)
     }
 
-    /// The lines of the entries' status logs, by id: a record's status is what it had when it was read.
+    /// The lines of the entries' status logs by id: the statuses at the time of the read.
     package let lines: [Identified<TimeEntryStatus>]
 
     /// - Parameters:
-    ///   - name: The person's; what is before the `@` of the address when it is not known.
-    ///   - readAt: When the records were read.
+    ///   - name: The person's name; by default the local part of the address.
+    ///   - readAt: The time of the read.
     package init(
         email: String, name: String? = nil, data: ReportingData, records: [BackendEntry], readAt: Timestamp
     ) {
@@ -45,10 +45,10 @@ package struct RealmContents: Sendable {
         user = User(
             email: email, name: name ?? People.defaultName(of: email),
             reportingTemplates: data.templates.map(\.id))
-        // A poll makes no entries, and its many nodes need not be looked up.
+        // A poll creates no entries, so its many nodes need no index.
         let lookup = records.isEmpty ? nil : ReportingData.Lookup(data)
         entries = records.compactMap { record in
-            // What carries a marker came from a device: its entry exists, or was deleted on purpose.
+            // A record with a marker was created by a device: its entry exists, or was deleted on purpose.
             guard let lookup, record.marker == nil, var entry = TimeEntry(record, in: lookup) else { return nil }
             entry.statusAt = readAt
             return Identified(id: Self.entryID(of: record, of: email), fields: entry)
@@ -63,18 +63,18 @@ package struct RealmContents: Sendable {
         }
     }
 
-    /// The id of a catalogue that is made for a tree.
+    /// Returns the id of a catalogue that is created for a tree.
     ///
-    /// - Parameter number: 0, or more when catalogues that were made for it hold something else by now.
+    /// - Parameter number: 0, or more if earlier catalogues of the tree have another one meanwhile.
     package static func catalogueID(for tree: UUID, number: Int) -> UUID {
         UUID(name: "\(tree.text)/\(number)", in: catalogues)
     }
 }
 
 extension TimeEntry {
-    /// The entry that a record was made elsewhere of.
+    /// Creates an entry from a record that was created elsewhere.
     ///
-    /// - Returns: `nil` for a record that stands for nothing of its own: superseded or cancelled.
+    /// - Returns: `nil` for a superseded or cancelled record.
     package init?(_ record: BackendEntry, in data: ReportingData.Lookup) {
         guard let status = EntryStatus(observed: record.status) else { return nil }
         let meaning = data.meaning(of: record.references)

@@ -3,23 +3,23 @@ package import Essentials
 import FoundationEssentials
 package import Tenants
 
-/// One request for a login at an OpenID provider, in the code flow, and what its answer is bound to.
+/// An OpenID Connect authentication request (authorization code flow with PKCE) and the values that bind its response.
 package struct AuthorizationRequest: Sendable, Equatable {
-    /// Binds the provider's answer to whoever asked (RFC 6749 §10.12).
+    /// Binds the provider's response to the browser that sent the request (RFC 6749 §10.12).
     package let state: String
     /// Binds the ID token to this request (OpenID Connect Core 1.0 §3.1.2.1).
     package let nonce: String
-    /// Binds the code to whoever asked for it (PKCE, RFC 7636).
+    /// Binds the code to the client that requested it (PKCE, RFC 7636).
     package let verifier: String
 
-    /// - Parameters: Each 43 characters of base64url.
+    /// - Parameters: 43 characters of base64url each.
     package init(state: String, nonce: String, verifier: String) {
         (self.state, self.nonce, self.verifier) = (state, nonce, verifier)
     }
 
-    /// The address of the provider's login page for this request.
+    /// Returns the URL of the provider's login page for this request.
     ///
-    /// - Parameter hint: Who is expected to log in.
+    /// - Parameter hint: The `login_hint`: the address of the person who is expected to log in.
     package func url(
         as client: String, scopes: [String], at metadata: ProviderMetadata, redirect: String, hint: String? = nil
     ) -> String {
@@ -37,8 +37,10 @@ package struct AuthorizationRequest: Sendable, Equatable {
         return endpoint + (endpoint.contains("?") ? "&" : "?") + fields.encoded
     }
 
-    /// The claim by which an ID token, whose signature, issuer, audience and times are right, is of another login
-    /// (OpenID Connect Core 1.0 §3.1.3.7); `nil` when it is of a login with this nonce.
+    /// Returns the claim that ties a verified ID token to another login (OpenID Connect Core 1.0 §3.1.3.7).
+    ///
+    /// - Parameter identity: From a token whose signature, issuer, audience and times are valid.
+    /// - Returns: `nil` if the token belongs to the login with this nonce.
     package static func objection(to identity: Tenants.Identity, nonce: String, client: String) -> String? {
         guard identity.nonce == nonce else { return "nonce" }
         if let party = identity.authorizedParty, party != client { return "azp" }
@@ -46,18 +48,18 @@ package struct AuthorizationRequest: Sendable, Equatable {
     }
 }
 
-/// What a browser brings back from a provider (RFC 6749 §4.1.2, RFC 9207).
-package enum AuthorizationAnswer: Equatable, Sendable {
+/// The authorization response that a browser carries from a provider (RFC 6749 §4.1.2, RFC 9207).
+package enum AuthorizationResponse: Equatable, Sendable {
     case code(String)
-    /// The answer is of another provider, or of none.
+    /// The response names another issuer, or none.
     case otherIssuer(String?)
-    /// The provider's own error code; whatever it holds, it is the browser's word.
+    /// The provider's error code, unauthenticated: it passed through the browser.
     case refused(String)
     case noCode
 
     private static let codeBytesMax = 2_048
 
-    /// - Parameter namesIssuer: Whether the provider says that its answers carry `iss`.
+    /// - Parameter namesIssuer: Whether the provider declares that its responses carry `iss`.
     package init(_ fields: FormFields, issuer: String, namesIssuer: Bool) {
         let isNamed = namesIssuer || fields.items.contains { $0.name == "iss" }
         if isNamed, fields["iss"] != issuer {

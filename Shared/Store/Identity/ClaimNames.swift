@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What a token speaks of, without what it says: no value that could name a person.
+/// The names of a token's claims, without their values, which could identify a person.
 package enum ClaimNames {
     private static let countMax = 64
     private static let lengthMax = 64
@@ -20,7 +20,9 @@ package enum ClaimNames {
         }
     }
 
-    /// The names of a token's claims in their order, those that are short words; the caller knows who signed it.
+    /// Returns a token's claim names, sorted: printable ASCII, at most 64 bytes each and 64 in number.
+    ///
+    /// Does not verify the signature: the caller has done so.
     package static func of(_ token: String) -> [String] {
         let parts = Array(token.utf8).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let names = TokenParts.decode(Names.self, parts[1]) else { return [] }

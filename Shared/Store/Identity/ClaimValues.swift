@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What a token says under one name; for a caller who knows who signed it.
+/// The values of one claim of a token whose signature the caller has verified.
 package enum ClaimValues {
     private static let countMax = 1_000
 
@@ -17,7 +17,7 @@ package enum ClaimValues {
         init(from decoder: any Decoder) throws { container = try decoder.container(keyedBy: Name.self) }
     }
 
-    /// The texts of a claim that is a text or a list of texts, at most a thousand; none of another one.
+    /// Returns a claim's strings, at most 1,000; empty if it is neither a string nor an array of strings.
     package static func of(_ token: String, _ name: String) -> [String] {
         let parts = Array(token.utf8).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let claims = TokenParts.decode(Claims.self, parts[1]) else { return [] }

@@ -2,26 +2,26 @@ import FoundationEssentials
 import Model
 package import Tenants
 
-/// One tenant of Microsoft Entra ID, which signs for its own people alone.
+/// A single tenant of Microsoft Entra ID, which issues tokens for its own accounts only.
 ///
 /// Source: "Access tokens in the Microsoft identity platform" and "National clouds" of Microsoft's documentation.
 package struct EntraTenant: Sendable, Equatable {
-    /// Its id, lowered.
+    /// The tenant id in lower case.
     package let id: String
 
-    /// The authorities of the worldwide cloud and of the national ones. Those of customer tenants (`ciamlogin.com`,
-    /// `b2clogin.com`) are not among them: there people make their accounts themselves.
+    /// The authorities of the worldwide and national clouds. Those of customer tenants (`ciamlogin.com`,
+    /// `b2clogin.com`) are excluded: their accounts are self-registered.
     private static let hosts: Set<String> = [
         "login.microsoftonline.com", "login.microsoftonline.us", "login.partner.microsoftonline.cn",
     ]
     private static let localHosts: Set<String> = ["127.0.0.1", "localhost", "::1"]
-    /// Where Microsoft's personal accounts are.
+    /// The tenant of Microsoft's personal accounts.
     private static let personal = "9188040d-6c67-4c5b-b112-36a304b66dad"
 
-    /// Reads `https://login.microsoftonline.com/{tenant id}/v2.0`.
+    /// Parses `https://login.microsoftonline.com/{tenant id}/v2.0`.
     ///
-    /// - Returns: `nil` for what many tenants share (`common`, `organizations`, `consumers`), the tenant of personal
-    ///   accounts, and all other issuers.
+    /// - Returns: `nil` for issuers that many tenants share (`common`, `organizations`, `consumers`), the tenant of
+    ///   personal accounts, and all other issuers.
     package init?(issuer: String) {
         guard let url = URL(string: issuer), let host = url.host, url.user == nil, url.query == nil,
             url.fragment == nil, !issuer.hasSuffix("/"),
@@ -33,7 +33,7 @@ package struct EntraTenant: Sendable, Equatable {
         guard id != Self.personal else { return nil }
     }
 
-    /// Whether it is an issuer of Microsoft Entra ID, and not that of one tenant.
+    /// Whether an issuer is Microsoft Entra ID, but not a single tenant.
     package static func isShared(issuer: String) -> Bool {
         guard let host = URL(string: issuer)?.host else { return false }
         return hosts.contains(EmailAddress.lowered(host)) && EntraTenant(issuer: issuer) == nil
@@ -49,46 +49,46 @@ package struct EntraTenant: Sendable, Equatable {
     }
 }
 
-/// Why nobody vouches for the address in a token. For the log: it names no person.
-package enum UnvouchedAddress: Sendable, Equatable, CustomStringConvertible {
-    /// The claim that should vouch is not there.
-    case claimMissing(AddressVouching)
-    /// It is there, and says no.
-    case claimFalse(AddressVouching)
-    /// The issuer vouches for its own people; it is not one tenant's.
+/// The reason why a token's e-mail address is not verified. For the log: contains no personal data.
+package enum UnverifiedAddressReason: Sendable, Equatable, CustomStringConvertible {
+    /// The claim that verifies the address is absent.
+    case claimMissing(AddressVerification)
+    /// The claim is present and not true.
+    case claimFalse(AddressVerification)
+    /// The issuer asserts addresses, but is not a single tenant.
     case issuerShared
-    /// The token is of another tenant than its issuer, such as that of personal accounts.
+    /// The token's tenant differs from its issuer's, for example that of personal accounts.
     case tenantForeign
-    /// The person is a guest of the tenant, whose account another provider looks after.
+    /// The account is a guest of the tenant, managed by another provider.
     case guest
-    /// The address is of none of the environment's domains.
+    /// The address's domain is not one of the environment's.
     case domainForeign
 
     package var description: String {
         switch self {
         case .claimMissing(let claim): "the token has no \(claim.rawValue)"
         case .claimFalse(let claim): "the token's \(claim.rawValue) is not true"
-        case .issuerShared: "the issuer is not that of one tenant of Microsoft Entra ID"
-        case .tenantForeign: "the token's tid is not the issuer's tenant"
-        case .guest: "the person is a guest of the tenant"
-        case .domainForeign: "the address is of none of the environment's domains"
+        case .issuerShared: "the issuer is not a single tenant of Microsoft Entra ID"
+        case .tenantForeign: "the token's tid differs from the issuer's tenant"
+        case .guest: "the account is a guest of the tenant"
+        case .domainForeign: "the address is not in one of the environment's domains"
         }
     }
 }
 
 extension TokenClaims {
-    /// The address that is vouched for; `nil` when the token names none.
+    /// Returns the verified e-mail address; `nil` if the token has none.
     ///
-    /// - Throws: `TokenError.emailMissing` when it is none, `.emailUnverified` when nobody vouches for it.
+    /// - Throws: `TokenError.emailMissing` if it is malformed, `.emailUnverified` if it is not verified.
     func address(in environment: EnvironmentIdentity) throws(TokenError) -> String? {
-        switch environment.vouching {
+        switch environment.addressVerification {
         case .emailVerified: try address(isEmailVerified, .emailVerified)
         case .domainVerified: try address(isDomainVerified, .domainVerified)
         case .issuer: try ownAddress(in: environment)
         }
     }
 
-    private func address(_ isVerified: Bool?, _ claim: AddressVouching) throws(TokenError) -> String? {
+    private func address(_ isVerified: Bool?, _ claim: AddressVerification) throws(TokenError) -> String? {
         guard let email else { return nil }
         guard email.utf8.count <= 254, email.contains("@") else { throw .emailMissing }
         guard let isVerified else { throw .emailUnverified(.claimMissing(claim)) }

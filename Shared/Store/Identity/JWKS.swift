@@ -1,6 +1,6 @@
 package import HTTPClient
 
-/// Fetches an identity provider's keys.
+/// Downloads an identity provider's JSON Web Key Set.
 package struct JWKS: Sendable {
     private let client: Client
 
@@ -10,11 +10,11 @@ package struct JWKS: Sendable {
         package let description: String
     }
 
-    /// The document's bytes. At most 5 s and `KeySet.bytesMax`.
+    /// Returns the document's bytes. Takes at most 5 s; fails above `KeySet.bytesMax`.
     package func fetch(_ url: String) async throws -> [UInt8] {
         let request = Request(
             url, headers: [("Accept", "application/json")], connectMax: .seconds(2), totalMax: .seconds(5),
-            answerBytesMax: KeySet.bytesMax)
+            responseBytesMax: KeySet.bytesMax)
         let response = try await client.send(request)
         guard response.status == 200 else { throw Failure(description: "status \(response.status)") }
         return response.body

@@ -1,9 +1,9 @@
 import FoundationEssentials
 import JWTKit
 
-/// One identity provider's public keys (RFC 7517), fetched when they are needed and kept while it is away.
+/// An identity provider's public keys (RFC 7517), fetched on demand and retained while the provider is unavailable.
 actor KeySet {
-    /// Larger answers are refused.
+    /// The limit of a response's size.
     static let bytesMax = 1 << 18
     static let keyCountMax = 64
 
@@ -13,25 +13,25 @@ actor KeySet {
     private let ageMax: Duration
     private let now: @Sendable () -> Int64
 
-    /// A published key, and what verifies the signatures it may make.
+    /// A published key and its verifiers.
     private struct Key {
-        /// `nil`: it has none.
+        /// `nil` if the key has none.
         let kid: String?
-        /// By the algorithm.
+        /// The verifier of each algorithm that the key can be used with.
         let algorithms: [String: any JWTAlgorithm]
     }
 
     private var keys: [Key] = []
     private var fetchedAt: Int64?
     private var attemptedAt: Int64?
-    /// Why the last attempt did not read them; empty when it did.
+    /// The reason why the last fetch failed; empty if it succeeded.
     private var lastFailure = ""
     private var running: Task<Void, Never>?
 
     /// - Parameters:
-    ///   - refetchMin: The least time between two fetches, whatever tokens arrive.
-    ///   - ageMax: Keys older than this are fetched again, so that a withdrawn key is forgotten.
-    ///   - now: Seconds.
+    ///   - refetchMin: The minimum interval between fetches, regardless of the tokens received.
+    ///   - ageMax: Keys older than this are refetched, so that withdrawn keys expire.
+    ///   - now: Seconds since 1970.
     init(
         url: String, refetchMin: Duration, ageMax: Duration, now: @escaping @Sendable () -> Int64,
         fetch: @escaping @Sendable (String) async throws -> [UInt8]
@@ -43,9 +43,9 @@ actor KeySet {
         self.fetch = fetch
     }
 
-    /// The keys that may have made a signature: one `kid` may name several, of other algorithms and uses.
+    /// Returns the keys that can verify a signature: several keys with different algorithms and uses may share a `kid`.
     ///
-    /// - Parameter kid: `nil`: the token names none, and each key that fits the algorithm may have signed it.
+    /// - Parameter kid: `nil` if the token names none: every key that fits the algorithm is a candidate.
     func keys(_ kid: String?, for algorithm: String) async throws -> [any JWTAlgorithm] {
         if named(kid).isEmpty {
             await refetch()?.value
@@ -54,21 +54,21 @@ actor KeySet {
             _ = refetch()
         }
         guard fetchedAt != nil else { throw TokenError.keysUnavailable(lastFailure) }
-        var found = named(kid)
-        // A key without a name may have any.
-        if found.isEmpty { found = keys.filter { $0.kid == nil } }
-        guard !found.isEmpty else {
-            // The provider may have a new key that could not be read: nothing is known about the token.
+        var candidates = named(kid)
+        // A key without a `kid` matches any.
+        if candidates.isEmpty { candidates = keys.filter { $0.kid == nil } }
+        guard !candidates.isEmpty else {
+            // The key may be new and unread: the token's validity is undetermined.
             throw lastFailure.isEmpty ? TokenError.keyUnknown : TokenError.keysUnavailable(lastFailure)
         }
-        let fitting = found.compactMap { $0.algorithms[algorithm] }
+        let fitting = candidates.compactMap { $0.algorithms[algorithm] }
         guard !fitting.isEmpty else { throw TokenError.algorithmRefused(algorithm) }
         return fitting
     }
 
     private func named(_ kid: String?) -> [Key] { kid.map { kid in keys.filter { $0.kid == kid } } ?? keys }
 
-    /// Fetches unless a fetch was tried within `refetchMin`; callers that come meanwhile get the same one.
+    /// Starts a fetch unless the last one started within `refetchMin`; concurrent callers share the running fetch.
     private func refetch() -> Task<Void, Never>? {
         if let running { return running }
         if let attemptedAt, now() - attemptedAt < refetchMin.components.seconds { return nil }
@@ -82,17 +82,19 @@ actor KeySet {
         defer { running = nil }
         do {
             let bytes = try await fetch(url)
-            guard bytes.count <= Self.bytesMax else { throw TokenError.keysUnavailable("answer too large") }
+            guard bytes.count <= Self.bytesMax else {
+                throw TokenError.keysUnavailable("the response exceeds \(Self.bytesMax) bytes")
+            }
             keys = try await Self.decode(bytes)
             fetchedAt = now()
             lastFailure = ""
         } catch {
-            // What was read before stays good.
+            // Keys read before remain valid.
             lastFailure = "\(error)"
         }
     }
 
-    /// Signing keys. Kinds that are not known are left out: a provider may publish more than is used here.
+    /// Decodes signature keys. Ignores unsupported types: a provider may publish more than is used here.
     private static func decode(_ bytes: [UInt8]) async throws -> [Key] {
         struct Document: Decodable {
             struct Entry: Decodable {
@@ -123,13 +125,13 @@ actor KeySet {
         return keys
     }
 
-    /// - Returns: `nil` if the key is of another type, or for another algorithm: a key says or implies what it is for,
-    ///   a token does not choose.
+    /// - Returns: `nil` if the key is of another type or for another algorithm: the key determines the algorithm, not
+    ///   the token.
     private static func algorithm(_ name: String, of jwk: JWK) async -> (any JWTAlgorithm)? {
         let kid = JWKIdentifier(string: "key")
         var jwk = jwk
         jwk.keyIdentifier = kid
-        // A collection of its own: one makes a single algorithm of each key.
+        // A separate collection: a collection creates a single algorithm for each key.
         guard let made = try? await JWTKeyCollection().add(jwk: jwk).getKey(for: kid, alg: name), made.name == name
         else { return nil }
         return made

@@ -3,38 +3,38 @@ import FoundationEssentials
 package import HTTPClient
 import Model
 
-/// Why an identity provider did not do what it was asked.
+/// A failed request to an identity provider.
 package enum ProviderFailure: Error, Equatable, CustomStringConvertible {
-    /// It cannot be reached, or answers 5xx: later it may work.
+    /// It is unreachable or returned 5xx; a retry may succeed.
     case unavailable(String)
-    /// Its answer is not what OpenID Connect says.
+    /// Its response violates OpenID Connect.
     case invalid(String)
-    /// It says no, with an error code of RFC 6749 §5.2.
+    /// It rejected the request with an error code of RFC 6749 §5.2.
     case refused(code: String, description: String)
 
     package var description: String {
         switch self {
         case .unavailable(let reason): "the identity provider is unavailable: \(reason)"
-        case .invalid(let reason): "the identity provider's answer is not valid: \(reason)"
-        case .refused(let code, let description): "the identity provider refuses: \(code) \(description)"
+        case .invalid(let reason): "the identity provider's response is not valid: \(reason)"
+        case .refused(let code, let description): "the identity provider rejected the request: \(code) \(description)"
         }
     }
 }
 
-/// Where an identity provider's endpoints are (OpenID Connect Discovery 1.0 §3).
+/// An identity provider's endpoints (OpenID Connect Discovery 1.0 §3).
 package struct ProviderMetadata: Sendable, Equatable {
     package let issuer: String
     package let authorizationEndpoint: String
     package let tokenEndpoint: String
     package let jwksURL: String
     package let revocationEndpoint: String?
-    /// Whether its answers name their issuer (RFC 9207): one that does not is then none of its own.
+    /// Whether its authorization responses carry `iss` (RFC 9207): one without it is then rejected.
     package let namesIssuer: Bool
     /// Whether the client's secret goes into a header (the default of the standard) or into the form.
     package let takesBasic: Bool
 }
 
-/// What a provider gives for a code, or for a refresh token.
+/// The token response to a code or a refresh token.
 package struct ProviderTokens: Sendable, Codable {
     package let idToken: String?
     package let accessToken: String
@@ -47,7 +47,7 @@ package struct ProviderTokens: Sendable, Codable {
     }
 }
 
-/// The application as a provider knows it.
+/// The credentials of Fieldpost's OAuth client at a provider.
 package struct ProviderClient: Sendable {
     package let id: String
     package let secret: String
@@ -58,35 +58,39 @@ package struct ProviderClient: Sendable {
     }
 }
 
-/// Speaks with identity providers: discovery, and the token endpoint. Follows no redirects; every answer is bounded.
+/// A client of identity providers' discovery, token and revocation endpoints.
+///
+/// It follows no redirects; the size of each response is limited.
 package struct OpenIDProvider: Sendable {
     private let client: Client
     private let callMax: Duration
 
-    private static let answerBytesMax = 1 << 17
+    private static let responseBytesMax = 1 << 17
 
     package init(client: Client, callMax: Duration = .seconds(8)) {
         self.client = client
         self.callMax = callMax
     }
 
-    /// Reads a provider's configuration.
+    /// Downloads a provider's configuration.
     ///
-    /// - Parameter url: Where it is, when it is not below the issuer (§4).
+    /// - Parameter url: The location, if it is not below the issuer (§4).
     package func discover(_ issuer: String, at url: String? = nil) async throws(ProviderFailure) -> ProviderMetadata {
         let base = issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer
         let response = try await send(
             Request(
                 url ?? base + "/.well-known/openid-configuration", headers: [("Accept", "application/json")],
-                connectMax: .seconds(3), totalMax: callMax, answerBytesMax: Self.answerBytesMax))
-        guard response.status == 200 else { throw .unavailable("discovery answers \(response.status)") }
+                connectMax: .seconds(3), totalMax: callMax, responseBytesMax: Self.responseBytesMax))
+        guard response.status == 200 else { throw .unavailable("discovery returned status \(response.status)") }
         guard let document = try? JSONDecoder().decode(Discovery.self, from: Data(response.body)) else {
-            throw .invalid("discovery")
+            throw .invalid("the discovery document cannot be decoded")
         }
-        // §4.3: otherwise one provider could speak for another.
-        guard document.issuer == issuer else { throw .invalid("discovery names the issuer \(document.issuer)") }
+        // §4.3: otherwise one provider could impersonate another.
+        guard document.issuer == issuer else {
+            throw .invalid("discovery names the issuer \(document.issuer), not \(issuer)")
+        }
         for endpoint in [document.authorization_endpoint, document.token_endpoint, document.jwks_uri] {
-            guard Self.isUsable(endpoint) else { throw .invalid("discovery names an address that is not https") }
+            guard Self.isUsable(endpoint) else { throw .invalid("discovery names an endpoint that is not https") }
         }
         let methods = document.token_endpoint_auth_methods_supported ?? ["client_secret_basic"]
         return ProviderMetadata(
@@ -97,7 +101,7 @@ package struct OpenIDProvider: Sendable {
             takesBasic: methods.contains("client_secret_basic"))
     }
 
-    /// Exchanges a code (RFC 6749 §4.1.3, RFC 7636 §4.5).
+    /// Exchanges a code for tokens (RFC 6749 §4.1.3, RFC 7636 §4.5).
     package func exchange(
         _ code: String, verifier: String, redirect: String, as application: ProviderClient,
         at metadata: ProviderMetadata
@@ -110,7 +114,8 @@ package struct OpenIDProvider: Sendable {
         return try await tokens(for: fields, as: application, at: metadata)
     }
 
-    /// Exchanges a refresh token (RFC 6749 §6). The answer may hold another one, which takes its place.
+    /// Exchanges a refresh token for tokens (RFC 6749 §6). The response may hold a new refresh token, which replaces
+    /// it.
     package func refresh(
         _ token: String, as application: ProviderClient, at metadata: ProviderMetadata
     ) async throws(ProviderFailure) -> ProviderTokens {
@@ -125,19 +130,19 @@ package struct OpenIDProvider: Sendable {
     ) async throws(ProviderFailure) -> ProviderTokens {
         let body = try await post(fields, to: metadata.tokenEndpoint, as: application, metadata)
         guard let tokens = try? JSONDecoder().decode(ProviderTokens.self, from: Data(body)) else {
-            throw .invalid("the token answer")
+            throw .invalid("the token response cannot be decoded")
         }
         return tokens
     }
 
-    /// Has a provider forget a refresh token (RFC 7009).
+    /// Revokes a refresh token (RFC 7009).
     ///
-    /// - Throws: Also when the provider's configuration names no place for that: nothing is revoked then.
+    /// - Throws: `.invalid` if the provider has no revocation endpoint: nothing is revoked then.
     package func revoke(
         _ token: String, as application: ProviderClient, at metadata: ProviderMetadata
     ) async throws(ProviderFailure) {
         guard let endpoint = metadata.revocationEndpoint else {
-            throw .invalid("it has no revocation endpoint")
+            throw .invalid("there is no revocation endpoint")
         }
         var fields = FormFields()
         fields.add("token", token)
@@ -161,18 +166,18 @@ package struct OpenIDProvider: Sendable {
         let response = try await send(
             Request(
                 "POST", url, headers: headers, body: Array(fields.encoded.utf8), connectMax: .seconds(3),
-                totalMax: callMax, answerBytesMax: Self.answerBytesMax))
+                totalMax: callMax, responseBytesMax: Self.responseBytesMax))
         switch response.status {
         case 200: return response.body
         case 400, 401, 403:
-            let refusal = try? JSONDecoder().decode(Refusal.self, from: Data(response.body))
-            if refusal?.error == "server_error" || refusal?.error == "temporarily_unavailable" {
-                throw .unavailable("\(refusal?.error ?? "")")
+            let failure = try? JSONDecoder().decode(ErrorResponse.self, from: Data(response.body))
+            if failure?.error == "server_error" || failure?.error == "temporarily_unavailable" {
+                throw .unavailable("\(failure?.error ?? "")")
             }
             throw .refused(
-                code: (refusal?.error ?? "status \(response.status)").excerpt,
-                description: (refusal?.error_description ?? "").prefix(scalars: 200))
-        default: throw .unavailable("the token endpoint answers \(response.status)")
+                code: (failure?.error ?? "status \(response.status)").excerpt,
+                description: (failure?.error_description ?? "").prefix(scalars: 200))
+        default: throw .unavailable("the token endpoint returned status \(response.status)")
         }
     }
 
@@ -202,7 +207,7 @@ package struct OpenIDProvider: Sendable {
         let authorization_response_iss_parameter_supported: Bool?
     }
 
-    private struct Refusal: Decodable {
+    private struct ErrorResponse: Decodable {
         let error: String
         let error_description: String?
     }

@@ -1,6 +1,6 @@
-/// Providers' configurations, kept for a while, and longer when a provider is away.
+/// A cache of providers' configurations, which retains an expired entry while its provider is unavailable.
 package actor ProviderDirectory {
-    private struct Place: Hashable {
+    private struct Location: Hashable {
         let issuer: String
         let url: String?
     }
@@ -14,49 +14,49 @@ package actor ProviderDirectory {
     }
 
     private let provider: OpenIDProvider
-    private var entries: [Place: Entry] = [:]
-    private var running: [Place: Task<Reading, Never>] = [:]
+    private var entries: [Location: Entry] = [:]
+    private var running: [Location: Task<Reading, Never>] = [:]
 
     private static let ageMax = Duration.seconds(600)
     private static let refetchMin = Duration.seconds(1)
 
     package init(_ provider: OpenIDProvider) { self.provider = provider }
 
-    /// The provider's configuration. One reading at a time, and none within a second of a failed one.
+    /// Returns a provider's configuration. Runs one read at a time, and none within 1 s of a failure.
     ///
-    /// - Parameter url: Where it is, when it is not below the issuer.
+    /// - Parameter url: The location, if it is not below the issuer.
     package func metadata(of issuer: String, at url: String?) async throws(ProviderFailure) -> ProviderMetadata {
-        let (place, now) = (Place(issuer: issuer, url: url), ContinuousClock.now)
-        let entry = entries[place] ?? Entry()
-        let isResting = entry.failure.map { now - $0.at < Self.refetchMin } ?? false
+        let (location, now) = (Location(issuer: issuer, url: url), ContinuousClock.now)
+        let entry = entries[location] ?? Entry()
+        let isBackingOff = entry.failure.map { now - $0.at < Self.refetchMin } ?? false
         if let metadata = entry.metadata {
-            // Nobody waits for a refresh: what is at hand stays good while the provider is away.
+            // No caller waits for a refresh: the cached entry stays valid while the provider is unavailable.
             let isFresh = entry.readAt.map { now - $0 < Self.ageMax } ?? false
-            if !isFresh, !isResting { _ = read(place) }
+            if !isFresh, !isBackingOff { _ = read(location) }
             return metadata
         }
-        if isResting, let failure = entry.failure { throw failure.error }
-        return try await read(place).value.get()
+        if isBackingOff, let failure = entry.failure { throw failure.error }
+        return try await read(location).value.get()
     }
 
-    private func read(_ place: Place) -> Task<Reading, Never> {
-        if let task = running[place] { return task }
-        let task = Task { await load(place) }
-        running[place] = task
+    private func read(_ location: Location) -> Task<Reading, Never> {
+        if let task = running[location] { return task }
+        let task = Task { await load(location) }
+        running[location] = task
         return task
     }
 
-    private func load(_ place: Place) async -> Reading {
+    private func load(_ location: Location) async -> Reading {
         let reading: Reading
         do throws(ProviderFailure) {
-            reading = .success(try await provider.discover(place.issuer, at: place.url))
+            reading = .success(try await provider.discover(location.issuer, at: location.url))
         } catch {
             reading = .failure(error)
         }
-        running[place] = nil
+        running[location] = nil
         switch reading {
-        case .success(let metadata): entries[place] = Entry(metadata: metadata, readAt: .now)
-        case .failure(let error): entries[place, default: Entry()].failure = (error, .now)
+        case .success(let metadata): entries[location] = Entry(metadata: metadata, readAt: .now)
+        case .failure(let error): entries[location, default: Entry()].failure = (error, .now)
         }
         return reading
     }

@@ -2,7 +2,7 @@ import Essentials
 import FoundationEssentials
 import Tenants
 
-/// The parts of a token before anything of it is believed.
+/// The parts of a token, not yet verified.
 struct TokenParts {
     struct Header: Decodable {
         let alg: String
@@ -46,12 +46,12 @@ struct TokenClaims: Decodable {
     let email: String?
     let nonce: String?
     let authorizedParty: String?
-    /// `email_verified`; some providers write the word as a text.
+    /// `email_verified`; some providers send a string instead of a Boolean.
     let isEmailVerified: Bool?
     /// `xms_edov` of Microsoft Entra ID: true, 1, "1" or "true".
     let isDomainVerified: Bool?
-    /// Of Microsoft Entra ID: the tenant (`tid`), the name a person logs in with, who looks after the account (`idp`),
-    /// and whether it is a guest's (`acct`). What is there and cannot be read is nobody's.
+    /// Claims of Microsoft Entra ID: the tenant (`tid`), the login name, the account's identity provider (`idp`), and
+    /// whether it is a guest (`acct`). A claim that is present but malformed matches no tenant.
     let tenantID: String?
     let preferredUsername: String?
     let identityProvider: String?
@@ -59,8 +59,8 @@ struct TokenClaims: Decodable {
     let name: String?
     /// The client the token was issued to: OpenID Connect's `azp`, RFC 9068's `client_id`, or `appid`.
     let client: String?
-    /// Whether a person logged in for this token: only then does it repeat a request's `nonce`, say when they did
-    /// (`auth_time`), or have the scope `openid`. Without the scope `email` such a token names no address either.
+    /// Whether the token results from a person's login: it repeats a request's `nonce`, has the time of the login
+    /// (`auth_time`), or has the scope `openid`. Without the scope `email`, such a token has no address either.
     let isOfLogin: Bool
 
     private enum CodingKeys: String, CodingKey {
@@ -86,14 +86,14 @@ struct TokenClaims: Decodable {
         nbf = try container.decodeIfPresent(Double.self, forKey: .nbf)
         iat = try container.decodeIfPresent(Double.self, forKey: .iat)
         email = try container.decodeIfPresent(String.self, forKey: .email)
-        // What cannot be read of it keeps nobody out.
+        // Optional: a malformed name does not reject the token.
         name = try? container.decode(String.self, forKey: .name)
         nonce = try container.decodeIfPresent(String.self, forKey: .nonce)
         authorizedParty = try container.decodeIfPresent(String.self, forKey: .authorizedParty)
         client =
             try authorizedParty ?? container.decodeIfPresent(String.self, forKey: .clientID)
             ?? container.decodeIfPresent(String.self, forKey: .appid)
-        let scopes = [CodingKeys.scope, .scp].flatMap { Self.words(container, $0) }
+        let scopes = [CodingKeys.scope, .scp].flatMap { Self.scopes(container, $0) }
         isOfLogin =
             container.contains(.nonce) || container.contains(.authenticatedAt) || scopes.contains("openid")
         if let text = try? container.decode(String.self, forKey: .isEmailVerified) {
@@ -114,19 +114,19 @@ struct TokenClaims: Decodable {
         return (try? container.decode(String.self, forKey: key)).map { ["1", "true"].contains($0) } ?? false
     }
 
-    /// Words of a text, or an array of them: providers write scopes either way.
-    private static func words(_ container: KeyedDecodingContainer<CodingKeys>, _ key: CodingKeys) -> [String] {
+    /// Returns the scopes of a space-separated string or an array: providers use both.
+    private static func scopes(_ container: KeyedDecodingContainer<CodingKeys>, _ key: CodingKeys) -> [String] {
         if let text = try? container.decode(String.self, forKey: key) {
             return text.split(separator: " ").map(String.init)
         }
         return (try? container.decode([String].self, forKey: key)) ?? []
     }
 
-    /// Checks everything but the signature and the issuer.
+    /// Verifies everything except the signature and the issuer.
     ///
     /// - Parameters:
     ///   - now: Seconds since 1970.
-    ///   - clockSkewMax: Seconds by which the issuer's clock and ours may differ.
+    ///   - clockSkewMax: The tolerated clock difference from the issuer, in seconds.
     func identity(
         in environment: EnvironmentIdentity, now: Int64, clockSkewMax: Int64
     ) throws(TokenError) -> Identity {
@@ -142,7 +142,7 @@ struct TokenClaims: Decodable {
         // PostgreSQL's text cannot hold it.
         for text in [sub, email, name] where text?.utf8.contains(0) == true { throw .malformed("U+0000") }
         guard let address = try address(in: environment) else {
-            // It may be a program's. That it is one is for who asks to see: a person's may lack the address too.
+            // A client-credentials token, unless it has traits of a login: a person's token may lack the address too.
             guard !isOfLogin else { throw .emailMissing }
             return Identity(
                 environment: environment.environment, issuer: iss, subject: sub, email: nil, name: name,

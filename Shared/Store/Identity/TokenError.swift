@@ -2,7 +2,7 @@ import Essentials
 package import HTTPServer
 import HTTPTypes
 
-/// Why a bearer token was not accepted.
+/// The reason why a bearer token was rejected.
 package enum TokenError: Error, Equatable, CustomStringConvertible {
     case malformed(String)
     case algorithmRefused(String)
@@ -13,12 +13,12 @@ package enum TokenError: Error, Equatable, CustomStringConvertible {
     case issuerUnknown
     case audienceWrong
     case emailMissing
-    case emailUnverified(UnvouchedAddress)
-    /// The provider's keys, or its newest, could not be read: nothing is known about the token.
+    case emailUnverified(UnverifiedAddressReason)
+    /// The provider's keys, or its newest key, could not be read: the token's validity is undetermined.
     case keysUnavailable(String)
 
-    /// Whether the token is its issuer's own, and lacks an address that is vouched for.
-    package var isOfAddress: Bool {
+    /// Whether the token is authentic, but lacks a verified address.
+    package var concernsAddress: Bool {
         switch self {
         case .emailMissing, .emailUnverified: true
         case .malformed, .algorithmRefused, .keyUnknown, .signatureWrong, .expired, .notYetValid, .issuerUnknown,
@@ -27,29 +27,29 @@ package enum TokenError: Error, Equatable, CustomStringConvertible {
         }
     }
 
-    /// For the log. It may say more than the client is told, but never holds the token.
+    /// For the log: more detailed than the response to the client, but never contains the token.
     package var description: String {
         switch self {
         case .malformed(let reason): "malformed token: \(reason)"
-        case .algorithmRefused(let name): "token algorithm refused: \(name.prefix(scalars: 16))"
+        case .algorithmRefused(let name): "token algorithm not allowed: \(name.prefix(scalars: 16))"
         case .keyUnknown: "token signed with a key its issuer does not publish"
         case .signatureWrong: "token signature does not match"
         case .expired: "token expired"
         case .notYetValid: "token not yet valid"
-        case .issuerUnknown: "token of an unknown issuer"
+        case .issuerUnknown: "token of an issuer that no environment accepts"
         case .audienceWrong: "token for another audience"
         case .emailMissing: "token without an e-mail address"
-        case .emailUnverified(let reason): "nobody vouches for the e-mail address: \(reason)"
-        case .keysUnavailable(let reason): "keys of the issuer are unavailable: \(reason)"
+        case .emailUnverified(let reason): "e-mail address in the token is not verified: \(reason)"
+        case .keysUnavailable(let reason): "the issuer's keys are unavailable: \(reason)"
         }
     }
 
-    /// What the client is told. RFC 6750 §3: 401 with `WWW-Authenticate`, whose text is ASCII without quotes.
+    /// The response to the client: 401 with `WWW-Authenticate` (RFC 6750 §3), whose text is ASCII without quotes.
     package var problem: Problem {
         if case .keysUnavailable = self {
             return Problem(
                 .serviceUnavailable, name: "identity-provider-unavailable",
-                detail: "The identity provider's keys cannot be read at the moment.", headers: [.retryAfter: "5"])
+                detail: "The identity provider's keys are unavailable; retry later.", headers: [.retryAfter: "5"])
         }
         return Problem(
             .unauthorized, name: "invalid-token", detail: "The \(clientText).",

@@ -5,34 +5,35 @@ import JWTKit
 import Synchronization
 package import Tenants
 
-/// Whose tokens an environment accepts.
+/// The identity provider and audience whose tokens an environment accepts.
 package struct EnvironmentIdentity: Sendable, Equatable {
     package let environment: Int32
-    /// Exactly as in the token's `iss`.
+    /// Compared byte by byte with the token's `iss`.
     package let issuer: String
     package let audience: String
     package let jwksURL: String
-    /// What says that an address is its person's.
-    package let vouching: AddressVouching
-    /// The environment's own, of which the issuer may vouch for addresses; read with ``AddressVouching/issuer`` only.
+    /// The source of trust in a token's e-mail address.
+    package let addressVerification: AddressVerification
+    /// The environment's e-mail domains, for which the issuer asserts addresses; empty unless `addressVerification` is
+    /// ``AddressVerification/issuer``.
     package let domains: Set<String>
 
     package init(
         environment: Int32, issuer: String, audience: String, jwksURL: String,
-        vouching: AddressVouching = .emailVerified, domains: Set<String> = []
+        addressVerification: AddressVerification = .emailVerified, domains: Set<String> = []
     ) {
         self.environment = environment
         self.issuer = issuer
         self.audience = audience
         self.jwksURL = jwksURL
-        self.vouching = vouching
-        self.domains = vouching == .issuer ? domains : []
+        self.addressVerification = addressVerification
+        self.domains = addressVerification == .issuer ? domains : []
     }
 }
 
-/// Says who a bearer token speaks for, and in which environment.
+/// Verifies bearer tokens and returns their identity and environment.
 ///
-/// A token is read fully once; until it expires, each further request costs a hash and a look-up.
+/// A token is verified once; until it expires, each further request costs a hash and a lookup.
 package final class TokenVerifier: Sendable {
     package struct Limits: Sendable {
         package var tokenBytesMax = 8192
@@ -44,7 +45,7 @@ package final class TokenVerifier: Sendable {
         package init() {}
     }
 
-    /// Signatures by a provider's key pair. `none`, and HMAC with its shared secret, are never among them.
+    /// The accepted signature algorithms: asymmetric only. `none` and HMAC are never accepted.
     static let algorithms: Set<String> = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384"]
 
     private let limits: Limits
@@ -55,9 +56,9 @@ package final class TokenVerifier: Sendable {
     private let cache: Mutex<TokenCache>
 
     /// - Parameters:
-    ///   - environments: Whose tokens are accepted. Asked on every request, so it must be quick.
+    ///   - environments: The accepted issuers. Called on every request, so it must be fast.
     ///   - now: Seconds since 1970.
-    ///   - fetch: Reads a JWKS document. It sets its own bounds of time and size.
+    ///   - fetch: Downloads a JWKS document, with its own limits of time and size.
     package init(
         limits: Limits = Limits(), environments: @escaping @Sendable () -> [EnvironmentIdentity] = { [] },
         now: @escaping @Sendable () -> Int64 = { Timestamp.now().secondsSinceEpoch },
@@ -70,29 +71,32 @@ package final class TokenVerifier: Sendable {
         self.cache = Mutex(TokenCache(countMax: limits.cachedCountMax))
     }
 
-    /// Until when the identity's token is taken, in seconds since 1970: for a while after it expired, because the
-    /// issuer's clock and ours may differ.
+    /// Returns the end of an identity's validity, in seconds since 1970: its expiry plus the tolerated clock skew.
     package func end(of identity: Identity) -> Int64 { identity.expires + limits.clockSkewMax.components.seconds }
 
-    /// - Parameter token: What follows `Bearer ` in the request's `Authorization`.
+    /// Returns the identity of a token of the environments given at initialisation.
+    ///
+    /// - Parameter token: The value after `Bearer ` in the request's `Authorization`.
     /// - Throws: `TokenError`.
     package func identity(of token: String) async throws -> Identity {
         try await identity(of: token, among: environments())
     }
 
-    /// - Parameter known: Whose tokens are accepted this time.
+    /// Returns the identity of a token of certain environments.
+    ///
+    /// - Parameter accepted: The accepted issuers and audiences.
     /// - Throws: `TokenError`.
-    package func identity(of token: String, among known: [EnvironmentIdentity]) async throws -> Identity {
+    package func identity(of token: String, among accepted: [EnvironmentIdentity]) async throws -> Identity {
         let bytes = Array(token.utf8)
         guard bytes.count <= limits.tokenBytesMax else { throw TokenError.malformed("too long") }
         let digest = SHA256.hash(data: bytes)
-        if let (identity, environment) = cache.withLock({ $0.find(digest) }), known.contains(environment) {
+        if let (identity, environment) = cache.withLock({ $0.find(digest) }), accepted.contains(environment) {
             guard now() < end(of: identity) else { throw TokenError.expired }
             return identity
         }
         let parts = try TokenParts(bytes)
         guard Self.algorithms.contains(parts.header.alg) else { throw TokenError.algorithmRefused(parts.header.alg) }
-        let environment = try Self.environment(of: parts.claims, among: known)
+        let environment = try Self.environment(of: parts.claims, among: accepted)
         let keys = try await keySet(at: environment.jwksURL).keys(parts.header.kid, for: parts.header.alg)
         guard keys.contains(where: { (try? $0.verify(parts.signature, signs: parts.signed)) == true }) else {
             throw TokenError.signatureWrong
@@ -103,11 +107,11 @@ package final class TokenVerifier: Sendable {
         return identity
     }
 
-    /// Tokens of one issuer are told apart by their audience.
+    /// Returns the environment of a token: its audience distinguishes environments with the same issuer.
     private static func environment(
-        of claims: TokenClaims, among known: [EnvironmentIdentity]
+        of claims: TokenClaims, among accepted: [EnvironmentIdentity]
     ) throws(TokenError) -> EnvironmentIdentity {
-        let issued = known.filter { $0.issuer == claims.iss }
+        let issued = accepted.filter { $0.issuer == claims.iss }
         guard !issued.isEmpty else { throw .issuerUnknown }
         guard let environment = issued.first(where: { claims.aud.contains($0.audience) }) else { throw .audienceWrong }
         return environment
@@ -124,10 +128,10 @@ package final class TokenVerifier: Sendable {
     }
 }
 
-/// Verified tokens by their hash: the tokens themselves are not kept.
+/// A cache of verified tokens by their hash; the tokens themselves are not stored.
 ///
-/// Two generations stand in for exact least-recent use: when the younger is full it becomes the older one, and what
-/// nobody asked for in a whole generation is gone.
+/// Approximates least-recently-used eviction by two generations: when the younger is full, it replaces the older one,
+/// and entries not used during a whole generation are evicted.
 struct TokenCache {
     private typealias Entries = [SHA256.Digest: (Identity, EnvironmentIdentity)]
 

@@ -1,23 +1,23 @@
 package import Model
 package import Postgres
 
-/// Removes tombstones and pointers that nobody needs any more.
+/// Removes tombstones and pointers that no device and no relay needs any more.
 ///
-/// The floor moves first, in a transaction of its own under the counter's lock: a cursor below it is refused from then
-/// on, so nobody can miss a tombstone that is removed afterwards. It never passes the relay. No lock is waited for:
-/// whoever compacts has other work to do.
+/// The floor moves first, in a separate transaction under the counter's lock: cursors below it are rejected from then
+/// on, so that no device can miss a tombstone that is removed afterwards. The floor never passes the relay's position.
+/// Compaction does not wait for locks, because its caller has other work.
 package enum Compaction {
-    /// What came of a step.
+    /// The result of a step.
     package enum Outcome: Equatable, Sendable {
-        /// So many pointers are gone; with 0 there is nothing left to do.
+        /// The number of removed pointers; 0 if nothing is left to remove.
         case removed(Int)
-        /// Somebody holds a lock: another time.
+        /// Another transaction holds a lock; retry later.
         case locked
     }
 
-    /// The environments that have something to remove. Rows: id.
+    /// The environments with data to remove. Rows: id.
     ///
-    /// - Parameter keep: Changes younger than this stay.
+    /// - Parameter keep: The minimum age of removed changes.
     package static func due(keep: Duration) -> Statement {
         """
         SELECT e.id
@@ -32,11 +32,11 @@ package enum Compaction {
         """
     }
 
-    /// One bounded step for one environment.
+    /// Performs one limited step for one environment.
     ///
     /// - Parameters:
-    ///   - keep: Changes younger than this stay: it is how long a device may be offline without a new download.
-    ///   - countMax: At most this many pointers are removed.
+    ///   - keep: The minimum age of removed changes: the time for which a device can be offline without a new download.
+    ///   - countMax: Maximum number of pointers to remove.
     package static func step(
         _ environment: EnvironmentID, keep: Duration, countMax: Int, on connection: inout Connection
     ) throws(PostgresError) -> Outcome {
@@ -51,15 +51,15 @@ package enum Compaction {
         }
     }
 
-    /// A lock that is held longer is not waited for.
-    private static var waitBriefly: Statement { "SELECT set_config('lock_timeout', '50', true)" }
+    /// Limits the wait for locks.
+    private static var limitLockWait: Statement { "SELECT set_config('lock_timeout', '50', true)" }
 
-    /// - Returns: The floor; `nil` when it should move and the counter is locked.
+    /// - Returns: The floor; `nil` if it should move but the counter is locked.
     private static func moveFloor(
         _ environment: EnvironmentID, keep: Duration, countMax: Int, on connection: inout Connection
     ) throws(PostgresError) -> Int64? {
-        let answers = try connection.run([
-            waitBriefly,
+        let results = try connection.run([
+            limitLockWait,
             """
             WITH f AS MATERIALIZED (
                 SELECT coalesce(max(c.position), 0) AS floor FROM (
@@ -80,20 +80,20 @@ package enum Compaction {
             WHERE e.id = \(environment.rawValue)
             """,
         ])
-        guard let (before, wanted, isRaised) = try answers[1].first?.decode(Int64.self, Int64.self, Bool.self) else {
+        guard let (before, target, isRaised) = try results[1].first?.decode(Int64.self, Int64.self, Bool.self) else {
             return 0
         }
-        if isRaised { return wanted }
-        return before < wanted ? nil : before
+        if isRaised { return target }
+        return before < target ? nil : before
     }
 
-    /// The tombstones are found by their whole keys (`LATERAL … OFFSET 0`) and removed where they are. One that is
-    /// revived meanwhile is no tombstone any more, and stays.
+    /// Looks the tombstones up by their complete keys (`LATERAL … OFFSET 0`) and deletes them by `ctid`. An object that
+    /// was revived meanwhile is no tombstone, and stays.
     private static func remove(
         _ environment: EnvironmentID, upTo floor: Int64, on connection: inout Connection
     ) throws(PostgresError) -> Int {
-        let answers = try connection.run([
-            waitBriefly,
+        let results = try connection.run([
+            limitLockWait,
             """
             DELETE FROM store.object
             WHERE ctid = ANY (ARRAY(
@@ -109,6 +109,6 @@ package enum Compaction {
             """,
             "DELETE FROM store.change WHERE environment_id = \(environment.rawValue) AND position <= \(floor)",
         ])
-        return answers[2].affectedCount
+        return results[2].affectedCount
     }
 }

@@ -2,23 +2,23 @@ import Essentials
 package import FoundationEssentials
 package import Model
 
-/// What a device holds of a realm: opaque to it, `generation:start:position`, and while a first download is under way
-/// also the last key it got: `generation:start:position:kind:id`.
+/// A device's state of a realm, opaque to the device: `generation:start:position`, and during the first download also
+/// the last received key: `generation:start:position:kind:id`.
 ///
-/// What an integration holds of its whole environment has a digest of the kinds it asked for, and the realm in its
+/// An integration's cursor for its whole environment also has a digest of the requested kinds, and the realm in its
 /// key: `generation:start:position:kinds`, `generation:start:position:kinds:realm:kind:id`.
 ///
-/// It is good while `compactedPosition ≤ start`: all tombstones since are still there. So a long download can be
-/// resumed, and what changed behind its back is caught up with from `start`.
+/// A cursor is valid while `compactedPosition ≤ start`: all later tombstones still exist. Therefore a long download can
+/// be resumed, and concurrent changes are read starting at `start`.
 package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
     package var generation: Int64
-    /// The counter when the download began; equal to `position` once the realm is whole.
+    /// The counter when the download began; equal to `position` when the realm is complete.
     package var start: Int64
-    /// Everything up to here is held, except while `key` is set: then what the device held before the download.
+    /// The position up to which the device has all changes; while `key` is set, the one before the download.
     package var position: Int64
-    /// Of an environment's cursor, the digest of its kinds; `nil`: it is one realm's.
+    /// The digest of the kinds in an environment's cursor; `nil` in a realm's cursor.
     package var kinds: UInt64?
-    /// The last key of a download under way.
+    /// The last key of a download in progress.
     package var key: Key?
 
     package struct Key: Equatable, Sendable {
@@ -32,7 +32,7 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
             self.id = id
         }
 
-        /// Before all keys of a realm.
+        /// Creates a key that precedes all keys of a realm.
         package init(firstOf realm: Int32) { self.init(realm: realm, kind: Kind.first, id: .zero) }
     }
 
@@ -75,8 +75,8 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
         return "\(whole):\(key.realm.map { "\($0):" } ?? "")\(key.kind.rawValue):\(key.id.text)"
     }
 
-    /// What tells a set of kinds from others in a cursor (FNV-1a of their names in order). A kind that is added to what
-    /// an integration may read makes it another set: its objects are in no copy yet.
+    /// Returns a digest of a set of kinds (FNV-1a of their sorted names). A kind that is added to an integration's
+    /// kinds changes the digest, because existing copies lack its objects.
     package static func digest(of kinds: some Sequence<Kind>) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in Set(kinds.map(\.rawValue)).sorted().joined(separator: ",").utf8 {
@@ -85,7 +85,7 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
         return hash
     }
 
-    /// Whether what the device holds can be continued, or must be thrown away.
+    /// Whether the device can continue with the cursor; otherwise it must discard its copy.
     package func isGood(for counter: EnvironmentCounter) -> Bool {
         generation == counter.generation && start >= counter.compactedPosition && start <= counter.position
     }

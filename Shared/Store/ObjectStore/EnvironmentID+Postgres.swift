@@ -1,5 +1,5 @@
 package import Model
 import Postgres
 
-/// Environments are numbered by PostgreSQL, with an `int`.
+/// PostgreSQL numbers environments with an `int`.
 extension EnvironmentID: PostgresValue {}

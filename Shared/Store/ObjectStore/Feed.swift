@@ -2,19 +2,20 @@ package import FoundationEssentials
 package import Model
 package import Postgres
 
-/// Where an environment stands.
+/// The counter of an environment, its row of `realm.environment`.
 package struct EnvironmentCounter: Sendable, Equatable {
-    /// The statement that reads which environments work here. Rows: the number.
+    /// The statement that reads the active environments. Rows: the number.
     package static let all: Statement = "SELECT e.id FROM realm.environment e WHERE \(works) ORDER BY e.id"
 
-    /// Whether the environment of the row `e` works here: one that is arriving from another installation (decision
-    /// 0069) has no generation before it begins, and nobody publishes, sweeps or tries again what is there of it.
+    /// Whether the environment of the row `e` is active here. An environment that is being imported from another
+    /// installation (decision 0069) has no generation before it is activated; nothing of it is published, swept or
+    /// retried.
     package static let works: Statement = "e.generation > 0"
 
-    /// Changes when the database was restored or failed over with loss.
+    /// The generation, which changes when the database was restored or failed over with loss.
     package var generation: Int64
     package var position: Int64
-    /// Tombstones and pointers at or below this position may be gone.
+    /// The position at or below which tombstones and pointers may have been removed.
     package var compactedPosition: Int64
 
     package init(generation: Int64, position: Int64, compactedPosition: Int64) {
@@ -35,15 +36,17 @@ package struct EnvironmentCounter: Sendable, Equatable {
     }
 }
 
-/// Statements that read an environment's changes. All are bounded, and none holds a snapshot while a socket is written.
+/// Statements that read an environment's changes. All are limited, and none holds a snapshot during network output.
 package enum Feed {
-    /// The change log after a position, in position order, whatever the realm.
+    /// Reads the change log after a position, in position order, for all realms.
     ///
-    /// Rows: position, realm_id, kind, id, edit_position, fields, is_current, traceparent, changed_at. A pointer whose
-    /// object has moved on, or is not of `kinds`, has `is_current` false: it only tells how far the page reaches. The
-    /// LIMIT stands in the subquery, before the join: outside it the plan was 20 times slower. The object is looked up
-    /// by its whole key whatever the statistics say (`LATERAL … OFFSET 0`): while they knew nothing of an environment
-    /// that was filling, the planner joined on the environment alone, and the statement timed out.
+    /// Rows: position, realm_id, kind, id, edit_position, fields, is_current, traceparent, changed_at. `is_current` is
+    /// false for a pointer whose object has changed since or is not of `kinds`; such a row only shows how far the page
+    /// reaches.
+    ///
+    /// The LIMIT must be in the subquery, before the join: outside it the plan was 20 times slower. The object is
+    /// looked up by its complete key, independent of statistics (`LATERAL … OFFSET 0`): without statistics of an
+    /// environment that was being filled, the planner joined on the environment alone, and the statement timed out.
     package static func changes(
         in environment: EnvironmentID, after position: Int64, kinds: [Kind], countMax: Int
     ) -> Statement {
@@ -64,11 +67,11 @@ package enum Feed {
         """
     }
 
-    /// A page of a realm in key order: the objects that changed after a position.
+    /// Reads a page of a realm in key order: the objects that changed after a position.
     ///
     /// - Parameters:
-    ///   - key: The last key of the page before, or `nil` for the first page.
-    ///   - includingTombstones: A device that holds nothing need not be told what is gone.
+    ///   - key: The last key of the previous page; `nil` for the first page.
+    ///   - includingTombstones: Whether to include tombstones, which a device without a copy does not need.
     package static func page(
         of realm: Int32, in environment: EnvironmentID, after key: (kind: Kind, id: UUID)?,
         changedAfter position: Int64,
@@ -84,18 +87,18 @@ package enum Feed {
         """
     }
 
-    /// A page of all an environment's realms in key order (realm, kind, id): the objects that are there and have not
+    /// Reads a page of all an environment's realms in key order (realm, kind, id): the existing objects that have not
     /// changed since a position.
     ///
-    /// Rows: realm_id, path, kind, id, position, fields. One more row, whose `kind` is null, tells how many realms were
-    /// looked through (`position`) and the last of them (`realm_id`, null when there was none): unless the page has
-    /// `countMax` objects, those realms are done with. Objects are in order.
+    /// Rows: realm_id, path, kind, id, position, fields. One additional row, whose `kind` is null, contains the number
+    /// of scanned realms (`position`) and the last of them (`realm_id`, null if there was none): unless the page has
+    /// `countMax` objects, those realms are complete. Objects are in order.
     ///
-    /// Each realm and kind is looked up by its key, from where the page before ended (`LATERAL … ORDER BY id LIMIT`):
-    /// a page takes at most `countMax` objects of each of `realmCountMax` realms × kinds, whatever the statistics say,
-    /// and reads nothing of other kinds.
+    /// Each realm and kind is looked up by its key, starting at the end of the previous page (`LATERAL … ORDER BY id
+    /// LIMIT`): a page reads at most `countMax` objects of each of `realmCountMax` realms × kinds, independent of
+    /// statistics, and no other kinds.
     ///
-    /// - Parameter key: The last key of the page before, or `nil` for the first page.
+    /// - Parameter key: The last key of the previous page; `nil` for the first page.
     package static func page(
         in environment: EnvironmentID, after key: Cursor.Key?, kinds: [Kind], unchangedSince start: Int64,
         realmCountMax: Int, countMax: Int
@@ -130,6 +133,6 @@ package enum Feed {
 }
 
 extension UUID {
-    /// Below every object's id.
+    /// The nil UUID, lower than every object's id.
     package static var zero: UUID { UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)) }
 }

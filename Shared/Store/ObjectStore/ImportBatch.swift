@@ -1,11 +1,11 @@
 package import Model
 package import Postgres
 
-/// Whole objects that come from outside, to be stored as they are.
+/// External objects to be stored unconditionally.
 ///
-/// They are no decisions, so they have no guards: of two that write the same object the later one stands, as with an
-/// integration's put. One statement compares them with what is stored, and then reserves positions for those that
-/// differ: what is so already uses no position, and a batch in which nothing differs does not take the counter's lock.
+/// They have no preconditions: the last of concurrent writes of an object wins, as with an integration's put. One
+/// statement compares them with the stored objects and reserves positions for the changed ones: unchanged objects use
+/// no positions, and a batch without changes does not take the counter's lock.
 package struct ImportBatch: Sendable {
     private struct Key: Hashable {
         let realm: Int32
@@ -15,32 +15,32 @@ package struct ImportBatch: Sendable {
 
     package let environment: EnvironmentID
     private var objects: [(key: ObjectKey, fields: CanonicalJSON)] = []
-    private var places: [Key: Int] = [:]
+    private var indexes: [Key: Int] = [:]
 
     package init(environment: EnvironmentID, capacity: Int = 0) {
         self.environment = environment
         objects.reserveCapacity(capacity)
-        places.reserveCapacity(capacity)
+        indexes.reserveCapacity(capacity)
     }
 
-    /// How many objects are in it.
+    /// The number of objects.
     package var count: Int { objects.count }
 
-    /// Adds an object, as an edit. One that is in the batch gets these fields.
+    /// Adds an object as an edit; replaces the fields of an object that is already in the batch.
     package mutating func put(_ key: ObjectKey, _ fields: CanonicalJSON) {
-        let place = Key(realm: key.realm, kind: key.kind.number, id: key.id)
-        if let index = places[place] {
+        let importKey = Key(realm: key.realm, kind: key.kind.number, id: key.id)
+        if let index = indexes[importKey] {
             objects[index].fields = fields
         } else {
-            places[place] = objects.count
+            indexes[importKey] = objects.count
             objects.append((key, fields))
         }
     }
 
-    /// The statement that stores them. One row: how many were written, and how many of them were not there.
+    /// The statement that stores the objects. One row: the number of written objects, and how many of them are new.
     ///
-    /// When nothing is written, decision 0 of the transaction is missed: what is told of the writing, such as an audit
-    /// record, is not told then.
+    /// If nothing is written, decision 0 of the transaction is marked as conflicted, so that dependent statements, such
+    /// as an audit record, have no effect.
     package var statement: Statement {
         var keys = ObjectKeyColumns()
         var fields = BinaryArray(of: CanonicalJSON.self, capacity: objects.reduce(0) { $0 + $1.fields.bytes.count + 4 })

@@ -1,8 +1,8 @@
 package import Model
 import Postgres
 
-/// Kinds are stored as their numbers, `smallint`. A column with the number of a kind that this program may not know is
-/// read as `Int16`.
+/// Kinds are stored as their numbers, `smallint`. Columns that may contain kinds of newer versions are decoded as
+/// `Int16`.
 extension Kind: PostgresValue {
     package static var typeID: UInt32 { Int16.typeID }
     package static var arrayTypeID: UInt32 { Int16.arrayTypeID }

@@ -1,38 +1,39 @@
 package import Postgres
 
-/// Which history of the database this is: one that PostgreSQL may have cut short, when a backup was restored or a
-/// standby took over.
+/// The database's timeline, which ends when a backup is restored or a standby is promoted, possibly with a loss of
+/// transactions.
 package enum Lineage {
-    /// What a service's sessions begin with (`Connection.init`).
+    /// The check at the start of a service's sessions (`Connection.init`).
     package static let check: StaticString = "SELECT realm.lineage_check()"
 
-    /// Whether a process that meets this error must end: what it remembers, such as the numbers of realms, may be of
-    /// something else by now.
+    /// Whether a process that gets this error must exit: its cached state, such as the numbers of realms, may belong to
+    /// a different timeline.
     @Sendable package static func isOver(_ error: any Error) -> Bool {
-        (error as? PostgresError)?.isOfOtherHistory == true
+        (error as? PostgresError)?.isTimelineChange == true
     }
 
-    /// The most positions that an environment hands out per second, over its whole life.
+    /// Maximum number of positions that an environment allocates per second, on average over its lifetime.
     package static let positionsPerSecondMax: Int64 = 1 << 20
 
-    /// The generation of an environment after its own, in an UPDATE or SELECT of its row: beyond those that a history
-    /// may have had that was lost.
+    /// The next generation of an environment, for an UPDATE or SELECT of its row: higher than any generation that a
+    /// lost timeline may have had.
     package static let nextGeneration: Statement = "greatest(generation + 1, extract(epoch FROM now())::bigint)"
 
-    /// Likewise the position of a counter.
+    /// The next position of a counter, accordingly.
     package static let nextPosition: Statement =
         "greatest(position + 1, extract(epoch FROM now())::bigint * \(positionsPerSecondMax))"
 
-    /// What keeps what others remember apart from what the database goes on with.
+    /// Separates the state of devices and services from the restored database.
     ///
-    /// Nobody knows what was handed out after the last transaction that is still there. But no environment hands out
-    /// more than `positionsPerSecondMax`: so a position made from the clock is beyond all of it, however old the backup
-    /// is and however often it is restored; and below 2^53 until 2242, so that every JSON reader can hold it.
+    /// It is unknown which positions were allocated after the last transaction that is still present. But no
+    /// environment allocates more than `positionsPerSecondMax`: a position derived from the clock exceeds all of them,
+    /// independent of the age of the backup and the number of restores. It stays below 2^53 until 2242, so that every
+    /// JSON reader can represent it.
     ///
-    /// - Environments get a new generation, so that devices throw away what they hold, and every routed object is
-    ///   published again, in an epoch beyond those that messages in Kafka may have. The numbers of new environments
-    ///   begin beyond those whose events may be there.
-    /// - What back ends hold is compared as soon as possible.
+    /// - Environments get a new generation, so that devices discard their copies, and every object of a published kind
+    ///   is republished, in an epoch higher than that of any message in Kafka. New environments get numbers higher than
+    ///   those whose events may exist.
+    /// - The back ends' data is compared as soon as possible.
     package static let restore: [Statement] = [
         """
         UPDATE realm.environment SET generation = \(nextGeneration), position = \(nextPosition)
@@ -49,8 +50,8 @@ package enum Lineage {
         "UPDATE realm.lineage SET restored_at = now()",
     ]
 
-    /// Whether an environment is written here: nothing of one that is held for its move, or has left, can be, and one
-    /// that is arriving has not begun. One that is taken back gets its positions then.
+    /// Whether the environment can be written here. Write-blocked, moved and arriving environments cannot; one that is
+    /// rolled back gets its positions then.
     private static func isWritten(_ column: Statement) -> Statement {
         """
         NOT EXISTS (SELECT FROM realm.move m WHERE m.environment_id = \(column)
@@ -58,22 +59,22 @@ package enum Lineage {
         """
     }
 
-    /// Environments that were added and lost, at most.
+    /// Maximum number of environments that may have been added and lost.
     private static let environmentsAddedMax: Int64 = 1_000
 
-    /// The database is what it is from now on.
+    /// Accepts the current timeline of the database.
     package static let accept: Statement = """
         UPDATE realm.lineage l SET system_identifier = f.system_identifier, timeline = f.timeline, table_id = f.table_id
         FROM realm.lineage_found() f
         """
 
-    /// Rows: whether nothing has changed as far as PostgreSQL can tell.
+    /// Rows: whether the timeline is unchanged, as far as PostgreSQL reports.
     package static let isUnchanged: Statement = """
         SELECT EXISTS (SELECT FROM realm.lineage l JOIN realm.lineage_found() f
             USING (system_identifier, timeline, table_id))
         """
 
-    /// Ends every other session of the role: who has one remembers things of the former history.
+    /// Terminates all other sessions of the role, whose cached state belongs to the previous timeline.
     package static let endSessions: Statement = """
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()

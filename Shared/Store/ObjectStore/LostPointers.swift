@@ -3,19 +3,19 @@ import FoundationEssentials
 package import Model
 package import Postgres
 
-/// The repair of the change log: objects without a pointer, and pointers without an object.
+/// Repairs the change log: objects without a pointer, and pointers without an object.
 package enum LostPointers {
-    /// The statements of one transaction that give objects to which no pointer leads another position and a pointer
-    /// there, so that relay and devices come to them, and remove pointers that lead nowhere. Both only where it is
-    /// still so.
+    /// Returns the statements of one transaction that give objects without a pointer a new position and a pointer, so
+    /// that the relay and devices process them, and that delete pointers without an object. Both verify the condition
+    /// again.
     ///
-    /// - Parameter places: Objects, with the position of the object, or of the pointer that names it.
+    /// - Parameter objects: Objects with their position, or that of the pointer.
     package static func write(
-        _ places: [(key: ObjectKey, position: Int64)], in environment: EnvironmentID
+        _ objects: [(key: ObjectKey, position: Int64)], in environment: EnvironmentID
     ) -> [Statement] {
-        let (realms, kinds) = (places.map(\.key.realm), places.map(\.key.kind))
-        let (ids, positions) = (places.map(\.key.id), places.map(\.position))
-        let count = Int64(places.count)
+        let (realms, kinds) = (objects.map(\.key.realm), objects.map(\.key.kind))
+        let (ids, positions) = (objects.map(\.key.id), objects.map(\.position))
+        let count = Int64(objects.count)
         return [
             "UPDATE realm.environment SET position = position + \(count) WHERE id = \(environment.rawValue)",
             """

@@ -3,18 +3,20 @@ package import FoundationEssentials
 package import Model
 package import Postgres
 
-/// The SQL that finds memberships by their ids.
+/// Queries of memberships by their ids.
 package enum Memberships {
-    /// The last eight bytes of an id as text: what a membership's id has of its team's.
+    /// Returns the last eight bytes of an id as text, the team's half of a membership's id.
     package static func end(of id: UUID) -> String { String(id.text.suffix(17)) }
 
-    /// The memberships of teams, by the number of the decision about the team. Rows: decision, the membership's id.
+    /// Finds the memberships of teams, with the number of the decision about the team. Rows: decision, the membership's
+    /// id.
     ///
-    /// It looks at all memberships of the environment, and so runs before the decision's transaction, not in it. That
-    /// is right: a person who joins it later has an event of their own, and it finds the team as it is now.
+    /// It scans all memberships of the environment and therefore runs before the decision's transaction. That is
+    /// correct: a person who joins later causes a separate event, which is processed with the team's state at that
+    /// time.
     ///
-    /// Their ids say of which team they are, and whose: none of their fields has to be read, nor to be readable. Of
-    /// teams, or people, whose ids share the half that a membership's has, one too many is found at worst.
+    /// The ids identify the team and the person, so the fields need not be valid. If the relevant halves of two ids are
+    /// equal, the result contains additional memberships.
     package static func of(
         teams: [(id: UUID, decision: Int)], common: Int32, in environment: EnvironmentID
     ) -> Statement {
@@ -31,7 +33,8 @@ package enum Memberships {
         """
     }
 
-    /// The memberships of people, by the number of the decision about the person. Rows: as ``of(teams:common:in:)``.
+    /// Finds the memberships of people, with the number of the decision about the person. Rows: as
+    /// ``of(teams:common:in:)``.
     package static func of(
         people: [(id: UUID, decision: Int)], common: Int32, in environment: EnvironmentID
     ) -> Statement {

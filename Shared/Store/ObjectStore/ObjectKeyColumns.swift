@@ -2,7 +2,7 @@ import FoundationEssentials
 import Model
 package import Postgres
 
-/// The keys of many objects as the arrays a statement unnests.
+/// The keys of many objects as arrays for `unnest`.
 package struct ObjectKeyColumns {
     package private(set) var realms = BinaryArray(of: Int32.self)
     package private(set) var kinds = BinaryArray(of: Kind.self)
@@ -10,7 +10,7 @@ package struct ObjectKeyColumns {
 
     package init() {}
 
-    /// Adds a key; `nil` is a row without one.
+    /// Appends a key; `nil` appends a row without a key.
     package mutating func append(_ key: ObjectKey?) {
         realms.append(key?.realm)
         kinds.append(key?.kind)

@@ -3,7 +3,7 @@ package import FoundationEssentials
 package import Model
 package import Postgres
 
-/// What names an object: its realm, its kind and its id.
+/// The key of an object: its realm, kind and id.
 package struct ObjectKey: Hashable, Sendable {
     package var realm: Int32
     package var kind: Kind
@@ -16,20 +16,20 @@ package struct ObjectKey: Hashable, Sendable {
     }
 }
 
-/// An object as it is stored. A tombstone has no fields.
+/// A stored object. A tombstone has no fields.
 package struct RealmObject: Sendable, Equatable {
     package var key: ObjectKey
     /// The position of its last change.
     package var position: Int64
-    /// The position of the last change that came from a device or an integration, not from a service.
+    /// The position of the last change by a device or integration, not by a service.
     package var editPosition: Int64
     package var fields: CanonicalJSON?
 
     package var isDeleted: Bool { fields == nil }
 
-    /// Reads the columns realm_id, kind, id, position, edit_position, fields from `firstColumn` on.
+    /// Reads the columns realm_id, kind, id, position, edit_position, fields, starting at `firstColumn`.
     ///
-    /// - Returns: `nil` when the kind is one this program does not know: a newer service wrote it.
+    /// - Returns: `nil` if this program version does not have the kind: a newer service wrote it.
     package init?(_ row: Row, firstColumn: Int = 0) throws(PostgresError) {
         guard let kind = Kind(number: try row.value(firstColumn + 1)) else { return nil }
         key = ObjectKey(realm: try row.value(firstColumn), kind: kind, id: try row.value(firstColumn + 2))
@@ -40,20 +40,20 @@ package struct RealmObject: Sendable, Equatable {
 }
 
 extension RealmObject {
-    /// The statement that reads objects by their keys. Rows: realm_id, kind, id, position, edit_position, fields.
+    /// Reads objects by their keys. Rows: realm_id, kind, id, position, edit_position, fields.
     package static func load(_ keys: some Sequence<ObjectKey>, in environment: EnvironmentID) -> Statement {
         select("o.edit_position, o.fields", of: keys, in: environment)
     }
 
-    /// Looks objects up by their keys. Rows: realm_id, kind, id, position, and these columns of `o`.
+    /// Reads objects by their keys. Rows: realm_id, kind, id, position, and these columns of `o`.
     fileprivate static func select(
         _ columns: Statement, of keys: some Sequence<ObjectKey>, in environment: EnvironmentID
     ) -> Statement {
-        var wanted = ObjectKeyColumns()
-        for key in keys { wanted.append(key) }
+        var keyColumns = ObjectKeyColumns()
+        for key in keys { keyColumns.append(key) }
         return """
             SELECT o.realm_id, o.kind, o.id, o.position, \(columns)
-            FROM unnest(\(wanted.realms), \(wanted.kinds), \(wanted.ids)) AS k(realm_id, kind, id)
+            FROM unnest(\(keyColumns.realms), \(keyColumns.kinds), \(keyColumns.ids)) AS k(realm_id, kind, id)
             CROSS JOIN LATERAL (
                 SELECT * FROM store.object o
                 WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = k.realm_id
@@ -63,8 +63,8 @@ extension RealmObject {
             """
     }
 
-    /// The statement that reads the keys of entries' status log lines; for those that go, since it looks at all lines
-    /// of the realms. Rows: as ``statusLine(_:)`` reads them.
+    /// Reads the keys of entries' status log lines; only for deleted entries, because it scans all lines of the realms.
+    /// Rows: see ``statusLine(_:)``.
     package static func statusLines(
         of entries: some Sequence<UUID>, realms: [Int32], in environment: EnvironmentID
     ) -> Statement {
@@ -85,7 +85,7 @@ extension RealmObject {
         return (entry, ObjectKey(realm: realm, kind: .timeEntryStatus, id: id))
     }
 
-    /// The statement that reads all objects of some kinds in a realm, tombstones left out.
+    /// Reads all objects of some kinds in a realm, without tombstones.
     package static func load(
         kinds: [Kind], realm: Int32, in environment: EnvironmentID
     ) -> Statement {
@@ -96,7 +96,7 @@ extension RealmObject {
         """
     }
 
-    /// The statement that reads all objects of a kind in several realms, tombstones left out.
+    /// Reads all objects of a kind in several realms, without tombstones.
     package static func load(
         _ kind: Kind, realms: some Sequence<Int32>, in environment: EnvironmentID
     ) -> Statement {
@@ -110,7 +110,7 @@ extension RealmObject {
         """
     }
 
-    /// The rows of a `load` statement by key.
+    /// Returns the rows of a `load` statement by key.
     package static func byKey(_ rows: Rows) throws(PostgresError) -> [ObjectKey: RealmObject] {
         var objects: [ObjectKey: RealmObject] = [:]
         objects.reserveCapacity(rows.count)
@@ -121,9 +121,9 @@ extension RealmObject {
     }
 }
 
-/// Where an object is, and whether there is one.
+/// An object's position, and whether it exists.
 package struct Presence: Equatable, Sendable {
-    /// 0: there is not even a tombstone.
+    /// 0 if there is neither an object nor a tombstone.
     package var position: Int64 = 0
     package var isThere = false
 
@@ -132,27 +132,27 @@ package struct Presence: Equatable, Sendable {
         self.isThere = isThere
     }
 
-    /// Reads the columns position and deleted; null where there is nothing.
+    /// Reads the columns position and deleted, which are null if there is no row.
     package init(_ columns: inout Columns) throws(PostgresError) {
         position = try columns.optional(Int64.self) ?? 0
         isThere = try columns.optional(Bool.self) == false
     }
 
-    /// The statement that reads where objects are, without their fields. Rows: realm_id, kind, id, position, deleted.
+    /// Reads the positions of objects without their fields. Rows: realm_id, kind, id, position, deleted.
     package static func load(_ keys: some Sequence<ObjectKey>, in environment: EnvironmentID) -> Statement {
         RealmObject.select("o.deleted", of: keys, in: environment)
     }
 
-    /// The rows of a `load` statement by key.
+    /// Returns the rows of a `load` statement by key.
     package static func byKey(_ rows: Rows) throws(PostgresError) -> [ObjectKey: Presence] {
-        var found: [ObjectKey: Presence] = [:]
+        var presences: [ObjectKey: Presence] = [:]
         for row in rows {
             var columns = row.columns
             let (realm, kind): (Int32, Int16) = (try columns.next(), try columns.next())
             let id: UUID = try columns.next()
             guard let kind = Kind(number: kind) else { continue }
-            found[ObjectKey(realm: realm, kind: kind, id: id)] = try Presence(&columns)
+            presences[ObjectKey(realm: realm, kind: kind, id: id)] = try Presence(&columns)
         }
-        return found
+        return presences
     }
 }

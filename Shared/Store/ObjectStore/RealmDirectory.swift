@@ -1,14 +1,14 @@
 package import Model
 package import Postgres
 
-/// A realm that was looked up by its number.
+/// A realm's path and class.
 package struct NumberedRealm: Sendable {
     package let path: RealmPath
-    /// What it is for: found out once, since the path is read letter by letter for it.
+    /// The realm's class, computed once because it is parsed from the path.
     package let realmClass: RealmClass.Name
 }
 
-/// The numbers of realms, kept in memory: a realm's number never changes.
+/// A cache of the numbers of realms, which never change.
 package struct RealmDirectory: Sendable {
     private struct Name: Hashable {
         let environment: EnvironmentID
@@ -18,37 +18,37 @@ package struct RealmDirectory: Sendable {
     private var ids: [Name: Int32] = [:]
     private var realms: [Int32: NumberedRealm] = [:]
 
-    /// The memory is dropped when it holds more realms than this; it fills again from PostgreSQL.
+    /// Maximum number of cached realms, after which the cache is cleared.
     private static let countMax = 200_000
 
     package init() {}
 
-    /// The realm's number.
+    /// Returns the realm's number.
     ///
-    /// - Parameter create: Whether a realm that is not there is made.
-    /// - Returns: `nil` when it is not there.
+    /// - Parameter create: Whether to create a missing realm.
+    /// - Returns: `nil` if the realm does not exist.
     package mutating func id(
         of path: RealmPath, in environment: EnvironmentID, create: Bool, on connection: inout Connection
     ) throws(PostgresError) -> Int32? {
         try ids(of: [path], in: environment, create: create, on: &connection)[path]
     }
 
-    /// The numbers of several realms in at most one round trip.
+    /// Returns the numbers of several realms, in at most one round trip.
     package mutating func ids(
-        of wanted: some Collection<RealmPath>, in environment: EnvironmentID, create: Bool,
+        of paths: some Collection<RealmPath>, in environment: EnvironmentID, create: Bool,
         on connection: inout Connection
     ) throws(PostgresError) -> [RealmPath: Int32] {
-        var found: [RealmPath: Int32] = [:]
-        var unknown: [String] = []
-        for path in wanted {
+        var numbers: [RealmPath: Int32] = [:]
+        var missing: [String] = []
+        for path in paths {
             if let id = ids[Name(environment: environment, path: path)] {
-                found[path] = id
+                numbers[path] = id
             } else {
-                unknown.append(path.description)
+                missing.append(path.description)
             }
         }
-        if unknown.isEmpty { return found }
-        if ids.count + unknown.count > Self.countMax {
+        if missing.isEmpty { return numbers }
+        if ids.count + missing.count > Self.countMax {
             ids.removeAll()
             realms.removeAll()
         }
@@ -58,7 +58,7 @@ package struct RealmDirectory: Sendable {
                 """
                 INSERT INTO realm.realm (environment_id, path)
                 SELECT DISTINCT \(environment.rawValue), u.path
-                FROM unnest(\(unknown)) AS u(path) LEFT JOIN LATERAL (
+                FROM unnest(\(missing)) AS u(path) LEFT JOIN LATERAL (
                     SELECT r.id FROM realm.realm r
                     WHERE r.environment_id = \(environment.rawValue) AND r.path = u.path
                     OFFSET 0
@@ -69,7 +69,7 @@ package struct RealmDirectory: Sendable {
         statements.append(
             """
             SELECT r.id, r.path
-            FROM unnest(\(unknown)) AS u(path) CROSS JOIN LATERAL (
+            FROM unnest(\(missing)) AS u(path) CROSS JOIN LATERAL (
                 SELECT * FROM realm.realm r
                 WHERE r.environment_id = \(environment.rawValue) AND r.path = u.path
                 OFFSET 0
@@ -78,41 +78,41 @@ package struct RealmDirectory: Sendable {
         let rows = try connection.run(statements)[statements.count - 1]
         for (id, text) in try rows.decode(Int32.self, String.self) {
             guard let path = RealmPath(text) else { continue }
-            remember(id, path, environment)
-            found[path] = id
+            cache(id, path, environment)
+            numbers[path] = id
         }
-        return found
+        return numbers
     }
 
-    /// The paths of realms by number, in at most one round trip.
+    /// Returns the paths of realms by number, in at most one round trip.
     package mutating func paths(
-        of wanted: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
+        of numbers: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [Int32: RealmPath] {
-        try realms(of: wanted, in: environment, on: &connection).mapValues(\.path)
+        try realms(of: numbers, in: environment, on: &connection).mapValues(\.path)
     }
 
-    /// Realms by number, with what they are for, in at most one round trip.
+    /// Returns realms by number, in at most one round trip.
     package mutating func realms(
-        of wanted: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
+        of numbers: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [Int32: NumberedRealm] {
-        let unknown = wanted.filter { realms[$0] == nil }
-        if !unknown.isEmpty {
+        let missing = numbers.filter { realms[$0] == nil }
+        if !missing.isEmpty {
             let rows = try connection.run(
                 """
                 SELECT id, path FROM realm.realm
-                WHERE environment_id = \(environment.rawValue) AND id = ANY (\(Array(unknown)))
+                WHERE environment_id = \(environment.rawValue) AND id = ANY (\(Array(missing)))
                 """)
             for (id, text) in try rows.decode(Int32.self, String.self) {
                 guard let path = RealmPath(text) else { continue }
-                remember(id, path, environment)
+                cache(id, path, environment)
             }
         }
-        var found: [Int32: NumberedRealm] = [:]
-        for id in wanted { found[id] = realms[id] }
-        return found
+        var result: [Int32: NumberedRealm] = [:]
+        for id in numbers { result[id] = realms[id] }
+        return result
     }
 
-    private mutating func remember(_ id: Int32, _ path: RealmPath, _ environment: EnvironmentID) {
+    private mutating func cache(_ id: Int32, _ path: RealmPath, _ environment: EnvironmentID) {
         ids[Name(environment: environment, path: path)] = id
         realms[id] = NumberedRealm(path: path, realmClass: path.realmClass.name)
     }

@@ -1,10 +1,10 @@
 import Essentials
 import Postgres
 
-/// The trace contexts of a batch's writes, as the change log gets them.
+/// The trace contexts of a batch's writes, for the change log.
 ///
-/// Where they differ they go as one row of bytes, each at a place of its own: an element of an array of texts, and a
-/// row of a join, cost time that grows with the batch.
+/// If they differ, they are sent as one `bytea` with fixed-length slots: arrays of texts and joins cost time
+/// proportional to the batch.
 struct Traceparents {
     private enum Form {
         case one(String?)
@@ -13,7 +13,7 @@ struct Traceparents {
 
     private let form: Form
 
-    /// - Parameter traces: In the order of the writes.
+    /// - Parameter traces: The trace contexts in the order of the writes.
     init(_ traces: [TraceContext?]) {
         guard let first = traces.first, traces.contains(where: { $0 != first }) else {
             form = .one(traces.first.flatMap { $0?.text })
@@ -29,7 +29,7 @@ struct Traceparents {
 
     private static let none = [UInt8](repeating: UInt8(ascii: " "), count: TraceContext.textLength)
 
-    /// That of a change, where `position - p` is the number of its write, counted from 1.
+    /// The SQL expression for a change's trace context, where `position - p` is the number of its write, from 1.
     var expression: Statement {
         switch form {
         case .one(let text): return "\(text)"

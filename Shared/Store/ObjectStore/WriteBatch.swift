@@ -2,15 +2,16 @@ package import Essentials
 package import Model
 package import Postgres
 
-/// One transaction's writes to the objects of one environment (laws 2 and 3).
+/// The writes of one transaction to the objects of one environment (laws 2 and 3).
 ///
-/// Each write belongs to a decision, and each decision names the positions it was made from. All of it goes out as one
-/// pipeline: reserve positions on the counter row, which locks it; find the decisions whose objects have moved on
-/// since; do the writes of the others. What missed is returned, to be decided again from what is there now.
+/// Each write belongs to a decision, and each decision has preconditions: the positions it is based on. The batch is
+/// sent as one pipeline: it reserves positions on the counter row, which locks it; finds the decisions whose objects
+/// have changed since; and performs the writes of the others. The conflicted decisions are returned, to be reprocessed
+/// with the current state.
 package struct WriteBatch: Sendable {
     private struct Write: Sendable {
         let key: ObjectKey
-        /// `nil`: it is deleted.
+        /// The fields; `nil` for a deletion.
         let fields: CanonicalJSON?
         let decision: Int32
         let isEdit: Bool
@@ -21,10 +22,10 @@ package struct WriteBatch: Sendable {
     private var guards: [(key: ObjectKey, position: Int64, decision: Int32)] = []
     private var statements: [Statement] = []
     private var ownGuards: [Statement] = []
-    /// The traces that the decisions belong to, for the events of what they write.
+    /// The decisions' trace contexts, for the events of their writes.
     private var traces: [Int32: TraceContext] = [:]
-    /// Keys are parked with it that are due at once: whoever commits it looks for them without waiting.
-    package var parksDueKeys = false
+    /// Whether the batch defers keys that are due immediately, so that the caller polls for them after the commit.
+    package var defersDueKeys = false
 
     package init(environment: EnvironmentID) { self.environment = environment }
 
@@ -32,59 +33,60 @@ package struct WriteBatch: Sendable {
 
     // MARK: Filling
 
-    /// The decision stands only while the object is at this position; 0 means that it is not there.
+    /// Adds a precondition: the decision is valid only while the object is at this position; 0: it does not exist.
     package mutating func expect(_ key: ObjectKey, at position: Int64, decision: Int) {
         guards.append((key, position, Int32(decision)))
     }
 
-    /// Stores the fields as the whole object; creates it, or revives its tombstone, where need be.
+    /// Stores the fields as the complete object; creates it or revives its tombstone if necessary.
     package mutating func put(_ key: ObjectKey, _ fields: CanonicalJSON, decision: Int, isEdit: Bool = false) {
         writes.append(Write(key: key, fields: fields, decision: Int32(decision), isEdit: isEdit))
     }
 
-    /// Replaces the named top-level fields of an object that was loaded, and leaves the others; does nothing to a
-    /// tombstone. The decision stands only while the object is where it was.
+    /// Replaces top-level fields of a loaded object and keeps the others; has no effect on a tombstone. The object's
+    /// position is a precondition.
     ///
-    /// - Throws: ``JSONProblem`` when what is stored, or `fields`, is no JSON object.
+    /// - Throws: ``JSONError`` if the stored fields or `fields` are not a JSON object.
     package mutating func patch(
         _ object: RealmObject, _ fields: CanonicalJSON, decision: Int, isEdit: Bool = false
-    ) throws(JSONProblem) {
+    ) throws(JSONError) {
         guard let stored = object.fields else { return }
         expect(object.key, at: object.position, decision: decision)
         put(object.key, try stored.merging(fields), decision: decision, isEdit: isEdit)
     }
 
-    /// What the decision writes belongs to this span of a trace.
+    /// Sets the trace context of the decision's writes.
     package mutating func trace(_ trace: TraceContext?, decision: Int) { traces[Int32(decision)] = trace }
 
-    /// Makes the object a tombstone.
+    /// Replaces the object by a tombstone.
     package mutating func delete(_ key: ObjectKey, decision: Int, isEdit: Bool = false) {
         writes.append(Write(key: key, fields: nil, decision: Int32(decision), isEdit: isEdit))
     }
 
-    /// Runs after the writes, in the same transaction. To belong to a decision it leaves out those in `realm.missed()`.
+    /// Adds a statement that runs after the writes in the same transaction. A statement of a decision must exclude
+    /// those in `realm.missed()`.
     package mutating func also(_ statement: Statement) { statements.append(statement) }
 
-    /// Runs before the writes, under the counter's lock: a guard on another table than the objects'.
+    /// Adds a statement that runs before the writes, under the counter's lock: a precondition on another table.
     ///
-    /// - Parameter statement: `SELECT realm.miss(array_agg(decision)) FROM …` where the guard does not hold.
+    /// - Parameter statement: `SELECT realm.miss(array_agg(decision)) FROM …` where the precondition fails.
     package mutating func expect(_ statement: Statement) { ownGuards.append(statement) }
 
     // MARK: Committing
 
     /// Commits the batch in one round trip.
     ///
-    /// - Precondition: An object is put at most once in a batch, and deleted at most once; fold before. A deletion
-    ///   follows the put.
+    /// - Precondition: Each object is put at most once and deleted at most once in a batch; merge repeated writes
+    ///   before. A deletion follows the put of the same object.
     package func commit(on connection: inout Connection) throws(PostgresError) -> WriteOutcome {
         if isEmpty { return WriteOutcome(missed: [], positions: [:]) }
         let (prelude, changes) = (prelude, changes)
-        let answers = try connection.run(prelude + changes + statements)
+        let results = try connection.run(prelude + changes + statements)
 
-        let missed = try answers[prelude.count - 1][0].decode([Int32].self)
+        let missed = try results[prelude.count - 1][0].decode([Int32].self)
         var positions: [ObjectKey: Int64] = [:]
-        for answer in answers[prelude.count..<prelude.count + changes.count] {
-            for row in answer {
+        for result in results[prelude.count..<prelude.count + changes.count] {
+            for row in result {
                 let ordinal = Int(try row.value(0, as: Int32.self))
                 positions[writes[ordinal - 1].key] = try row.value(1)
             }
@@ -92,7 +94,7 @@ package struct WriteBatch: Sendable {
         return WriteOutcome(missed: Set(missed.map(Int.init)), positions: positions)
     }
 
-    /// The statements that ``commit(on:)`` runs, for whoever measures what they cost.
+    /// The statements of ``commit(on:)``, for measurements.
     package var pipeline: [Statement] { prelude + changes + statements }
 
     private var prelude: [Statement] {
@@ -107,8 +109,7 @@ package struct WriteBatch: Sendable {
         [write(areDeletions: false), write(areDeletions: true)].compactMap(\.self)
     }
 
-    /// What each decision that stands was made from: the first object that it named, and where that is now (as it was,
-    /// or where the decision wrote it).
+    /// Returns the first precondition of each valid decision: the object, and its position after the commit.
     package func positions(
         after outcome: WriteOutcome
     ) -> [Int: (decision: Int, key: ObjectKey, position: Int64)] {
@@ -121,7 +122,7 @@ package struct WriteBatch: Sendable {
         return positions
     }
 
-    /// Sets `fieldpost.missed` for the transaction to the decisions whose objects are elsewhere by now.
+    /// Sets `fieldpost.missed` for the transaction to the decisions whose preconditions fail.
     private func objectGuards() -> Statement {
         var realms = BinaryArray(of: Int32.self)
         var kinds = BinaryArray(of: Kind.self)
@@ -149,7 +150,7 @@ package struct WriteBatch: Sendable {
             """
     }
 
-    /// The statement for what is stored, or for what is deleted. Rows: ordinal, position of what was written.
+    /// Returns the statement for puts or for deletions. Rows: ordinal, position of the written object.
     private func write(areDeletions: Bool) -> Statement? {
         var rows = WriteColumns()
         for (index, write) in writes.enumerated() where (write.fields == nil) == areDeletions {
@@ -161,14 +162,14 @@ package struct WriteBatch: Sendable {
             ? rows.delete(environment, total, traceparents) : rows.put(environment, total, traceparents)
     }
 
-    /// Those of all writes, in their order.
+    /// The trace contexts of all writes, in order.
     private var traceparents: Traceparents { Traceparents(writes.map { traces[$0.decision] }) }
 }
 
-/// What a committed batch did.
+/// The result of a committed batch.
 package struct WriteOutcome: Sendable {
-    /// The decisions whose guards did not hold. Nothing of them was written.
+    /// The decisions whose preconditions failed, of which nothing was written.
     package let missed: Set<Int>
-    /// The new positions of the objects that changed. An object that was so already is not among them.
+    /// The new positions of the changed objects, without unchanged ones.
     package let positions: [ObjectKey: Int64]
 }

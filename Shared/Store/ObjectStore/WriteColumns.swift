@@ -4,7 +4,7 @@ import Postgres
 
 typealias UUIDValue = UUID
 
-/// The rows of one writing statement as the arrays it unnests.
+/// The rows of one writing statement as arrays for `unnest`.
 struct WriteColumns {
     private var keys = ObjectKeyColumns()
     private var fields = BinaryArray(of: CanonicalJSON.self)
@@ -22,12 +22,12 @@ struct WriteColumns {
         count += 1
     }
 
-    // Both statements add a pointer for what they changed, and leave alone an object that is so already. `b.p` is the
-    // position before the first reserved one.
+    // Both statements insert a pointer for each change, and skip unchanged objects. `b.p` is the position before the
+    // first reserved one.
     //
-    // A deletion is an insert that always meets what is there: then the object is found by its whole key, whatever the
-    // planner believes of the environment. An UPDATE … FROM is a join, and while the statistics knew nothing of an
-    // environment the join read all of it, under the counter's lock.
+    // A deletion is an insert that always conflicts, so that the object is looked up by its complete key, independent
+    // of statistics. An UPDATE … FROM is a join, which, without statistics of the environment, read all of it under the
+    // counter's lock.
 
     func put(_ environment: EnvironmentID, _ total: Int64, _ traceparents: Traceparents) -> Statement {
         """

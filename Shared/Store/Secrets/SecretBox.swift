@@ -1,12 +1,12 @@
 package import Crypto
 internal import FoundationEssentials
 
-/// Keeps secrets unreadable in PostgreSQL: AES-256-GCM (NIST SP 800-38D) with keys from the configuration.
+/// Encrypts secrets that are stored in PostgreSQL: AES-256-GCM (NIST SP 800-38D) with keys from the configuration.
 ///
-/// What is sealed begins with 4 bytes that name its key, then the nonce, the ciphertext and the tag. Each secret is
-/// bound to its place: copied into another row it does not open.
+/// A sealed secret is 4 bytes that identify its key, then the nonce, the ciphertext and the tag. It is bound to its
+/// context by associated data: copied into another row, it cannot be opened.
 package struct SecretBox: Sendable {
-    /// What is wrong with keys or sealed bytes. It never holds a secret.
+    /// An invalid key or sealed secret. Never contains a secret.
     package struct Failure: Error, Equatable, CustomStringConvertible {
         package let description: String
     }
@@ -16,8 +16,8 @@ package struct SecretBox: Sendable {
     private static let nameCount = 4
     private static let keyCount = 32
 
-    /// - Parameter texts: Keys of 32 bytes in base64. The first seals, all open. To change it: the new key goes last
-    ///   everywhere, then first, then `fieldpost secrets seal`, then the old one goes.
+    /// - Parameter texts: Keys of 32 bytes in base64. The first one seals, all open. To rotate: append the new key in
+    ///   all services, move it to the front, run `fieldpost secrets seal`, remove the old key.
     package init(_ texts: [String]) throws(Failure) {
         var keys: [(name: [UInt8], key: SymmetricKey)] = []
         for text in texts {
@@ -29,15 +29,15 @@ package struct SecretBox: Sendable {
         self.keys = keys
     }
 
-    /// Whether there is a key at all.
+    /// Whether a key is configured.
     package var canSeal: Bool { !keys.isEmpty }
 
-    /// Whether it was sealed with the key that seals now.
+    /// Whether a secret was sealed with the current key.
     package func isCurrent(_ sealed: [UInt8]) -> Bool {
         keys.first.map { $0.name == Array(sealed.prefix(Self.nameCount)) } ?? false
     }
 
-    /// Keys for another purpose than sealing, derived from each key (HKDF, RFC 5869); the first is the newest.
+    /// Derives a key for another purpose from each key (HKDF, RFC 5869), newest first.
     package func keys(for purpose: String) -> [SymmetricKey] {
         keys.map {
             HKDF<SHA256>.deriveKey(
@@ -45,31 +45,34 @@ package struct SecretBox: Sendable {
         }
     }
 
-    /// - Parameter place: Where the secret is kept, for example `provider/1`.
-    package func seal(_ secret: [UInt8], at place: String) throws(Failure) -> [UInt8] {
+    /// Encrypts a secret with the first key.
+    ///
+    /// - Parameter context: Identifies the row that stores the secret; see ``SecretContext``.
+    package func seal(_ secret: [UInt8], at context: String) throws(Failure) -> [UInt8] {
         guard let first = keys.first else { throw Failure(description: "no secret key is configured") }
-        guard let box = try? AES.GCM.seal(secret, using: first.key, authenticating: Array(place.utf8)),
+        guard let box = try? AES.GCM.seal(secret, using: first.key, authenticating: Array(context.utf8)),
             let combined = box.combined
-        else { throw Failure(description: "a secret could not be sealed") }
+        else { throw Failure(description: "sealing a secret failed") }
         return first.name + Array(combined)
     }
 
-    package func open(_ sealed: [UInt8], at place: String) throws(Failure) -> [UInt8] {
+    /// Decrypts a secret that was sealed for the same context.
+    package func open(_ sealed: [UInt8], at context: String) throws(Failure) -> [UInt8] {
         let name = Array(sealed.prefix(Self.nameCount))
         guard let entry = keys.first(where: { $0.name == name }) else {
-            throw Failure(description: "the key that a secret was sealed with is not configured")
+            throw Failure(description: "a secret was sealed with a key that is not configured")
         }
         guard let box = try? AES.GCM.SealedBox(combined: sealed.dropFirst(Self.nameCount)),
-            let secret = try? AES.GCM.open(box, using: entry.key, authenticating: Array(place.utf8))
-        else { throw Failure(description: "a sealed secret was changed, or belongs to another place") }
+            let secret = try? AES.GCM.open(box, using: entry.key, authenticating: Array(context.utf8))
+        else { throw Failure(description: "a sealed secret was altered or belongs to another row") }
         return Array(secret)
     }
 
-    package func seal(_ secret: String, at place: String) throws(Failure) -> [UInt8] {
-        try seal(Array(secret.utf8), at: place)
+    package func seal(_ secret: String, at context: String) throws(Failure) -> [UInt8] {
+        try seal(Array(secret.utf8), at: context)
     }
 
-    package func openText(_ sealed: [UInt8], at place: String) throws(Failure) -> String {
-        String(decoding: try open(sealed, at: place), as: UTF8.self)
+    package func openText(_ sealed: [UInt8], at context: String) throws(Failure) -> String {
+        String(decoding: try open(sealed, at: context), as: UTF8.self)
     }
 }

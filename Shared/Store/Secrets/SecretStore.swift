@@ -2,8 +2,9 @@ import Model
 import ObjectStore
 package import Postgres
 
-/// Stored secrets, page by page.
+/// The SQL of stored secrets: re-encryption and checks, page by page.
 package enum SecretStore {
+    /// A category of secrets. The raw values are stored in move archives and must not change.
     package enum Sort: String, CaseIterable {
         case clientSecrets = "client secrets"
         case backendPasswords = "back ends' passwords"
@@ -15,7 +16,7 @@ package enum SecretStore {
         case refreshTokens = "refresh tokens"
     }
 
-    /// What became of the secrets of one sort.
+    /// The results for the secrets of one category.
     package struct Count: Encodable {
         package let sort: String
         package var sealed = 0
@@ -23,15 +24,15 @@ package enum SecretStore {
         package var unreadable = 0
     }
 
-    /// The key of a row, with its secret.
+    /// The key of a row and its sealed secret.
     struct Stored {
         package let environment: EnvironmentID
-        /// A refresh token's number and person; the number of the realm of a person's own login.
+        /// A refresh token's number and person; for a personal login, `person` is the number of the realm.
         package var number: Int64 = 0
         package var person: Int32 = 0
         package let sealed: Bytea
 
-        package func place(_ sort: Sort) -> String {
+        package func context(_ sort: Sort) -> String {
             switch sort {
             case .clientSecrets: SecretContext.clientSecret(environment)
             case .backendPasswords: SecretContext.backendPassword(environment)
@@ -47,7 +48,7 @@ package enum SecretStore {
 
     package static let pageCountMax: Int64 = 500
 
-    /// Seals those of a sort that another key than the first had sealed, each page in its own transaction.
+    /// Re-encrypts the secrets of a category that were not sealed with the first key, one transaction per page.
     package static func seal(_ sort: Sort, with secrets: SecretBox, on connection: inout Connection) throws -> Count {
         var count = Count(sort: sort.rawValue)
         try forEachPage(of: sort, on: &connection) { page, connection in
@@ -58,8 +59,8 @@ package enum SecretStore {
                     continue
                 }
                 do throws(SecretBox.Failure) {
-                    let secret = try secrets.open(stored.sealed.bytes, at: stored.place(sort))
-                    changes.append((stored, Bytea(try secrets.seal(secret, at: stored.place(sort)))))
+                    let secret = try secrets.open(stored.sealed.bytes, at: stored.context(sort))
+                    changes.append((stored, Bytea(try secrets.seal(secret, at: stored.context(sort)))))
                 } catch {
                     count.unreadable += 1
                 }
@@ -69,19 +70,19 @@ package enum SecretStore {
         return count
     }
 
-    /// How many of a sort are there, and how many of them do not open; changes nothing.
+    /// Counts a category's secrets and those that cannot be opened; changes nothing.
     package static func look(
         at sort: Sort, with secrets: SecretBox, on connection: inout Connection
     ) throws -> (count: Int, unreadable: Int) {
         var (count, unreadable) = (0, 0)
         try forEachPage(of: sort, on: &connection) { page, _ in
             count += page.count
-            unreadable += page.count { (try? secrets.open($0.sealed.bytes, at: $0.place(sort))) == nil }
+            unreadable += page.count { (try? secrets.open($0.sealed.bytes, at: $0.context(sort))) == nil }
         }
         return (count, unreadable)
     }
 
-    /// - Parameter only: One environment's; all environments' without it.
+    /// - Parameter only: Restricts the scan to one environment.
     static func forEachPage(
         of sort: Sort, in only: EnvironmentID? = nil, on connection: inout Connection,
         _ body: ([Stored], inout Connection) throws -> Void
@@ -138,7 +139,7 @@ package enum SecretStore {
         }
     }
 
-    /// What was changed by somebody else meanwhile stays as they left it.
+    /// Returns the statement that stores re-encrypted secrets, except those that changed concurrently.
     static func save(_ sort: Sort, _ changes: [(stored: Stored, sealed: Bytea)]) -> Statement {
         let environments = changes.map(\.stored.environment.rawValue)
         let (old, new) = (changes.map(\.stored.sealed), changes.map(\.sealed))

@@ -2,55 +2,58 @@ package import Model
 package import Postgres
 import Secrets
 
-/// What an environment offers of carrying notices outside, as `fieldpost environment deliveries` stored it.
+/// An environment's settings for external delivery of notices, stored by `fieldpost environment deliveries`.
 package struct DeliverySettings: Sendable, Equatable {
-    /// A secret, and what it is sealed for.
+    /// A secret of the deliveries.
     package enum Secret: String, Sendable, CaseIterable {
-        /// What webhooks are signed with.
+        /// The key that signs webhooks.
         case webhook
         /// The password at the mail server.
         case mail
-        /// The private key that says who sends to push services, 32 bytes.
+        /// The private key that identifies the sender to push services (VAPID), 32 bytes.
         case push
 
+        /// Returns the context that the secret is sealed for.
         package func context(_ environment: EnvironmentID) -> String {
             SecretContext.delivery(rawValue, in: environment)
         }
     }
 
     package let environment: EnvironmentID
-    /// Hosts that people's webhooks may be on, in lower case; none: there are no webhooks.
+    /// The allowed hosts of people's webhooks, in lower case; empty: webhooks are disabled.
     package var webhookHosts: [String] = []
     /// Sealed.
     package var webhookSecret: Bytea?
-    /// Whether webhooks and push services may have addresses that are not of the public Internet.
+    /// Whether webhooks and push services may have addresses outside the public Internet.
     package var allowsPrivate = false
-    /// Of the mail server; `nil`: there is no e-mail.
+    /// The URL of the mail server; `nil`: e-mail is disabled.
     package var mailServer: String?
     package var mailUser: String?
     /// Sealed.
     package var mailPassword: Bytea?
-    /// Whom e-mails are from.
+    /// The sender of e-mails.
     package var mailFrom: String?
-    /// Whom a push service writes to; `nil`: there is no web push.
+    /// The contact that push services get; `nil`: web push is disabled.
     package var pushContact: String?
-    /// What browsers bind their subscriptions to.
+    /// The public key that browsers bind their subscriptions to.
     package var pushPublicKey: String?
     /// Sealed.
     package var pushKey: Bytea?
 
-    /// Hosts of one environment.
+    /// The limit of webhook hosts per environment.
     package static let webhookHostsMax = 64
 
-    /// One that is not stored yet: it offers nothing.
+    /// Creates settings with everything disabled.
     package init(environment: EnvironmentID) { self.environment = environment }
 
-    /// Whether a person's webhook may be called.
+    /// Whether a person's webhook may have this address.
     package func allows(webhook address: SecureAddress) -> Bool { webhookHosts.contains(address.host) }
 
-    // MARK: Storing
+    // MARK: Storage
 
-    /// - Returns: `nil` when nothing is stored of the environment.
+    /// Loads an environment's settings.
+    ///
+    /// - Returns: `nil` if none are stored.
     package static func load(
         _ environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> DeliverySettings? {
@@ -76,7 +79,7 @@ package struct DeliverySettings: Sendable, Equatable {
         return settings
     }
 
-    /// Stores all of it.
+    /// Returns the statement that stores all settings.
     package func save() -> Statement {
         """
         INSERT INTO backend.delivery (environment_id, webhook_hosts, webhook_secret, allows_private, smtp_url,
@@ -91,7 +94,7 @@ package struct DeliverySettings: Sendable, Equatable {
         """
     }
 
-    /// Removes it.
+    /// Returns the statement that deletes an environment's settings.
     package static func remove(from environment: EnvironmentID) -> Statement {
         "DELETE FROM backend.delivery WHERE environment_id = \(environment.rawValue)"
     }

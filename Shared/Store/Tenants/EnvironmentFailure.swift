@@ -1,4 +1,4 @@
-/// What could not be done with an environment, in one line for whoever asked.
+/// A failed operation on an environment, described in one line for the operator.
 package struct EnvironmentFailure: Error, CustomStringConvertible {
     package let description: String
 

@@ -3,12 +3,12 @@ import ObjectStore
 package import Postgres
 
 extension EnvironmentStore {
-    /// Lets what is stored follow a server that has another address now: identity providers, who is bound to them, and
-    /// back ends. For the stand-ins of one machine, whose ports may be taken.
+    /// Returns statements that replace a server's address in identity providers, bound accounts and back ends. For the
+    /// workbench's emulators, whose ports may change.
     ///
     /// - Parameters:
-    ///   - from: What the addresses begin with, or have in them: scheme, host and port.
-    ///   - to: What stands there from now on.
+    ///   - from: The old scheme, host and port: a prefix or part of the stored addresses.
+    ///   - to: The new scheme, host and port.
     package static func moveAddress(from: String, to: String) -> [Statement] {
         [
             """
@@ -22,12 +22,12 @@ extension EnvironmentStore {
         ]
     }
 
-    /// One of each role who can log in at an identity provider, preferring who is in a team. Rows: the role, an e-mail
-    /// address.
+    /// Returns a statement that selects one person of each role who can log in at an identity provider, preferably a
+    /// team member. Rows: the role, an e-mail address.
     ///
     /// - Parameters:
-    ///   - issuer: What the provider's issuers begin with.
-    ///   - name: The environment whose people come first.
+    ///   - issuer: The prefix of the provider's issuers.
+    ///   - name: The preferred environment.
     package static func people(at issuer: String, before name: String) -> Statement {
         """
         SELECT DISTINCT ON (r.role) r.role, a.email

@@ -3,52 +3,52 @@ import ObjectStore
 package import Postgres
 
 extension EnvironmentStore {
-    /// An environment at a glance: what costs little to ask, however many people it has.
-    package struct Glance: Encodable, Sendable {
+    /// A summary of an environment; its cost does not depend on the number of people.
+    package struct Summary: Encodable, Sendable {
         package let name: String
         package let position: Int64
-        /// How far the relay has published.
+        /// The position up to which the relay has published.
         package let published: Int64
         package let issuer: String?
         package let backend: String?
         package let backendURL: String?
-        /// Keys that wait for the back end to come back: more than none, and a circuit breaker is open.
+        /// Keys that wait for a back end to recover; above zero while a circuit breaker is open.
         package let circuitCount: Int64
-        /// Keys that wait for a person.
+        /// Dead-lettered keys, which need manual action.
         package let deadCount: Int64
-        /// Other keys that are put aside.
+        /// Other deferred keys.
         package let waitingCount: Int64
-        /// A group has more than ``parkedCountMax`` keys there: the three counts are at least so many.
+        /// Whether a group has more than ``parkedCountMax`` keys: the three counts are then lower bounds.
         package let isMoreParked: Bool
-        /// Devices that come back without their person's login.
+        /// Devices that can renew their tokens without a login.
         package let deviceCount: Int64
         /// Tokens of devices that were renewed within the last hour.
         package let renewedCount: Int64
-        /// Where its move to or from another installation is; `nil`: it does not move.
+        /// The state of a transfer to or from another installation; `nil` if there is none.
         package let move: String?
     }
 
-    /// Parked keys that are counted of one environment and group: they are found by the primary key.
+    /// The limit of deferred keys counted per environment and group, by the primary key.
     package static let parkedCountMax: Int64 = 5_000
 
-    /// Environments by their names, at most `countMax`.
+    /// Returns the next environments, sorted by name, at most `countMax`.
     package static func page(
         after name: String, countMax: Int, on connection: inout Connection
-    ) throws -> [Glance] {
+    ) throws -> [Summary] {
         try connection.run(page(after: name, countMax: countMax)).map { row in
             var columns = row.columns
-            let glance = Glance(
+            let summary = Summary(
                 name: try columns.next(), position: try columns.next(), published: try columns.next(),
                 issuer: try columns.next(), backend: try columns.next(), backendURL: try columns.next(),
                 circuitCount: try columns.next(), deadCount: try columns.next(), waitingCount: try columns.next(),
                 isMoreParked: try columns.next(), deviceCount: try columns.next(), renewedCount: try columns.next(),
                 move: try columns.next())
             try columns.end()
-            return glance
+            return summary
         }
     }
 
-    /// The rows of ``Glance``.
+    /// Returns the statement that selects the columns of ``Summary``.
     package static func page(after name: String, countMax: Int) -> Statement {
         """
         SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, p.dead, p.waiting,
@@ -81,7 +81,7 @@ extension EnvironmentStore {
         """
     }
 
-    /// The number of an environment with this name; `nil` when there is none.
+    /// Returns the number of the environment with this name; `nil` if there is none.
     package static func number(of name: String, on connection: inout Connection) throws -> EnvironmentID? {
         try connection.run("SELECT id FROM realm.environment WHERE name = \(name)").decode(EnvironmentID.self).first
     }

@@ -3,48 +3,48 @@ import FoundationEssentials
 package import Model
 package import Postgres
 
-/// The SQL of environments and what belongs to them.
+/// The SQL of environments and their settings.
 package enum EnvironmentStore {
     package struct Row: Encodable {
         package let id: Int32
         package let name: String
         package let generation: Int64
         package let position: Int64
-        /// How far the relay has published.
+        /// The position up to which the relay has published.
         package let published: Int64
         package let domains: [String]
         package let issuer: String?
         package let people: Int64
-        /// People who have a realm, and those whose realm is filled.
+        /// People with a realm, and those whose realm is initialised.
         package let invited: Int64
         package let ready: Int64
         package let backend: String?
         package let backendURL: String?
-        /// Where its move to or from another installation is; `nil`: it does not move.
+        /// The state of a transfer to or from another installation; `nil` if there is none.
         package let move: String?
     }
 
-    /// The numbers of people who were let in.
+    /// Returns the numbers of people who were invited or have logged in.
     ///
-    /// - Throws: ``EnvironmentFailure`` when one of them was not.
+    /// - Throws: ``EnvironmentFailure`` if one of them is unknown.
     package static func people(
         _ emails: [String], in environment: EnvironmentID, on connection: inout Connection
     ) throws -> [Int32] {
-        let wanted = Set(emails.map(EmailAddress.lowered)).sorted()
+        let addresses = Set(emails.map(EmailAddress.lowered)).sorted()
         let rows = try connection.run(
             """
             SELECT id, email FROM access.person
-            WHERE environment_id = \(environment.rawValue) AND email = ANY (\(wanted))
+            WHERE environment_id = \(environment.rawValue) AND email = ANY (\(addresses))
             """)
         let people = try rows.decode(Int32.self, String.self)
-        let found = Set(people.map(\.1))
-        if let stranger = wanted.first(where: { !found.contains($0) }) {
-            throw EnvironmentFailure("\(stranger) is none of the people who were let in")
+        let existing = Set(people.map(\.1))
+        if let missing = addresses.first(where: { !existing.contains($0) }) {
+            throw EnvironmentFailure("\(missing) is not one of the environment's people")
         }
         return people.map(\.0)
     }
 
-    /// What is stored of an environment; `nil` when it is not there.
+    /// Loads an environment's settings; `nil` if it does not exist.
     package static func load(_ name: String, on connection: inout Connection) throws -> StoredEnvironment? {
         let rows = try connection.run(
             """
@@ -66,7 +66,7 @@ package enum EnvironmentStore {
         return try rows.first.map { try StoredEnvironment(name: name, $0) }
     }
 
-    /// Stores all of it.
+    /// Returns the statements that store all settings.
     package static func save(_ environment: StoredEnvironment) throws -> [Statement] {
         let (name, e) = (environment.name, environment)
         return [
@@ -75,7 +75,7 @@ package enum EnvironmentStore {
             INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, discovery_url, client_id,
                 client_secret, scopes, initialise_on, hide_unknown, address_vouched_by)
             SELECT id, \(e.issuer), \(e.audience), \(e.jwksURL), \(e.discoveryURL), \(e.clientID),
-                \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown), \(e.addressVouchedBy)
+                \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown), \(e.addressVerifiedBy)
             FROM realm.environment WHERE name = \(name)
             ON CONFLICT (environment_id) DO UPDATE SET issuer = excluded.issuer,
                 audience = excluded.audience, jwks_url = excluded.jwks_url, discovery_url = excluded.discovery_url,
@@ -107,7 +107,7 @@ package enum EnvironmentStore {
         ]
     }
 
-    /// What is stored of the back end goes when there is none.
+    /// Returns the statement that stores the back-end connection, or deletes it if there is no back end.
     private static func connect(_ e: StoredEnvironment) throws -> Statement {
         guard e.hasBackend else {
             return """
@@ -134,7 +134,7 @@ package enum EnvironmentStore {
             """
     }
 
-    /// An environment's number; made by the first statement of `save`, so that secrets can be sealed for it before.
+    /// Creates the environment if necessary and returns its number, so that secrets can be sealed for it before `save`.
     package static func make(_ name: String, on connection: inout Connection) throws -> EnvironmentID {
         let rows = try connection.run([
             "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
@@ -143,8 +143,8 @@ package enum EnvironmentStore {
         return try rows[0].decode(EnvironmentID.self)
     }
 
-    /// What another environment has already, in words: a domain, an address and an issuer belong to one environment, or
-    /// people of both would all come into one.
+    /// Returns a description of a domain, address or issuer that another environment uses; `nil` if there is none.
+    /// Sharing one would merge the people of both environments.
     package static func conflict(of environment: StoredEnvironment, on connection: inout Connection) throws -> String? {
         let rows = try connection.run(
             """
@@ -162,27 +162,27 @@ package enum EnvironmentStore {
         return "the \(what) belongs to the environment \(name)"
     }
 
-    /// How long an edit waits for another one of the same environment, which may be asking the identity provider.
+    /// Limits for edits, which may wait for another edit of the same environment that calls the identity provider.
     package static var limits: Limits {
         var limits = Limits()
         (limits.lockMax, limits.statementMax) = (.seconds(60), .seconds(90))
         return limits
     }
 
-    /// Keeps other edits of the environment away until the connection ends: what is not given stays as another edit
-    /// left it.
+    /// Locks the environment against other edits until the connection closes, so that settings that are not given keep
+    /// their values.
     package static func lock(_ name: String, on connection: inout Connection) throws {
         do {
             try connection.run("SELECT pg_advisory_lock(\(lockSpace), hashtext(\(name)))")
         } catch {
             guard error.sqlState == "55P03" else { throw error }
-            throw EnvironmentFailure("another edit of \(name) is under way; try again")
+            throw EnvironmentFailure("another edit of \(name) is in progress; retry later")
         }
     }
 
     private static let lockSpace: Int32 = 0x656E_7669
 
-    /// Adds people to an environment that is there, or brings their references up to date.
+    /// Returns the statement that adds people to an existing environment or updates their references.
     package static func addPeople(_ people: [BackendPerson], to name: String) throws -> Statement {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
@@ -238,35 +238,36 @@ package enum EnvironmentStore {
         }
     }
 
-    /// Where the move of the row `m` is. One whose taking back was stopped is still held, as long as nobody can write
-    /// its counter, which is let go last.
+    /// The state of the transfer in row `m`. An interrupted rollback still counts as `held`: the counter's write block
+    /// is removed last.
     package static let moveState: Statement = """
         CASE WHEN m.state = 'copying' AND EXISTS (SELECT FROM pg_trigger t
             WHERE t.tgrelid = 'realm.environment'::regclass AND t.tgname = 'moving_write_' || m.environment_id)
         THEN 'held' ELSE m.state END
         """
 
-    /// Where the moves of environments are, those that are over left out.
+    /// Returns the states of unfinished transfers by environment.
     ///
-    /// - Returns: None in a database whose schema does not know of moves yet.
+    /// - Returns: Empty if the schema predates transfers.
     private static func moves(on connection: inout Connection) throws(PostgresError) -> [Int32: String] {
-        let rows = try connection.runWhereThere(
+        let rows = try connection.runIfTableExists(
             "SELECT m.environment_id, \(moveState) FROM realm.move m WHERE m.state <> 'begun'")
         return Dictionary(uniqueKeysWithValues: try rows?.decode(Int32.self, String.self) ?? [])
     }
 
-    /// The environment of that name, or the only one there is.
+    /// Returns the environment with this name, or the only one if no name is given.
     ///
-    /// - Throws: ``EnvironmentFailure`` when it is not there, or when there are several and none is named.
+    /// - Throws: ``EnvironmentFailure`` if it does not exist, or if there are several and no name is given.
     package static func find(_ name: String?, on connection: inout Connection) throws -> EnvironmentID {
         let rows = try connection.run(
             "SELECT id, name FROM realm.environment WHERE \(name) IS NULL OR name = \(name) ORDER BY name LIMIT 11")
-        let found = try rows.decode(EnvironmentID.self, String.self)
-        guard let first = found.first else {
-            throw EnvironmentFailure(name.map { "there is no environment \($0)" } ?? "there is no environment")
+        let environments = try rows.decode(EnvironmentID.self, String.self)
+        guard let first = environments.first else {
+            throw EnvironmentFailure(name.map { "environment \($0) does not exist" } ?? "no environment exists")
         }
-        guard found.count == 1 else {
-            let names = found.prefix(10).map(\.1).joined(separator: ", ") + (found.count > 10 ? ", …" : "")
+        guard environments.count == 1 else {
+            let names =
+                environments.prefix(10).map(\.1).joined(separator: ", ") + (environments.count > 10 ? ", …" : "")
             throw EnvironmentFailure("there are several environments, \(names): give --environment")
         }
         return first.0

@@ -1,19 +1,18 @@
-
-/// Who a token speaks for.
+/// The identity that a verified token asserts.
 package struct Identity: Sendable, Equatable {
     package let environment: Int32
     package let issuer: String
     package let subject: String
-    /// Its ASCII letters lowered, vouched for as the environment asks; `nil` in a program's token.
+    /// Verified as the environment requires, with ASCII letters in lower case; `nil` in a program's token.
     package let email: String?
     package let name: String?
     /// Seconds since 1970.
     package let expires: Int64
-    /// What a program's token calls the program: its client id, or else its subject; `nil` in a person's token.
+    /// A program's client id, otherwise its subject; `nil` in a person's token.
     package var client: String? = nil
-    /// What an ID token repeats of its authentication request (OpenID Connect Core 1.0 §2).
+    /// The nonce of the authentication request, repeated in an ID token (OpenID Connect Core 1.0 §2).
     package var nonce: String? = nil
-    /// The client a token was issued to (`azp`), when it says so.
+    /// The client that a token was issued to (`azp`), if present.
     package var authorizedParty: String? = nil
 
     package init(

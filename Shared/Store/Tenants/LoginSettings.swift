@@ -2,28 +2,28 @@ package import Model
 internal import ObjectStore
 package import Postgres
 
-/// What an environment says of its people's logins, as it is stored: the secret of its client is sealed.
+/// An environment's settings for people's logins, as stored: the client secret is sealed.
 package struct LoginSettings: Sendable {
     package let environment: EnvironmentID
-    /// The number that it had where it was founded.
+    /// The environment's number in its original installation.
     package let foundedAs: EnvironmentID
     package let issuer: String
-    /// Of the tokens that the device API takes.
+    /// The audience of tokens for the device API.
     package let audience: String
     package let discoveryURL: String?
     package let scopes: [String]
-    /// The client at the provider; it and its secret are `nil` where nobody can log in.
+    /// The client at the provider; it and its secret are `nil` if logins are disabled.
     package let clientID: String?
     package let clientSecret: Bytea?
-    /// Whether a realm is filled when its person first logs in, not when the app asks for it.
+    /// Whether a realm is initialised at the person's first login instead of at the app's registration request.
     package let initialisesOnLogin: Bool
     package let hidesUnknown: Bool
-    /// An ``AddressVouching``, unless a newer program wrote it.
-    package let addressVouchedBy: String
-    /// Its own, where the issuer vouches for their addresses; empty elsewhere.
+    /// An ``AddressVerification``; an unknown value if a newer program wrote it.
+    package let addressVerifiedBy: String
+    /// The environment's domains if the issuer asserts addresses; otherwise empty.
     package let domains: Set<String>
 
-    /// What ``init(_:)`` reads of `access.provider p`, for statements that join it with tables of their own.
+    /// The columns that ``init(_:)`` decodes, from `access.provider p`, for statements that join other tables.
     package static let columns: StaticString = """
         p.environment_id,
         (SELECT coalesce((to_jsonb(e)->>'founded_as')::int, e.id) FROM realm.environment e
@@ -35,7 +35,7 @@ package struct LoginSettings: Sendable {
             ELSE '{}' END
         """
 
-    /// Reads ``columns``.
+    /// Decodes ``columns``.
     package init(_ columns: inout Columns) throws(PostgresError) {
         environment = try columns.next()
         foundedAs = try columns.next()
@@ -47,14 +47,14 @@ package struct LoginSettings: Sendable {
         clientSecret = try columns.next()
         initialisesOnLogin = try columns.next(String.self) == "login"
         hidesUnknown = try columns.next()
-        addressVouchedBy = try columns.next()
+        addressVerifiedBy = try columns.next()
         domains = Set(try columns.next([String].self))
     }
 
-    /// The settings of the environment that an address belongs to, by the address itself, else by its domain; and
-    /// whether its back end knows the address, or it has none. `nil` when the address belongs nowhere.
+    /// Returns the settings of the environment that an address belongs to, by the address or otherwise its domain;
+    /// `nil` if there is none. `isKnown` is whether the back end lists the address, or there is no back end.
     ///
-    /// Known and unknown addresses take the same statement.
+    /// Known and unknown addresses execute the same statement, so that timing does not distinguish them.
     package static func find(
         _ email: EmailAddress, on connection: inout Connection
     ) throws(PostgresError) -> (settings: LoginSettings, isKnown: Bool)? {
@@ -71,8 +71,8 @@ package struct LoginSettings: Sendable {
             ) f JOIN access.provider p ON p.environment_id = f.environment_id
             """)
         guard var columns = rows.first?.columns else { return nil }
-        let found = (settings: try LoginSettings(&columns), isKnown: try columns.next(Bool.self))
+        let result = (settings: try LoginSettings(&columns), isKnown: try columns.next(Bool.self))
         try columns.end()
-        return found
+        return result
     }
 }

@@ -1,9 +1,9 @@
 internal import Model
 
-/// Where a mail server is: `smtp://mail.example.com:587`, where STARTTLS is begun before anything is said, or
-/// `smtps://mail.example.com:465`, which speaks TLS at once.
+/// URLs of mail servers: `smtp://mail.example.com:587` requires STARTTLS before any other command;
+/// `smtps://mail.example.com:465` uses TLS from the start.
 package enum MailServer {
-    /// - Returns: Whether a text is such an address: a name or an IPv4 address with or without a port, and no more.
+    /// - Returns: Whether a text is such a URL: a host name or IPv4 address, optionally a port, and nothing more.
     package static func isUsable(_ text: String) -> Bool {
         for scheme in ["smtp://", "smtps://"] where text.hasPrefix(scheme) {
             let address = "https://" + text.dropFirst(scheme.count)

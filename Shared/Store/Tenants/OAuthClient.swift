@@ -2,7 +2,7 @@ package import Model
 internal import ObjectStore
 package import Postgres
 
-/// The client of an environment's identity provider that Fieldpost is.
+/// Fieldpost's OAuth client at an environment's identity provider.
 package enum OAuthClient {
     /// Whether people log in with this client.
     package static func isSet(
@@ -13,11 +13,11 @@ package enum OAuthClient {
         return rows.count > 0
     }
 
-    /// Gives an environment its client, unless it has one.
+    /// Returns the statement that sets an environment's client, unless it has one.
     ///
     /// - Parameters:
     ///   - secret: Sealed for `SecretContext.clientSecret`.
-    ///   - issuer: What the environment's issuer begins with; another one's client stays away.
+    ///   - issuer: The required prefix of the environment's issuer: prevents setting the client of another provider.
     package static func set(
         _ id: String, secret: Bytea, in environment: EnvironmentID, ofIssuer issuer: String
     ) -> Statement {

@@ -2,13 +2,13 @@ import FoundationEssentials
 package import Model
 package import Postgres
 
-/// An environment as it is stored, with its secrets sealed.
+/// An environment's stored settings, with sealed secrets.
 package struct StoredEnvironment: Equatable {
     package let name: String
     /// `nil` before it is stored.
     package var id: EnvironmentID?
     package var domains: [String] = []
-    /// Addresses of its own, whatever their domain.
+    /// Addresses that belong to the environment regardless of their domain.
     package var addresses: [String] = []
     package var issuer = ""
     package var audience = ""
@@ -19,8 +19,8 @@ package struct StoredEnvironment: Equatable {
     package var scopes = ["openid", "email", "profile"]
     package var initialiseOn = "registration"
     package var hidesUnknown = true
-    /// An ``AddressVouching``.
-    package var addressVouchedBy = AddressVouching.emailVerified.rawValue
+    /// An ``AddressVerification``.
+    package var addressVerifiedBy = AddressVerification.emailVerified.rawValue
     /// The kind of back end, or ``noBackend``.
     package var backend = ""
     package var backendURL = ""
@@ -29,20 +29,20 @@ package struct StoredEnvironment: Equatable {
     package var backendPassword: Bytea?
     package var pollSeconds: Int32 = 300
     package var fullPollSeconds: Int32 = 3_600
-    /// How fast the back end is called; `nil`: as fast as it answers.
+    /// The rate limit of calls to the back end; `nil`: unlimited.
     package var callsPerSecond: Int32?
     package var personCallsPerSecond: Int32?
-    /// The adapter's further settings, by name.
+    /// The adapter's additional settings, by name.
     package var backendSettings: [String: String] = [:]
-    /// What its people can register, as it is stored; `nil`: what the adapter has by itself.
+    /// The stored templates of what people can register; `nil`: the adapter's defaults.
     package var templates: String?
 
-    /// An integration looks after the environment.
+    /// The `backend` of an environment whose data an integration maintains.
     package static let noBackend = "none"
 
     package var hasBackend: Bool { backend != Self.noBackend }
 
-    /// One that is not there yet.
+    /// Creates settings for a new environment.
     package init(name: String) { self.name = name }
 
     package init(name: String, _ row: Row) throws {
@@ -51,7 +51,7 @@ package struct StoredEnvironment: Equatable {
         id = try columns.next(EnvironmentID.self)
         domains = try columns.next()
         addresses = try columns.next()
-        // An environment may be there without its provider and back end, when adding it was interrupted.
+        // An environment may lack provider and back end if its creation was interrupted.
         let hasProvider = try columns.next(Bool.self)
         issuer = try columns.next()
         audience = try columns.next()
@@ -62,7 +62,7 @@ package struct StoredEnvironment: Equatable {
         scopes = try columns.next([String]?.self) ?? scopes
         initialiseOn = try columns.next(String?.self) ?? initialiseOn
         hidesUnknown = try columns.next(Bool?.self) ?? hidesUnknown
-        addressVouchedBy = try columns.next(String?.self) ?? addressVouchedBy
+        addressVerifiedBy = try columns.next(String?.self) ?? addressVerifiedBy
         backend = try columns.next(String?.self) ?? (hasProvider ? Self.noBackend : "")
         backendURL = try columns.next()
         backendUser = try columns.next()
@@ -80,7 +80,7 @@ package struct StoredEnvironment: Equatable {
         try columns.end()
     }
 
-    /// The names of the settings in which this one differs, for the audit log: never their values.
+    /// Returns the names of the settings that differ, for the audit log; never their values.
     package func changes(from old: StoredEnvironment) -> [String] {
         let identity: [(String, Bool)] = [
             ("domains", domains != old.domains), ("addresses", addresses != old.addresses),
@@ -89,7 +89,7 @@ package struct StoredEnvironment: Equatable {
             ("client-id", clientID != old.clientID), ("client-secret", clientSecret != old.clientSecret),
             ("scopes", scopes != old.scopes), ("initialise-on", initialiseOn != old.initialiseOn),
             ("hide-unknown", hidesUnknown != old.hidesUnknown),
-            ("address-vouched-by", addressVouchedBy != old.addressVouchedBy),
+            ("address-verified-by", addressVerifiedBy != old.addressVerifiedBy),
         ]
         let hasNewPassword =
             backendPassword != old.backendPassword || backendPasswordVariable != old.backendPasswordVariable
@@ -105,7 +105,7 @@ package struct StoredEnvironment: Equatable {
         return (identity + backEnd).filter(\.1).map(\.0)
     }
 
-    /// Leaves it to an integration.
+    /// Removes the back end, so that an integration maintains the data.
     package mutating func removeBackend() {
         (backend, backendURL, backendUser) = (Self.noBackend, "", "")
         (backendPasswordVariable, backendPassword, pollSeconds, fullPollSeconds) = (nil, nil, 300, 3_600)

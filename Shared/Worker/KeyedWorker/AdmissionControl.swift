@@ -1,32 +1,32 @@
 import Model
 
-/// What an environment's calls have room for, as one batch is decided.
+/// Remaining capacity for an environment's calls while one batch is decided.
 struct AdmissionControl {
-    /// The horizon of admission: calls that the rate would start later than this are parked instead.
+    /// Horizon of admission: calls that the rate limit would start later are deferred.
     private static let aheadMax = Duration.seconds(10)
 
-    let rates: CallRates
-    /// Calls of people who have some.
+    let rates: CallRateLimits
+    /// Maximum number of calls if the person already has some.
     private let countMax: Int
-    /// Calls when one of somebody comes who has none.
-    private let countMaxOfNew: Int
+    /// Maximum number of calls if the person has none.
+    private let countMaxForNewPerson: Int
     private var count: Int
-    /// A call has waited for long. Calls that take long do not count here: others have places beside them.
+    /// Whether a call has waited longer than `waitMax`. Long calls do not count: others have free slots.
     private let isWaiting: Bool
-    /// Since when each person's oldest call waits, and how many do.
+    /// Enqueue time of a person's oldest waiting call, and the number of waiting calls.
     private let waiting: (String) -> (since: ContinuousClock.Instant?, count: Int)
     private let now: ContinuousClock.Instant
     private let waitMax: Duration
-    /// The calls that were let through with this batch, by person.
-    private var taken: [String: Int] = [:]
+    /// Number of calls admitted with this batch, by person.
+    private var admitted: [String: Int] = [:]
 
-    /// - Parameter returning: Of a back end that comes back: how many calls may be held, and how many are whose answers
-    ///   are not decided yet. One that ends would take the next one along before it is known what it was told.
+    /// - Parameter recovering: While a back end recovers: the maximum number of calls, and the number of calls without
+    ///   a decided result. A call that ends would otherwise start the next one before its result is evaluated.
     init<Call>(
         _ calls: CallQueue<Call>, _ environment: EnvironmentID, _ limits: WorkerLimits,
-        returning: (max: Int, count: Int)? = nil, now: ContinuousClock.Instant
+        recovering: (max: Int, count: Int)? = nil, now: ContinuousClock.Instant
     ) {
-        let waitMax = limits.turnMax
+        let waitMax = limits.queueWaitMax
         let all = calls.count
         rates = calls.rates(of: environment)
         count = calls.count(of: environment)
@@ -39,36 +39,36 @@ struct AdmissionControl {
         }
         self.now = now
         self.waitMax = waitMax
-        countMax = min(limits.heldMax(beside: all - count), returning?.max ?? .max)
-        countMaxOfNew = min(limits.heldMaxOfNew(beside: all - count), returning?.max ?? .max)
-        count = max(count, returning?.count ?? 0)
+        countMax = min(limits.keysInFlightMax(beside: all - count), recovering?.max ?? .max)
+        countMaxForNewPerson = min(limits.heldMaxForNewPerson(beside: all - count), recovering?.max ?? .max)
+        count = max(count, recovering?.count ?? 0)
     }
 
-    /// How many more calls there is room for, of people who have some.
+    /// Remaining number of calls for people who already have some.
     var left: Int { max(0, min(countMax, Self.count(rates.perSecond, within: Self.aheadMax)) - count) }
 
-    /// Whether there is room for one more call; then it is taken.
+    /// Admits one more call if there is capacity.
     ///
-    /// A person whose calls have waited for long gets no more room. Where all calls wait, or take all the room there
-    /// is, a person gets one that has none. There is none for what a rate might not begin in time.
+    /// A person whose calls have waited for `waitMax` gets no more. If all calls wait, or no capacity is left, a person
+    /// without calls still gets one. Calls that the rate limit may not start before their deadline are not admitted.
     @discardableResult
-    mutating func take(_ turn: FlowKey, startBefore: ContinuousClock.Instant) -> Bool {
-        let (since, waitingCount) = waiting(turn.person)
-        let own = waitingCount + taken[turn.person, default: 0]
+    mutating func admit(_ flow: FlowKey, startBefore: ContinuousClock.Instant) -> Bool {
+        let (since, waitingCount) = waiting(flow.person)
+        let own = waitingCount + admitted[flow.person, default: 0]
         let ahead = min(Self.aheadMax, (startBefore - now) / 2)
         let rateMax = Self.count(rates.perSecond, within: ahead)
         let isInTime = own < Self.count(rates.perPersonAndSecond, within: ahead)
-        let isRoom =
+        let hasCapacity =
             own == 0
-            ? count < min(countMaxOfNew, rateMax * 2)
+            ? count < min(countMaxForNewPerson, rateMax * 2)
             : count < min(countMax, rateMax) && !isWaiting && since.map { now - $0 <= waitMax } ?? true
-        guard isInTime, isRoom else { return false }
-        taken[turn.person, default: 0] += 1
+        guard isInTime, hasCapacity else { return false }
+        admitted[flow.person, default: 0] += 1
         count += 1
         return true
     }
 
-    /// The calls that a rate begins in that time, at least one. Twice as many is a number, too.
+    /// Number of calls that the rate limit starts in this time; at least one, and small enough to be doubled.
     private static func count(_ perSecond: Double?, within time: Duration) -> Int {
         guard let perSecond else { return .max / 2 }
         return max(1, Int(perSecond * (time / .seconds(1))))

@@ -1,19 +1,18 @@
 import Model
 
-/// Whom a call is made for.
+/// A flow of fair queueing: the calls for one person.
 struct FlowKey: Hashable, Sendable {
     let environment: EnvironmentID
     let person: String
 }
 
-/// Calls that wait, and which of them is made next: environments take turns, and people within an environment. Each
-/// environment has places of its own, so a back end that is slow holds up nobody else's calls, and rates of its own. A
-/// value without a clock.
+/// Waiting calls with fair queueing by environment, and by person within an environment. Each environment has its own
+/// slots and rate limits, so a slow back end does not delay other environments' calls. A value without a clock.
 struct CallQueue<Call: Sendable>: Sendable {
     private struct Waiting: Sendable {
         let call: Call
         let since: ContinuousClock.Instant
-        /// `nil`: whenever its turn comes.
+        /// Start deadline; `nil`: none.
         let startBefore: ContinuousClock.Instant?
     }
 
@@ -21,7 +20,7 @@ struct CallQueue<Call: Sendable>: Sendable {
         var waiting: ArraySlice<Waiting> = []
         var bucket: TokenBucket?
 
-        /// Takes the first calls that are not made any more. Those of one person are in order.
+        /// Removes and returns the expired calls at the head of the queue. A person's calls are ordered by deadline.
         mutating func takeExpired(now: ContinuousClock.Instant) -> [Call] {
             var expired: [Call] = []
             while let first = waiting.first, let startBefore = first.startBefore, startBefore <= now {
@@ -31,8 +30,8 @@ struct CallQueue<Call: Sendable>: Sendable {
             return expired
         }
 
-        /// The first call, if the person's rate lets it be made.
-        mutating func takeCall(_ rates: CallRates, now: ContinuousClock.Instant) -> Call? {
+        /// Removes and returns the first call, if the person's rate limit allows it.
+        mutating func takeCall(_ rates: CallRateLimits, now: ContinuousClock.Instant) -> Call? {
             guard !waiting.isEmpty else { return nil }
             if bucket == nil, let rate = rates.perPersonAndSecond { bucket = TokenBucket(perSecond: rate, now: now) }
             return bucket?.take(now: now) ?? true ? waiting.removeFirst().call : nil
@@ -41,79 +40,79 @@ struct CallQueue<Call: Sendable>: Sendable {
 
     private struct Lane: Sendable {
         var people: [String: Person] = [:]
-        /// The people with waiting calls, whose turn it is first.
+        /// People with waiting calls, in round-robin order.
         var order: ArraySlice<String> = []
         var waitingCount = 0
-        /// Since when each call is under way.
-        var underWay: [ContinuousClock.Instant] = []
-        var placesMax: Int
-        var rates = CallRates()
+        /// Start times of the calls in flight.
+        var inFlight: [ContinuousClock.Instant] = []
+        var slotsMax: Int
+        var rates = CallRateLimits()
         var bucket: TokenBucket?
     }
 
-    /// Calls under way at a time, for one environment.
-    let placesMax: Int
+    /// Maximum number of calls in flight per environment.
+    let slotsMax: Int
     private var lanes: [EnvironmentID: Lane] = [:]
     private var order: ArraySlice<EnvironmentID> = []
-    /// Calls whose time was over when their turn came.
+    /// Calls whose deadline had passed when they were next.
     private var expired: [Call] = []
 
-    init(placesMax: Int) { self.placesMax = placesMax }
+    init(slotsMax: Int) { self.slotsMax = slotsMax }
 
-    var underWayCount: Int { lanes.values.reduce(0) { $0 + $1.underWay.count } }
+    var inFlightCount: Int { lanes.values.reduce(0) { $0 + $1.inFlight.count } }
 
-    /// Calls that wait or are under way.
-    var count: Int { lanes.values.reduce(0) { $0 + $1.waitingCount + $1.underWay.count } }
+    /// Number of calls that wait or are in flight.
+    var count: Int { lanes.values.reduce(0) { $0 + $1.waitingCount + $1.inFlight.count } }
 
-    /// Calls that wait or are under way, by environment.
-    var counts: [EnvironmentID: Int] { lanes.mapValues { $0.waitingCount + $0.underWay.count } }
+    /// Number of calls that wait or are in flight, by environment.
+    var counts: [EnvironmentID: Int] { lanes.mapValues { $0.waitingCount + $0.inFlight.count } }
 
-    /// Calls of an environment that wait or are under way.
+    /// Number of calls of an environment that wait or are in flight.
     func count(of environment: EnvironmentID) -> Int {
-        lanes[environment].map { $0.waitingCount + $0.underWay.count } ?? 0
+        lanes[environment].map { $0.waitingCount + $0.inFlight.count } ?? 0
     }
 
-    /// Since when the longest waiting call of an environment waits; only of one person, if one is named.
+    /// Enqueue time of the oldest waiting call of an environment, or of one person in it.
     func oldest(of environment: EnvironmentID, person: String? = nil) -> ContinuousClock.Instant? {
         guard let lane = lanes[environment] else { return nil }
         if let person { return lane.people[person]?.waiting.first?.since }
         return lane.order.compactMap { lane.people[$0]?.waiting.first?.since }.min()
     }
 
-    /// How many calls of one person wait.
+    /// Number of waiting calls of one person.
     func waitingCount(of environment: EnvironmentID, person: String) -> Int {
         lanes[environment]?.people[person]?.waiting.count ?? 0
     }
 
-    /// Whether a call of an environment waits since before `instant` or, where none waits, is under way since then: a
-    /// few that take long do not make slow what goes fast beside them.
+    /// Whether a call of an environment has waited since before `instant` or, if none waits, has been in flight since
+    /// then. A few long calls do not make an environment slow while others are fast.
     func isSlow(_ environment: EnvironmentID, since instant: ContinuousClock.Instant) -> Bool {
-        // Those under way are in the order of their beginnings.
-        (oldest(of: environment) ?? lanes[environment]?.underWay.first).map { $0 < instant } ?? false
+        // Calls in flight are ordered by start time.
+        (oldest(of: environment) ?? lanes[environment]?.inFlight.first).map { $0 < instant } ?? false
     }
 
-    /// Whether an environment has places left and no call for them.
+    /// Whether an environment has free slots and no waiting calls.
     func isIdle(_ environment: EnvironmentID) -> Bool {
-        lanes[environment].map { $0.waitingCount == 0 && $0.underWay.count < $0.placesMax } ?? true
+        lanes[environment].map { $0.waitingCount == 0 && $0.inFlight.count < $0.slotsMax } ?? true
     }
 
-    /// Environments with calls that wait or are under way.
+    /// Environments with calls that wait or are in flight.
     var environments: [EnvironmentID] { Array(lanes.keys) }
 
     mutating func add(
-        _ call: Call, for turn: FlowKey, startBefore: ContinuousClock.Instant? = nil, now: ContinuousClock.Instant
+        _ call: Call, for flow: FlowKey, startBefore: ContinuousClock.Instant? = nil, now: ContinuousClock.Instant
     ) {
-        withLane(turn.environment) { lane in
-            if lane.people[turn.person]?.waiting.isEmpty ?? true { lane.order.append(turn.person) }
-            lane.people[turn.person, default: Person()].waiting.append(
+        withLane(flow.environment) { lane in
+            if lane.people[flow.person]?.waiting.isEmpty ?? true { lane.order.append(flow.person) }
+            lane.people[flow.person, default: Person()].waiting.append(
                 Waiting(call: call, since: now, startBefore: startBefore))
             lane.waitingCount += 1
         }
     }
 
-    /// The call to be made now, which is under way from now on. `nil`: none, or none yet. Overdue ones on the way to it
-    /// use up neither rate nor places: `takeExpired` has them.
-    mutating func next(now: ContinuousClock.Instant) -> (call: Call, turn: FlowKey)? {
+    /// Removes and returns the next call; it is in flight from then on. `nil`: none can start now. Expired calls use
+    /// neither rate limit nor slot; `takeExpired` returns them.
+    mutating func next(now: ContinuousClock.Instant) -> (call: Call, flow: FlowKey)? {
         for _ in 0..<order.count {
             guard let environment = order.popFirst() else { return nil }
             order.append(environment)
@@ -130,12 +129,12 @@ struct CallQueue<Call: Sendable>: Sendable {
     private static func next(
         in lane: inout Lane, _ expired: inout [Call], _ now: ContinuousClock.Instant
     ) -> (call: Call, person: String)? {
-        guard lane.underWay.count < lane.placesMax, lane.waitingCount > 0, lane.bucket?.has(now: now) ?? true else {
+        guard lane.inFlight.count < lane.slotsMax, lane.waitingCount > 0, lane.bucket?.has(now: now) ?? true else {
             return nil
         }
         for _ in 0..<lane.order.count {
             guard let name = lane.order.popFirst(), let index = lane.people.index(forKey: name) else { continue }
-            // In its place: this is done for each call.
+            // Modified in place: this runs for each call.
             let late = lane.people.values[index].takeExpired(now: now)
             if !late.isEmpty { expired += late }
             lane.waitingCount -= late.count
@@ -148,33 +147,33 @@ struct CallQueue<Call: Sendable>: Sendable {
             guard let call else { continue }
             _ = lane.bucket?.take(now: now)
             lane.waitingCount -= 1
-            lane.underWay.append(now)
+            lane.inFlight.append(now)
             return (call, name)
         }
         return nil
     }
 
-    /// Calls that are not made any more, each once.
+    /// Removes and returns the expired calls.
     mutating func takeExpired() -> [Call] {
         defer { expired = [] }
         return expired
     }
 
-    /// A call is over that `next` gave at `begunAt`.
+    /// Ends a call that `next` returned at `startedAt`.
     mutating func ended(
-        in environment: EnvironmentID, begunAt: ContinuousClock.Instant, now: ContinuousClock.Instant
+        in environment: EnvironmentID, startedAt: ContinuousClock.Instant, now: ContinuousClock.Instant
     ) {
         withLane(environment) { lane in
-            if let index = lane.underWay.firstIndex(of: begunAt) { lane.underWay.remove(at: index) }
+            if let index = lane.inFlight.firstIndex(of: startedAt) { lane.inFlight.remove(at: index) }
             guard lane.people.count > 2 * lane.order.count + Self.idlePeopleMax else { return }
-            // What people have used up of their rate is remembered as long as it matters.
+            // A person's token bucket is kept until it is full again.
             lane.people = lane.people.filter { !$0.value.waiting.isEmpty || $0.value.bucket?.isFull(now: now) == false }
         }
     }
 
     private static var idlePeopleMax: Int { 64 }
 
-    /// Takes all calls of an environment that are not made yet.
+    /// Removes and returns all waiting calls of an environment.
     mutating func withdraw(_ environment: EnvironmentID) -> [Call] {
         withLane(environment) { lane in
             let calls = lane.order.flatMap { lane.people[$0]?.waiting.map { $0.call } ?? [] }
@@ -188,15 +187,15 @@ struct CallQueue<Call: Sendable>: Sendable {
         }
     }
 
-    /// Bounds an environment's calls under way: `nil`, by its places alone.
-    mutating func bound(_ environment: EnvironmentID, to count: Int?) {
-        let count = min(placesMax, count ?? placesMax)
-        guard count != lanes[environment]?.placesMax ?? placesMax else { return }
-        withLane(environment) { $0.placesMax = count }
+    /// Limits an environment's calls in flight; `nil`: to the number of its slots.
+    mutating func limit(_ environment: EnvironmentID, to count: Int?) {
+        let count = min(slotsMax, count ?? slotsMax)
+        guard count != lanes[environment]?.slotsMax ?? slotsMax else { return }
+        withLane(environment) { $0.slotsMax = count }
     }
 
-    mutating func setRates(_ rates: CallRates, of environment: EnvironmentID, now: ContinuousClock.Instant) {
-        guard rates != (lanes[environment]?.rates ?? CallRates()) else { return }
+    mutating func setRates(_ rates: CallRateLimits, of environment: EnvironmentID, now: ContinuousClock.Instant) {
+        guard rates != (lanes[environment]?.rates ?? CallRateLimits()) else { return }
         withLane(environment) { lane in
             lane.rates = rates
             lane.bucket = rates.perSecond.map { rate in
@@ -210,10 +209,10 @@ struct CallQueue<Call: Sendable>: Sendable {
         }
     }
 
-    func rates(of environment: EnvironmentID) -> CallRates { lanes[environment]?.rates ?? CallRates() }
+    func rates(of environment: EnvironmentID) -> CallRateLimits { lanes[environment]?.rates ?? CallRateLimits() }
 
     private mutating func withLane<Result>(_ environment: EnvironmentID, _ body: (inout Lane) -> Result) -> Result {
         if lanes[environment] == nil { order.append(environment) }
-        return body(&lanes[environment, default: Lane(placesMax: placesMax)])
+        return body(&lanes[environment, default: Lane(slotsMax: slotsMax)])
     }
 }

@@ -2,23 +2,23 @@ import Essentials
 import Kafka
 import Synchronization
 
-/// A handler's call with how it is made: as things were set up when it was decided.
+/// A handler's call with the call function at the time of its decision.
 struct PreparedCall<H: Handler>: ScheduledCall {
     let call: H.Call
     let kind: CallKind
     let unmade: H.Answer?
-    /// `nil`: as things are set up it cannot be made, and is taken back.
+    /// `nil`: calls are impossible with the current settings; the decision is rolled back.
     let make: (@Sendable (H.Call) async -> H.Answer)?
-    /// What its requests belong to.
+    /// The trace of the call's requests.
     var trace: TraceContext?
 }
 
-/// Makes a worker's calls beside its loop, and owns the scheduler that both ask.
+/// Makes calls concurrently with the worker's loop. Owns the scheduler that both access.
 final class CallRunner<H: Handler>: Sendable {
     let scheduler: Mutex<WorkScheduler<Receipt, PreparedCall<H>>>
     private let wakeup: Wakeup
 
-    /// - Parameter wakeup: Signalled when something came of a call.
+    /// - Parameter wakeup: Signalled when a call ends.
     init(_ scheduler: WorkScheduler<Receipt, PreparedCall<H>>, wakeup: Wakeup) {
         self.scheduler = Mutex(scheduler)
         self.wakeup = wakeup
@@ -28,11 +28,11 @@ final class CallRunner<H: Handler>: Sendable {
         for call in calls { Task { await self.makeCalls(from: call) } }
     }
 
-    /// One place in the window: makes calls as long as some wait.
+    /// One slot: makes calls while some wait.
     private func makeCalls(from first: StartedCall<PreparedCall<H>>) async {
         var current: StartedCall? = first
         while let started = current {
-            // A last time: it may have waited for a thread.
+            // Checked again, since the task may have waited for a thread.
             let call = started.call
             let answer =
                 ContinuousClock.now < started.startBefore

@@ -2,20 +2,20 @@ package import Model
 import ObjectStore
 package import Postgres
 
-/// What follows from one change for many keys: they are put among the parked keys, due at once, by one statement of the
-/// transaction that saw the cause. From there on they are ordinary keys: taken a few at a time, also by other workers,
-/// after a crash too, and seen by `fieldpost parked`.
+/// The dependent work of one change: many keys are deferred, due immediately, by one statement of the transaction that
+/// processed the change. From then on they are ordinary deferred keys: taken in batches by any worker, also after a
+/// crash, and visible in `fieldpost deferred`.
 package enum Cascade {
-    /// The statement that has keys be decided anew, for ``WriteBatch/also(_:)`` or by itself. A key that is parked
-    /// already is due at once, dead or not, with all of its attempts: so a newer event of it would have it. That it is
-    /// due since it was parked tells ``ParkedKeys`` who put it there.
+    /// The statement that makes keys due, for ``WriteBatch/also(_:)`` or on its own. A deferred or dead-lettered key
+    /// becomes due immediately with all of its attempts, as after a newer event. ``DeferredKeys`` recognises such keys
+    /// by `next_at` being equal to `parked_at`.
     ///
     /// - Parameters:
-    ///   - group: The consumer group that decides them.
-    ///   - topic: The topic that the keys' events are on. A key comes to a worker that has one of the topic's
-    ///     partitions: any will do, since what two workers decide at a time is guarded.
-    ///   - keys: Selects four columns: the key as an event's subject, a `uuid` that spreads the keys over the
-    ///     partitions, why it is decided anew, and the number of the decision that it follows from (-1: of none).
+    ///   - group: The consumer group that decides the keys.
+    ///   - topic: The topic of the keys' events. The key goes to the worker of one of its partitions. Any partition
+    ///     will do, since version checks guard concurrent decisions.
+    ///   - keys: Query with four columns: the key as an event's subject, a `uuid` that spreads keys over the
+    ///     partitions, the reason, and the number of the decision that causes it (-1: none).
     package static func due(
         group: String, topic: Topic, in environment: EnvironmentID, _ keys: Statement
     ) -> Statement {

@@ -3,9 +3,9 @@ package import FoundationEssentials
 package import Kafka
 package import Model
 
-/// A message of one of Fieldpost's topics with what is needed to route and guard it, all of it from the headers.
+/// A message of one of Fieldpost's topics, with the headers that routing and version checks need.
 ///
-/// Reading it is on the hot path of every worker: the fields are not decoded, and of the subject only the id.
+/// On the hot path of every worker: fields are not decoded, and of the subject only the id.
 package struct Event {
     package let message: Message
     package let environment: EnvironmentID
@@ -16,24 +16,24 @@ package struct Event {
     package let kind: Kind
     package let id: UUID
     package let realm: RealmPath
-    /// The trace that the change belongs to. A header that is not one counts as none.
+    /// The trace of the change. An invalid header counts as absent.
     package let trace: TraceContext?
 
-    /// Whether a device or an integration changed the object last, and not a service's decision.
+    /// Whether a device or an integration made the last change, not a service's decision.
     package var isEdit: Bool { position == editPosition }
 
-    /// What the event is about.
+    /// The object of the event.
     package var subject: EventSubject { EventSubject(realm: realm, kind: kind, id: id) }
 
-    /// - Parameter realms: Those met before.
-    /// - Throws: `Malformed`, which says what is missing: such a message is poison.
-    package init(_ message: Message, _ realms: inout KnownRealms) throws(Malformed) {
+    /// - Parameter realms: Cache of parsed paths.
+    /// - Throws: `Malformed` with the unusable header: such a message is poison.
+    package init(_ message: Message, _ realms: inout RealmPathCache) throws(Malformed) {
         var environment: Int64?
         var generation: Int64?
         var epoch: Int64?
         var position: Int64?
         var editPosition: Int64?
-        var subject: SubjectParts?
+        var subject: ParsedSubject?
         var trace: TraceContext?
         message.forEachHeader { name, bytes in
             if name.first == UInt8(ascii: "f") {
@@ -47,7 +47,7 @@ package struct Event {
                     epoch = Int64(ascii: bytes)
                 }
             } else if name == EventHeaderName.subject {
-                subject = SubjectParts(bytes)
+                subject = ParsedSubject(bytes)
             } else if name == EventHeaderName.id {
                 environment = Int64(ascii: bytes, before: UInt8(ascii: ":"))
             } else if name == EventHeaderName.traceParent {
@@ -72,26 +72,26 @@ package struct Event {
         self.trace = trace
     }
 
-    /// A message that no correct sender sends.
+    /// A message that no correct producer sends.
     package struct Malformed: Error, CustomStringConvertible {
         let header: String
         init(_ header: String) { self.header = header }
-        package var description: String { "the message has no usable header \(header)" }
+        package var description: String { "the message has no valid header \(header)" }
     }
 }
 
-/// Realms' paths that were read before: to find one is cheaper than to check it again.
-package struct KnownRealms {
+/// Parsed realm paths. A lookup is cheaper than parsing and validating the path again.
+package struct RealmPathCache {
     private var paths: [String: RealmPath] = [:]
 
-    /// The memory is dropped when it holds more realms than this.
+    /// Maximum number of paths; the cache is then cleared.
     private static let countMax = 100_000
 
     package init() {}
 
-    /// - Returns: `nil` when the text is not a path.
+    /// - Returns: `nil` if the text is not a path.
     mutating func path(_ text: String) -> RealmPath? {
-        if let known = paths[text] { return known }
+        if let cached = paths[text] { return cached }
         guard let path = RealmPath(text) else { return nil }
         if paths.count >= Self.countMax { paths = [:] }
         paths[text] = path
@@ -99,7 +99,7 @@ package struct KnownRealms {
     }
 }
 
-/// `EventHeaders` as constants that can be compared without making a `String`; a test compares the two.
+/// `EventHeaders` as constants that are compared without allocating a `String`. A test verifies that they are equal.
 enum EventHeaderName {
     static let id: StaticString = "ce_id"
     static let subject: StaticString = "ce_subject"
@@ -111,7 +111,7 @@ enum EventHeaderName {
 }
 
 extension Int64 {
-    /// The number that ASCII digits spell, up to `end` or to the end of the bytes. At most 18 digits.
+    /// Parses decimal ASCII digits up to `end`, or to the end of the bytes. At most 18 digits.
     init?(ascii bytes: RawSpan, before end: UInt8? = nil) {
         var value: Int64 = 0
         var count = 0
@@ -127,8 +127,8 @@ extension Int64 {
     }
 }
 
-/// `<realm path>/<Kind>/<uuid>` taken apart from its end.
-struct SubjectParts {
+/// `<realm path>/<Kind>/<uuid>`, parsed from its end.
+struct ParsedSubject {
     let realm: String
     let kind: Kind
     let id: UUID
@@ -158,7 +158,7 @@ extension RawSpan {
 }
 
 extension UUID {
-    /// The id as two numbers, in the order PostgreSQL sorts ids by.
+    /// The id as two integers, in PostgreSQL's sort order of ids.
     var halves: (high: UInt64, low: UInt64) {
         unsafe withUnsafeBytes(of: uuid) { bytes in
             unsafe (

@@ -4,37 +4,38 @@ import Metrics
 import Model
 import Postgres
 
-/// What a worker does with messages before it looks at what they mean: it notices that transport was lost, for the
-/// broker or for this group, and drops messages of another generation.
+/// Filters messages before they are decided: detects lost messages, of the broker or of this group, and drops messages
+/// of an older generation.
 struct EventReader {
     let group: String
     let logger: Logger
-    let expired: Metrics.Counter
-    /// Partitions that came, and of which it is still to be found out how far the group is.
-    var begun: Set<TopicPartition> = []
-    var nextBeginning = ContinuousClock.now
-    static let beginningInterval = Duration.seconds(10)
-    /// When it is looked whether there is a new epoch.
+    let expiredMessages: Metrics.Counter
+    /// Assigned partitions whose start offset is not resolved yet.
+    var pendingStarts: Set<TopicPartition> = []
+    var nextStartCheck = ContinuousClock.now
+    static let startCheckInterval = Duration.seconds(10)
+    /// Time of the next query for a new epoch.
     var nextEpoch = ContinuousClock.now
     static let epochInterval = Duration.seconds(5)
-    /// When it is looked whether every partition that has something delivers it.
+    /// Time of the next check that every partition with messages delivers them.
     var nextDeliveryCheck = ContinuousClock.now
     var deliveryInterval = Duration.seconds(30)
-    /// Which epoch of each partition was begun from its beginning.
+    /// The epoch in which each partition was read from its beginning.
     var epochs: [TopicPartition: Int64] = [:]
-    var gaps = Gaps()
-    /// Partitions that are read from their beginning because of a new epoch, with the offset they begin at now.
-    var reread: [TopicPartition: Int64] = [:]
-    /// The epochs of partitions that were begun anew, until that is committed and recorded.
-    var unrecorded: [TopicPartition: Int64] = [:]
-    var committedAnew: Set<TopicPartition> = []
-    /// Partitions of which the group had committed nothing when they came.
+    var gaps = OffsetGaps()
+    /// First offsets of partitions that are read from their beginning because of a new epoch.
+    var rereadFirsts: [TopicPartition: Int64] = [:]
+    /// Epochs of partitions that are read from their beginning, until the offset is committed and the epoch is
+    /// recorded.
+    var unrecordedEpochs: [TopicPartition: Int64] = [:]
+    var recommitted: Set<TopicPartition> = []
+    /// Partitions that had no committed offset when they were assigned.
     var fresh: Set<TopicPartition> = []
     private var generations: [EnvironmentID: Int64] = [:]
-    private var realms = KnownRealms()
-    /// Partitions that went to other workers so far.
-    var takenAwayCount = 0
-    /// The last event's: events come in runs.
+    private var realms = RealmPathCache()
+    /// Number of partitions revoked so far.
+    var revokedCount = 0
+    /// Values of the last event: consecutive events mostly have the same.
     var run = Run()
 
     struct Run {
@@ -47,29 +48,29 @@ struct EventReader {
     init(group: String, logger: Logger) {
         self.group = group
         self.logger = logger
-        expired = Metrics.Counter(
+        expiredMessages = Metrics.Counter(
             label: "fieldpost.expired.messages", dimensions: [("messaging.consumer.group.name", group)])
     }
 
-    struct Admitted {
+    struct AdmissionResult {
         var events: [Event] = []
-        /// Messages nothing can be made of, with the reason.
+        /// Unreadable messages, with the reason.
         var poison: [(message: Message, reason: String)] = []
-        /// Messages that concern nobody: a generation that is over.
+        /// Messages of a generation that has ended.
         var dropped: [Message] = []
     }
 
     mutating func admit(
         _ messages: [Message], consumer: inout Consumer, connection: inout Connection
-    ) throws -> Admitted {
-        if !begun.isEmpty {
-            let required = begun.intersection(messages.map(\.topicPartition))
-            if !required.isEmpty { try begin(&consumer, &connection, required: required) }
+    ) throws -> AdmissionResult {
+        if !pendingStarts.isEmpty {
+            let required = pendingStarts.intersection(messages.map(\.topicPartition))
+            if !required.isEmpty { try resolveStarts(&consumer, &connection, required: required) }
         }
-        var admitted = Admitted()
-        // Restarted together after the others: where they begin is one question, however many they are.
+        var admitted = AdmissionResult()
+        // Restarted together after the others: their first offsets need one query.
         var restarted: [TopicPartition: Int64] = [:]
-        var readAgain: [Message] = []
+        var rereadMessages: [Message] = []
         admitted.events.reserveCapacity(messages.count)
         run = Run()
         for message in messages where restarted[message.topicPartition] == nil {
@@ -78,7 +79,7 @@ struct EventReader {
             do {
                 if try isOutOfOrder(message, &consumer, &connection) {
                     restarted[partition] = epochs[partition] ?? 0
-                    readAgain.append(message)
+                    rereadMessages.append(message)
                     admitted.events.removeAll { $0.message.topicPartition == partition }
                     continue
                 }
@@ -87,12 +88,12 @@ struct EventReader {
                 admitted.poison.append((message, malformed.description))
                 continue
             }
-            if isNews(event) {
+            if startsNewEpoch(event) {
                 restarted[partition] = event.epoch
                 admitted.events.removeAll { $0.message.topicPartition == partition }
                 continue
             }
-            if !reread.isEmpty { try checkBeginning(event, &connection) }
+            if !rereadFirsts.isEmpty { try checkFirstEvent(event, &connection) }
             if try isCurrent(event.generation, of: event.environment, connection: &connection) {
                 admitted.events.append(event)
             } else {
@@ -100,15 +101,15 @@ struct EventReader {
             }
         }
         if let failure = try restart(restarted, consumer: &consumer, connection: &connection) { throw failure }
-        for message in readAgain {
-            gaps.wasReadAgain(before: message.offset, expected: message.expectedOffset, in: message.topicPartition)
+        for message in rereadMessages {
+            gaps.didReread(before: message.offset, expected: message.expectedOffset, in: message.topicPartition)
         }
         return admitted
     }
 
-    /// Asks for what is missing before a message when it was removed.
+    /// Requests republication of messages that were removed before this one.
     ///
-    /// - Returns: Whether the partition is to be read again.
+    /// - Returns: Whether the partition has to be read again.
     private mutating func isOutOfOrder(
         _ message: Message, _ consumer: inout Consumer, _ connection: inout Connection
     ) throws -> Bool {
@@ -120,15 +121,15 @@ struct EventReader {
         switch gap {
         case nil: return false
         case .unexplained: return true
-        case .removed(let missed):
-            try ask(for: [missed], &connection)
-            gaps.wasAnswered(before: offset, in: partition)
+        case .removed(let expired):
+            try requestRepublication(of: [expired], &connection)
+            gaps.resolve(before: offset, in: partition)
             return false
         }
     }
 
-    /// A newer epoch: what lay before may have been lost by the broker.
-    private mutating func isNews(_ event: Event) -> Bool {
+    /// Whether the event starts a newer epoch: the broker may have lost earlier messages.
+    private mutating func startsNewEpoch(_ event: Event) -> Bool {
         let partition = event.message.topicPartition
         if run.partition != partition {
             run.partition = partition
@@ -137,24 +138,24 @@ struct EventReader {
         return event.epoch > run.epoch
     }
 
-    /// The first message of a partition that is read again. When it is of the new epoch already, others of that epoch
-    /// may have been before it, and were removed.
-    private mutating func checkBeginning(_ event: Event, _ connection: inout Connection) throws {
+    /// Checks the first message of a partition that is read again. If it belongs to the new epoch, earlier messages of
+    /// that epoch may have been removed.
+    private mutating func checkFirstEvent(_ event: Event, _ connection: inout Connection) throws {
         let partition = event.message.topicPartition
-        guard let first = reread[partition] else { return }
+        guard let first = rereadFirsts[partition] else { return }
         if event.epoch >= epochs[partition] ?? 0 {
-            try ask(for: [MissedOffsets(partition: partition, offsets: 0..<first)], &connection)
+            try requestRepublication(of: [ExpiredOffsets(partition: partition, offsets: 0..<first)], &connection)
         }
-        reread[partition] = nil
+        rereadFirsts[partition] = nil
     }
 
-    /// Asks PostgreSQL for a generation not known yet only: generations grow, so one below the known one is over.
+    /// Queries PostgreSQL only for a generation above the cached one: generations grow, so one below it has ended.
     mutating func isCurrent(
         _ generation: Int64, of environment: EnvironmentID, connection: inout Connection
     ) throws -> Bool {
         if run.environment == environment, run.generation == generation { return true }
-        if let known = generations[environment], generation <= known {
-            guard generation == known else { return false }
+        if let cached = generations[environment], generation <= cached {
+            guard generation == cached else { return false }
             run.environment = environment
             run.generation = generation
             return true

@@ -3,9 +3,9 @@ package import FoundationEssentials
 package import Kafka
 package import Model
 
-/// Turns objects into messages, as `asyncapi.yaml` describe them.
+/// Encodes objects as messages in the format of `asyncapi.yaml`.
 ///
-/// On the hot path of the relay: a message's texts are written as bytes into one buffer that is used again.
+/// On the hot path of the relay: a message's texts are written into one reused buffer.
 package struct EventWriter {
     private let version: (generation: Int64, epoch: Int64)
     private let source: [UInt8]
@@ -15,7 +15,7 @@ package struct EventWriter {
     private let epoch: [UInt8]
     private var text = MessageText()
 
-    /// How long a full queue is waited for: a broker that takes nothing for longer is away.
+    /// Maximum wait for a full queue: a broker that accepts nothing for longer is unavailable.
     private static let roomWaitMax = Duration.seconds(10)
     private static let specVersion = Array(EventHeaders.specVersionValue.utf8)
     private static let contentType = Array(EventHeaders.contentTypeValue.utf8)
@@ -30,10 +30,10 @@ package struct EventWriter {
         self.epoch = Array(String(epoch).utf8)
     }
 
-    /// Whether what it writes is of this version.
+    /// Whether the writer produces messages of this version.
     package func isOf(generation: Int64, epoch: Int64) -> Bool { version == (generation, epoch) }
 
-    /// Queues one object's latest state.
+    /// Queues the latest state of an object.
     ///
     /// - Parameter json: The fields as PostgreSQL sent them, or `nil` for a tombstone.
     package mutating func send(
@@ -80,7 +80,7 @@ package struct EventWriter {
     }
 }
 
-/// What a message says of its object, beside the fields.
+/// Metadata of a published object.
 package struct PublishedObject {
     package var realm: RealmPath
     package var kind: Kind

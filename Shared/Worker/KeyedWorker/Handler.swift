@@ -3,65 +3,66 @@ package import Model
 package import ObjectStore
 package import Postgres
 
-/// What a service does with the keys of its topic. The worker around it does the rest: batches, offsets, parking,
-/// retries, the circuit breaker and the window of calls.
+/// The processing logic of a service for the keys of its topic. ``Worker`` does the rest: batches, offsets, deferral,
+/// retries, the circuit breaker and the concurrency limit of calls.
 ///
-/// Every input is decided from what PostgreSQL holds now, not from what the message said: so a repeat, a late message
-/// and a retry are all the same.
+/// Every input is decided from the current state in PostgreSQL, not from the content of the message. Duplicates, late
+/// messages and retries are therefore handled alike.
 ///
-/// One that calls no other system has ``decide(_:in:batch:on:)`` and nothing else: its calls and their answers are
-/// `Never`, which there is none of.
+/// A handler that calls no other system implements only ``decide(_:in:batch:on:)``: its `Call` and `Answer` are
+/// `Never`.
 package protocol Handler: SendableMetatype {
-    /// A call to another system, with all it needs.
+    /// A call to another system, with all its parameters.
     associatedtype Call: Sendable = Never
-    /// What came of a call.
+    /// The result of a call.
     associatedtype Answer: Sendable = Never
 
-    /// The oldest version of the database's schema that it works with.
+    /// The oldest supported version of the database schema.
     static var schemaOldest: Int32 { get }
 
     /// Decides inputs of one environment.
     ///
-    /// Loads what they concern in as few round trips as possible, decides each by a pure rule, and adds what was
-    /// decided to `batch`, guarded by the positions that were loaded, as decision number `index` of the input. The
-    /// worker commits the batch; an input whose guard missed comes again.
+    /// Loads their objects in as few round trips as possible, decides each input by a pure rule, and adds the writes to
+    /// `batch`, with the loaded positions as preconditions, as decision number `index` of the input. The worker commits
+    /// the batch and reprocesses inputs whose version check failed.
     ///
-    /// The first object that a decision expects at a position is the one that its input is about, when it expects that
-    /// one. An event of that position, or of what the decision wrote of it, is not decided any more: a decision that is
-    /// not the last says `again`.
+    /// If a decision expects its input's own object at a position, that expectation comes first. Events up to that
+    /// position, or up to the position that the decision writes, are then not processed again. A decision that needs a
+    /// further step returns `again`.
     ///
-    /// - Returns: What happens next with each input, once its writes are committed.
+    /// - Returns: The next step of each input, taken after the commit.
     mutating func decide(
         _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Call>]
 
-    /// How a call is made. It runs outside the worker's thread, in a bounded window, and never throws: what went wrong
-    /// is an answer too. It is kept for a short while and then made anew.
+    /// Returns the function that makes calls for an environment.
     ///
-    /// - Throws: `CallerUnavailable` when it cannot be made for this environment: its calls wait then.
+    /// The function runs outside of the worker's thread, in a limited number of slots, and never throws: a failure is a
+    /// result. The worker caches it for `WorkerLimits.callerAgeMax`.
+    ///
+    /// - Throws: `CallerUnavailable` if calls are impossible in this environment: its keys are deferred.
     func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Call) async -> Answer
 
-    /// Which edit of how an environment's calls are made the last `decide` saw: after another one than before, `caller`
-    /// is asked anew. So a call is never made as things were before what it was decided from.
+    /// The revision of an environment's call settings that the last `decide` read. If it changes, the worker requests a
+    /// new `caller`: no call uses settings older than its decision.
     func callerRevision(of environment: EnvironmentID) -> Int64
 
-    /// How fast it may be called. Asked for as often as `caller`, and while calls wait.
-    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates
+    /// Rate limits of the environment's calls, loaded together with `caller` and periodically while calls wait.
+    func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRateLimits
 
-    /// The answer of a call that was decided and not made after all. `nil`: the key is decided again as if it came
-    /// from a retry.
+    /// The result of a call that was decided and then not made. `nil`: the key is reprocessed as a retry.
     func unmade(_ call: Call) -> Answer?
 
-    /// What a call does: a failure is held against its key only while others are answered the same.
+    /// The kind of a call. A failure counts against its key only while other calls of this kind succeed.
     func kind(of call: Call) -> CallKind
 }
 
 extension Handler {
     package static var schemaOldest: Int32 { Schema.oldest }
-    package func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRates {
-        CallRates()
+    package func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRateLimits {
+        CallRateLimits()
     }
     package func callerRevision(of environment: EnvironmentID) -> Int64 { 0 }
     package func unmade(_ call: Call) -> Answer? { nil }
@@ -69,50 +70,48 @@ extension Handler {
 }
 
 extension Handler where Call == Never, Answer == Never {
-    /// It is never asked for: there is no call to make.
+    /// Never called: a `Never` call does not exist.
     package func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Never) async -> Never
     { { (_: Never) async -> Never in } }
 }
 
-/// Another system that answers questions need not be able to write.
+/// Reads and writes fail independently: a system that answers queries may be unable to write.
 package enum CallKind: Sendable { case read, write }
 
-/// One environment's other system cannot be called as things are set up. The other environments go on.
+/// Calls are impossible with an environment's current settings. Other environments are not affected.
 package struct CallerUnavailable: Error, Equatable {
     package let reason: String
     package init(reason: String) { self.reason = reason }
 }
 
-/// A key to decide about.
+/// A key to decide.
 package struct WorkItem<Answer: Sendable>: Sendable {
     package enum Origin: Sendable {
-        /// An event of the topic said that it changed.
+        /// An event of the topic reported a change.
         case event
-        /// It was parked and is due.
+        /// The key was deferred and is due.
         case retry
-        /// A call it waited for is over.
+        /// A call of the key has finished.
         case answer(Answer)
     }
 
     package let environment: EnvironmentID
     package let subject: EventSubject
     package let origin: Origin
-    /// How often it was tried without success since its last event.
+    /// Number of failed attempts since the key's last event.
     package let attemptCount: Int
-    /// Whether a device or an integration may have changed it since it was decided last: one of the events that the
-    /// item stands for is an edit (its position is the object's edit position). `false`: decisions of services wrote
-    /// all of it. A decider whose decisions look at everything and leave nothing to be done is done with such a key
-    /// without loading it.
+    /// Whether a device or an integration may have changed the object since its last decision, that is, whether one of
+    /// the item's events is an edit (its position is the object's edit position). `false`: only decisions of services
+    /// wrote it. If a handler's decisions never leave work behind, it may finish such a key without loading it.
     ///
-    /// Where that is not known it is an edit: of what comes from a retry, from a call, or from one more try, and of
-    /// every event in an environment in which keys of the group are parked, since it may be of one of these.
+    /// `true` if unknown: for retries, results of calls and reprocessing, and for every event in an environment with
+    /// deferred keys of the group, since the event may concern one of them.
     package var isEdit = true
-    /// The environment's circuit lets calls be made. When not, a decision to make one is taken back with all that it
-    /// writes: what an answer has told is then better written without it.
+    /// Whether the environment's circuit admits calls. Otherwise a decision to call is rolled back with all its writes,
+    /// so a result is better recorded without the next call.
     package var canCall = true
-    /// The trace that the decision belongs to, with a span of its own: that of the key's newest event, also when it was
-    /// parked or called since.
+    /// The decision's own span, in the trace of the key's newest event. Deferrals and calls keep the trace.
     package var trace: TraceContext?
 
     package init(environment: EnvironmentID, subject: EventSubject, origin: Origin, attemptCount: Int) {
@@ -125,17 +124,17 @@ package struct WorkItem<Answer: Sendable>: Sendable {
     var isAnswer: Bool { if case .answer = origin { true } else { false } }
 }
 
-/// What happens with a key once what was decided is committed.
+/// The next step of a key after its decision is committed.
 package enum Disposition<Call: Sendable>: Sendable {
-    /// Nothing is left to do.
+    /// No work is left.
     case finished
-    /// It is decided once more, from what is written by then: one step is over, and may not be the last.
+    /// Reprocess the key from the then current state: one step is complete, others may follow.
     case again
-    /// The other system is called, before `startBefore` or not at all: then the key is decided again.
+    /// Make the call. If it has not started before `startBefore`, the key is reprocessed.
     case call(Call, startBefore: ContinuousClock.Instant)
-    /// Not now. Other keys go on.
-    case park(reason: String, after: Duration, cause: ParkCause)
-    /// Not without a person.
+    /// Defer the key and retry later. Other keys are not delayed.
+    case park(reason: String, after: Duration, cause: DeferralCause)
+    /// Dead-letter the key: it needs manual action or a newer event.
     case dead(reason: String)
 
     var isCall: Bool { if case .call = self { true } else { false } }
@@ -151,24 +150,25 @@ package enum Disposition<Call: Sendable>: Sendable {
     }
 }
 
-/// Why a key waits.
-package enum ParkCause: Sendable, Equatable {
-    /// The key was tried and refused for now: it counts against its attempts.
+/// The reason why a key is deferred; it determines whether an attempt counts.
+package enum DeferralCause: Sendable, Equatable {
+    /// The key was tried and temporarily rejected: an attempt counts.
     case attempt
-    /// The other system could not work: the circuit breaker hears of it. It counts as far as it may be the key's own
-    /// fault: see `WorkScheduler.parking`.
-    case backendAway
-    /// The other system asked not to be called for that long, by whatever key. It does not count.
+    /// The other system was unavailable: recorded by the circuit breaker. `WorkScheduler.deferral` decides whether an
+    /// attempt counts.
+    case backendUnavailable
+    /// The other system requested a pause of this duration for all keys (Retry-After). No attempt counts.
     ///
-    /// What the key waits for beside that, such as a settling outcome, is no other key's concern: so this is only what
-    /// was asked for.
+    /// Excludes the key's own wait, such as the settle time of an unknown outcome.
     case askedToWait(Duration)
-    /// A wait that belongs to the plan, such as letting an unknown outcome settle: it does not count.
+    /// A planned wait, such as the settle time of an unknown outcome. No attempt counts.
     case planned
 
-    /// The other system could not work, and perhaps said for how long it is to be left alone.
-    package static func away(askingFor wait: Duration?) -> ParkCause { wait.map { .askedToWait($0) } ?? .backendAway }
+    /// The cause for an unavailable system, which may have requested a pause (Retry-After).
+    package static func away(askingFor wait: Duration?) -> DeferralCause {
+        wait.map { .askedToWait($0) } ?? .backendUnavailable
+    }
 
-    /// The reason of a wait for room: what has it comes back early when there is some.
-    package static let noRoom = "other calls come first"
+    /// The reason of a key that waits for a free slot. Such keys become due early when slots are free.
+    package static let noFreeSlot = "waits for a free call slot"
 }

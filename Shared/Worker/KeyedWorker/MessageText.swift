@@ -2,10 +2,10 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// The texts of one message, written as bytes one after the other; each `append` tells where its text is.
+/// The texts of one message in one buffer; each `append` returns the range of its text.
 struct MessageText {
     private(set) var bytes: [UInt8] = []
-    /// The time last written, up to its milliseconds: the objects of a page were changed in few seconds.
+    /// The text of the last time, up to its seconds: the objects of a page were changed within few seconds.
     private var second: (sinceEpoch: Int64, text: [UInt8]) = (.min, [])
 
     mutating func removeAll() { bytes.removeAll(keepingCapacity: true) }
@@ -23,7 +23,7 @@ struct MessageText {
         return start..<bytes.count
     }
 
-    /// In decimal digits. Positions are not negative.
+    /// In decimal digits; not negative.
     mutating func append(_ number: Int64) -> Range<Int> {
         let start = bytes.count
         var rest = number.magnitude

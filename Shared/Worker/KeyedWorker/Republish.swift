@@ -2,18 +2,18 @@ import Kafka
 package import Model
 package import Postgres
 
-/// What a group missed of a partition: it was removed before the group has read it.
-struct MissedOffsets: Equatable {
+/// Offsets of messages that Kafka removed before the group read them.
+struct ExpiredOffsets: Equatable {
     let partition: TopicPartition
     let offsets: Range<Int64>
 }
 
-/// The SQL of `realm.republish` and `pipeline.missed`: topics whose objects are published again beside what changes.
+/// The SQL of `realm.republish` and `pipeline.missed`: requests to publish all objects of a topic again.
 package enum Republish {
-    /// A topic of one environment.
+    /// A requested topic of one environment.
     package struct Request: Equatable {
         package let topic: String
-        /// Grows with each time the topic is asked for.
+        /// Grows with each request for the topic.
         package let number: Int64
 
         package init(topic: String, number: Int64) {
@@ -22,10 +22,10 @@ package enum Republish {
         }
     }
 
-    /// Whoever asks, and who begins a new epoch, does so one after the other.
+    /// Serialises requests and the start of a new epoch.
     package static let lock: Statement = "SELECT pg_advisory_xact_lock(\(0x6669_656c_6472_6570 as Int64))"
 
-    /// Asks for a topic in every environment. Rows affected: the environments.
+    /// Requests a topic in every environment. Rows affected: the environments.
     package static func ask(_ topic: String) -> Statement {
         """
         INSERT INTO realm.republish (environment_id, topic) SELECT id, \(topic) FROM realm.environment
@@ -33,7 +33,7 @@ package enum Republish {
         """
     }
 
-    /// Asks for a topic in one environment.
+    /// Requests a topic in one environment.
     package static func ask(_ topic: String, in environment: EnvironmentID) -> Statement {
         """
         INSERT INTO realm.republish (environment_id, topic) VALUES (\(environment.rawValue), \(topic))
@@ -41,15 +41,15 @@ package enum Republish {
         """
     }
 
-    /// Asks for what was missed of one topic, unless that was done since it went: by another worker or group, or for
-    /// another partition.
+    /// Requests republication of a topic with expired messages, unless another worker or group, or another partition,
+    /// has already requested it since they were removed.
     ///
-    /// What is published after the request lies above what each partition has now (the relay's last offset is not
-    /// beyond it), so a gap below that is filled by it, whoever sees it. Rows affected by the last one: the
+    /// A republication is published above the current end of each partition, and the relay's last offset is not beyond
+    /// that end. It therefore fills every gap below it, for all groups. Rows affected by the last statement: the
     /// environments, or none.
-    static func askForMissed(_ missed: [MissedOffsets], of topic: String) -> [Statement] {
-        let partitions = missed.map(\.partition.partition)
-        let ends = missed.map(\.offsets.upperBound)
+    static func requestExpired(_ expired: [ExpiredOffsets], of topic: String) -> [Statement] {
+        let partitions = expired.map(\.partition.partition)
+        let ends = expired.map(\.offsets.upperBound)
         return [
             lock,
             """
@@ -74,7 +74,7 @@ package enum Republish {
         ]
     }
 
-    /// It was published; what was asked for since stays.
+    /// Completes a request; a newer request stays.
     package static func done(_ request: Request, in environment: EnvironmentID) -> Statement {
         """
         DELETE FROM realm.republish WHERE environment_id = \(environment.rawValue) AND topic = \(request.topic)

@@ -1,19 +1,19 @@
 import Model
 
-/// When calls that found no room are tried again: those of one person one after the other, as fast as the person's part
-/// of the calls, so that they do not all come back at once and find no room again. A value without a clock.
+/// Retry times of calls that found no free slot. The calls of one person are spaced by the person's share of the
+/// environment's calls, so that they do not all retry at once. A value without a clock.
 struct RetrySchedule: Sendable {
-    /// No wait is longer: things may go faster meanwhile.
+    /// Maximum wait: calls may become faster meanwhile.
     var waitMax = Duration.seconds(60)
-    /// People of an environment that are remembered; beyond it all of them begin anew.
+    /// Maximum number of people per environment; beyond it the environment's schedule is cleared.
     static let peopleMax = 10_000
 
     private var planned: [EnvironmentID: [String: ContinuousClock.Instant]] = [:]
 
-    /// Environments with calls that are to come back.
+    /// Environments with planned retries.
     var environments: [EnvironmentID] { Array(planned.keys) }
 
-    /// Forgets those whose time has come.
+    /// Removes retries that are due.
     mutating func prune(now: ContinuousClock.Instant) {
         planned = planned.compactMapValues { people in
             let people = people.filter { $0.value > now }
@@ -21,16 +21,16 @@ struct RetrySchedule: Sendable {
         }
     }
 
-    /// No calls of the environment are left that are to come back.
-    mutating func forget(_ environment: EnvironmentID) { planned[environment] = nil }
+    /// Removes an environment without deferred calls.
+    mutating func remove(_ environment: EnvironmentID) { planned[environment] = nil }
 
-    /// - Parameter interval: The time between two calls of the environment.
-    mutating func wait(for turn: FlowKey, every interval: Duration, now: ContinuousClock.Instant) -> Duration {
-        let (environment, person) = (turn.environment, turn.person)
+    /// - Parameter interval: Interval between two calls of the environment.
+    mutating func wait(for flow: FlowKey, every interval: Duration, now: ContinuousClock.Instant) -> Duration {
+        let (environment, person) = (flow.environment, flow.person)
         let before = planned[environment]?[person]
         let count = planned[environment]?.count ?? 0
         if before == nil, count >= Self.peopleMax { planned[environment] = nil }
-        // The person and the others.
+        // Including the person.
         let people = before == nil ? min(count, Self.peopleMax - 1) + 1 : count
         let at = max(before ?? now, now) + interval * people
         planned[environment, default: [:]][person] = min(at, now + waitMax)

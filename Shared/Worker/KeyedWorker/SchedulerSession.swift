@@ -3,31 +3,30 @@ package import Model
 package import ObjectStore
 package import Postgres
 
-/// What schedulers have in common, which write the objects that make workers read something, run after run: one of them
-/// is active among all instances, what goes wrong in one environment does not hold up the others, and objects are
-/// written in batches.
+/// A session of a scheduler, which periodically writes the objects that make workers poll a back end. Of all instances
+/// one is the leader. Failures in one environment do not delay others, and objects are written in batches.
 package struct SchedulerSession: ~Copyable {
-    /// An object to be written, and where it was when that was decided; 0: it was not there.
+    /// An object to write, with its expected position; 0 if it must not exist.
     package typealias Written = (key: ObjectKey, position: Int64, fields: CanonicalJSON)
 
-    /// Objects written in one transaction.
+    /// Maximum number of objects per transaction.
     package static var batchCountMax: Int { 500 }
 
-    /// Its session holds the lock of the active scheduler.
+    /// The session that holds the leader's lock.
     package var connection: Connection
     private let lockKey: Int64
     private let logger: Logger
     private var lockedOpenCount = -1
 
     /// - Parameters:
-    ///   - conninfo: It has a connection of its own: its session holds the lock of the active scheduler.
-    ///   - lockKey: The advisory lock that one session holds.
-    ///   - schemaOldest: The oldest version of the database's schema that will do.
+    ///   - conninfo: Connection string for the scheduler's own session, which holds the leader's lock.
+    ///   - lockKey: Key of the leader's advisory lock.
+    ///   - schemaOldest: The oldest supported version of the database schema.
     package init(
         _ conninfo: String, lockKey: Int64, schemaOldest: Int32 = Schema.oldest, logger: Logger
     ) throws {
-        // Environments take turns: one in which somebody holds a lock comes again at the next step.
-        var limits = Limits.ofLockHolder
+        // An environment that is locked is retried at the next step, so that others are not delayed.
+        var limits = Limits.lockHolder
         limits.lockMax = .seconds(1)
         var connection = try Connection(conninfo, limits: limits, check: Lineage.check)
         try Schema.check(on: &connection, oldest: schemaOldest)
@@ -36,16 +35,16 @@ package struct SchedulerSession: ~Copyable {
         self.logger = logger
     }
 
-    /// Whether this scheduler is the active one. One session holds an advisory lock; it is gone with the connection.
+    /// Whether this scheduler is the leader. Its session holds an advisory lock, which ends with the connection.
     package mutating func isActive() throws -> Bool {
         if lockedOpenCount == connection.openCount { return true }
         guard try connection.run("SELECT pg_try_advisory_lock(\(lockKey))")[0].decode(Bool.self) else { return false }
         lockedOpenCount = connection.openCount
-        logger.notice("this scheduler is the active one")
+        logger.notice("scheduler became the leader")
         return true
     }
 
-    /// Writes objects, some of them in a transaction. One that was changed meanwhile is left to the next run.
+    /// Writes objects in batches. Objects with a version conflict are left to the next run.
     package mutating func write(_ objects: [Written], in environment: EnvironmentID) throws {
         var rest = objects[...]
         while !rest.isEmpty {
@@ -59,10 +58,10 @@ package struct SchedulerSession: ~Copyable {
         }
     }
 
-    /// Does something for one environment. What goes wrong in it is logged, and tried again at the next step: the
-    /// others go on.
+    /// Runs `body` for one environment. A failure is logged and retried at the next step; other environments are not
+    /// affected.
     ///
-    /// - Parameter problem: What is logged then.
+    /// - Parameter problem: The log message of a failure.
     package static func alone<Scheduler: ~Copyable>(
         _ environment: EnvironmentID, _ scheduler: inout Scheduler, orLog problem: Logger.Message, to logger: Logger,
         _ body: (inout Scheduler) throws -> Void

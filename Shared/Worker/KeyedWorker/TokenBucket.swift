@@ -1,18 +1,18 @@
-/// How often something may happen: so many times a second, and as many at once as come together in a second, at least
-/// one. A value without a clock.
+/// A token bucket: `perSecond` tokens are added per second, and it holds those of one second, at least one. A value
+/// without a clock.
 struct TokenBucket: Sendable, Equatable {
     let perSecond: Double
     private var level: Double
     private var filledAt: ContinuousClock.Instant
 
-    /// Full at first.
+    /// Starts full.
     init(perSecond: Double, now: ContinuousClock.Instant) {
         self.perSecond = perSecond
         level = max(1, perSecond)
         filledAt = now
     }
 
-    /// Another rate from now on; what was saved up stays, as far as it holds.
+    /// A bucket with another rate that keeps the tokens, up to its size.
     func changed(to perSecond: Double, now: ContinuousClock.Instant) -> TokenBucket {
         var bucket = TokenBucket(perSecond: perSecond, now: now)
         var old = self
@@ -21,7 +21,7 @@ struct TokenBucket: Sendable, Equatable {
         return bucket
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token if there is one.
     mutating func take(now: ContinuousClock.Instant) -> Bool {
         fill(now: now)
         guard level >= 1 else { return false }
@@ -34,7 +34,7 @@ struct TokenBucket: Sendable, Equatable {
         return bucket.take(now: now)
     }
 
-    /// Nothing was taken for so long that it is as a new one.
+    /// Whether the bucket equals a new one.
     func isFull(now: ContinuousClock.Instant) -> Bool {
         var bucket = self
         bucket.fill(now: now)
@@ -49,11 +49,11 @@ struct TokenBucket: Sendable, Equatable {
     }
 }
 
-/// How fast an environment's other system may be called; `nil`: as fast as it answers.
-package struct CallRates: Sendable, Equatable {
-    /// Calls a second for all its people together.
+/// Rate limits of calls to an environment's other system; `nil`: unlimited.
+package struct CallRateLimits: Sendable, Equatable {
+    /// Calls per second of the environment.
     package var perSecond: Double?
-    /// Calls a second for each of them.
+    /// Calls per second of each person.
     package var perPersonAndSecond: Double?
 
     package init(perSecond: Double? = nil, perPersonAndSecond: Double? = nil) {
@@ -61,8 +61,9 @@ package struct CallRates: Sendable, Equatable {
         self.perPersonAndSecond = perPersonAndSecond
     }
 
-    /// A worker's part of it.
-    func times(_ share: Double) -> CallRates {
-        CallRates(perSecond: perSecond.map { $0 * share }, perPersonAndSecond: perPersonAndSecond.map { $0 * share })
+    /// A worker's share of the limits.
+    func times(_ share: Double) -> CallRateLimits {
+        CallRateLimits(
+            perSecond: perSecond.map { $0 * share }, perPersonAndSecond: perPersonAndSecond.map { $0 * share })
     }
 }

@@ -1,94 +1,95 @@
 import Kafka
 import Model
 
-/// A key of a worker: what is in one pair of hands at a time.
+/// A key of a worker. At most one task per key is in flight.
 struct WorkKey: Hashable, Sendable {
     let environment: EnvironmentID
     let subject: EventSubject
 }
 
-/// A call as the scheduler sees it.
+/// The scheduler's view of a call.
 protocol ScheduledCall: Sendable {
     associatedtype Answer: Sendable
     var kind: CallKind { get }
-    /// What is answered when it is not made after all. `nil`: its key is decided again.
+    /// The result if the call is not made. `nil`: its key is reprocessed.
     var unmade: Answer? { get }
 }
 
-/// A key to decide about, with where it came from.
+/// A key to decide, with the partition it came from.
 struct ScheduledItem<Answer: Sendable>: Sendable {
     var item: WorkItem<Answer>
     let partition: TopicPartition
-    /// The answer, if it is one, is that of a call that was made.
+    /// For a result: whether the call was made.
     var wasCalled = true
-    /// Since when its call keeps a place, which is free once a round takes the answer up.
-    var placeSince: ContinuousClock.Instant?
+    /// Start of the call whose slot the result occupies until a cycle takes it.
+    var slotSince: ContinuousClock.Instant?
 
     var key: WorkKey { WorkKey(environment: item.environment, subject: item.subject) }
 }
 
-/// A call that is under way from now on.
+/// A call that is in flight.
 struct StartedCall<Call: ScheduledCall>: Sendable {
     let key: WorkKey
     let call: Call
-    /// It is not made any more from then on.
+    /// Start deadline of the call.
     let startBefore: ContinuousClock.Instant
-    let begunAt: ContinuousClock.Instant
+    let startedAt: ContinuousClock.Instant
 }
 
-/// What a worker does next: its scheduler says so, and hears what came of it.
+/// The next action of a worker. The worker reports the result to its scheduler.
 enum WorkAction<Message: Sendable, Call: ScheduledCall>: Sendable {
-    /// The keys of these messages are done with: their offsets may be stored.
+    /// The keys of these messages are done: their offsets may be stored.
     case finish([Message])
-    /// Calls are made; each is told by `ended`.
+    /// Start calls; `ended` follows for each.
     case start([StartedCall<Call>])
-    /// Something that operators read.
-    case note(WorkNote)
-    /// Messages are taken, at most so many; each is told by `received`.
+    /// Log an event for operators.
+    case log(SchedulerLogEvent)
+    /// Poll for at most `countMax` messages; `received` follows for each.
     ///
-    /// - `countMax` 0: there is no room. The wait ends early when the wakeup is signalled.
-    /// - `isPaused`: Kafka is not to deliver meanwhile, and to know that the worker is alive.
+    /// - `countMax` 0: no capacity. The wakeup ends the wait early.
+    /// - `isPaused`: poll with paused partitions, so that the worker stays a member of its group.
     case take(countMax: Int, waitMax: Duration, isPaused: Bool)
-    /// Parked keys that are due are taken; told by `hastened` and `due`.
+    /// Take due deferred keys; `expedited` and `due` follow.
     case takeDue(DueRequest)
-    /// A handler decides these items of one environment; then `plan`, and `committed`, `refused`, `locked` or `failed`.
+    /// A handler decides these items of one environment; then `plan`, and `committed`, `rejected`, `locked` or
+    /// `failed`.
     case decide([ScheduledItem<Call.Answer>], in: EnvironmentID)
-    /// These keys are put down in PostgreSQL without a decision; then `parked` or `failed`.
-    case park([ParkedKeys.Parking], in: EnvironmentID)
-    /// Nothing can be done but waiting for answers.
+    /// Defer these keys in PostgreSQL without a decision; then `deferred` or `failed`.
+    case deferKeys([DeferredKeys.Deferral], in: EnvironmentID)
+    /// Wait for results: no other action is possible.
     case wait(Duration)
 }
 
-/// Which parked keys are taken.
+/// A request for due deferred keys.
 struct DueRequest: Equatable, Sendable {
-    /// Of each environment, so that a backlog of one is in nobody else's way.
+    /// Maximum per environment, so that a backlog of one does not delay others.
     let countMax: Int
-    /// Of all together.
+    /// Maximum of all environments together.
     let roomMax: Int
-    /// Environments of which fewer are taken.
+    /// Lower limits of some environments.
     let exceptions: [EnvironmentID: Int]
-    /// Environments whose keys that wait for room come back before their time, at most so many.
-    let hastened: [EnvironmentID: Int]
+    /// Maximum number of keys, by environment, that wait for a free slot and become due early.
+    let expedited: [EnvironmentID: Int]
 }
 
-/// What operators read.
-enum WorkNote: Equatable, Sendable {
-    case backendAway(EnvironmentID, reason: String)
-    case leftAlone(EnvironmentID, reason: String, asked: Duration)
-    case backAgain(EnvironmentID)
-    case keyWaitsForAPerson(WorkKey, reason: String)
+/// An event that is logged for operators.
+enum SchedulerLogEvent: Equatable, Sendable {
+    case backendUnavailable(EnvironmentID, reason: String)
+    case backoffRequested(EnvironmentID, reason: String, retryAfter: Duration)
+    case backendRecovered(EnvironmentID)
+    case keyDeadLettered(WorkKey, reason: String)
     case locked(EnvironmentID, reason: String)
     case unlocked(EnvironmentID)
 }
 
-/// What is written of a batch of decisions, and what follows once it is.
+/// The writes of a batch of decisions, and the steps that follow their commit.
 struct WorkPlan<Call: ScheduledCall>: Sendable {
     let items: [ScheduledItem<Call.Answer>]
     var dispositions: [Disposition<Call>]
-    /// Decisions that are taken back with all that they write: their calls cannot be made now.
+    /// Decisions that are rolled back with all their writes, because their calls cannot be made now.
     var withheld: Set<Int> = []
-    /// Under the number of the decision; of one that is taken back, under a number of its own.
-    var parkings: [ParkedKeys.Parking] = []
-    /// Keys that wait no longer, with the number of the decision.
+    /// By decision number; a decision that is rolled back has another number of its own.
+    var deferrals: [DeferredKeys.Deferral] = []
+    /// Keys that are no longer deferred, with their decision number.
     var released: [(key: String, decision: Int)] = []
 }

@@ -2,11 +2,10 @@ import Essentials
 import Model
 
 extension WorkItem {
-    /// The item in the next span of its trace, if it has one: what is decided about it is told apart from what led to
-    /// it.
+    /// The item in a new span of its trace, if it has one, to separate the decision from its cause.
     ///
-    /// - Returns: Also the span, where the trace is recorded.
-    func inSpanOfItsOwn() -> (item: WorkItem, span: OpenSpan?) {
+    /// - Returns: Also the span, if the trace is recorded.
+    func withOwnSpan() -> (item: WorkItem, span: OpenSpan?) {
         guard let trace else { return (self, nil) }
         let recorder = SpanRecorder.process
         let span = recorder.begin(trace)
@@ -15,8 +14,8 @@ extension WorkItem {
         return (item, span)
     }
 
-    /// What a collector is told of its decision.
-    func work(of group: String, outcome: String) -> TraceSpan.Work {
+    /// The span attributes of the decision.
+    func spanWork(of group: String, outcome: String) -> TraceSpan.Work {
         let origin =
             switch self.origin {
             case .event: "event"
@@ -30,16 +29,16 @@ extension WorkItem {
 }
 
 extension WorkPlan {
-    /// In a word, what became of a decision.
+    /// The span attribute `outcome` of a decision.
     func outcome(of index: Int, missed: Set<Int>) -> String {
-        if withheld.contains(index) { return "park" }
-        if missed.contains(index) { return "missed" }
+        if withheld.contains(index) { return "deferred" }
+        if missed.contains(index) { return "conflict" }
         return switch dispositions[index] {
         case .finished: "finished"
-        case .again: "again"
+        case .again: "reprocess"
         case .call: "call"
-        case .park: "park"
-        case .dead: "dead"
+        case .park: "deferred"
+        case .dead: "dead-lettered"
         }
     }
 }

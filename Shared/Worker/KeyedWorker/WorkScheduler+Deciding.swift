@@ -1,15 +1,15 @@
 import Kafka
 import Model
 
-/// What becomes of it: what is written of decisions, and what follows once it is written.
+/// The writes of decisions, and the steps that follow their commit.
 extension WorkScheduler {
-    /// Says what is written of the batch that is being decided. Takes decisions back whose calls cannot be made now: as
-    /// things are set up, because the back end is away or asked to be left alone, or because its calls have no room.
-    /// Keys that need no call go on.
+    /// Returns the writes of the current batch. Rolls back decisions whose calls cannot be made now: the settings
+    /// prevent it, the circuit is not closed, the back end requested a pause, or no slot is free. Keys without a call
+    /// are not affected.
     ///
     /// - Parameters:
-    ///   - dispositions: What a handler decided of each item.
-    ///   - problem: Why the environment's calls cannot be made at all.
+    ///   - dispositions: The handler's decision of each item.
+    ///   - problem: The reason why calls of the environment are impossible.
     mutating func plan(
         _ dispositions: [Disposition<Call>], problem: String? = nil, now: ContinuousClock.Instant
     ) -> WorkPlan<Call> {
@@ -17,38 +17,38 @@ extension WorkScheduler {
         let withheld = withhold(&plan, problem: problem, now: now)
         plan.withheld = Set(withheld.keys)
         for (index, item) in deciding.enumerated() {
-            if let wait = withheld[index] {
-                plan.parkings.append(parking(item, wait, decision: deciding.count + index))
+            if let denial = withheld[index] {
+                plan.deferrals.append(deferral(item, denial, decision: deciding.count + index))
                 continue
             }
             switch dispositions[index] {
-            case .finished where mayHaveParked(item.item.environment):
+            case .finished where mayHaveDeferredKeys(item.item.environment):
                 plan.released.append((item.item.subject.description, index))
             case .finished: break
             case .call, .again: break
             case .park(let reason, let after, let cause):
-                plan.parkings.append(parking(item, reason, after, cause, decision: index, now: now))
+                plan.deferrals.append(deferral(item, reason, after, cause, decision: index, now: now))
             case .dead(let reason):
-                plan.parkings.append(parking(item, reason, nil, .planned, decision: index, now: now))
+                plan.deferrals.append(deferral(item, reason, nil, .planned, decision: index, now: now))
             }
         }
         return plan
     }
 
-    /// The plan is written.
+    /// Takes the steps that follow the commit of a plan.
     ///
     /// - Parameters:
-    ///   - missed: Decisions whose guards did not hold: they are decided again.
-    ///   - positions: Of the objects that the items are about, where they are known: what was decided from, or written.
+    ///   - missed: Decisions with a version conflict: they are retried.
+    ///   - positions: Known positions of the items' own objects, as expected or written by the decision.
     mutating func committed(
         _ plan: WorkPlan<Call>, missed: Set<Int>, positions: [Int: Int64] = [:], now: ContinuousClock.Instant
     ) {
         deciding = []
         for (index, position) in positions where !missed.contains(index) {
-            decidedPositions.note(position, of: plan.items[index].key, now: now)
+            decisionHistory.record(position, of: plan.items[index].key, now: now)
         }
-        if !plan.parkings.isEmpty, let environment = plan.items.first?.item.environment {
-            parkedEnvironments?.insert(environment)
+        if !plan.deferrals.isEmpty, let environment = plan.items.first?.item.environment {
+            environmentsWithDeferredKeys?.insert(environment)
         }
         if let environment = plan.items.first?.item.environment {
             unlocked(environment)
@@ -63,103 +63,103 @@ extension WorkScheduler {
         }
     }
 
-    /// Keys were put down without a decision.
-    mutating func parked(now: ContinuousClock.Instant) {
+    /// Keys were deferred without a decision.
+    mutating func deferred(now: ContinuousClock.Instant) {
         let items = deciding
         deciding = []
-        if let environment = items.first?.item.environment { parkedEnvironments?.insert(environment) }
+        if let environment = items.first?.item.environment { environmentsWithDeferredKeys?.insert(environment) }
         for item in items {
             let key = item.key
             if probes[key.environment] == key {
-                breakers[key.environment]?.probeWasNotMade(now: now)
+                breakers[key.environment]?.releaseProbe(now: now)
                 probes[key.environment] = nil
             }
             release(key)
         }
     }
 
-    /// PostgreSQL refused a value of the batch: it is halved until the one bad key is alone, and parked dead.
-    mutating func refused(_ reason: String) {
+    /// PostgreSQL rejected a value of the batch. The batch is halved until the bad key is alone and is dead-lettered.
+    mutating func rejected(_ reason: String) {
         let items = deciding
         deciding = []
         if items.count == 1 {
-            refusal = (items[0], "PostgreSQL refused it: \(reason)")
+            rejection = (items[0], "PostgreSQL rejected it: \(reason)")
         } else {
             let half = items.count / 2
-            parts += [Array(items[half...]), Array(items[..<half])]
+            batchHalves += [Array(items[half...]), Array(items[..<half])]
         }
     }
 
-    /// Does what comes after the writes.
+    /// Takes the step of one item after the commit.
     private mutating func follow(_ next: Disposition<Call>, _ item: Item, now: ContinuousClock.Instant) {
         let (key, environment) = (item.key, item.item.environment)
         var breaker = breakers[environment, default: limits.circuit]
         let isAnswer = item.item.isAnswer && item.wasCalled
-        var isClosing = false
+        var isOpening = false
         switch next {
         case .call(let call, let startBefore):
             queue(call, for: key, startBefore: startBefore, now: now)
             return
-        case .park(let reason, _, .backendAway):
-            if breaker.wasAway(for: key.subject, now: now) {
-                notes.append(.backendAway(environment, reason: reason))
-                isClosing = true
+        case .park(let reason, _, .backendUnavailable):
+            if breaker.recordFailure(of: key.subject, now: now) {
+                logEvents.append(.backendUnavailable(environment, reason: reason))
+                isOpening = true
             }
-        case .park(let reason, _, .askedToWait(let asked)):
-            if breaker.askedToWait(min(asked, limits.askedWaitMax), now: now) {
-                notes.append(.leftAlone(environment, reason: reason, asked: asked))
-                isClosing = true
+        case .park(let reason, _, .askedToWait(let requestedDelay)):
+            if breaker.backOff(for: min(requestedDelay, limits.retryAfterMax), now: now) {
+                logEvents.append(.backoffRequested(environment, reason: reason, retryAfter: requestedDelay))
+                isOpening = true
             }
         case .finished, .again, .dead, .park:
-            if isAnswer, breaker.answered(inFlight[key]?.kind ?? .read, now: now) {
-                notes.append(.backAgain(environment))
+            if isAnswer, breaker.recordSuccess(inFlight[key]?.kind ?? .read, now: now) {
+                logEvents.append(.backendRecovered(environment))
             } else if probes[environment] == key {
-                breaker.probeWasNotMade(now: now)
+                breaker.releaseProbe(now: now)
             }
         }
         if probes[environment] == key { probes[environment] = nil }
         breakers[environment] = breaker
-        calls.bound(environment, to: breaker.callsMax)
-        if isClosing { withdraw(environment, now: now) }
-        if case .again = next { decideAgain(key) } else { release(key) }
+        calls.limit(environment, to: breaker.callsMax)
+        if isOpening { withdraw(environment, now: now) }
+        if case .again = next { reprocess(key) } else { release(key) }
     }
 
-    /// A call that found the other system away counts in full only while others of its kind are answered. While nobody
-    /// is, a key uses up half of its attempts at most, which make its waits longer: it does not end dead of that.
-    mutating func parking(
-        _ item: Item, _ reason: String, _ after: Duration?, _ cause: ParkCause, decision: Int,
+    /// An unavailable system counts in full only while other calls of the same kind succeed. Otherwise a key uses up at
+    /// most half of its attempts, which lengthen its backoff but never dead-letter it.
+    mutating func deferral(
+        _ item: Item, _ reason: String, _ after: Duration?, _ cause: DeferralCause, decision: Int,
         now: ContinuousClock.Instant
-    ) -> ParkedKeys.Parking {
+    ) -> DeferredKeys.Deferral {
         let before = item.item.attemptCount
         let kind = inFlight[item.key]?.kind ?? .read
         let breaker = breakers[item.item.environment, default: limits.circuit]
         let (count, wait): (Int, Duration) =
             switch cause {
             case .planned: (before, after ?? .zero)
-            // Longer than what was asked for is the key's own wait.
-            case .askedToWait(let asked) where after ?? .zero <= asked:
-                (before, min(after ?? .zero, limits.askedWaitMax))
+            // The part beyond the requested pause is the key's own wait.
+            case .askedToWait(let requestedDelay) where after ?? .zero <= requestedDelay:
+                (before, min(after ?? .zero, limits.retryAfterMax))
             case .askedToWait: (before, after ?? .zero)
             case .attempt: (before + 1, after ?? .zero)
-            case .backendAway where breaker.isThere(for: kind, now: now): (before + 1, after ?? .zero)
-            case .backendAway: (max(before, min(before + 1, limits.attemptsMax / 2)), after ?? .zero)
+            case .backendUnavailable where breaker.hasRecentSuccess(for: kind, now: now): (before + 1, after ?? .zero)
+            case .backendUnavailable: (max(before, min(before + 1, limits.attemptsMax / 2)), after ?? .zero)
             }
         let isDead = after == nil || count >= limits.attemptsMax
-        if isDead { notes.append(.keyWaitsForAPerson(item.key, reason: reason)) }
-        return ParkedKeys.Parking(
+        if isDead { logEvents.append(.keyDeadLettered(item.key, reason: reason)) }
+        return DeferredKeys.Deferral(
             subject: item.item.subject, partition: item.partition, reason: reason, isDead: isDead, isCircuit: false,
             attemptCount: count, wait: wait, decision: decision, trace: item.item.trace)
     }
 
-    /// Nothing was tried, so no attempt is counted.
-    private func parking(_ item: Item, _ withheld: Withheld, decision: Int) -> ParkedKeys.Parking {
-        ParkedKeys.Parking(
-            subject: item.item.subject, partition: item.partition, reason: withheld.reason, isDead: false,
-            isCircuit: withheld.isCircuit, attemptCount: item.item.attemptCount, wait: withheld.wait,
+    /// Nothing was tried: no attempt counts.
+    private func deferral(_ item: Item, _ denial: CallDenial, decision: Int) -> DeferredKeys.Deferral {
+        DeferredKeys.Deferral(
+            subject: item.item.subject, partition: item.partition, reason: denial.reason, isDead: false,
+            isCircuit: denial.isCircuit, attemptCount: item.item.attemptCount, wait: denial.wait,
             decision: decision, trace: item.item.trace)
     }
 
-    /// Lets go of a key: its messages are finished. One with a newer event is decided again.
+    /// Releases a key and finishes its messages. A key with a newer event is re-queued.
     private mutating func release(_ key: WorkKey) {
         guard var entry = inFlight.removeValue(forKey: key) else { return }
         guard entry.isDirty else {
@@ -169,14 +169,14 @@ extension WorkScheduler {
         }
         let isEdited = entry.isEdited
         (entry.isDirty, entry.isEdited, entry.isCalled) = (false, false, false)
-        (entry.trace, entry.newsTrace) = (entry.newsTrace, nil)
+        (entry.trace, entry.nextTrace) = (entry.nextTrace, nil)
         entry.attemptCount = 0
         inFlight[key] = entry
         enqueueEvent(of: key, isEdit: isEdited, partition: entry.partition)
     }
 
-    /// A key in flight is decided from what PostgreSQL has by now.
-    mutating func decideAgain(_ key: WorkKey) {
+    /// Re-queues a key in flight; it is decided from the then current state.
+    mutating func reprocess(_ key: WorkKey) {
         guard let entry = inFlight[key] else { return }
         inFlight[key]?.isCalled = false
         enqueueRetry(of: key, attemptCount: entry.attemptCount, partition: entry.partition)

@@ -1,72 +1,72 @@
 import Model
 
-/// What is to be decided: each environment's items, whose turn it is, and how long they are gathered.
+/// Queues of items per environment, with round robin and batching.
 extension WorkScheduler {
     private static var gatheringMax: Duration { .milliseconds(20) }
-    private static var gatheredMax: Int { 128 }
+    private static var gatheringCountMax: Int { 128 }
 
     mutating func enqueue(_ item: Item) {
         let environment = item.item.environment
-        if queues[environment, default: []].isEmpty { turns.append(environment) }
+        if queues[environment, default: []].isEmpty { roundRobin.append(environment) }
         queues[environment, default: []].append(item)
     }
 
-    /// What was being decided comes again, before what came meanwhile.
-    mutating func putBack() {
-        var items = deciding + parts.joined()
-        if let refusal { items.append(refusal.item) }
-        (deciding, parts, refusal) = ([], [], nil)
+    /// Re-queues the current batch, ahead of newer items.
+    mutating func requeueBatch() {
+        var items = deciding + batchHalves.joined()
+        if let rejection { items.append(rejection.item) }
+        (deciding, batchHalves, rejection) = ([], [], nil)
         for (environment, items) in Dictionary(grouping: items, by: { $0.item.environment }) {
-            if queues[environment, default: []].isEmpty { turns.insert(environment, at: 0) }
+            if queues[environment, default: []].isEmpty { roundRobin.insert(environment, at: 0) }
             queues[environment, default: []].insert(contentsOf: items, at: 0)
         }
     }
 
-    /// Whether something of an environment is to be decided or put down now.
+    /// Whether an environment has items that can be decided or deferred now.
     func hasWork(_ environment: EnvironmentID, now: ContinuousClock.Instant) -> Bool {
         guard gathersUntil(environment, now: now) == nil, let queue = queues[environment] else { return false }
-        return queue.contains { !waits($0, now: now) }
+        return queue.contains { !isBlocked($0, now: now) }
     }
 
-    /// The next items of one environment, in turn.
+    /// The next items of one environment, by round robin.
     mutating func nextBatch(now: ContinuousClock.Instant) -> WorkAction<Message, Call>? {
-        if let refusal {
-            deciding = [refusal.item]
-            self.refusal = nil
-            let parking = parking(refusal.item, refusal.reason, nil, .planned, decision: 0, now: now)
-            return .park([parking], in: refusal.item.item.environment)
+        if let rejection {
+            deciding = [rejection.item]
+            self.rejection = nil
+            let deferral = deferral(rejection.item, rejection.reason, nil, .planned, decision: 0, now: now)
+            return .deferKeys([deferral], in: rejection.item.item.environment)
         }
-        if let part = parts.popLast() { return decide(part, now: now) }
-        guard let index = turns.firstIndex(where: { hasWork($0, now: now) }) else { return nil }
-        let environment = turns.remove(at: index)
+        if let part = batchHalves.popLast() { return decide(part, now: now) }
+        guard let index = roundRobin.firstIndex(where: { hasWork($0, now: now) }) else { return nil }
+        let environment = roundRobin.remove(at: index)
         var queue = queues.removeValue(forKey: environment) ?? []
-        let isAside = isSetAside(environment, now: now)
-        let taken = isAside ? queue.filter { !waits($0, now: now) } : Array(queue.prefix(limits.batchCountMax))
-        queue = isAside ? queue.filter { waits($0, now: now) } : Array(queue.dropFirst(taken.count))
+        let isLocked = isLocked(environment, now: now)
+        let taken = isLocked ? queue.filter { !isBlocked($0, now: now) } : Array(queue.prefix(limits.batchCountMax))
+        queue = isLocked ? queue.filter { isBlocked($0, now: now) } : Array(queue.dropFirst(taken.count))
         if !queue.isEmpty {
             queues[environment] = queue
-            turns.append(environment)
+            roundRobin.append(environment)
         }
-        guard !isAside else {
+        guard !isLocked else {
             takeUp(taken, now: now)
-            return .park(parkings(setAside: taken, in: environment, now: now), in: environment)
+            return .deferKeys(deferrals(locked: taken, in: environment, now: now), in: environment)
         }
         return decide(taken, now: now)
     }
 
-    /// Answers that have come no longer keep the places of their calls. Those that come later in the round do so when
-    /// they are taken up.
-    mutating func freePlaces(now: ContinuousClock.Instant) {
-        guard limits.answersKeepPlaces else { return }
+    /// Releases the slots of results that have arrived. Later results of this cycle release theirs when they are
+    /// decided: the next calls are then already in flight.
+    mutating func freeSlots(now: ContinuousClock.Instant) {
+        guard limits.resultsHoldSlots else { return }
         for environment in queues.keys { queues[environment] = queues[environment]?.map { freed($0, now: now) } }
     }
 
-    /// An item that keeps no place.
+    /// The item without its slot.
     private mutating func freed(_ item: Item, now: ContinuousClock.Instant) -> Item {
-        guard let since = item.placeSince else { return item }
+        guard let since = item.slotSince else { return item }
         var item = item
-        calls.ended(in: item.item.environment, begunAt: since, now: now)
-        item.placeSince = nil
+        calls.ended(in: item.item.environment, startedAt: since, now: now)
+        item.slotSince = nil
         return item
     }
 
@@ -77,34 +77,37 @@ extension WorkScheduler {
     private mutating func decide(_ items: [Item], now: ContinuousClock.Instant) -> WorkAction<Message, Call> {
         takeUp(items, now: now)
         let environment = items[0].item.environment
-        // What is finished is parked no longer: so what may be parked is not finished without a look at it.
-        let mayBeParked = mayHaveParked(environment)
+        // A finished key is removed from the deferred keys, so a key that may be deferred is not finished without
+        // loading it.
+        let mayBeDeferred = mayHaveDeferredKeys(environment)
         for index in deciding.indices {
             let key = deciding[index].key
             deciding[index].item.canCall = canCall(for: key)
             deciding[index].item.trace = inFlight[key]?.trace
-            if mayBeParked { deciding[index].item.isEdit = true }
+            if mayBeDeferred { deciding[index].item.isEdit = true }
         }
         return .decide(deciding, in: environment)
     }
 
-    /// Whether keys of the environment may be parked, as far as is known.
-    func mayHaveParked(_ environment: EnvironmentID) -> Bool { parkedEnvironments?.contains(environment) != false }
+    /// Whether the environment may have deferred keys; `true` if unknown.
+    func mayHaveDeferredKeys(_ environment: EnvironmentID) -> Bool {
+        environmentsWithDeferredKeys?.contains(environment) != false
+    }
 
-    // MARK: Gathering
+    // MARK: Batching
 
-    /// Until when what an environment has to decide may wait for more of it, to be written in one transaction. While
-    /// so many of its calls wait that none of its places is empty meanwhile, nothing comes later for it.
+    /// End of the time in which an environment's items are collected for one transaction. Calls that wait keep all
+    /// slots busy meanwhile, so no call is delayed.
     func gathersUntil(_ environment: EnvironmentID, now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard let last = decidedAt[environment], last + Self.gatheringMax > now,
-            !isStopping, !limits.answersKeepPlaces, queues[environment]?.count ?? 0 < Self.gatheredMax,
+            !isStopping, !limits.resultsHoldSlots, queues[environment]?.count ?? 0 < Self.gatheringCountMax,
             calls.count(of: environment) >= 2 * limits.inFlightMax
         else { return nil }
         return last + Self.gatheringMax
     }
 
-    /// The longest that may be waited while something is gathered.
+    /// Maximum wait while items are collected.
     func gatheringMax(now: ContinuousClock.Instant) -> Duration {
-        turns.compactMap { gathersUntil($0, now: now) }.min().map { $0 - now } ?? .seconds(1)
+        roundRobin.compactMap { gathersUntil($0, now: now) }.min().map { $0 - now } ?? .seconds(1)
     }
 }

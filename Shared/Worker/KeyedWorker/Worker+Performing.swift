@@ -6,15 +6,15 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What a worker does with its consumer, its connection and its handler.
+/// The actions of a worker on its consumer, connection and handler.
 extension Worker {
-    // MARK: Taking
+    // MARK: Input
 
     mutating func take(_ countMax: Int, _ waitMax: Duration, isPaused: Bool) throws {
         if isPaused {
             if !self.isPaused { try? pause() }
-            // Paused partitions deliver nothing; what was on its way is kept, and looked at later.
-            taken += try consumer.nextBatch(countMax: max(countMax, 1), waitMax: waitMax)
+            // Paused partitions deliver nothing. Messages that were in transit are kept for later.
+            fetchedMessages += try consumer.nextBatch(countMax: max(countMax, 1), waitMax: waitMax)
             return
         }
         guard countMax > 0 else {
@@ -23,18 +23,20 @@ extension Worker {
             return
         }
         try resume()
-        if taken.isEmpty {
-            taken = try consumer.nextBatch(countMax: countMax, waitMax: waitMax)
-            metrics.consumed.increment(by: taken.count)
+        if fetchedMessages.isEmpty {
+            fetchedMessages = try consumer.nextBatch(countMax: countMax, waitMax: waitMax)
+            metrics.consumed.increment(by: fetchedMessages.count)
         }
-        for refusal in consumer.takeRefusals() { logger.error("a broker refuses", metadata: ["reason": "\(refusal)"]) }
+        for refusal in consumer.takeRejections() {
+            logger.error("broker rejected the request", metadata: ["reason": "\(refusal)"])
+        }
         for line in consumer.takeLogs() { logger.debug("\(line.facility): \(line.message)") }
-        try followAssignment()
-        if !taken.isEmpty { try admitTaken() }
+        try handleAssignmentChanges()
+        if !fetchedMessages.isEmpty { try admitFetched() }
     }
 
     mutating func pause() throws {
-        // Also when one partition cannot be paused: the others are, and are resumed later.
+        // Also if one partition cannot be paused: the others are, and are resumed later.
         isPaused = true
         try consumer.pauseAll()
     }
@@ -45,24 +47,24 @@ extension Worker {
         isPaused = false
     }
 
-    /// What is missing is asked for without waiting for a message: there may be none left.
-    private mutating func followAssignment() throws {
-        let takenAway = reader.takenAwayCount
-        defer { metrics.takenAway.increment(by: reader.takenAwayCount - takenAway) }
-        try reader.follow(&consumer, &connection)
+    /// Requests republication without waiting for a message: there may be none left.
+    private mutating func handleAssignmentChanges() throws {
+        let newlyRevoked = reader.revokedCount
+        defer { metrics.revoked.increment(by: reader.revokedCount - newlyRevoked) }
+        try reader.handleAssignmentChanges(&consumer, &connection)
     }
 
-    /// When it fails, the same messages are admitted again by the next round: what it did so far does no harm twice.
-    private mutating func admitTaken() throws {
-        let admitted = try reader.admit(taken, consumer: &consumer, connection: &connection)
+    /// If it fails, the next cycle admits the same messages again: the steps so far are idempotent.
+    private mutating func admitFetched() throws {
+        let admitted = try reader.admit(fetchedMessages, consumer: &consumer, connection: &connection)
         if !admitted.poison.isEmpty {
             for (message, reason) in admitted.poison {
                 logger.error(
-                    "poison",
+                    "unreadable message dead-lettered",
                     metadata: ["topic": "\(message.topic)", "offset": "\(message.offset)", "reason": "\(reason)"])
             }
             try connection.run(
-                admitted.poison.map { ParkedKeys.poison($0.message, reason: $0.reason, group: group) })
+                admitted.poison.map { DeferredKeys.poison($0.message, reason: $0.reason, group: group) })
             consumer.finish(admitted.poison.map(\.message))
         }
         schedule { scheduler in
@@ -74,30 +76,30 @@ extension Worker {
             }
         }
         consumer.finish(admitted.dropped)
-        taken = []
+        fetchedMessages = []
     }
 
     mutating func takeDue(_ request: DueRequest) throws {
         let assignment = consumer.assignment
         guard !assignment.isEmpty else { return }
-        for (environment, countMax) in request.hastened {
-            let count = try ParkedKeys.hasten(
+        for (environment, countMax) in request.expedited {
+            let count = try DeferredKeys.expedite(
                 group: group, environment: environment, partitions: assignment, countMax: countMax, on: &connection)
-            schedule { $0.hastened(environment, count: count, of: countMax) }
+            schedule { $0.expedited(environment, count: count, of: countMax) }
         }
-        let (due, environments) = try ParkedKeys.takeDue(
+        let (due, environments) = try DeferredKeys.takeDue(
             request, group: group, partitions: assignment, lease: limits.dueLease, on: &connection)
         schedule { $0.due(due, of: request, parkedIn: environments) }
     }
 
-    // MARK: Deciding
+    // MARK: Decisions
 
-    /// Decides items of one environment and commits what was decided, in one transaction.
+    /// Decides items of one environment and commits the decisions in one transaction.
     mutating func decide(_ items: [ScheduledItem<H.Answer>], in environment: EnvironmentID) throws {
         do {
             var batch = WriteBatch(environment: environment)
-            let begun = items.map { $0.item.inSpanOfItsOwn() }
-            let inputs = begun.map(\.item)
+            let spans = items.map { $0.item.withOwnSpan() }
+            let inputs = spans.map(\.item)
             for (index, item) in inputs.enumerated() { batch.trace(item.trace, decision: index) }
             let decided = try handler.decide(inputs, in: environment, batch: &batch, on: &connection)
             let problem = decided.contains(where: \.isCall) ? try findCaller(of: environment) : nil
@@ -106,25 +108,25 @@ extension Worker {
             plan.write(to: &batch, group: group)
             let outcome = try batch.commit(on: &connection)
             let positions = plan.positions(of: batch, after: outcome)
-            for (index, begun) in begun.enumerated() {
-                guard let span = begun.span else { continue }
+            for (index, started) in spans.enumerated() {
+                guard let span = started.span else { continue }
                 let outcome = plan.outcome(of: index, missed: outcome.missed)
-                SpanRecorder.process.end(span, begun.item.work(of: group, outcome: outcome))
+                SpanRecorder.process.end(span, started.item.spanWork(of: group, outcome: outcome))
             }
-            metrics.parked.increment(by: plan.parkings.count)
-            let parksDueKeys = batch.parksDueKeys
+            metrics.deferred.increment(by: plan.deferrals.count)
+            let defersDueKeys = batch.defersDueKeys
             schedule {
                 $0.committed(plan, missed: outcome.missed, positions: positions, now: .now)
-                if parksDueKeys { $0.parkedDueKeys(in: environment, now: .now) }
+                if defersDueKeys { $0.deferredDueKeys(in: environment, now: .now) }
             }
         } catch let error as PostgresError where error.isDataError {
-            schedule { $0.refused(error.message) }
+            schedule { $0.rejected(error.message) }
         } catch let error as PostgresError where error.isLocked {
             schedule { $0.locked("\(error)", now: .now, random: .random(in: 0..<1)) }
         }
     }
 
-    /// A decision to call with how the call is made. Without a caller it is taken back, and nothing is made of it.
+    /// Combines a decision to call with the call function. Without one the decision is rolled back.
     private func prepare(
         _ disposition: Disposition<H.Call>, of item: WorkItem<H.Answer>, in environment: EnvironmentID
     ) -> Disposition<PreparedCall<H>> {
@@ -136,15 +138,15 @@ extension Worker {
         }
     }
 
-    // MARK: Calling
+    // MARK: Calls
 
-    /// Finds how the environment's calls are made: what was found a while ago may have been changed by a person since.
+    /// Loads the environment's call function if the cached one is too old: an operator may have changed the settings.
     ///
-    /// - Returns: `nil`, or why they cannot be made.
+    /// - Returns: `nil`, or the reason why calls are impossible.
     private mutating func findCaller(of environment: EnvironmentID) throws -> String? {
         let revision = handler.callerRevision(of: environment)
-        if let kept = callers[environment], kept.revision == revision,
-            ContinuousClock.now - kept.madeAt < limits.callerAgeMax
+        if let cached = callers[environment], cached.revision == revision,
+            ContinuousClock.now - cached.madeAt < limits.callerAgeMax
         {
             return nil
         }
@@ -157,7 +159,7 @@ extension Worker {
         } catch let error as CallerUnavailable {
             if unavailable[environment] != error.reason {
                 logger.error(
-                    "the back end cannot be called, its keys wait",
+                    "back end cannot be called, deferring keys",
                     metadata: ["environment": "\(environment)", "reason": "\(error.reason)"])
             }
             callers[environment] = nil
@@ -167,26 +169,26 @@ extension Worker {
     }
 
     private mutating func setRates(of environment: EnvironmentID) throws {
-        let rates = try handler.rates(on: &connection, for: environment).times(shareOfPartitions)
+        let rates = try handler.rates(on: &connection, for: environment).times(partitionShare)
         schedule { $0.setRates(rates, of: environment, now: .now) }
     }
 
-    /// Sets the rates anew of calls that wait for them: a person may have changed them since; and all when partitions
-    /// came or went, since the worker's part is another then.
-    mutating func renewRates() throws {
+    /// Reloads the rate limits of environments whose calls wait, since an operator may have changed them; and all of
+    /// them after an assignment change, which changes the worker's share.
+    mutating func refreshRateLimits() throws {
         let (assignment, now) = (consumer.assignment, ContinuousClock.now)
-        let isShareNew = assignment != ratedAssignment
-        guard isShareNew || now >= nextRates else { return }
+        let isShareNew = assignment != rateLimitAssignment
+        guard isShareNew || now >= nextRateLimitRefresh else { return }
         let waiting = schedule { scheduler in
             scheduler.calls.environments.filter { scheduler.calls.count(of: $0) > 0 }
         }
         for environment in isShareNew ? Array(callers.keys) : waiting { try setRates(of: environment) }
-        ratedAssignment = assignment
-        nextRates = now + limits.callerAgeMax
+        rateLimitAssignment = assignment
+        nextRateLimitRefresh = now + limits.callerAgeMax
     }
 
-    /// Keys are spread over all partitions: workers that each keep to their part of a rate keep to it together.
-    private var shareOfPartitions: Double {
+    /// The worker's share of a rate limit: keys are spread over all partitions, so the shares add up to the limit.
+    private var partitionShare: Double {
         let assignment = consumer.assignment
         let count = Topics.all.filter { topic in assignment.contains { $0.topic == topic.name } }
             .reduce(0) { $0 + $1.partitions }
@@ -195,30 +197,30 @@ extension Worker {
 
     // MARK: Logging
 
-    func log(_ note: WorkNote) {
-        switch note {
-        case .backendAway(let environment, let reason):
+    func log(_ event: SchedulerLogEvent) {
+        switch event {
+        case .backendUnavailable(let environment, let reason):
             logger.warning(
-                "the back end is away, its keys wait",
+                "back end unavailable, deferring keys",
                 metadata: ["environment": "\(environment)", "reason": "\(reason)"])
-        case .leftAlone(let environment, let reason, let asked):
+        case .backoffRequested(let environment, let reason, let retryAfter):
             logger.warning(
-                "the back end asks to be left alone, its keys wait",
-                metadata: ["environment": "\(environment)", "reason": "\(reason)", "asked": "\(asked)"])
-        case .backAgain(let environment):
-            logger.notice("the back end is there again", metadata: ["environment": "\(environment)"])
-        case .keyWaitsForAPerson(let key, let reason):
+                "back end requested a pause, deferring keys",
+                metadata: ["environment": "\(environment)", "reason": "\(reason)", "retryAfter": "\(retryAfter)"])
+        case .backendRecovered(let environment):
+            logger.notice("back end recovered", metadata: ["environment": "\(environment)"])
+        case .keyDeadLettered(let key, let reason):
             logger.error(
-                "a key waits for a person",
+                "key dead-lettered",
                 metadata: [
                     "environment": "\(key.environment)", "key": "\(key.subject)", "reason": "\(reason)",
                 ])
         case .locked(let environment, let reason):
             logger.warning(
-                "an environment is locked by somebody, its keys wait",
+                "environment locked, deferring keys",
                 metadata: ["environment": "\(environment)", "reason": "\(reason)"])
         case .unlocked(let environment):
-            logger.notice("an environment is no longer locked", metadata: ["environment": "\(environment)"])
+            logger.notice("environment unlocked", metadata: ["environment": "\(environment)"])
         }
     }
 }

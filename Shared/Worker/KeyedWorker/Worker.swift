@@ -7,15 +7,15 @@ import Postgres
 package import ServiceRuntime
 import Synchronization
 
-/// One loop that owns a Kafka consumer and a PostgreSQL connection and does what its scheduler says, with a `Handler`
-/// that decides.
+/// A loop that owns a Kafka consumer and a PostgreSQL connection, and executes the actions of its scheduler with a
+/// `Handler`.
 ///
-/// Offsets are stored below the lowest unfinished message only. When PostgreSQL is away the same inputs are decided
-/// again, for ever, and the consumer keeps its place in the group.
+/// Offsets are stored only below the lowest unfinished message. While PostgreSQL is unavailable, the same inputs are
+/// retried without limit, and the consumer stays a member of its group.
 package struct Worker<H: Handler>: ~Copyable {
     typealias Scheduler = WorkScheduler<Receipt, PreparedCall<H>>
 
-    /// How an environment's calls are made.
+    /// The call function of an environment.
     struct Caller {
         let make: @Sendable (H.Call) async -> H.Answer
         let madeAt: ContinuousClock.Instant
@@ -30,20 +30,20 @@ package struct Worker<H: Handler>: ~Copyable {
     var connection: Connection
     var reader: EventReader
     let calls: CallRunner<H>
-    /// Messages from Kafka that were not looked at yet: kept when PostgreSQL fails on the way.
-    var taken: [Message] = []
+    /// Messages from Kafka that are not admitted yet; kept if PostgreSQL fails meanwhile.
+    var fetchedMessages: [Message] = []
     var callers: [EnvironmentID: Caller] = [:]
-    /// Why an environment's calls cannot be made.
+    /// Reasons why environments cannot be called.
     var unavailable: [EnvironmentID: String] = [:]
-    /// The partitions by which the rates were shared out, and when they are set anew.
-    var ratedAssignment: Set<TopicPartition> = []
-    var nextRates = ContinuousClock.now
+    /// The assignment by which rate limits were divided, and the time of the next refresh.
+    var rateLimitAssignment: Set<TopicPartition> = []
+    var nextRateLimitRefresh = ContinuousClock.now
     var isPaused = false
     let metrics: WorkerMetrics
 
-    package init(_ handler: H, at place: WorkerPlace, limits: WorkerLimits, logger: Logger) throws {
+    package init(_ handler: H, at place: WorkerConfiguration, limits: WorkerLimits, logger: Logger) throws {
         var connection = try Connection(place.conninfo, limits: Limits(lockMax: Self.lockMax), check: Lineage.check)
-        try Schema.check(on: &connection, oldest: max(H.schemaOldest, ParkedKeys.schemaOldest))
+        try Schema.check(on: &connection, oldest: max(H.schemaOldest, DeferredKeys.schemaOldest))
         let consumer = try Consumer(
             brokers: place.brokers, group: place.group, topics: place.topics, properties: place.properties)
         calls = CallRunner(Scheduler(limits, now: .now), wakeup: consumer.wakeup)
@@ -57,13 +57,13 @@ package struct Worker<H: Handler>: ~Copyable {
         metrics = WorkerMetrics(group: place.group, worker: place.index)
     }
 
-    /// How long a statement of a worker waits for a lock. Then its environment is set aside.
+    /// Lock timeout of a worker's statements. After it the environment is treated as locked.
     static var lockMax: Duration { .milliseconds(250) }
 
-    /// What wakes the loop before its wait is over.
+    /// Wakes the loop before its wait is over.
     package var wakeup: Wakeup { consumer.wakeup }
 
-    /// Works until the process stops, and tells its health.
+    /// Runs until the process stops, and reports its health.
     package mutating func run(_ control: WorkerControl) throws {
         control.whenStopping(wakeup.signal)
         try run {
@@ -73,26 +73,26 @@ package struct Worker<H: Handler>: ~Copyable {
         }
     }
 
-    /// Goes round until it is asked to stop and what was begun is recorded. What cannot be recorded then comes again
-    /// to the next worker: PostgreSQL is not waited for.
+    /// Runs cycles until it should stop and all started work is recorded. Work that cannot be recorded then is
+    /// redelivered to the next worker: a stopping worker does not wait for PostgreSQL.
     ///
-    /// - Parameter report: Called after every round: `nil`, or why the worker is not ready.
+    /// - Parameter report: Called after every cycle with `nil`, or with the reason why the worker is not ready.
     mutating func run(isStopping: () -> Bool, report: (String?) -> Void) throws {
         while true {
             let isStopping = isStopping()
-            if isStopping, schedule({ $0.isIdle || $0.isOnlySetAsideLeft(now: .now) }) { return }
+            if isStopping, schedule({ $0.isIdle || $0.hasOnlyLockedWork(now: .now) }) { return }
             report(try step(isStopping: isStopping))
-            if isStopping, schedule({ $0.away != nil }) { return }
+            if isStopping, schedule({ $0.outage != nil }) { return }
         }
     }
 
-    /// One round: take what came, decide it, write what was decided, make calls. After a round that could not be
-    /// done, rounds only poll until the wait is over, and then do it again.
+    /// Runs one cycle: take messages, decide, commit, start calls. After a failed cycle, cycles only poll Kafka until
+    /// the backoff is over, and then repeat it.
     ///
-    /// - Parameter isStopping: No new messages are taken; calls under way are waited for and recorded, those that have
-    ///   not begun are taken back.
-    /// - Returns: `nil`, or what is away.
-    /// - Throws: What only a new worker can get over: a fatal Kafka error, a mistake in the program's SQL.
+    /// - Parameter isStopping: Takes no new messages. Calls in flight are awaited and recorded; waiting calls are
+    ///   withdrawn.
+    /// - Returns: `nil`, or the reason why PostgreSQL or Kafka is unavailable.
+    /// - Throws: An error that needs a new worker: a fatal Kafka error, or a mistake in the program's SQL.
     mutating func step(isStopping: Bool = false) throws -> String? {
         let assignment = consumer.assignment
         metrics.partitions.record(assignment.count)
@@ -101,13 +101,13 @@ package struct Worker<H: Handler>: ~Copyable {
             scheduler.assigned(assignment)
         }
         do {
-            if let away = schedule({ $0.waiting(now: .now) }) {
-                try take(limits.batchCountMax, min(away.until - .now, .seconds(1)), isPaused: true)
-                return away.reason
+            if let outage = schedule({ $0.currentOutage(now: .now) }) {
+                try take(limits.batchCountMax, min(outage.until - .now, .seconds(1)), isPaused: true)
+                return outage.reason
             }
-            try renewRates()
+            try refreshRateLimits()
             while let action = schedule({ $0.next(now: .now) }) { try perform(action) }
-            metrics.inFlight.record(schedule(\.calls.underWayCount))
+            metrics.inFlight.record(schedule(\.calls.inFlightCount))
             schedule { $0.succeeded() }
             return consumer.connectionProblem
         } catch let error as PostgresError where error.isRetriable {
@@ -117,7 +117,7 @@ package struct Worker<H: Handler>: ~Copyable {
         }
     }
 
-    /// Asks or tells the scheduler something. Calls that end do so too, beside the worker.
+    /// Accesses the scheduler, which calls that end also use concurrently.
     @discardableResult
     func schedule<Result: Sendable>(_ body: (inout sending Scheduler) -> Result) -> Result {
         calls.scheduler.withLock { body(&$0) }
@@ -127,14 +127,14 @@ package struct Worker<H: Handler>: ~Copyable {
         switch action {
         case .finish(let messages): consumer.finish(messages)
         case .start(let started): calls.start(started)
-        case .note(let note): log(note)
+        case .log(let event): log(event)
         case .take(let countMax, let waitMax, let isPaused): try take(countMax, waitMax, isPaused: isPaused)
         case .takeDue(let request): try takeDue(request)
         case .decide(let items, let environment): try decide(items, in: environment)
-        case .park(let parkings, let environment):
-            try connection.run(ParkedKeys.park(parkings, group: group, environment: environment))
-            metrics.parked.increment(by: parkings.count)
-            schedule { $0.parked(now: .now) }
+        case .deferKeys(let deferrals, let environment):
+            try connection.run(DeferredKeys.deferKeys(deferrals, group: group, environment: environment))
+            metrics.deferred.increment(by: deferrals.count)
+            schedule { $0.deferred(now: .now) }
         case .wait(let waitMax):
             wakeup.wait(atMost: waitMax)
             wakeup.drain()
@@ -143,17 +143,17 @@ package struct Worker<H: Handler>: ~Copyable {
 
     /// - Returns: `reason`.
     private mutating func failed(_ reason: String, level: Logger.Level = .warning) -> String {
-        // Once: readiness tells it as long as it lasts.
-        if schedule({ $0.away == nil }) {
-            logger.log(level: level, "cannot go on, trying again", metadata: ["reason": "\(reason)"])
+        // Once per outage; readiness reports it meanwhile.
+        if schedule({ $0.outage == nil }) {
+            logger.log(level: level, "worker cycle failed, retrying", metadata: ["reason": "\(reason)"])
         }
         schedule { $0.failed(reason, now: .now, random: .random(in: 0..<1)) }
         return reason
     }
 }
 
-/// Whether a worker that failed like that would do so again, until a person has acted: the database's schema is not
-/// the program's, or librdkafka refuses its configuration. For `Component.worker`.
+/// Whether a new worker would fail with the same error until an operator acts: the database has another schema, or
+/// librdkafka rejects its configuration. For `Component.worker`.
 @Sendable package func isFinal(_ error: any Error) -> Bool {
     error is SchemaMismatch || (error as? KafkaError)?.isInvalidArgument == true
 }

@@ -1,5 +1,5 @@
-/// Where a worker works.
-package struct WorkerPlace: Sendable {
+/// Consumer group, topics and connections of a worker.
+package struct WorkerConfiguration: Sendable {
     package let group: String
     package let topics: [String]
     package let brokers: String
@@ -7,7 +7,7 @@ package struct WorkerPlace: Sendable {
     package private(set) var properties: [String: String]
     /// A libpq connection string.
     package let conninfo: String
-    /// Which of the workers of a process it is.
+    /// Number of the worker in its process.
     package private(set) var index = 0
 
     package init(group: String, topics: [String], brokers: String, properties: [String: String], conninfo: String) {
@@ -18,8 +18,9 @@ package struct WorkerPlace: Sendable {
         self.conninfo = conninfo
     }
 
-    /// The place of one of several workers in a process: `group.instance.id` is one member's, and each worker is one.
-    package func member(_ index: Int) -> WorkerPlace {
+    /// The configuration of one of several workers in a process. Each is a group member with its own
+    /// `group.instance.id`.
+    package func member(_ index: Int) -> WorkerConfiguration {
         var place = self
         place.index = index
         if let id = properties["group.instance.id"] { place.properties["group.instance.id"] = "\(id)-\(index)" }
@@ -27,44 +28,45 @@ package struct WorkerPlace: Sendable {
     }
 }
 
-/// How much a worker takes on. Each bound pushes back: what is beyond it stays in Kafka or in PostgreSQL.
+/// Limits of a worker. Beyond each of them backpressure applies: messages stay in Kafka, keys in PostgreSQL.
 package struct WorkerLimits: Sendable {
-    /// Messages taken at a time.
+    /// Maximum number of messages per poll.
     package var batchCountMax = 500
-    /// Calls under way at a time, for each environment.
+    /// Maximum number of calls in flight, per environment.
     package var inFlightMax = 64
-    /// Keys in flight at a time: being called, waiting for a call, or waiting for their turn.
-    package var heldMax = 2_048
-    /// How long a parked key that was taken stays with this worker before another may take it.
+    /// Maximum number of keys in flight: queued, deciding, waiting for a call, or called.
+    package var keysInFlightMax = 2_048
+    /// Time for which a taken deferred key belongs to this worker before another may take it.
     package var dueLease = Duration.seconds(30)
-    /// Whether an answer that was not looked at counts as a call under way: where answers are large.
-    package var answersKeepPlaces = false
-    /// How often parked keys are looked for, beside when there is room for what waits for it.
+    /// Whether a result that is not decided yet occupies its call's slot. For large results.
+    package var resultsHoldSlots = false
+    /// Interval between scans for due deferred keys, in addition to scans for free slots.
     package var dueInterval = Duration.milliseconds(250)
-    /// Tries of a key before it waits for a person.
+    /// Number of attempts after which a key is dead-lettered.
     package var attemptsMax = 20
     package var circuit = CircuitBreaker()
-    /// The longest that another system is left alone because it asks for it.
-    package var askedWaitMax = Duration.seconds(300)
-    /// How long a call may wait for its turn before others of its person are put aside. An environment whose calls wait
-    /// longer takes no more room than it has, and its messages are not left in Kafka, where others' are behind them.
-    package var turnMax = Duration.seconds(1)
-    /// How long calls are made as an environment's back end was found, before it is looked up again.
+    /// Maximum pause that another system may request (Retry-After).
+    package var retryAfterMax = Duration.seconds(300)
+    /// Maximum time a call waits in the queue before further calls of its person are deferred. An environment whose
+    /// calls wait longer gets no more capacity, and its messages do not stay in Kafka, where they would delay those of
+    /// others.
+    package var queueWaitMax = Duration.seconds(1)
+    /// Time after which an environment's call function and rate limits are reloaded.
     package var callerAgeMax = Duration.seconds(10)
 
     package init() {}
 
-    /// Messages of keys in flight. What is decided for a key comes back as a message of it: there is room for that,
-    /// however long the calls of all keys take.
-    var heldMessagesMax: Int { heldMax * 4 }
+    /// Maximum number of messages of keys in flight. Each decision is redelivered as a message of its key: this leaves
+    /// room for them while calls of all keys are slow.
+    var heldMessageCountMax: Int { keysInFlightMax * 4 }
 
-    /// Calls of one environment that are in flight at a time beside so many of others: a part of what these leave over,
-    /// so that for many slow back ends there is room for one more.
-    func heldMax(beside others: Int) -> Int {
-        let free = heldMax - others
+    /// Maximum number of keys in flight of one environment, given the number of others: a share of the remaining
+    /// capacity, so that one more slow back end still finds some.
+    func keysInFlightMax(beside others: Int) -> Int {
+        let free = keysInFlightMax - others
         return max(1, free / 4, min(inFlightMax, free / 2))
     }
 
-    /// The same when the next one is of a person who has none.
-    func heldMaxOfNew(beside others: Int) -> Int { max(1, (heldMax - others) / 2) }
+    /// The same if the next key belongs to a person without keys in flight.
+    func heldMaxForNewPerson(beside others: Int) -> Int { max(1, (keysInFlightMax - others) / 2) }
 }

@@ -1,175 +1,177 @@
 package import Kafka
 
-/// What is known of groups by several looks: how old what waits is, how fast it goes, and how each of them fares.
+/// Derives ages, rates and statuses of groups from consecutive snapshots.
 package struct LagHistory: Sendable {
-    /// So many signs of life are judged by.
+    /// Number of commit samples that determine a status.
     package static let commitCountMax = 10
 
-    /// What one group has to read, and what is known of it.
-    private struct Place {
-        let group: LagLook.Group
-        /// In the order of their names.
+    /// A group with its partitions.
+    private struct GroupPartitions {
+        let group: LagSnapshot.Group
+        /// Ordered by topic and partition.
         let beginnings: [Beginning]
     }
 
     private var growths: [TopicPartition: PartitionGrowth] = [:]
     /// By group.
-    private var courses: [String: [TopicPartition: Course]] = [:]
-    private var assemblies: [String: Assembly] = [:]
-    /// Of the latest look, in the order of the groups' names.
-    private var places: [Place] = []
+    private var progressByGroup: [String: [TopicPartition: PartitionProgress]] = [:]
+    private var memberships: [String: GroupMembership] = [:]
+    /// The latest snapshot, ordered by group.
+    private var latest: [GroupPartitions] = []
     private var milliseconds: Int64 = 0
 
     package init() {}
 
-    /// What a look that could not tell all does not tell of is remembered for so long, in milliseconds.
-    private static let unseenMax: Int64 = 3_600_000
+    /// Time, in milliseconds, after which data is dropped that incomplete snapshots do not contain.
+    private static let staleMax: Int64 = 3_600_000
 
-    /// Takes in a look, later than those before it. What it does not tell of is forgotten: at once when it told all,
-    /// and after an hour when something keeps it from that.
-    package mutating func take(_ look: LagLook) {
+    /// Processes a snapshot, later than the previous ones. Data that it does not contain is dropped: immediately if the
+    /// snapshot is complete, otherwise after an hour.
+    package mutating func take(_ look: LagSnapshot) {
         milliseconds = look.milliseconds
-        let oldest = look.problems.isEmpty ? .max : milliseconds - Self.unseenMax
+        let oldest = look.problems.isEmpty ? .max : milliseconds - Self.staleMax
         growths = growths.filter { look.available[$0.key] != nil || $0.value.milliseconds >= oldest }
         let groups = Dictionary(look.groups.map { ($0.name, $0) }) { first, _ in first }
-        courses = courses.filter { group, places in
-            groups[group] != nil || places.values.contains { $0.milliseconds >= oldest }
+        progressByGroup = progressByGroup.filter { group, partitions in
+            groups[group] != nil || partitions.values.contains { $0.milliseconds >= oldest }
         }
-        assemblies = assemblies.filter { groups[$0.key] != nil || courses[$0.key] != nil }
+        memberships = memberships.filter { groups[$0.key] != nil || progressByGroup[$0.key] != nil }
         for (partition, available) in look.available {
             growths[partition, default: PartitionGrowth()].take(available.upperBound, at: look.milliseconds)
         }
         let order = Self.order(of: look.available.keys)
-        places = look.groups.map { group in
-            Place(group: group, beginnings: Self.beginnings(of: group, in: look, order))
+        latest = look.groups.map { group in
+            GroupPartitions(group: group, beginnings: Self.beginnings(of: group, in: look, order))
         }
-        for place in places {
-            assemblies[place.group.name, default: Assembly()].take(place.group)
-            take(place, since: oldest)
+        for entry in latest {
+            memberships[entry.group.name, default: GroupMembership()].update(entry.group)
+            take(entry, since: oldest)
         }
     }
 
-    /// One group's part of a look. What it does not tell of is forgotten, unless it was seen since `oldest`.
-    private mutating func take(_ place: Place, since oldest: Int64) {
-        let hasMembers = place.group.memberCount.map { $0 > 0 } ?? false
-        // Taken out, so that it is changed where it is.
-        var known = courses.removeValue(forKey: place.group.name) ?? [:]
-        if known.count > place.beginnings.count {
-            known = known.filter { place.group.offsets[$0.key] != nil || $0.value.milliseconds >= oldest }
+    /// Processes one group. Partitions that the snapshot does not contain are dropped, unless they were sampled since
+    /// `oldest`.
+    private mutating func take(_ entry: GroupPartitions, since oldest: Int64) {
+        let hasMembers = entry.group.memberCount.map { $0 > 0 } ?? false
+        // Removed from the dictionary, so that it is modified in place.
+        var byPartition = progressByGroup.removeValue(forKey: entry.group.name) ?? [:]
+        if byPartition.count > entry.beginnings.count {
+            byPartition = byPartition.filter { entry.group.offsets[$0.key] != nil || $0.value.milliseconds >= oldest }
         }
-        known.reserveCapacity(place.beginnings.count)
-        for beginning in place.beginnings {
-            known[beginning.partition, default: Course()].take(beginning, hasMembers: hasMembers, at: milliseconds)
-            known[beginning.partition]?.guess(beginning, by: growths[beginning.partition])
+        byPartition.reserveCapacity(entry.beginnings.count)
+        for beginning in entry.beginnings {
+            byPartition[beginning.partition, default: PartitionProgress()].take(
+                beginning, hasMembers: hasMembers, at: milliseconds)
+            byPartition[beginning.partition]?.estimate(beginning, by: growths[beginning.partition])
         }
-        courses[place.group.name] = known
+        progressByGroup[entry.group.name] = byPartition
     }
 
-    /// Where each partition stands among all: names are compared once, and not for every group.
+    /// Rank of each partition, so that names are compared once and not for every group.
     private static func order(of partitions: some Sequence<TopicPartition>) -> [TopicPartition: Int] {
         let sorted = partitions.sorted { ($0.topic, $0.partition) < ($1.topic, $1.partition) }
         return Dictionary(uniqueKeysWithValues: zip(sorted, sorted.indices))
     }
 
     private static func beginnings(
-        of group: LagLook.Group, in look: LagLook, _ order: [TopicPartition: Int]
+        of group: LagSnapshot.Group, in look: LagSnapshot, _ order: [TopicPartition: Int]
     ) -> [Beginning] {
-        var found: [(rank: Int, beginning: Beginning)] = []
-        found.reserveCapacity(group.offsets.count)
+        var ranked: [(rank: Int, beginning: Beginning)] = []
+        ranked.reserveCapacity(group.offsets.count)
         for (partition, committed) in group.offsets {
             guard let rank = order[partition], let available = look.available[partition] else { continue }
-            found.append((rank, Beginning(partition: partition, committed: committed, available: available)))
+            ranked.append((rank, Beginning(partition: partition, committed: committed, available: available)))
         }
-        return found.sorted { $0.rank < $1.rank }.map(\.beginning)
+        return ranked.sorted { $0.rank < $1.rank }.map(\.beginning)
     }
 
     // MARK: Ages
 
-    /// The messages that a group has to read next, where it is not known when they were written.
-    package func unknownAges(of group: String) -> [TopicPartition: Int64] {
+    /// Offsets of a group's next messages whose write time is unknown.
+    package func offsetsOfUnknownAge(of group: String) -> [TopicPartition: Int64] {
         var unknown: [TopicPartition: Int64] = [:]
         for beginning in beginnings(of: group) where beginning.start < beginning.end {
-            if courses[group]?[beginning.partition]?.nextWritten == nil {
+            if progressByGroup[group]?[beginning.partition]?.nextWrittenAt == nil {
                 unknown[beginning.partition] = beginning.start
             }
         }
         return unknown
     }
 
-    /// Takes in when messages were written that ``unknownAges(of:)`` named, in milliseconds since 1970.
+    /// Sets write times of messages that ``offsetsOfUnknownAge(of:)`` returned, in milliseconds since 1970.
     package mutating func learn(_ times: [TopicPartition: Int64], of group: String) {
         for beginning in beginnings(of: group) {
             guard let time = times[beginning.partition], time >= 0 else { continue }
-            courses[group]?[beginning.partition]?.nextWritten = (beginning.start, time)
+            progressByGroup[group]?[beginning.partition]?.nextWrittenAt = (beginning.start, time)
         }
     }
 
     private func beginnings(of group: String) -> [Beginning] {
-        places.first { $0.group.name == group }?.beginnings ?? []
+        latest.first { $0.group.name == group }?.beginnings ?? []
     }
 
-    // MARK: What is told
+    // MARK: Results
 
-    /// How far each group is behind on each partition, by the latest look; in the order of their names.
+    /// Lag of each group on each partition in the latest snapshot, ordered by group, topic and partition.
     package var lags: [PartitionLag] {
         var lags: [PartitionLag] = []
-        lags.reserveCapacity(places.map(\.beginnings.count).reduce(0, +))
-        for place in places {
-            let known = courses[place.group.name] ?? [:]
-            for beginning in place.beginnings {
-                let course = known[beginning.partition] ?? Course()
+        lags.reserveCapacity(latest.map(\.beginnings.count).reduce(0, +))
+        for entry in latest {
+            let byPartition = progressByGroup[entry.group.name] ?? [:]
+            for beginning in entry.beginnings {
+                let progress = byPartition[beginning.partition] ?? PartitionProgress()
                 let growth = growths[beginning.partition]
                 lags.append(
                     PartitionLag(
-                        group: place.group.name, partition: beginning.partition, beginning: beginning,
-                        isFollowed: isFollowed(place.group, course), age: age(of: beginning, course),
-                        status: status(of: beginning, place.group, course, growth),
-                        comesPerSecond: growth?.pace.perSecond, goesPerSecond: course.pace.perSecond))
+                        group: entry.group.name, partition: beginning.partition, beginning: beginning,
+                        hasConsumer: hasConsumer(entry.group, progress), age: age(of: beginning, progress),
+                        status: status(of: beginning, entry.group, progress, growth),
+                        inPerSecond: growth?.pace.perSecond, outPerSecond: progress.pace.perSecond))
             }
         }
         return lags
     }
 
-    /// How often each group was seen to have other members than before, or to be about to share partitions out anew;
-    /// of groups whose members brokers tell.
+    /// Number of snapshots in which each group had other members than before, or was about to rebalance; only for
+    /// groups whose members the brokers list.
     package var rebalanceCounts: [(group: String, count: Int)] {
-        places.compactMap { place in
-            guard place.group.memberIDs != nil, let assembly = assemblies[place.group.name] else { return nil }
-            return (place.group.name, assembly.rebalanceCount)
+        latest.compactMap { entry in
+            guard entry.group.memberIDs != nil, let membership = memberships[entry.group.name] else { return nil }
+            return (entry.group.name, membership.rebalanceCount)
         }
     }
 
-    private func age(of beginning: Beginning, _ course: Course) -> PartitionLag.Age? {
+    private func age(of beginning: Beginning, _ progress: PartitionProgress) -> PartitionLag.Age? {
         guard beginning.start < beginning.end else { return nil }
         func seconds(since time: Int64) -> Double { Double(max(0, milliseconds - time)) / 1_000 }
-        if let next = course.nextWritten { return .exact(seconds: seconds(since: next.milliseconds)) }
-        switch course.nextGuessed?.written {
-        case .about(let time): return .estimated(seconds: seconds(since: time))
+        if let next = progress.nextWrittenAt { return .exact(seconds: seconds(since: next.milliseconds)) }
+        switch progress.nextEstimate?.written {
+        case .estimated(let time): return .estimated(seconds: seconds(since: time))
         case .before(let time): return .atLeast(seconds: seconds(since: time))
         case nil: return nil
         }
     }
 
-    /// Whether somebody reads there: of a group that is over, or was never begun, nothing is to be expected.
-    private func isFollowed(_ group: LagLook.Group, _ course: Course) -> Bool {
+    /// Whether the group is expected to read the partition: it has members, or had some.
+    private func hasConsumer(_ group: LagSnapshot.Group, _ progress: PartitionProgress) -> Bool {
         if let count = group.memberCount, count > 0 { return true }
-        if !group.isKnown { return course.commits.count > 1 }
-        // One that ended before its first commit has left all of it.
-        return !course.commits.isEmpty || assemblies[group.name]?.hasHadMembers == true
+        if !group.isKnown { return progress.commits.count > 1 }
+        // A group that ended before its first commit has left no other sign.
+        return !progress.commits.isEmpty || memberships[group.name]?.hasHadMembers == true
     }
 
     private func status(
-        of beginning: Beginning, _ group: LagLook.Group, _ course: Course, _ growth: PartitionGrowth?
+        of beginning: Beginning, _ group: LagSnapshot.Group, _ progress: PartitionProgress, _ growth: PartitionGrowth?
     ) -> LagStatus? {
-        // Whoever has only begun to look has seen no silence yet.
-        guard course.lookCount >= Self.commitCountMax, isFollowed(group, course) else { return nil }
+        // With fewer samples, silence cannot be detected.
+        guard progress.sampleCount >= Self.commitCountMax, hasConsumer(group, progress) else { return nil }
         let lag = beginning.end - beginning.start
-        // It has not finished the first of what it has to read.
-        if course.commits.isEmpty {
+        // The group has not finished its first message.
+        if progress.commits.isEmpty {
             if lag == 0 { return .ok }
             return group.memberCount == 0 ? .stop : .stall
         }
         return LagStatusRule.status(
-            commits: course.commits, recentEnds: growth?.recentEnds ?? [], lag: lag, now: milliseconds)
+            commits: progress.commits, recentEnds: growth?.recentEnds ?? [], lag: lag, now: milliseconds)
     }
 }

@@ -2,12 +2,12 @@ import Essentials
 import Kafka
 package import Telemetry
 
-/// What is told in Prometheus' text, under the names that users of kafka-lag-exporter and KMinion know; what these do
-/// not tell begins with `fieldpost_`.
+/// Lag metrics in Prometheus' text format, with the names that users of kafka-lag-exporter and KMinion expect. Other
+/// metrics begin with `fieldpost_`.
 package struct LagPage {
     package var metrics = MetricsPage()
     private let cluster: String
-    /// So many partitions of groups are told of one by one at most.
+    /// Maximum number of partitions of groups that are exported individually.
     private let placeMax: Int
 
     package init(cluster: String, placeMax: Int) {
@@ -15,22 +15,22 @@ package struct LagPage {
         self.placeMax = placeMax
     }
 
-    /// Groups by their topics, and by their partitions as far as these are not too many: then only those partitions are
-    /// told of on which something is wrong.
+    /// Exports groups by topic and by partition. If there are too many partitions, only those with a problem are
+    /// exported.
     ///
     /// - Parameters:
     ///   - lags: Ordered by group, topic and partition.
-    ///   - retentions: By topic, for how many seconds it keeps messages.
+    ///   - retentions: Retention by topic, in seconds.
     package mutating func tell(_ lags: [PartitionLag], retentions: [String: Double] = [:]) {
-        tellPartitions(lags)
-        tellPlaces(lags)
+        exportPartitions(lags)
+        exportGroupPartitions(lags)
         let sums = LagSum.sums(of: lags)
         for sum in sums { tell(sum, retention: retentions[sum.topic]) }
         for (group, sums) in Dictionary(grouping: sums, by: \.group).sorted(by: { $0.key < $1.key }) {
             let labels = MetricsPage.Labels(labels(group))
             metrics.add("kafka_consumergroup_group_sum_lag", labels, Double(sums.map(\.count).reduce(0, +)))
             metrics.add("kafka_consumergroup_group_max_lag", labels, Double(sums.map(\.countMax).max() ?? 0))
-            // Where messages wait and nothing is known of their age, it is not told as none.
+            // If messages wait and their age is unknown, the age is absent, not 0.
             let age = sums.compactMap(\.secondsMax).max() ?? (sums.allSatisfy { $0.count == 0 } ? 0 : nil)
             if let age { metrics.add("kafka_consumergroup_group_max_lag_seconds", labels, age) }
         }
@@ -40,57 +40,57 @@ package struct LagPage {
         }
     }
 
-    /// What there is of each partition, once, and how fast topics grow.
-    private mutating func tellPartitions(_ lags: [PartitionLag]) {
-        var told: Set<TopicPartition> = []
+    /// Exports the offsets of each partition once, and the write rate of topics.
+    private mutating func exportPartitions(_ lags: [PartitionLag]) {
+        var exported: Set<TopicPartition> = []
         var series: (topic: String, labels: MetricsPage.NumberedLabels)?
         var pace: [String: Double] = [:]
-        for lag in lags where told.insert(lag.partition).inserted {
+        for lag in lags where exported.insert(lag.partition).inserted {
             let topic = lag.partition.topic
             if series?.topic != topic { series = (topic, numbered(labels(nil, topic))) }
-            if let comes = lag.comesPerSecond { pace[topic, default: 0] += comes }
-            guard let place = series?.labels[lag.partition.partition] else { continue }
-            metrics.add("kafka_partition_earliest_offset", place, Double(lag.beginning.first))
-            metrics.add("kafka_partition_latest_offset", place, Double(lag.beginning.end))
+            if let inRate = lag.inPerSecond { pace[topic, default: 0] += inRate }
+            guard let partitionLabels = series?.labels[lag.partition.partition] else { continue }
+            metrics.add("kafka_partition_earliest_offset", partitionLabels, Double(lag.beginning.first))
+            metrics.add("kafka_partition_latest_offset", partitionLabels, Double(lag.beginning.end))
         }
-        for (topic, comes) in pace.sorted(by: { $0.key < $1.key }) {
-            metrics.add("fieldpost_topic_messages_per_second", labels(nil, topic), Self.rounded(comes))
+        for (topic, inRate) in pace.sorted(by: { $0.key < $1.key }) {
+            metrics.add("fieldpost_topic_messages_per_second", labels(nil, topic), Self.rounded(inRate))
         }
     }
 
-    /// Of what is 0 only the lag itself is told: by topic there is everything.
-    private mutating func tellPlaces(_ lags: [PartitionLag]) {
+    /// Exports groups by partition. Values of 0 are omitted, except for the lag itself.
+    private mutating func exportGroupPartitions(_ lags: [PartitionLag]) {
         let isBrief = lags.count > placeMax
-        metrics.add("fieldpost_monitor_partitions_are_told", [], isBrief ? 0 : 1)
+        metrics.add("fieldpost_monitor_partitions_exported", [], isBrief ? 0 : 1)
         var series: (group: String, topic: String, labels: MetricsPage.NumberedLabels)?
         for lag in isBrief ? Self.worst(lags, placeMax) : lags {
             let topic = lag.partition.topic
             if series?.group != lag.group || series?.topic != topic {
                 series = (lag.group, topic, numbered(labels(lag.group, topic)))
             }
-            guard let place = series?.labels[lag.partition.partition] else { continue }
-            metrics.add("kafka_consumergroup_group_lag", place, Double(lag.count))
+            guard let partitionLabels = series?.labels[lag.partition.partition] else { continue }
+            metrics.add("kafka_consumergroup_group_lag", partitionLabels, Double(lag.count))
             if let committed = lag.beginning.committed {
-                metrics.add("kafka_consumergroup_group_offset", place, Double(committed))
+                metrics.add("kafka_consumergroup_group_offset", partitionLabels, Double(committed))
             }
-            if lag.isFollowed, lag.expiredCount > 0 {
-                metrics.add("fieldpost_lag_expired_messages", place, Double(lag.expiredCount))
+            if lag.hasConsumer, lag.expiredCount > 0 {
+                metrics.add("fieldpost_lag_expired_messages", partitionLabels, Double(lag.expiredCount))
             }
             if let status = lag.status, status != .ok {
-                metrics.add("fieldpost_lag_status", place, Double(status.number))
+                metrics.add("fieldpost_lag_status", partitionLabels, Double(status.number))
             }
-            // Without messages nothing waits; of messages whose age is not known nothing is said.
+            // Absent without messages, and if the age is unknown.
             if let age = lag.age {
-                metrics.add("kafka_consumergroup_group_lag_seconds", place, age.seconds)
-                metrics.add("fieldpost_lag_seconds_are_exact", place, lag.isAgeExact ? 1 : 0)
+                metrics.add("kafka_consumergroup_group_lag_seconds", partitionLabels, age.seconds)
+                metrics.add("fieldpost_lag_seconds_exact", partitionLabels, lag.isAgeExact ? 1 : 0)
             }
         }
     }
 
-    /// The partitions on which something is wrong, the worst first where they are too many; in the order of `lags`.
+    /// The partitions with a problem, in the order of `lags`; beyond `countMax`, only the worst.
     static func worst(_ lags: [PartitionLag], _ countMax: Int) -> [PartitionLag] {
         let wrong = lags.indices.filter { index in
-            lags[index].isFollowed && (lags[index].expiredCount > 0 || lags[index].status ?? .ok != .ok)
+            lags[index].hasConsumer && (lags[index].expiredCount > 0 || lags[index].status ?? .ok != .ok)
         }
         if wrong.count <= countMax { return wrong.map { lags[$0] } }
         let chosen = wrong.sorted { left, right in
@@ -105,20 +105,20 @@ package struct LagPage {
         let labels = MetricsPage.Labels(labels(sum.group, sum.topic))
         metrics.add("kafka_consumergroup_group_topic_sum_lag", labels, Double(sum.count))
         if let status = sum.status { metrics.add("fieldpost_lag_worst_status", labels, Double(status.number)) }
-        if let goes = sum.goesPerSecond {
-            metrics.add("fieldpost_group_messages_per_second", labels, Self.rounded(goes))
+        if let outRate = sum.outPerSecond {
+            metrics.add("fieldpost_group_messages_per_second", labels, Self.rounded(outRate))
         }
-        if let seconds = sum.closesSeconds {
-            metrics.add("fieldpost_lag_closes_seconds", labels, Self.rounded(seconds))
+        if let seconds = sum.drainSeconds {
+            metrics.add("fieldpost_lag_drain_seconds", labels, Self.rounded(seconds))
         }
-        if let retention, let seconds = sum.headroomSeconds(retention: retention) {
-            metrics.add("fieldpost_lag_headroom_seconds", labels, Self.rounded(seconds))
+        if let retention, let seconds = sum.retentionHeadroomSeconds(retention: retention) {
+            metrics.add("fieldpost_retention_headroom_seconds", labels, Self.rounded(seconds))
         }
     }
 
-    /// Who is in groups, and how often that changed.
+    /// Exports the number of members and rebalances of groups.
     package mutating func tell(
-        _ groups: [LagLook.Group], rebalances: [(group: String, count: Int)]
+        _ groups: [LagSnapshot.Group], rebalances: [(group: String, count: Int)]
     ) {
         for group in groups {
             guard let count = group.memberCount else { continue }
@@ -129,10 +129,10 @@ package struct LagPage {
         }
     }
 
-    /// Digits that nobody sees are bytes all the same.
+    /// Three decimals suffice, and keep the page small.
     private static func rounded(_ value: Double) -> Double { (value * 1_000).rounded() / 1_000 }
 
-    /// A series' labels.
+    /// The labels of a series.
     package func labels(_ group: String? = nil, _ topic: String? = nil) -> [(String, String)] {
         var labels = [("cluster_name", cluster)]
         if let group { labels.append(("group", group)) }

@@ -1,32 +1,32 @@
-/// How a group fares on a partition, without a threshold: by what it committed lately, and what was written.
+/// Status of a group on a partition, without thresholds: derived from recent commits and the partition's growth.
 ///
-/// The words and their order are Burrow's (github.com/linkedin/Burrow, "Consumer Lag Evaluation Rules").
+/// Names and order are those of Burrow (github.com/linkedin/Burrow, "Consumer Lag Evaluation Rules").
 package enum LagStatus: String, CaseIterable, Comparable, Sendable {
-    /// It keeps up, or catches up.
+    /// Lag is zero or decreasing.
     case ok = "OK"
-    /// It goes on, and is not getting nearer to the end.
+    /// Committing, but lag is not decreasing.
     case warn = "WARN"
-    /// It is there, and does not go on.
+    /// Has members, no commits.
     case stall = "STALL"
-    /// It is not there any more.
+    /// No members.
     case stop = "STOP"
-    /// It went back.
+    /// The committed offset moved backwards.
     case rewind = "REWIND"
 
-    /// How bad it is, from 0 for `ok`.
+    /// Severity, from 0 for `ok`.
     package var number: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
-    /// Orders them by how bad they are.
+    /// Orders by severity.
     package static func < (left: LagStatus, right: LagStatus) -> Bool { left.number < right.number }
 }
 
-/// One sign of life that a group gave of a partition.
-package struct CommitSeen: Equatable, Sendable {
-    /// What it had committed.
+/// One sign of life of a group on a partition.
+package struct CommitSample: Equatable, Sendable {
+    /// Committed offset.
     package let offset: Int64
-    /// When.
+    /// Time of the sample.
     package let milliseconds: Int64
-    /// How far that was from the end; `nil` when that is not known.
+    /// Distance from the end; `nil` if unknown.
     package let lag: Int64?
 
     package init(offset: Int64, milliseconds: Int64, lag: Int64?) {

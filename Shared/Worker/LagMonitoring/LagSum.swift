@@ -1,21 +1,21 @@
 import Kafka
 
-/// How far a group is behind on a topic: its partitions together.
+/// Lag of a group on a topic, summed over its partitions.
 package struct LagSum: Equatable, Sendable {
     package let group: String
     package let topic: String
-    /// Messages that are not finished; of all partitions, and the most of one.
+    /// Number of unfinished messages: of all partitions, and the maximum of one.
     package private(set) var count: Int64 = 0
     package private(set) var countMax: Int64 = 0
-    /// How long the oldest of them waits, in seconds; `nil` when nothing does, nobody reads there, or it is not known.
+    /// Age of the oldest unfinished message, in seconds; `nil` without messages, without a consumer, or if unknown.
     package private(set) var secondsMax: Double?
-    /// How it fares where it fares worst.
+    /// The worst status of a partition.
     package private(set) var status: LagStatus?
-    /// Messages a second; `nil` as long as nothing is known.
-    package private(set) var comesPerSecond: Double?
-    package private(set) var goesPerSecond: Double?
-    /// How old the oldest message is that is not read by somebody who is expected to; what was there at the first look
-    /// is of unknown age, and does not count.
+    /// Messages per second; `nil` if unknown.
+    package private(set) var inPerSecond: Double?
+    package private(set) var outPerSecond: Double?
+    /// Known age of the oldest unread message of partitions with a consumer. Messages from before the first snapshot do
+    /// not count: their age is unknown.
     private var knownAgeMax: Double?
 
     init(group: String, topic: String) {
@@ -39,10 +39,10 @@ package struct LagSum: Equatable, Sendable {
     private mutating func add(_ lag: PartitionLag) {
         count += lag.count
         countMax = max(countMax, lag.count)
-        if let worse = lag.status { status = max(worse, status ?? worse) }
-        if let comes = lag.comesPerSecond { comesPerSecond = (comesPerSecond ?? 0) + comes }
-        if let goes = lag.goesPerSecond { goesPerSecond = (goesPerSecond ?? 0) + goes }
-        guard lag.isFollowed, let age = lag.age else { return }
+        if let other = lag.status { status = max(other, status ?? other) }
+        if let rate = lag.inPerSecond { inPerSecond = (inPerSecond ?? 0) + rate }
+        if let rate = lag.outPerSecond { outPerSecond = (outPerSecond ?? 0) + rate }
+        guard lag.hasConsumer, let age = lag.age else { return }
         secondsMax = max(secondsMax ?? 0, age.seconds)
         switch age {
         case .exact(let seconds), .estimated(let seconds): knownAgeMax = max(knownAgeMax ?? 0, seconds)
@@ -50,13 +50,13 @@ package struct LagSum: Equatable, Sendable {
         }
     }
 
-    /// When nothing waits any more if all goes on as it does, in seconds; `nil` when it grows.
-    package var closesSeconds: Double? {
-        ClosingRule.seconds(lag: count, comes: comesPerSecond, goes: goesPerSecond)
+    /// Estimated seconds until lag is zero; `nil` while it grows.
+    package var drainSeconds: Double? {
+        DrainRule.seconds(lag: count, inPerSecond: inPerSecond, outPerSecond: outPerSecond)
     }
 
-    /// How long the oldest message that is not read will be there at least, in seconds.
-    package func headroomSeconds(retention: Double) -> Double? {
+    /// Minimum time until Kafka removes the oldest unread message, in seconds.
+    package func retentionHeadroomSeconds(retention: Double) -> Double? {
         knownAgeMax.map { RetentionRule.headroom(age: $0, retention: retention) }
     }
 }

@@ -1,15 +1,15 @@
-/// Where a partition ended at the times that it was looked at.
+/// End offsets of a partition over time.
 struct PartitionGrowth: Sendable {
-    /// When a message was written.
-    enum Written: Equatable, Sendable {
-        case about(milliseconds: Int64)
+    /// Estimated write time of a message.
+    enum WriteTime: Equatable, Sendable {
+        case estimated(milliseconds: Int64)
         case before(milliseconds: Int64)
     }
 
-    /// So many ends are remembered. Of old ones fewer are kept, so that they reach back to the first look: how old a
-    /// message is, is known the better the younger it is.
+    /// Maximum number of ends. Older ones are thinned out, so that they reach back to the first snapshot: ages of
+    /// recent messages are the most precise.
     private static let countMax = 60
-    /// The ends of so many looks are recent.
+    /// Number of recent ends.
     private static let recentMax = 10
 
     private struct End {
@@ -19,12 +19,12 @@ struct PartitionGrowth: Sendable {
     }
 
     private var ends: [End] = []
-    /// Of the last looks, oldest first.
+    /// Ends of the latest snapshots, oldest first.
     private(set) var recentEnds: [Int64] = []
-    /// How fast messages are written.
-    private(set) var pace = Pace()
+    /// Write rate.
+    private(set) var pace = RateAverage()
 
-    /// When it was looked last.
+    /// Time of the last snapshot.
     private(set) var milliseconds: Int64 = 0
 
     mutating func take(_ offset: Int64, at time: Int64) {
@@ -32,7 +32,7 @@ struct PartitionGrowth: Sendable {
         pace.take(offset, at: time)
         recentEnds.append(offset)
         if recentEnds.count > Self.recentMax { recentEnds.removeFirst() }
-        // Its content was lost: what was known is about other messages.
+        // The partition's content was lost: earlier ends belong to other messages.
         if let last = ends.last, offset < last.offset { ends = [] }
         if let last = ends.last, last.offset == offset {
             ends[ends.count - 1].last = time
@@ -42,7 +42,7 @@ struct PartitionGrowth: Sendable {
         if ends.count > Self.countMax { thin(at: time) }
     }
 
-    /// Forgets the end whose neighbours are nearest to each other for its age.
+    /// Removes the end whose neighbours are closest to each other in relation to its age.
     private mutating func thin(at time: Int64) {
         var (narrowest, widthMin) = (1, Double.infinity)
         for index in 1..<(ends.count - 1) {
@@ -52,12 +52,12 @@ struct PartitionGrowth: Sendable {
         ends.remove(at: narrowest)
     }
 
-    /// - Returns: `nil` when it is not written yet.
-    func written(_ offset: Int64) -> Written? {
+    /// - Returns: `nil` if the message is not written yet.
+    func writeTime(_ offset: Int64) -> WriteTime? {
         guard let after = ends.firstIndex(where: { $0.offset > offset }) else { return nil }
         guard after > 0 else { return .before(milliseconds: ends[0].first) }
         let (low, high) = (ends[after - 1], ends[after])
         let share = Double(offset - low.offset + 1) / Double(high.offset - low.offset)
-        return .about(milliseconds: low.last + Int64(share * Double(high.first - low.last)))
+        return .estimated(milliseconds: low.last + Int64(share * Double(high.first - low.last)))
     }
 }

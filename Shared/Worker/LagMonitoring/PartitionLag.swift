@@ -1,17 +1,17 @@
 package import Kafka
 
-/// How far a group is behind on one partition.
+/// Lag of a group on one partition.
 package struct PartitionLag: Equatable, Sendable {
-    /// For how long the oldest unfinished message waits.
+    /// Age of the oldest unfinished message.
     package enum Age: Equatable, Sendable {
-        /// By the time that the message itself has.
+        /// By the message's timestamp.
         case exact(seconds: Double)
-        /// By when the partition was seen to grow: right to the time between two looks.
+        /// By the partition's growth; precise to one collection interval.
         case estimated(seconds: Double)
-        /// It was there at the first look.
+        /// The message is older than the first snapshot.
         case atLeast(seconds: Double)
 
-        /// What there is of it.
+        /// The known part of the age.
         package var seconds: Double {
             switch self {
             case .exact(let seconds), .estimated(let seconds), .atLeast(let seconds): seconds
@@ -21,20 +21,20 @@ package struct PartitionLag: Equatable, Sendable {
 
     package let group: String
     package let partition: TopicPartition
-    /// Where it goes on, and what it has not read though it was removed.
+    /// The group's next offset, and the range that was removed before it was read.
     package let beginning: Beginning
-    /// Whether somebody reads there, or did while it was looked.
-    package let isFollowed: Bool
-    /// `nil`: there is nothing to wait, or it is not known.
+    /// Whether the group is expected to read the partition: it has members, or had some.
+    package let hasConsumer: Bool
+    /// `nil` without messages, or if unknown.
     package var age: Age?
-    /// `nil`: nobody is expected to read there, or it was not looked at often enough to say.
+    /// `nil` without a consumer, or with too few samples.
     package var status: LagStatus?
-    /// Messages a second that are written there; `nil` before the second look.
-    package var comesPerSecond: Double?
-    /// Messages a second that the group finishes there; `nil` before the second look at what it has committed.
-    package var goesPerSecond: Double?
+    /// Messages per second that are written; `nil` before the second snapshot.
+    package var inPerSecond: Double?
+    /// Messages per second that the group commits; `nil` before the second snapshot with a committed offset.
+    package var outPerSecond: Double?
 
-    /// Whether its age is what the message itself says; that of nothing is known.
+    /// Whether the age is the message's own timestamp; `true` without messages.
     package var isAgeExact: Bool {
         switch age {
         case .exact: true
@@ -43,13 +43,13 @@ package struct PartitionLag: Equatable, Sendable {
         }
     }
 
-    /// When nothing waits any more if all goes on as it does, in seconds; `nil` when it grows.
-    package var closesSeconds: Double? {
-        ClosingRule.seconds(lag: count, comes: comesPerSecond, goes: goesPerSecond)
+    /// Estimated seconds until lag is zero; `nil` while it grows.
+    package var drainSeconds: Double? {
+        DrainRule.seconds(lag: count, inPerSecond: inPerSecond, outPerSecond: outPerSecond)
     }
 
-    /// Messages that are there and not finished.
+    /// Number of available, unfinished messages.
     package var count: Int64 { beginning.end - beginning.start }
-    /// Messages that were removed before the group read them.
+    /// Number of messages that were removed before the group read them.
     package var expiredCount: Int64 { Int64(beginning.expired.count) }
 }

@@ -8,11 +8,11 @@ import Testing
 
 @testable import ChangeRelay
 
-/// Which images are removed, and which stay, with a real database.
+/// Removal and retention of images, with a real database.
 @Suite(.ownThreads) struct BlobSweepTests {
     private static let keep = Duration.seconds(7 * 86_400)
 
-    /// What waits does not give up.
+    /// Waiting statements do not time out.
     private static let limits = {
         var limits = Limits()
         limits.idleInTransactionMax = .seconds(600)
@@ -23,14 +23,14 @@ import Testing
 
     struct Endless: Error {}
 
-    /// Runs a sweep to the end of its round, and says how much it removed.
-    private static func round(_ connection: inout Connection) throws -> Int {
+    /// Runs a sweep to its end, and returns the number of removed blobs.
+    private static func runSweep(_ connection: inout Connection) throws -> Int {
         var sweep = BlobSweep(keep: keep)
         var count = 0
         for _ in 0..<1_000 {
-            let part = try sweep.step(on: &connection)
-            count += part.removedCount
-            if part.isLast { return count }
+            let result = try sweep.step(on: &connection)
+            count += result.removedCount
+            if result.isLast { return count }
         }
         throw Endless()
     }
@@ -48,22 +48,22 @@ import Testing
         Set(try connection.run("SELECT id FROM blob.content").decode(UUID.self))
     }
 
-    @Test func oldImagesThatNothingNamesGo() throws {
+    @Test func oldUnreferencedImagesAreRemoved() throws {
         var acme = try TestEnvironment()
         let (old, young, named) = ((0..<45).map { _ in UUID() }, UUID(), UUID())
         try Self.add(old + [named], days: 8, in: acme.id.rawValue, &acme.connection)
         try Self.add([young], days: 6, in: acme.id.rawValue, &acme.connection)
         try acme.put([(UUID(), #"{"name": "t", "image": "\#(named.text)"}"#)], .team, into: .common)
-        // While it arrives from another installation, what names them may be still to come.
+        // While the environment is being imported, references to the images may still follow.
         try acme.connection.run("UPDATE realm.environment SET generation = 0")
-        #expect(try Self.round(&acme.connection) == 0)
+        #expect(try Self.runSweep(&acme.connection) == 0)
         try acme.connection.run("UPDATE realm.environment SET generation = 2")
-        #expect(try Self.round(&acme.connection) == 45)
+        #expect(try Self.runSweep(&acme.connection) == 45)
         #expect(try Self.left(&acme.connection) == [young, named])
     }
 
-    /// What is named in one environment is nothing to another's blob of the same id.
-    @Test func environmentsAreApart() throws {
+    /// References in one environment do not affect another's blob with the same id.
+    @Test func environmentsAreIndependent() throws {
         var acme = try TestEnvironment()
         let other = try EnvironmentRows(name: "other").insert(on: &acme.connection)
         let id = UUID()
@@ -71,13 +71,13 @@ import Testing
             try Self.add([id, UUID()], days: 8, in: environment.rawValue, &acme.connection)
         }
         try acme.put([(UUID(), #"{"name": "t", "image": "\#(id.text)"}"#)], .team, into: .common)
-        #expect(try Self.round(&acme.connection) == 3)
+        #expect(try Self.runSweep(&acme.connection) == 3)
         let left = try acme.connection.run("SELECT environment_id, id FROM blob.content").decode(Int32.self, UUID.self)
         #expect(left.map(\.0) == [acme.id.rawValue] && left.map(\.1) == [id])
     }
 
-    /// A transaction that names an image commits while the image is about to be removed.
-    @Test func whatIsNamedMeanwhileStays() throws {
+    /// A transaction that refers to an image commits while the image is about to be removed.
+    @Test func imageReferencedMeanwhileStays() throws {
         var acme = try TestEnvironment()
         let id = UUID()
         try Self.add([id], days: 8, in: acme.id.rawValue, &acme.connection)
@@ -94,26 +94,26 @@ import Testing
                 VALUES (\(environment), \(realm), \(Kind.team), \(UUID()), 1, 0, 0, false,
                     \(fields))
                 """)
-            return try Self.sweepThatWaits(conninfo, &acme.connection)
+            return try Self.blockedSweep(conninfo, &acme.connection)
         }
         try sweeping.wait()
         #expect(try Self.left(&acme.connection) == [id])
     }
 
-    /// A round that removes nothing, once it waits for what somebody holds.
-    private static func sweepThatWaits(
+    /// Starts a sweep that removes nothing, and waits until it waits for a lock.
+    private static func blockedSweep(
         _ conninfo: String, _ connection: inout Connection
     ) throws -> BackgroundThread {
         let sweeping = BackgroundThread {
             var connection = try Connection(conninfo, limits: limits)
-            #expect(try round(&connection) == 0)
+            #expect(try runSweep(&connection) == 0)
         }
         while try !sweeping.isDone && waiting(&connection) == 0 { try connection.run("SELECT pg_sleep(0.01)") }
         return sweeping
     }
 
-    /// A device sends it once more, while it is about to be removed.
-    @Test func whatIsSentAgainMeanwhileStays() throws {
+    /// A device sends the image again while it is about to be removed.
+    @Test func imageResentMeanwhileStays() throws {
         var acme = try TestEnvironment()
         let id = UUID()
         try Self.add([id], days: 8, in: acme.id.rawValue, &acme.connection)
@@ -121,7 +121,7 @@ import Testing
         var sender = try Connection(conninfo, limits: Self.limits)
         let sweeping = try sender.transaction { transaction in
             try transaction.run("UPDATE blob.content SET uploaded_at = now()")
-            return try Self.sweepThatWaits(conninfo, &acme.connection)
+            return try Self.blockedSweep(conninfo, &acme.connection)
         }
         try sweeping.wait()
         #expect(try Self.left(&acme.connection) == [id])
@@ -135,10 +135,10 @@ import Testing
         ).count
     }
 
-    /// While an upgrade waits for `fieldpost migrate --finish`, the other sweeps go on.
-    @Test func withoutItsTablesThereIsNothingToDo() throws {
+    /// While an upgrade waits for `fieldpost migrate --finish`, the other sweeps continue.
+    @Test func missingTablesAreSkipped() throws {
         var acme = try TestEnvironment()
         try acme.connection.runScript("DROP SCHEMA blob CASCADE")
-        #expect(try Self.round(&acme.connection) == 0)
+        #expect(try Self.runSweep(&acme.connection) == 0)
     }
 }

@@ -10,19 +10,19 @@ import Testing
 @testable import ChangeRelay
 @testable import KeyedWorker
 
-/// Brokers that freeze, die or are far away, through a proxy each.
+/// Brokers that freeze, fail or have high latency, each behind a proxy.
 @Suite(.ownThreads) struct BrokerFaultTests {
     private static let topic = Topics.entry.name
     private static let topics = partitionCounts.mapValues { _ in 1 }.merging([topic: 3]) { $1 }
 
-    /// Partitions of the others are published meanwhile, and the rest once the broker recovers.
+    /// Partitions of other brokers are published meanwhile, and the rest when the broker recovers.
     @Test(arguments: [true, false]) func failedBrokerDoesNotBlockOthersPartitions(isFrozen: Bool) async throws {
         try await withProxiedCluster(topics: Self.topics) { cluster, proxies in
             var flow = try Flow(cluster)
             lead(cluster)
-            let log = Lines()
+            let log = LogCapture()
             let conninfo = flow.conninfo
-            // The runtime makes another one of a relay that failed.
+            // The runtime re-creates a failed relay.
             var madeCount = 0
             let make = {
                 madeCount += 1
@@ -42,21 +42,21 @@ import Testing
                 return now[0] > before[0] && now[2] > before[2]
             }
             #expect(ContinuousClock.now - fault < .seconds(15))
-            // The position passes what the broker does not take: it is owed, and what follows is not held up.
+            // The position passes rejected messages: their topic is deferred, and later ones are not blocked.
             try run(&relay, make, "all positions") { _ in try flow.relayed().position == flow.counter() }
             let problem = relay.problem
             #expect(problem?.contains("partition 1") == true, "\(problem ?? "ready")")
             let later = try add(30, to: &flow)
             try run(&relay, make, "what follows") { _ in try flow.relayed().position == flow.counter() }
             entries.formUnion(later)
-            let told = log.errors.filter { $0.contains("partition 1") }
-            #expect(1...madeCount ~= told.count, "\(told)")
+            let errors = log.errors.filter { $0.contains("partition 1") }
+            #expect(1...madeCount ~= errors.count, "\(errors)")
 
             if isFrozen { proxies.resume(2) } else { proxies.restore(2) }
-            try run(&relay, make, "what is owed") { problem in
+            try run(&relay, make, "deferred topics") { problem in
                 try problem == nil && flow.connection.run("SELECT FROM realm.republish").count == 0
             }
-            var realms = KnownRealms()
+            var realms = RealmPathCache()
             var published: Set<UUID> = []
             let count = try ends(cluster).reduce(0, +)
             for message in try flow.read(Topics.entry, countMin: Int(count)) {
@@ -66,8 +66,8 @@ import Testing
         }
     }
 
-    /// A relay that reaches no broker is not ready and gives up the lock; one that reaches them takes over.
-    @Test(arguments: [true, false]) func aRelayThatReachesNoBrokerHandsOver(isIdle: Bool) async throws {
+    /// A relay that reaches no broker is not ready and releases the lock; one that reaches them takes over.
+    @Test(arguments: [true, false]) func relayWithoutBrokerReleasesLeadership(isIdle: Bool) async throws {
         try await withProxiedCluster(topics: Self.topics) { cluster, proxies in
             var flow = try Flow(cluster)
             lead(cluster)
@@ -77,15 +77,15 @@ import Testing
             #expect(first.problem == nil)
             for broker in 1...3 { proxies.freeze(broker) }
             if !isIdle { _ = try add(10, to: &flow) }
-            try run(&first, "it is not ready") { $0 != nil }
+            try run(&first, "the relay is not ready") { $0 != nil }
             var failure: (any Error)?
-            try wait("it gives up") {
+            try wait("the relay releases leadership") {
                 do { _ = try first.step(waitMax: .milliseconds(5)) } catch { failure = error }
                 return failure != nil
             }
-            #expect(failure is KafkaError || failure is Relay.BrokersSilent, "\(failure as Any)")
+            #expect(failure is KafkaError || failure is Relay.BrokersUnavailable, "\(failure as Any)")
 
-            // As the runtime does: it is re-created, and does not take the lock again.
+            // As the runtime does: the relay is re-created, and does not acquire the lock again.
             first = try flow.makeRelay(brokers: proxies.address)
             var second = try flow.makeRelay()
             _ = try add(10, to: &flow)
@@ -98,9 +98,9 @@ import Testing
         }
     }
 
-    /// 1,000 partitions whose leaders have 100 ms latency: the check ends, publishing waits for none of it, and no
-    /// session is idle for longer than PostgreSQL allows.
-    @Test func aThousandPartitionsFarAwayAreChecked() async throws {
+    /// 1,000 partitions whose leaders have a latency of 100 ms: the check completes, publishing does not wait for it,
+    /// and no session is idle for longer than PostgreSQL allows.
+    @Test func thousandRemotePartitionsAreChecked() async throws {
         try await withProxiedCluster(topics: Self.topics.merging(["many": 1_000]) { $1 }) { cluster, proxies in
             var flow = try Flow(cluster)
             lead(cluster)
@@ -112,7 +112,7 @@ import Testing
             try run(&relay, "all positions") { _ in try flow.relayed().position == flow.counter() }
             #expect(!session.isEmpty && relay.connection.openCount == 1)
 
-            // One of them ends below what it had confirmed: found, and so were all asked.
+            // One of them ends below its confirmed offset: the detection shows that all were queried.
             let last = TopicPartition(topic: "many", partition: 999)
             relay.offsets[last] = 5
             let began = ContinuousClock.now
@@ -135,13 +135,13 @@ import Testing
             _ = try add(30, to: &flow)
             try run(&relay, "all positions") { _ in try flow.relayed().position == flow.counter() }
             try proxies.replace(2, byThatOf: former.address)
-            try wait("a partition is found to end too early") {
+            try wait("a partition ends too early") {
                 _ = try relay.step(waitMax: .milliseconds(5))
                 return relay.shortened == [TopicPartition(topic: Self.topic, partition: 1)]
             }
             // The broker learns of its successor.
             try proxies.replace(2, byThatOf: cluster.address)
-            try wait("it is not") {
+            try wait("the partition is complete") {
                 _ = try relay.step(waitMax: .milliseconds(5))
                 return relay.shortened.isEmpty
             }
@@ -157,9 +157,9 @@ import Testing
     }
 
     private func ends(_ cluster: MockCluster) throws -> [Int64] {
-        let places = (0..<3).map { TopicPartition(topic: Self.topic, partition: $0) }
-        let ends = try Admin(brokers: cluster.address).offsets(at: .end, of: places)
-        return places.map { ends[$0] ?? 0 }
+        let partitions = (0..<3).map { TopicPartition(topic: Self.topic, partition: $0) }
+        let ends = try Admin(brokers: cluster.address).offsets(at: .end, of: partitions)
+        return partitions.map { ends[$0] ?? 0 }
     }
 
     private func add(_ count: Int, to flow: inout Flow) throws -> Set<UUID> {

@@ -10,29 +10,29 @@ import Testing
 @testable import ChangeRelay
 @testable import KeyedWorker
 
-/// How large a message becomes: one that is larger than a topic takes would keep its topic waiting.
+/// The size of messages: one that exceeds a topic's limit would defer its topic permanently.
 @Suite(.ownThreads) struct EventSizeTests {
-    /// The most that a broker takes, and a producer sends, when nobody has said otherwise (librdkafka's
-    /// `message.max.bytes`; Kafka's `max.message.bytes` is 1,048,588).
+    /// The default maximum size of brokers and producers (librdkafka's `message.max.bytes`; Kafka's `max.message.bytes`
+    /// is 1,048,588).
     private static let messageBytesMax = 1_000_000
-    /// What a service adds to an object beside its person's fields: a command's choices and messages are the most.
+    /// Maximum size of services' own fields of an object: a command's choices and messages are the largest.
     private static let ownBytesMax = 100_000
 
-    /// Numbers grow most of all that a device may write: `1e64` is written out.
+    /// Numbers grow more than all other values that a device can write: `1e64` is written without its exponent.
     private static let widest: String = {
         var json = #"{"note": ["#
         while json.utf8.count < Kind.fieldsBytesMax - 7 { json += "1e64," }
         return json.dropLast() + "]}"
     }()
 
-    @Test func theLargestObjectIsPublished() async throws {
+    @Test func largestObjectIsPublished() async throws {
         #expect(Self.widest.utf8.count <= Kind.fieldsBytesMax && Self.widest.utf8.count > Kind.fieldsBytesMax - 8)
         let fields = try CanonicalJSON(Self.widest)
         #expect(fields.bytes.count > Kind.fieldsBytesMax * 13)
         #expect(fields.bytes.count + Self.ownBytesMax < Self.messageBytesMax)
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
-            // With the longest address, and as much as services add.
+            // With the longest address and the maximum of services' own fields.
             let person = String(repeating: "a", count: 64) + "@" + String(repeating: "b", count: 63) + ".example.com"
             let key = try flow.key(.user(person), .timeEntry, UUID())
             let own = #"{"status": "\#(String(repeating: "x", count: Self.ownBytesMax - 20))"}"#
@@ -47,17 +47,17 @@ import Testing
         }
     }
 
-    /// Where less is allowed the topic waits, the others go on, and what is to be done is said.
-    @Test func oneThatIsTooLargeStopsNoOtherTopic() async throws {
+    /// With a lower limit the topic is deferred, others continue, and the error contains the required action.
+    @Test func oversizedMessageBlocksNoOtherTopic() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
-            let log = Lines()
+            let log = LogCapture()
             var relay = try Relay(
                 conninfo: flow.conninfo, brokers: cluster.address,
                 properties: ["reconnect.backoff.max.ms": "100", "message.max.bytes": "20000"], logger: log.logger,
                 pageCountMax: 100)
             let large = try flow.key(.user("ana@example.com"), .timeEntry, UUID())
-            // Larger than this relay may send, and no larger: a session that waits for long is ended.
+            // Slightly larger than this relay may send: a session that waits for long is ended.
             try flow.put(large, #"{"note": "\#(String(repeating: "x", count: 30_000))"}"#)
             let other = try flow.key(.users, .realms, UUID())
             try flow.put(other, #"{"userId": "x"}"#)

@@ -10,35 +10,35 @@ import Testing
 @testable import ChangeRelay
 @testable import KeyedWorker
 
-/// Somebody holds the lock of one environment's counter: the other environments do not notice.
+/// A transaction holds the lock of one environment's counter: other environments are not affected.
 @Suite struct LockedEnvironmentTests {
     private let tests = CallingTests()
 
-    /// A worker has events of both, and calls of the locked one that are answered while it is locked.
-    @Test func aWorkerGoesOnWithTheOthers() async throws {
+    /// A worker has events of both, and calls of the locked one whose responses arrive while it is locked.
+    @Test func workerContinuesWithOtherEnvironments() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let other = try addEnvironment("other", to: &flow)
             let calls = Calls()
-            calls.heldEnvironments = [other]
+            calls.stuckEnvironments = [other]
             var limits = WorkerLimits()
             limits.dueInterval = .milliseconds(20)
             var worker = try tests.makeWorker(flow, calls, limits)
             try tests.add(2, to: &flow, other)
-            try tests.publish(&flow, &worker, "calls are under way") { flow in
+            try tests.publish(&flow, &worker, "calls are in flight") { flow in
                 try tests.state("called", other, &flow) == 2
             }
             for environment in [flow.environment, other] { try tests.add(3, to: &flow, environment) }
             try whileLocked(other, at: flow.conninfo) {
-                calls.heldEnvironments = []
-                try tests.publish(&flow, &worker, "one is done, the other set aside") { flow in
+                calls.stuckEnvironments = []
+                try tests.publish(&flow, &worker, "one is done, the other deferred") { flow in
                     try tests.state("done", flow.environment, &flow) == 3 && tests.parked(other, &flow).count == 3
                 }
                 try tests.add(3, to: &flow, flow.environment)
                 try tests.publish(&flow, &worker, "more of it is done") { flow in
                     try tests.state("done", flow.environment, &flow) == 6
                 }
-                // The calls were made; what came of them is not forgotten.
+                // The calls were made; their results are not lost.
                 let called = try tests.state("called", other, &flow)
                 #expect(called == 2 && worker.queuedCount == 2)
                 let counted = try flow.connection.run("SELECT FROM pipeline.parked WHERE is_dead OR attempts > 0").count
@@ -51,15 +51,15 @@ import Testing
         }
     }
 
-    /// What cannot be recorded comes again to the next worker.
-    @Test func aStopDoesNotWaitForTheLock() async throws {
+    /// Results that cannot be stored are redelivered to the next worker.
+    @Test func stopDoesNotWaitForTheLock() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             let flow = try Flow(cluster)
             let calls = Calls()
             calls.isHeld = true
             var worker = try tests.makeWorker(flow, calls)
             tests.hold(UUID(), flow.environment, &worker)
-            try wait("the call is under way") {
+            try wait("the call is in flight") {
                 _ = try worker.step()
                 return calls.made.count == 1
             }
@@ -72,7 +72,7 @@ import Testing
     }
 
     /// The relay publishes and compacts; the locked environment is compacted later.
-    @Test func theRelayGoesOnWithTheOthers() async throws {
+    @Test func relayContinuesWithOtherEnvironments() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let (locked, other) = (flow.environment, try addEnvironment("other", to: &flow))

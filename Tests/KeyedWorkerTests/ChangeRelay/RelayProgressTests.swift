@@ -14,7 +14,7 @@ import Testing
             relayedPosition: relayed, epoch: epoch, isRepublishing: isRepublishing)
     }
 
-    @Test func onlyWhatIsConfirmedWithoutAGapIsStored() throws {
+    @Test func onlyContiguousConfirmationsAreStored() throws {
         var progress = RelayProgress(task(counter: 30))
         for last in [Int64(10), 20, 30] { progress.readChanges(through: last, sendCount: 2) }
         progress.confirm(2, page: 1)
@@ -30,7 +30,7 @@ import Testing
         #expect(!progress.isInFlight)
     }
 
-    @Test func anEmptyPageReachesTheCounterItWasReadUnder() throws {
+    @Test func emptyPageExtendsToItsCounter() throws {
         var progress = RelayProgress(task(counter: 7))
         progress.readChanges(through: nil, sendCount: 0)
         let reached = progress.takeConfirmed()
@@ -41,7 +41,7 @@ import Testing
         #expect(progress.request?.start == .changes(after: 7))
     }
 
-    @Test func soManyPagesAreOnTheirWayAndNoMore() {
+    @Test func pagesInFlightAreLimited() {
         var progress = RelayProgress(task(counter: 1_000))
         for page in 1...RelayProgress.pagesMax {
             #expect(progress.request != nil)
@@ -53,8 +53,8 @@ import Testing
         #expect(progress.request?.start == .changes(after: Int64(RelayProgress.pagesMax)))
     }
 
-    /// Also while another one's was being published again.
-    @Test func anotherGenerationBeginsAnew() throws {
+    /// Also while another generation was being republished.
+    @Test func newGenerationResetsProgress() throws {
         var progress = RelayProgress(task(counter: 30, isRepublishing: true))
         progress.readObjects(through: nil, sendCount: 1)
         progress.update(task(counter: 40, generation: 2, isRepublishing: true))
@@ -66,7 +66,7 @@ import Testing
         #expect(confirmed?.generation == 2 && confirmed?.to == 40 && confirmed?.isRepublished == true)
     }
 
-    @Test func anotherEpochBeginsAnewAndReportsFromBeforeFindNothing() throws {
+    @Test func newEpochResetsProgressAndIgnoresEarlierReports() throws {
         var progress = RelayProgress(task(counter: 30, relayed: 5))
         progress.readChanges(through: 30, sendCount: 1)
         progress.update(task(counter: 40, relayed: 5, epoch: 2, isRepublishing: true))
@@ -75,7 +75,7 @@ import Testing
         #expect(early == nil)
         let page = progress.nextPage
         progress.readObjects(through: nil, sendCount: 1)
-        // The counter stays as it was when the republishing began: the rest follows from the change log.
+        // The counter stays as it was when the republication began: later changes follow from the change log.
         progress.update(task(counter: 50, relayed: 5, epoch: 2, isRepublishing: true))
         progress.confirm(1, page: page)
         let reached = progress.takeConfirmed()

@@ -22,7 +22,7 @@ import Testing
             let secondPosition = try flow.put(key, #"{"text": "b"}"#)
             let second = try #require(secondPosition)
             try flow.publishAll()
-            // The same fields again, and an object that nobody follows, are no events.
+            // Unchanged fields, and an object of an unpublished kind, cause no events.
             let unchanged = try flow.put(key, #"{"text": "b"}"#)
             #expect(unchanged == nil)
             try flow.put(try flow.key(RealmPath.user("ana@example.com"), .user, UUID()), #"{"name": "Ana"}"#)
@@ -63,13 +63,13 @@ import Testing
                 "fieldpost-position": "\(position)", "fieldpost-edit-position": "\(position)",
                 "fieldpost-generation": "1", "fieldpost-epoch": "1",
             ])
-        var realms = KnownRealms()
+        var realms = RealmPathCache()
         let event = try Event(message, &realms)
         #expect(event.position == position && event.editPosition == position && event.epoch == 1)
         #expect(event.subject.description == headers[EventHeaders.subject])
     }
 
-    @Test func manyObjectsOfSeveralPagesArriveOnceEach() async throws {
+    @Test func objectsOfSeveralPagesArriveOnceEach() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let ids = (0..<1_050).map { _ in UUID() }
@@ -81,7 +81,7 @@ import Testing
             try flow.publishAll()
             let messages = try flow.read(Topics.realm, countMin: ids.count)
             #expect(messages.count == ids.count)
-            var realms = KnownRealms()
+            var realms = RealmPathCache()
             #expect(Set(try messages.map { try Event($0, &realms).id }) == Set(ids))
             let byPartition = Dictionary(grouping: messages, by: \.partition)
             #expect(byPartition.count == Topics.realm.partitions)
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func whatWasSentButNotStoredIsPublishedAgain() async throws {
+    @Test func sentButUnstoredMessageIsRepublished() async throws {
         try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
             var flow = try Flow(cluster)
             try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#)
@@ -107,9 +107,9 @@ import Testing
         }
     }
 
-    /// Everything of it is published again, in the same epoch: Kafka has lost nothing, and no group has to read others'
-    /// messages again.
-    @Test func aNewGenerationIsPublishedAgainAndBothersNobody() async throws {
+    /// All its objects are republished in the same epoch: Kafka has lost nothing, and no group needs to reread others'
+    /// messages.
+    @Test func newGenerationIsRepublishedInSameEpoch() async throws {
         try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
             var flow = try Flow(cluster)
             for _ in 0..<2 { try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#) }
@@ -118,7 +118,7 @@ import Testing
             let before = try flow.relayed()
             let environment = flow.environment.rawValue
             try flow.connection.run("UPDATE realm.environment SET generation = 2 WHERE id = \(environment)")
-            try flow.publish("publishing again") { flow in
+            try flow.publish("republication") { flow in
                 let rows = try flow.connection.run(
                     """
                     SELECT generation = 2 AND published_epoch = epoch FROM realm.relay
@@ -132,7 +132,7 @@ import Testing
             #expect(Set(messages.map { $0.headerText("fieldpost-epoch") }) == ["\(before.epoch)"])
             let epochs = try flow.connection.run("SELECT DISTINCT epoch FROM realm.relay").decode(Int64.self)
             #expect(epochs == [before.epoch])
-            // What a relay that was not told stores of the former generation, counts for nothing.
+            // Positions that an outdated relay stores for the previous generation have no effect.
             for isRepublished in [false, true] {
                 let stale = RelayProgress.Confirmed(
                     environment: flow.environment, generation: 1, epoch: before.epoch, from: before.position, to: 99,
@@ -142,16 +142,16 @@ import Testing
         }
     }
 
-    /// It came from another installation, and began before any relay saw it: its objects are here without a change log.
-    @Test func anEnvironmentThatCameIsPublishedWhole() async throws {
+    /// The environment was moved here, and activated before any relay read it: its objects have no change log.
+    @Test func movedEnvironmentIsPublishedCompletely() async throws {
         try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
             var flow = try Flow(cluster)
             try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#)
-            // Before it begins it is nobody's.
+            // Before the activation it is not published.
             try flow.connection.run(["DELETE FROM store.change", "UPDATE realm.environment SET generation = 0"])
             try flow.connection.run(RelayStore.prepare)
             #expect(try flow.connection.run("SELECT FROM realm.relay").count == 0)
-            #expect(try flow.connection.run(RelayStore.news(except: [])).count == 0)
+            #expect(try flow.connection.run(RelayStore.pendingEnvironments(except: [])).count == 0)
             #expect(try flow.connection.run(EnvironmentCounter.all).count == 0)
             try flow.connection.run("UPDATE realm.environment SET generation = 2")
             try flow.publishAll()
@@ -159,8 +159,8 @@ import Testing
         }
     }
 
-    /// Another generation comes while the former one is on its way: the same relay goes on with it.
-    @Test func aNewGenerationIsNoOtherRelay() async throws {
+    /// The generation changes while messages of the previous one are in flight: the same relay continues.
+    @Test func relayContinuesWithNewGeneration() async throws {
         try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
             var flow = try Flow(cluster)
             var relay = try flow.makeRelay(pageCountMax: 1)
@@ -178,28 +178,28 @@ import Testing
         }
     }
 
-    /// Steps until the message is sent, and drops the relay once it is in the broker: what a step hears of the broker
-    /// the next one stores, and there is none.
+    /// Steps until the message is sent, and drops the relay when the broker has the message: the confirmations of a
+    /// step are stored by the next one, which does not occur.
     private func sendOnly(_ relay: consuming Relay, _ flow: inout Flow) throws {
         var relay = relay
         let admin = try Admin(brokers: flow.cluster.address)
         let partition = TopicPartition(topic: Topics.realm.name, partition: 0)
         try wait("the message is sent") {
             _ = try relay.step(waitMax: .milliseconds(1))
-            return relay.isLively
+            return relay.isBusy
         }
         try wait("the message is there") { try admin.watermarks(partition).upperBound > 0 }
     }
 
-    @Test func aSecondRelayTakesOverWhenTheFirstOnesSessionEnds() async throws {
+    @Test func standbyTakesOverWhenLeadersSessionEnds() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             var first = try flow.makeRelay()
             var second = try flow.makeRelay()
             try wait("the first relay is active") { try first.step(waitMax: .zero) }
             try wait("the second reaches the broker") {
-                let isActive = try second.step(waitMax: .zero)
-                #expect(!isActive)
+                let isLeader = try second.step(waitMax: .zero)
+                #expect(!isLeader)
                 return second.reachesBrokers
             }
             let isStillActive = try first.step(waitMax: .zero)
@@ -231,17 +231,17 @@ import Testing
         }
     }
 
-    @Test func compactionRemovesWhatIsOldAndPublished() async throws {
+    @Test func compactionRemovesOldPublishedPointers() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
-            let kept = try flow.key(.users, .realms, UUID())
-            let gone = try flow.key(.users, .realms, UUID())
-            try flow.put(kept, #"{"userId": "a"}"#)
-            try flow.put(gone, #"{"userId": "b"}"#)
-            _ = try flow.delete(gone)
+            let remaining = try flow.key(.users, .realms, UUID())
+            let deleted = try flow.key(.users, .realms, UUID())
+            try flow.put(remaining, #"{"userId": "a"}"#)
+            try flow.put(deleted, #"{"userId": "b"}"#)
+            _ = try flow.delete(deleted)
             try flow.connection.run("UPDATE store.change SET changed_at = now() - interval '1 hour'")
             var relay = try flow.makeRelay()
-            // Nothing is published yet: nothing may go.
+            // Nothing is published yet: nothing may be removed.
             try wait("the relay is active") { try relay.step(waitMax: .zero) }
             try relay.compact(keep: .seconds(60), interval: .seconds(1))
             try wait("compaction") {
@@ -252,7 +252,7 @@ import Testing
                 return try rows[0].value(0, as: Int64.self) == 0 && rows[0].value(1, as: Int64.self) == 1
             }
             let left = try flow.connection.run("SELECT id FROM realm.object")
-            #expect(try left[0].value(0) == kept.id)
+            #expect(try left[0].value(0) == remaining.id)
             let floor = try flow.connection.run("SELECT compacted_position, position FROM realm.environment")
             #expect(try floor[0].value(0, as: Int64.self) == floor[0].value(1, as: Int64.self))
         }

@@ -9,18 +9,18 @@ import Testing
 @testable import ChangeRelay
 @testable import KeyedWorker
 
-/// What is removed when it is old, and what stays, with a real database.
+/// Removal of old data, with a real database.
 @Suite(.ownThreads) struct RetentionTests {
     private static let day = Duration.seconds(86_400)
 
-    /// Runs a sweep to the end of its round, and says how much it removed.
-    private static func round(_ sweep: some Sweep, _ acme: inout TestEnvironment) throws -> Int {
+    /// Runs a sweep to its end, and returns the number of removed rows.
+    private static func runSweep(_ sweep: some Sweep, _ acme: inout TestEnvironment) throws -> Int {
         var sweep: any Sweep = sweep
         var count = 0
         for _ in 0..<1_000 {
-            let part = try sweep.step(on: &acme.connection)
-            count += part.removedCount
-            if part.isLast { return count }
+            let result = try sweep.step(on: &acme.connection)
+            count += result.removedCount
+            if result.isLast { return count }
         }
         throw Endless()
     }
@@ -33,7 +33,7 @@ import Testing
 
     // MARK: Pointers to polls
 
-    @Test func pointersToPollsGoOnceTheyArePublished() throws {
+    @Test func publishedPollPointersAreRemoved() throws {
         var acme = try TestEnvironment()
         let polls = (0..<5).map { (UUID(), #"{"run": 1, "person": "\#($0)"}"#) }
         try acme.put(polls, .poll, into: .polls)
@@ -45,28 +45,28 @@ import Testing
             VALUES (\(acme.id.rawValue), 1, 1, 1, 3)
             """)
         let keep = Self.day
-        #expect(try Self.round(PollPointerSweep(keep: keep), &acme) == 0, "they are young")
+        #expect(try Self.runSweep(PollPointerSweep(keep: keep), &acme) == 0, "they are recent")
         try acme.connection.run("UPDATE store.change SET changed_at = now() - interval '2 days'")
         var sweep = PollPointerSweep(keep: keep)
         for expected in [3, 0] {
             var count = 0
             while true {
-                let part = try sweep.step(on: &acme.connection)
-                count += part.removedCount
-                if part.isLast { break }
+                let result = try sweep.step(on: &acme.connection)
+                count += result.removedCount
+                if result.isLast { break }
             }
             #expect(count == expected, "those above are not published yet")
         }
         try acme.connection.run("UPDATE realm.relay SET position = 7")
-        #expect(try Self.round(sweep, &acme) == 3)
+        #expect(try Self.runSweep(sweep, &acme) == 3)
         #expect(try Self.count("SELECT count(*) FROM realm.change WHERE kind = 'TimeEntry'", &acme) == 1)
         #expect(try Self.count("SELECT count(*) FROM realm.change", &acme) == 1)
         #expect(try Self.count("SELECT count(*) FROM realm.object WHERE kind = 'Poll'", &acme) == 5)
     }
 
-    // MARK: Answers
+    // MARK: Mutation results
 
-    @Test func answersOfClientsThatAreGoneGoAndTheirNumbersStay() throws {
+    @Test func resultsOfInactiveClientsAreRemoved() throws {
         var acme = try TestEnvironment()
         for (person, age) in [(Int32(-1), 100), (1, 100), (2, 10)] {
             let client = UUID()
@@ -81,7 +81,7 @@ import Testing
                 SELECT \(acme.id.rawValue), \(person), \(client), n, n FROM generate_series(1, 2500) n
                 """)
         }
-        #expect(try Self.round(AnswerSweep(keep: Self.day * 90), &acme) == 5_000)
+        #expect(try Self.runSweep(MutationResultSweep(keep: Self.day * 90), &acme) == 5_000)
         #expect(try Self.count("SELECT count(*) FROM device.mutation WHERE person_id = 2", &acme) == 2_500)
         #expect(try Self.count("SELECT count(*) FROM device.mutation", &acme) == 2_500)
         #expect(try Self.count("SELECT count(*) FROM device.client WHERE next_sequence = 2501", &acme) == 3)
@@ -104,17 +104,17 @@ import Testing
         LedgerCase(status: "recorded", ageDays: 10, stays: true, testDescription: "closed a while ago"),
         LedgerCase(status: "recorded", phase: "open", stays: true, testDescription: "closed, with an open attempt"),
         LedgerCase(status: "approved", stays: true, testDescription: "may still be edited"),
-        LedgerCase(status: "invalid", backendID: nil, stays: true, testDescription: "may be submitted again"),
+        LedgerCase(status: "invalid", backendID: nil, stays: true, testDescription: "may be resubmitted"),
         LedgerCase(isDeleted: true, stays: true, testDescription: "the record is still to be deleted"),
-        LedgerCase(isDeleted: true, backendID: nil, stays: false, testDescription: "deleted, and no record"),
+        LedgerCase(isDeleted: true, backendID: nil, stays: false, testDescription: "deleted without a record"),
         LedgerCase(
             isDeleted: true, phase: "unknown", backendID: nil, stays: true,
-            testDescription: "deleted, and nobody knows"),
+            testDescription: "deleted with an unknown outcome"),
         LedgerCase(stays: true, testDescription: "gone, with a record"),
         LedgerCase(backendID: nil, stays: false, testDescription: "gone, and no record"),
     ]
 
-    @Test(arguments: ledgers) func aLedgerStaysAsLongAsTheEntryCanBeSentAgain(ledger: LedgerCase) throws {
+    @Test(arguments: ledgers) func ledgerStaysWhileEntryCanBeResubmitted(ledger: LedgerCase) throws {
         var acme = try TestEnvironment()
         let (id, path) = (UUID(), try RealmPath.user("ana@example.com"))
         let realm = try acme.realm(path)
@@ -133,12 +133,12 @@ import Testing
             VALUES (\(acme.id.rawValue), \(id), \(realm), 1, \(ledger.phase), 'create', 1,
                 now() - make_interval(days => \(Int32(ledger.ageDays))), \(ledger.backendID), 0)
             """)
-        #expect(try Self.round(LedgerSweep(keep: Self.day * 90), &acme) == (ledger.stays ? 0 : 1))
+        #expect(try Self.runSweep(LedgerSweep(keep: Self.day * 90), &acme) == (ledger.stays ? 0 : 1))
         #expect(try Self.count("SELECT count(*) FROM submission.ledger", &acme) == (ledger.stays ? 1 : 0))
     }
 
-    /// A submitter that is at work is not waited for.
-    @Test func aLockedRowIsPassedOver() throws {
+    /// The sweep does not wait for a submitter at work.
+    @Test func lockedRowIsSkipped() throws {
         var acme = try TestEnvironment()
         for _ in 0..<3 {
             try acme.connection.run(
@@ -151,13 +151,13 @@ import Testing
         var other = try Connection(acme.conninfo)
         try other.runScript(
             "BEGIN; SELECT FROM submission.ledger ORDER BY entry_id LIMIT 1 FOR UPDATE")
-        #expect(try Self.round(LedgerSweep(keep: Self.day), &acme) == 2)
+        #expect(try Self.runSweep(LedgerSweep(keep: Self.day), &acme) == 2)
         try other.runScript("ROLLBACK")
-        #expect(try Self.round(LedgerSweep(keep: Self.day), &acme) == 1)
+        #expect(try Self.runSweep(LedgerSweep(keep: Self.day), &acme) == 1)
     }
 
-    /// Of an entry the old ones go, and the young ones stay.
-    @Test func attemptsGoWhenTheyAreOld() throws {
+    /// Old attempts of an entry are removed, and recent ones stay.
+    @Test func oldAttemptsAreRemoved() throws {
         var acme = try TestEnvironment()
         let entries = [UUID(), UUID()]
         for (version, days) in [(1, 100), (2, 91), (3, 1)] {
@@ -168,13 +168,13 @@ import Testing
                 FROM unnest(\(entries)) AS e(id)
                 """)
         }
-        #expect(try Self.round(AttemptSweep(keep: Self.day * 90), &acme) == 4)
+        #expect(try Self.runSweep(AttemptSweep(keep: Self.day * 90), &acme) == 4)
         #expect(try Self.count("SELECT sum(version)::bigint FROM submission.attempt", &acme) == 6)
     }
 
-    // MARK: Seen records
+    // MARK: Polled records
 
-    @Test func seenRecordsOfLongAgoGoWithoutATombstone() throws {
+    @Test func oldPolledRecordsAreRemovedWithoutTombstone() throws {
         var acme = try TestEnvironment()
         let path = try RealmPath.seen("ana@example.com")
         let now = try Self.count("SELECT (extract(epoch FROM now()) * 1000)::bigint", &acme)
@@ -183,13 +183,13 @@ import Testing
             try acme.put([(UUID(), #"{"day": "\#(today.adding(days: -days))"}"#)], .seenRecord, into: path)
         }
         let sweep = ObservationSweep(keep: Self.day * 400)
-        #expect(try Self.round(sweep, &acme) == 0, "their changes may still be read")
+        #expect(try Self.runSweep(sweep, &acme) == 0, "their changes may still be read")
         try acme.connection.run("UPDATE realm.environment SET compacted_position = 1, generation = 0")
-        #expect(try Self.round(sweep, &acme) == 0, "it is arriving from another installation")
+        #expect(try Self.runSweep(sweep, &acme) == 0, "the environment is being imported")
         try acme.connection.run("UPDATE realm.environment SET generation = 2")
-        #expect(try Self.round(sweep, &acme) == 1)
+        #expect(try Self.runSweep(sweep, &acme) == 1)
         try acme.connection.run("UPDATE realm.environment SET compacted_position = position")
-        #expect(try Self.round(sweep, &acme) == 1)
+        #expect(try Self.runSweep(sweep, &acme) == 1)
         #expect(try Self.count("SELECT count(*) FROM realm.object WHERE NOT deleted", &acme) == 2)
         #expect(try Self.count("SELECT count(*) FROM realm.object", &acme) == 2)
         #expect(try Self.count("SELECT position FROM realm.environment", &acme) == 4)
@@ -197,7 +197,7 @@ import Testing
 
     // MARK: Status lines
 
-    @Test func theNewestLinesOfEachEntryStay() {
+    @Test func newestLinesOfEachEntryStay() {
         func line(_ entry: String, _ position: Int64, at time: Int64) -> StatusLineSweep.Line {
             StatusLineSweep.Line(id: UUID(), position: position, entry: entry, time: time)
         }
@@ -207,7 +207,7 @@ import Testing
         #expect(StatusLineSweep.excess(lines, keepCountMax: 3).isEmpty)
     }
 
-    @Test func linesBeyondTheBoundBecomeTombstones() throws {
+    @Test func linesBeyondTheMaximumBecomeTombstones() throws {
         var acme = try TestEnvironment()
         let (busy, calm) = (UUID(), UUID())
         func line(_ entry: UUID, _ second: Int) -> (UUID, String) {
@@ -219,7 +219,7 @@ import Testing
             try acme.put((0..<10).map { line(calm, $0) }, .timeEntryStatus, into: path)
         }
         let before = try Self.count("SELECT position FROM realm.environment", &acme)
-        #expect(try Self.round(StatusLineSweep(keepCountMax: 10), &acme) == 1_220)
+        #expect(try Self.runSweep(StatusLineSweep(keepCountMax: 10), &acme) == 1_220)
         let left = try acme.connection.run(
             """
             SELECT realm_id, fields->>'entry', count(*), min(fields->>'timestamp') FROM realm.object
@@ -231,7 +231,7 @@ import Testing
             let isBusy = try row.value(1, as: String.self) == busy.text
             #expect(try row.value(3, as: String.self).hasSuffix(isBusy ? "00:10:10.000Z" : "00:00:00.000Z"))
         }
-        // Devices are told.
+        // Devices receive the tombstones.
         #expect(
             try Self.count(
                 "SELECT count(*) FROM realm.object WHERE deleted AND position > \(before)", &acme) == 1_220)
@@ -240,7 +240,7 @@ import Testing
 
     // MARK: By age
 
-    @Test func oldAndRevokedTokensGo() throws {
+    @Test func oldAndRevokedTokensAreRemoved() throws {
         var acme = try TestEnvironment()
         try acme.connection.run(
             """
@@ -257,13 +257,13 @@ import Testing
                 ('1 day', NULL, '\\x01'::bytea, '91 days'), ('399 days', NULL, '\\x02', '89 days')
             ) t(age, revoked, device, used)
             """)
-        #expect(try Self.round(TokenSweep(keep: Self.day * 400, unused: Self.day * 90), &acme) == 3)
+        #expect(try Self.runSweep(TokenSweep(keep: Self.day * 400, unused: Self.day * 90), &acme) == 3)
         let left = try acme.connection.run(
             "SELECT coalesce(encode(device, 'hex'), 'none') FROM onboarding.refresh_token ORDER BY 1")
         #expect(try left.map { try $0.value(0, as: String.self) } == ["02", "none"])
     }
 
-    @Test func oldRecordsOfTheAuditLogGo() throws {
+    @Test func oldAuditRecordsAreRemoved() throws {
         var acme = try TestEnvironment()
         try acme.connection.run(
             """
@@ -271,11 +271,11 @@ import Testing
             SELECT now() - make_interval(days => 6000 - n), 'ana', 'role.changed', 'bo', ''
             FROM generate_series(1, 6000) n
             """)
-        #expect(try Self.round(AuditSweep(keep: Self.day * 400), &acme) == 5_600)
+        #expect(try Self.runSweep(AuditSweep(keep: Self.day * 400), &acme) == 5_600)
         #expect(try Self.count("SELECT count(*) FROM access.audit", &acme) == 400)
     }
 
-    @Test func deadKeysThatNobodyLookedAfterGo() throws {
+    @Test func oldDeadLetteredKeysAreRemoved() throws {
         var acme = try TestEnvironment()
         try acme.connection.run(
             """
@@ -285,7 +285,7 @@ import Testing
                 now() - make_interval(days => n), now()
             FROM generate_series(1, 400) n
             """)
-        #expect(try Self.round(ParkedSweep(keep: Self.day * 180, logger: quiet), &acme) == 111)
+        #expect(try Self.runSweep(ParkedSweep(keep: Self.day * 180, logger: quiet), &acme) == 111)
         #expect(try Self.count("SELECT count(*) FROM pipeline.parked WHERE NOT is_dead", &acme) == 200)
         #expect(
             try Self.count(
@@ -295,8 +295,8 @@ import Testing
 
     // MARK: Together
 
-    /// As the service runs it: each sweep comes to its end and waits for the next round.
-    @Test func allSweepsAreMadeAndComeToTheirEnd() throws {
+    /// As in the service: each sweep completes and waits for its next run.
+    @Test func allSweepsComplete() throws {
         var acme = try TestEnvironment()
         let path = try RealmPath.user("ana@example.com")
         try acme.put([(UUID(), #"{"run": 1}"#)], .poll, into: .polls)

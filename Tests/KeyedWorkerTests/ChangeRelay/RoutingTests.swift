@@ -9,36 +9,36 @@ import Testing
 @testable import ChangeRelay
 @testable import KeyedWorker
 
-/// Which changes are published where: the kind and what the realm is for decide together.
+/// The kind and the realm's class determine together where changes are published.
 @Suite(.ownThreads) struct RoutingTests {
     private static let work = Topic(name: "work.events", partitions: 3)
-    private static let places = Topic(name: "place.events", partitions: 3)
+    private static let locations = Topic(name: "location.events", partitions: 3)
 
     @Test func kindAndClassOfRealmDecideTogether() {
         let routing = Routing([
             (.fieldTask, Route(to: Self.work, from: [.manager, .team])),
-            (.location, Route(to: Self.places, from: [.user])), (.team, Route(to: Self.work, from: [.common])),
+            (.location, Route(to: Self.locations, from: [.user])), (.team, Route(to: Self.work, from: [.common])),
         ])
-        var found: [String: Set<RealmClass.Name>] = [:]
+        var realms: [String: Set<RealmClass.Name>] = [:]
         for kind in Kind.allCases {
             for realm in RealmClass.Name.allCases {
                 guard let entry = routing.entry(of: kind.number), entry.includes(realm) else { continue }
-                found["\(kind) on \(entry.topic.name)", default: []].insert(realm)
+                realms["\(kind) on \(entry.topic.name)", default: []].insert(realm)
             }
         }
         #expect(
-            found == [
-                "fieldTask on work.events": [.manager, .team], "location on place.events": [.user],
+            realms == [
+                "fieldTask on work.events": [.manager, .team], "location on location.events": [.user],
                 "team on work.events": [.common],
             ])
         #expect(Set(routing.kinds) == [.fieldTask, .location, .team])
         #expect(Set(routing.kinds(of: "work.events")) == [.fieldTask, .team])
-        #expect(routing.topics == ["place.events", "work.events"])
-        // Of a newer release.
+        #expect(routing.topics == ["location.events", "work.events"])
+        // A kind of a newer release.
         #expect(routing.entry(of: Kind.numberMax + 1) == nil && routing.entry(of: -1) == nil)
     }
 
-    @Test func theTableOfKindsIsFollowed() {
+    @Test func routingFollowsTheTableOfKinds() {
         let routing = Routing()
         #expect(routing.topics == Topics.all.map(\.name).sorted())
         for kind in Kind.allCases {
@@ -50,9 +50,9 @@ import Testing
         }
     }
 
-    /// What is in another realm passes unpublished, whether it is read as news, for a new epoch, or for one topic; what
-    /// is behind it is published all the same.
-    @Test func anObjectInAnotherRealmIsNoEvent() async throws {
+    /// Changes in an unpublished realm are skipped in the change log, in a new epoch and in the republication of a
+    /// topic; later ones are published nevertheless.
+    @Test func objectInUnpublishedRealmIsNotPublished() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)
             let (own, seen, user) = (UUID(), UUID(), UUID())
@@ -72,7 +72,7 @@ import Testing
                 Republish.ask(Topics.entry.name, in: flow.environment),
                 Republish.ask(Topics.realm.name, in: flow.environment),
             ])
-            try flow.publish("publishing topics again") { flow in
+            try flow.publish("republication of topics") { flow in
                 try flow.connection.run("SELECT FROM realm.republish").count == 0
             }
             try expect(flow, entries: [own, seen], users: [user], times: 2)
@@ -86,9 +86,9 @@ import Testing
     private func expect(_ flow: borrowing Flow, entries: Set<UUID>, users: Set<UUID>, times: Int) throws {
         let expected: [(Topic, Set<UUID>)] = [(Topics.entry, entries), (Topics.realm, users), (Topics.poll, [])]
         for (topic, ids) in expected {
-            var realms = KnownRealms()
-            let found = try flow.read(topic, countMin: ids.count * times).map { try Event($0, &realms).id }
-            #expect(Set(found) == ids && found.count == ids.count * times, "\(topic.name), time \(times)")
+            var realms = RealmPathCache()
+            let published = try flow.read(topic, countMin: ids.count * times).map { try Event($0, &realms).id }
+            #expect(Set(published) == ids && published.count == ids.count * times, "\(topic.name), time \(times)")
         }
     }
 }

@@ -7,7 +7,7 @@ import Testing
 @testable import KeyedWorker
 
 @Suite struct CallRunnerTests {
-    /// How many calls are being made, and the most that ever were.
+    /// The number of calls in flight, and its maximum.
     private final class Gauge: Sendable {
         private let counts = Mutex((now: 0, most: 0, all: 0))
 
@@ -17,18 +17,18 @@ import Testing
         var all: Int { counts.withLock { $0.all } }
     }
 
-    /// Calls end on threads of their own and take the next ones along, without the worker's loop.
-    @Test func allCallsAreMadeButNeverMoreAtATimeThanThereIsRoomFor() async throws {
+    /// Calls end on their own threads and start the next ones, without the worker's loop.
+    @Test func allCallsAreMadeWithinTheSlots() async throws {
         let acme = EnvironmentID(rawValue: 1)
         var limits = WorkerLimits()
         limits.inFlightMax = 4
         var scheduler = WorkScheduler<Receipt, PreparedCall<CallingHandler>>(limits, now: .now)
-        let place = TopicPartition(topic: "realm.events", partition: 0)
+        let partition = TopicPartition(topic: "realm.events", partition: 0)
         let ids = (0..<100).map { _ in UUID() }
         for (slot, id) in ids.enumerated() {
             let key = WorkKey(environment: acme, subject: EventSubject(realm: .users, kind: .realms, id: id))
-            let receipt = Receipt(partition: place, tracker: 1, slot: slot)
-            scheduler.received(receipt, of: key, at: 1, isEdit: true, from: place, now: .now)
+            let receipt = Receipt(partition: partition, tracker: 1, slot: slot)
+            scheduler.received(receipt, of: key, at: 1, isEdit: true, from: partition, now: .now)
         }
         while let action = scheduler.next(now: .now) { if case .decide = action { break } }
         let gauge = Gauge()
@@ -45,7 +45,7 @@ import Testing
         let runner = CallRunner(scheduler, wakeup: try Wakeup())
         runner.start(runner.scheduler.withLock { $0.startCalls(now: .now) })
         while gauge.all < 100 { await Task.yield() }
-        while runner.scheduler.withLock({ $0.calls.underWayCount }) > 0 { await Task.yield() }
+        while runner.scheduler.withLock({ $0.calls.inFlightCount }) > 0 { await Task.yield() }
         #expect((1...4).contains(gauge.most) && gauge.all == 100)
         let answered = runner.scheduler.withLock { $0.queues[acme]?.filter(\.item.isAnswer).count }
         #expect(answered == 100)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import KeyedWorker
 
-/// Keys that waited for room come back while the back end still has something to do.
+/// Keys without a free slot become due while the back end is still busy.
 @Suite struct RefillTests {
     private struct TestCall: ScheduledCall {
         let kind = CallKind.write
@@ -16,13 +16,13 @@ import Testing
 
     private let acme = EnvironmentID(rawValue: 1)
     private let now = ContinuousClock.now
-    private let place = TopicPartition(topic: "entry.events", partition: 0)
+    private let partition = TopicPartition(topic: "entry.events", partition: 0)
 
-    /// Does all of a round.
+    /// Runs a cycle.
     ///
-    /// - Returns: What was asked for of keys that wait for room.
-    private func round(_ work: inout Scheduler, _ running: inout [StartedCall<TestCall>]) -> [Int] {
-        var asked: [Int] = []
+    /// - Returns: The requested numbers of keys that wait for a free slot.
+    private func runCycle(_ work: inout Scheduler, _ running: inout [StartedCall<TestCall>]) -> [Int] {
+        var requested: [Int] = []
         while let action = work.next(now: now) {
             switch action {
             case .start(let calls): running += calls
@@ -33,40 +33,40 @@ import Testing
                 }
                 work.committed(work.plan(dispositions, now: now), missed: [], now: now)
             case .takeDue(let request):
-                asked += request.hastened.values
+                requested += request.expedited.values
                 work.due([], of: request, parkedIn: [acme])
-            case .finish, .note, .park, .take, .wait: break
+            case .finish, .log, .deferKeys, .take, .wait: break
             }
         }
-        return asked
+        return requested
     }
 
-    @Test func keysThatWaitForRoomComeBackBeforePlacesAreFree() throws {
+    @Test func deferredKeysAreRetriedBeforeSlotsAreFree() throws {
         var limits = WorkerLimits()
-        (limits.inFlightMax, limits.heldMax) = (4, 80)
+        (limits.inFlightMax, limits.keysInFlightMax) = (4, 80)
         var work = Scheduler(limits, now: now)
-        work.assigned([place])
+        work.assigned([partition])
         for number in 1...60 {
             let subject = EventSubject(realm: try .user("p\(number)@example.com"), kind: .timeEntry, id: UUID())
             work.received(
-                "\(number)", of: WorkKey(environment: acme, subject: subject), at: 1, isEdit: true, from: place,
+                "\(number)", of: WorkKey(environment: acme, subject: subject), at: 1, isEdit: true, from: partition,
                 now: now)
         }
         var running: [StartedCall<TestCall>] = []
-        var asked = round(&work, &running)
-        #expect(work.calls.count == 40 && running.count == 4 && asked.isEmpty, "the others wait for room")
-        while asked.isEmpty, !running.isEmpty {
+        var requested = runCycle(&work, &running)
+        #expect(work.calls.count == 40 && running.count == 4 && requested.isEmpty, "the others wait for slots")
+        while requested.isEmpty, !running.isEmpty {
             if let next = work.ended(running.removeFirst(), answer: "done", now: now) { running.append(next) }
-            asked = round(&work, &running)
+            requested = runCycle(&work, &running)
         }
-        // As many as may be under way are, and nearly as many wait: they are made meanwhile.
-        #expect(work.calls.count == 7 && running.count == 4 && asked == [13])
-        // None of them found room, for a reason of their own: they are not asked for again and again.
-        asked = []
+        // All slots are used, and nearly as many calls wait: they are made meanwhile.
+        #expect(work.calls.count == 7 && running.count == 4 && requested == [13])
+        // None of them found a free slot, for their own reasons: they are not requested repeatedly.
+        requested = []
         while work.calls.count > 5 {
             if let next = work.ended(running.removeFirst(), answer: "done", now: now) { running.append(next) }
-            asked += round(&work, &running)
+            requested += runCycle(&work, &running)
         }
-        #expect(asked.isEmpty)
+        #expect(requested.isEmpty)
     }
 }

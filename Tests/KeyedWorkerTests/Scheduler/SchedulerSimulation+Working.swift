@@ -4,18 +4,18 @@ import Model
 
 @testable import KeyedWorker
 
-/// What a worker does with its scheduler, one thing at a time: the shell, with values for PostgreSQL and Kafka.
+/// The worker's loop around its scheduler, one action at a time, with values for PostgreSQL and Kafka.
 extension SchedulerSimulation {
     mutating func work(_ number: Int) throws {
-        switch workers[number].doing {
+        switch workers[number].operation {
         case .committing(let plan, let writes): return try commit(plan, writes, by: number)
-        case .parking(let parkings): return try park(parkings, by: number)
+        case .deferral(let deferrals): return try park(deferrals, by: number)
         case .nothing: break
         }
         if workers[number].scheduler.isStopping, isDone(number) { return restart(number) }
         workers[number].scheduler.assigned(
             Set(workers[number].readings.keys.map { TopicPartition(topic: "entry.events", partition: Int32($0)) }))
-        if workers[number].scheduler.waiting(now: now) != nil { return }
+        if workers[number].scheduler.currentOutage(now: now) != nil { return }
         guard let action = workers[number].scheduler.next(now: now) else {
             workers[number].scheduler.succeeded()
             return try check(number)
@@ -25,16 +25,16 @@ extension SchedulerSimulation {
 
     private mutating func isDone(_ number: Int) -> Bool {
         let scheduler = workers[number].scheduler
-        if scheduler.isIdle || scheduler.isOnlySetAsideLeft(now: now) || scheduler.away != nil { return true }
+        if scheduler.isIdle || scheduler.hasOnlyLockedWork(now: now) || scheduler.outage != nil { return true }
         guard mistake == .stopsAtOnce else { return false }
         for (partition, reading) in workers[number].readings { partitions[partition].committed = reading.next }
         return true
     }
 
-    /// What always holds of a worker.
+    /// Checks a worker's invariants.
     private func check(_ number: Int) throws {
         let (scheduler, limits) = (workers[number].scheduler, Self.limits)
-        guard scheduler.inFlight.count <= limits.heldMax + limits.batchCountMax else {
+        guard scheduler.inFlight.count <= limits.keysInFlightMax + limits.batchCountMax else {
             throw failure("\(scheduler.inFlight.count) keys are in flight")
         }
         let held = scheduler.inFlight.values.reduce(0) { $0 + $1.messages.count }
@@ -42,20 +42,20 @@ extension SchedulerSimulation {
         let calls = workers[number].calls
         guard Set(calls.map(\.key)).count == calls.count else { throw failure("a key is called twice at a time") }
         if let call = calls.first(where: { scheduler.inFlight[$0.key]?.isCalled != true }) {
-            throw failure("a call for \(call.key.subject) is made that nobody waits for")
+            throw failure("a call for \(call.key.subject) is made without a waiting key")
         }
         for environment in 0..<Self.environmentCount {
             let count = calls.count { Int($0.key.environment.rawValue) == environment }
-            guard count <= limits.inFlightMax else { throw failure("\(count) calls are under way") }
+            guard count <= limits.inFlightMax else { throw failure("\(count) calls are in flight") }
         }
     }
 
-    /// Work that is to be done is known to somebody, whatever crashes now.
-    func checkRemembered(_ entry: Int) throws {
+    /// Checks that pending work survives any crash.
+    func checkPendingWork(_ entry: Int) throws {
         guard entries[entry].needsWork, parked[entry] == nil, !unpublished.contains(entry) else { return }
         let partition = partitions[partition(entry)]
         if let last = partition.last[entry], last >= partition.committed { return }
-        throw failure("nobody remembers entry \(entry)")
+        throw failure("no message or row has entry \(entry)")
     }
 
     private mutating func perform(_ action: WorkAction<SimulatedMessage, SimulatedCall>, by number: Int) throws {
@@ -66,21 +66,21 @@ extension SchedulerSimulation {
             if mistake == .makesACallTwice, let first = started.first, happens(20) {
                 workers[number].calls.append(first)
             }
-        case .note(let note): count(note)
+        case .log(let event): count(event)
         case .take(let countMax, _, let isPaused): if !isPaused { try take(countMax, by: number) }
         case .takeDue(let request): takeDue(request, by: number)
         case .decide(let items, let environment): decide(items, in: environment, by: number)
-        case .park(let parkings, _): workers[number].doing = .parking(parkings)
+        case .deferKeys(let deferrals, _): workers[number].operation = .deferral(deferrals)
         case .wait: break
         }
     }
 
-    private mutating func count(_ note: WorkNote) {
-        switch note {
-        case .backendAway: count("opened circuits")
-        case .leftAlone: count("left alone")
-        case .backAgain: count("closed circuits")
-        case .keyWaitsForAPerson: count("dead keys")
+    private mutating func count(_ event: SchedulerLogEvent) {
+        switch event {
+        case .backendUnavailable: count("opened circuits")
+        case .backoffRequested: count("requested pauses")
+        case .backendRecovered: count("closed circuits")
+        case .keyDeadLettered: count("dead-lettered keys")
         case .locked: count("locked environments")
         case .unlocked: count("unlocked environments")
         }
@@ -94,10 +94,10 @@ extension SchedulerSimulation {
         }
         for message in messages {
             if let entry = workers[number].unseenEdits.removeValue(forKey: message) {
-                throw failure("an edit of entry \(entry) is done with as if nobody had made it")
+                throw failure("an edit of entry \(entry) is finished and was not processed")
             }
             let log = partitions[message.partition].messages
-            if message.offset < log.count { try checkRemembered(log[message.offset].entry) }
+            if message.offset < log.count { try checkPendingWork(log[message.offset].entry) }
         }
     }
 
@@ -119,57 +119,59 @@ extension SchedulerSimulation {
         workers[number].readings[message.partition]?.unfinished.append(message.offset)
         var (entry, position, isEdit) = partitions[message.partition].messages[message.offset]
         let key = key(entry)
-        if mistake == .forgetsNewerPositions { position -= 1 }
-        if mistake == .forgetsNewerEvents, workers[number].scheduler.inFlight[key]?.isCalled == true {
+        if mistake == .ignoresNewerPositions { position -= 1 }
+        if mistake == .dropsNewerEvents, workers[number].scheduler.inFlight[key]?.isCalled == true {
             workers[number].scheduler.finished.append(message)
             return
         }
         if mistake == .finishesAtOnce { workers[number].scheduler.finished.append(message) }
         let place = TopicPartition(topic: "entry.events", partition: Int32(message.partition))
-        if workers[number].scheduler.decidedPositions.includes(Int64(position), of: key, now: now) {
-            count("known events")
-            if mistake == .finishesKnownEventsAtOnce {
+        if workers[number].scheduler.decisionHistory.covers(Int64(position), of: key, now: now) {
+            count("covered events")
+            if mistake == .finishesCoveredEventsAtOnce {
                 workers[number].scheduler.finished.append(message)
                 return
             }
         } else if isEdit, mistake != .finishesAtOnce {
             workers[number].unseenEdits[message] = entry
         }
-        if mistake == .forgetsNewerEdits, workers[number].scheduler.inFlight[key] != nil { isEdit = false }
+        if mistake == .ignoresNewerEdits, workers[number].scheduler.inFlight[key] != nil { isEdit = false }
         workers[number].scheduler.received(
             message, of: key, at: Int64(position), isEdit: isEdit, from: place, now: now)
     }
 
     private mutating func takeDue(_ request: DueRequest, by number: Int) {
-        if isDatabaseAway { return fail(number) }
-        for (environment, countMax) in request.hastened {
-            let waiting = due(in: environment, by: number) { $0.parking.reason == ParkCause.noRoom && $0.nextAt > now }
+        if isDatabaseUnavailable { return fail(number) }
+        for (environment, countMax) in request.expedited {
+            let waiting = due(in: environment, by: number) {
+                $0.deferral.reason == DeferralCause.noFreeSlot && $0.nextAt > now
+            }
             for entry in waiting.prefix(countMax) { parked[entry]?.nextAt = now }
-            workers[number].scheduler.hastened(environment, count: min(waiting.count, countMax), of: countMax)
+            workers[number].scheduler.expedited(environment, count: min(waiting.count, countMax), of: countMax)
         }
-        var taken: [ParkedKeys.Due] = []
+        var taken: [DeferredKeys.Due] = []
         for environment in (0..<Self.environmentCount).map({ EnvironmentID(rawValue: Int32($0)) }) {
             let countMax = min(request.exceptions[environment] ?? request.countMax, request.roomMax - taken.count)
             for entry in due(in: environment, by: number, where: { $0.nextAt <= now }).prefix(max(0, countMax)) {
                 guard let row = parked[entry] else { continue }
                 parked[entry]?.nextAt = now + Self.limits.dueLease
                 taken.append(
-                    ParkedKeys.Due(
-                        environment: environment, subject: row.parking.subject, partition: row.parking.partition,
-                        attemptCount: row.parking.attemptCount))
+                    DeferredKeys.Due(
+                        environment: environment, subject: row.deferral.subject, partition: row.deferral.partition,
+                        attemptCount: row.deferral.attemptCount))
             }
         }
         workers[number].scheduler.due(
-            mistake == .forgetsDueKeys ? [] : taken, of: request,
+            mistake == .dropsDueKeys ? [] : taken, of: request,
             parkedIn: Set(parked.keys.map { key($0).environment }))
     }
 
-    /// Parked entries of an environment, in the partitions that a worker has, those that wait longest first.
+    /// Deferred entries of an environment, in the worker's partitions, the longest overdue first.
     private func due(
         in environment: EnvironmentID, by number: Int, where condition: (SimulatedRow) -> Bool
     ) -> [Int] {
         parked.filter { entry, row in
-            !row.parking.isDead && key(entry).environment == environment
+            !row.deferral.isDead && key(entry).environment == environment
                 && workers[number].readings[partition(entry)] != nil && condition(row)
         }
         .sorted { ($0.value.nextAt, $0.key) < ($1.value.nextAt, $1.key) }.map(\.key)
@@ -178,16 +180,16 @@ extension SchedulerSimulation {
     // MARK: Decisions
 
     private mutating func decide(
-        _ items: [ScheduledItem<SimulatedAnswer>], in environment: EnvironmentID, by number: Int
+        _ items: [ScheduledItem<SimulatedResult>], in environment: EnvironmentID, by number: Int
     ) {
-        if isDatabaseAway { return fail(number) }
+        if isDatabaseUnavailable { return fail(number) }
         if locked.contains(Int(environment.rawValue)), happens(700) {
             let draw = Double(random.next() % 1_000) / 1_000
-            return workers[number].scheduler.locked("somebody holds a lock", now: now, random: draw)
+            return workers[number].scheduler.locked("locked", now: now, random: draw)
         }
         count("decisions")
         count("no edits", items.count { !$0.item.isEdit })
-        if mistake == .forgetsThatKeysAreParked { forgetEdits(by: number) }
+        if mistake == .ignoresDeferredKeys { clearEdits(by: number) }
         var writes: [SimulatedWrite] = []
         let dispositions = items.map { item in
             let entry = self.number(item.item.subject, in: environment)
@@ -197,23 +199,23 @@ extension SchedulerSimulation {
         }
         let problem = uncallable.contains(Int(environment.rawValue)) ? "cannot be called" : nil
         let plan = workers[number].scheduler.plan(dispositions, problem: problem, now: now)
-        workers[number].doing = .committing(plan, writes)
+        workers[number].operation = .committing(plan, writes)
     }
 
     private mutating func commit(
         _ plan: WorkPlan<SimulatedCall>, _ writes: [SimulatedWrite], by number: Int
     ) throws {
-        workers[number].doing = .nothing
-        if isDatabaseAway {
-            guard mistake == .takesFailedAsWritten else { return fail(number) }
+        workers[number].operation = .nothing
+        if isDatabaseUnavailable {
+            guard mistake == .ignoresFailedWrites else { return fail(number) }
             return workers[number].scheduler.committed(plan, missed: [], now: now)
         }
         if writes.contains(where: { bad.contains($0.entry) }) {
-            count("refused")
-            return workers[number].scheduler.refused("bad")
+            count("rejected")
+            return workers[number].scheduler.rejected("bad")
         }
         var missed = Set(writes.indices.filter { entries[writes[$0].entry].position != writes[$0].basis })
-        count("missed", missed.count)
+        count("conflicts", missed.count)
         for (index, write) in writes.enumerated() where !missed.contains(index) && !plan.withheld.contains(index) {
             guard write.after != entries[write.entry] else { continue }
             entries[write.entry] = write.after
@@ -221,41 +223,41 @@ extension SchedulerSimulation {
             unpublished.insert(write.entry)
         }
         try checkEdits(plan, writes, missed: missed, by: number)
-        let missedOrTakenBack = missed.union(plan.withheld)
-        for parking in plan.parkings where !missedOrTakenBack.contains(parking.decision) { put(parking, plan) }
+        let conflictedOrRolledBack = missed.union(plan.withheld)
+        for deferral in plan.deferrals where !conflictedOrRolledBack.contains(deferral.decision) { put(deferral, plan) }
         for release in plan.released where !missed.contains(release.decision) {
             parked[writes[release.decision].entry] = nil
         }
-        if mistake == .removesRowsOfOthers { for write in writes { parked[write.entry] = nil } }
-        if mistake == .takesMissedAsWritten { missed = [] }
+        if mistake == .removesRowsOfWaitingKeys { for write in writes { parked[write.entry] = nil } }
+        if mistake == .ignoresConflicts { missed = [] }
         var positions: [Int: Int64] = [:]
         for (index, write) in writes.enumerated() where !plan.withheld.contains(index) {
             positions[index] = Int64(entries[write.entry].position)
         }
         workers[number].scheduler.committed(plan, missed: missed, positions: positions, now: now)
-        for write in writes { try checkRemembered(write.entry) }
-        if mistake == .callsWhatWasTakenBack { for index in plan.withheld { callAnyway(writes[index], number) } }
+        for write in writes { try checkPendingWork(write.entry) }
+        if mistake == .callsRolledBackDecisions { for index in plan.withheld { callAnyway(writes[index], number) } }
     }
 
-    /// What is known to be edited is decided as such, and so is what is parked: afterwards it is no longer.
+    /// Edited entries, and deferred ones, are decided as edits; afterwards the edits count as processed.
     private mutating func checkEdits(
         _ plan: WorkPlan<SimulatedCall>, _ writes: [SimulatedWrite], missed: Set<Int>, by number: Int
     ) throws {
         for release in plan.released where !missed.contains(release.decision) {
             let entry = writes[release.decision].entry
             if !plan.items[release.decision].item.isEdit, parked[entry] != nil {
-                throw failure("entry \(entry) is parked, and done with as if nobody had edited it")
+                throw failure("entry \(entry) is deferred, and finished as unedited")
             }
         }
         for (index, item) in plan.items.enumerated() {
-            let isTakenBack = plan.withheld.contains(index)
-            let isPut = plan.parkings.contains { $0.decision == index } || isTakenBack
-            guard isTakenBack || !missed.contains(index), item.item.isEdit || isPut else { continue }
-            workers[number].sawEdits(of: writes[index].entry)
+            let isRolledBack = plan.withheld.contains(index)
+            let isPut = plan.deferrals.contains { $0.decision == index } || isRolledBack
+            guard isRolledBack || !missed.contains(index), item.item.isEdit || isPut else { continue }
+            workers[number].clearUnseenEdits(of: writes[index].entry)
         }
     }
 
-    private mutating func forgetEdits(by number: Int) {
+    private mutating func clearEdits(by number: Int) {
         for (index, item) in workers[number].scheduler.deciding.enumerated() {
             let entry = self.number(item.item.subject, in: item.item.environment)
             guard case .event = item.item.origin, !workers[number].unseenEdits.values.contains(entry) else { continue }
@@ -266,79 +268,80 @@ extension SchedulerSimulation {
     private mutating func callAnyway(_ write: SimulatedWrite, _ number: Int) {
         let call = SimulatedCall(entry: write.entry, version: write.after.version, attempt: -1, kind: .write)
         workers[number].calls.append(
-            StartedCall(key: key(write.entry), call: call, startBefore: now + .seconds(20), begunAt: now))
+            StartedCall(key: key(write.entry), call: call, startBefore: now + .seconds(20), startedAt: now))
     }
 
     private mutating func count(_ what: String, _ count: Int) { counts[what, default: 0] += count }
 
-    private mutating func put(_ parking: ParkedKeys.Parking, _ plan: WorkPlan<SimulatedCall>) {
+    private mutating func put(_ deferral: DeferredKeys.Deferral, _ plan: WorkPlan<SimulatedCall>) {
         guard let environment = plan.items.first?.item.environment else { return }
-        parked[number(parking.subject, in: environment)] = SimulatedRow(parking: parking, nextAt: now + parking.wait)
+        parked[number(deferral.subject, in: environment)] = SimulatedRow(
+            deferral: deferral, nextAt: now + deferral.wait)
     }
 
-    private mutating func park(_ parkings: [ParkedKeys.Parking], by number: Int) throws {
-        workers[number].doing = .nothing
-        if isDatabaseAway { return fail(number) }
+    private mutating func park(_ deferrals: [DeferredKeys.Deferral], by number: Int) throws {
+        workers[number].operation = .nothing
+        if isDatabaseUnavailable { return fail(number) }
         guard let environment = workers[number].scheduler.deciding.first?.item.environment else { return }
-        let entries = parkings.map { self.number($0.subject, in: environment) }
-        if mistake != .parksWithoutARow {
-            for (entry, parking) in zip(entries, parkings) {
-                parked[entry] = SimulatedRow(parking: parking, nextAt: now + parking.wait)
+        let entries = deferrals.map { self.number($0.subject, in: environment) }
+        if mistake != .releasesWithoutARow {
+            for (entry, deferral) in zip(entries, deferrals) {
+                parked[entry] = SimulatedRow(deferral: deferral, nextAt: now + deferral.wait)
             }
         }
-        for entry in entries { workers[number].sawEdits(of: entry) }
-        workers[number].scheduler.parked(now: now)
+        for entry in entries { workers[number].clearUnseenEdits(of: entry) }
+        workers[number].scheduler.deferred(now: now)
     }
 
     private mutating func fail(_ number: Int) {
         count("failures")
-        if mistake == .forgetsWhatFailed { workers[number].scheduler.deciding = [] }
+        if mistake == .dropsFailedBatches { workers[number].scheduler.deciding = [] }
         let draw = Double(random.next() % 1_000) / 1_000
-        workers[number].scheduler.failed("PostgreSQL is away", now: now, random: draw)
+        workers[number].scheduler.failed("PostgreSQL is unavailable", now: now, random: draw)
     }
 
     // MARK: Calls
 
-    /// One of a worker's calls comes to its end.
+    /// Ends one of a worker's calls.
     mutating func progressCall(of number: Int) throws {
         guard !workers[number].calls.isEmpty else { return }
         let index = Int(random.next() % UInt64(workers[number].calls.count))
         let started = workers[number].calls.remove(at: index)
         // Some wait for a thread.
-        let sentAt = happens(100) ? now : started.begunAt
+        let sentAt = happens(100) ? now : started.startedAt
         let isInTime = sentAt < started.startBefore
         let found = isInTime ? answer(to: started, isOver: now >= sentAt + SimulatedRule.callMax) : nil
-        let answer = found.map { SimulatedAnswer(attempt: started.call.attempt, found: $0) }
-        if mistake == .losesAnswers, happens(20) { return }
+        let answer = found.map { SimulatedResult(attempt: started.call.attempt, found: $0) }
+        if mistake == .losesResults, happens(20) { return }
         if let next = workers[number].scheduler.ended(started, answer: answer, now: now) {
             workers[number].calls.append(next)
         }
     }
 
-    private mutating func answer(to started: StartedCall<SimulatedCall>, isOver: Bool) -> SimulatedAnswer.Found {
+    private mutating func answer(to started: StartedCall<SimulatedCall>, isOver: Bool) -> SimulatedResult.Outcome {
         let (entry, version) = (started.call.entry, started.call.version)
         count("calls")
         if isOver { return .unknown }
-        if started.call.kind == .read { return office.told[entry][version] == nil ? .notWritten : .written }
+        if started.call.kind == .read { return backEnd.written[entry][version] == nil ? .notWritten : .written }
         if away.contains(environment(entry)) { return .away }
         guard !isCalm else {
-            office.write(version, of: entry)
+            backEnd.write(version, of: entry)
             return .written
         }
         switch random.next() % 20 {
         case 0:
-            office.write(version, of: entry)
+            backEnd.write(version, of: entry)
             return .unknown
         case 1:
             let delay = Duration.milliseconds(Int(random.next() % 10_000))
-            office.late.append((at: now + delay, entry: entry, version: version))
+            backEnd.late.append((at: now + delay, entry: entry, version: version))
             return .unknown
         case 2: return .unknown
         case 3: return .refused
         case 4: return .away
         case 5: return .busy(.milliseconds(Int(random.next() % 5_000)))
         default:
-            office.write(version, of: entry)
+            backEnd.write(version, of: entry)
             return .written
         }
     }

@@ -5,8 +5,8 @@ import Model
 
 @testable import KeyedWorker
 
-/// Two workers of one group with everything around them as values: a broker's partitions, what PostgreSQL would hold,
-/// devices that edit, a back end, and time. What happens next is chance's choice, and the same for the same seed.
+/// Two workers of one group, with everything around them as values: a broker's partitions, PostgreSQL's rows, devices,
+/// a back end, and time. The order of events is random, and reproducible by its seed.
 struct SchedulerSimulation {
     static let entryCount = 12
     static let environmentCount = 2
@@ -19,18 +19,18 @@ struct SchedulerSimulation {
     var entries = Array(repeating: SimulatedEntry(), count: entryCount)
     var parked: [Int: SimulatedRow] = [:]
     var partitions = Array(repeating: SimulatedPartition(), count: partitionCount)
-    var office = SimulatedOffice(told: Array(repeating: [:], count: entryCount))
+    var backEnd = SimulatedBackEnd(written: Array(repeating: [:], count: entryCount))
     var workers: [SimulatedWorker] = []
-    /// Entries that changed, and of which no message was written yet.
+    /// Entries that changed and have no message yet.
     var unpublished: Set<Int> = []
-    /// Entries whose rows PostgreSQL refuses.
+    /// Entries whose rows PostgreSQL rejects.
     var bad: Set<Int> = []
-    /// Environments whose back end is away, those in which somebody holds a lock, and those that cannot be called.
+    /// Environments whose back end is unavailable, those that are locked, and those that cannot be called.
     var away: Set<Int> = []
     var locked: Set<Int> = []
     var uncallable: Set<Int> = []
-    var isDatabaseAway = false
-    /// Nothing goes wrong any more.
+    var isDatabaseUnavailable = false
+    /// No further faults are injected.
     var isCalm = false
     var counts: [String: Int] = [:]
     private(set) var stepCount = 0
@@ -40,7 +40,7 @@ struct SchedulerSimulation {
 
     static let limits: WorkerLimits = {
         var limits = WorkerLimits()
-        (limits.batchCountMax, limits.inFlightMax, limits.heldMax, limits.attemptsMax) = (4, 2, 8, 1_000)
+        (limits.batchCountMax, limits.inFlightMax, limits.keysInFlightMax, limits.attemptsMax) = (4, 2, 8, 1_000)
         limits.circuit = CircuitBreaker(failuresMax: 3, waitMin: .seconds(2), waitMax: .seconds(10))
         limits.dueInterval = .milliseconds(500)
         return limits
@@ -79,12 +79,12 @@ struct SchedulerSimulation {
 
     mutating func pass(_ duration: Duration) {
         now += duration
-        office.pass(to: now)
+        backEnd.pass(to: now)
     }
 
     // MARK: Steps
 
-    /// One thing happens.
+    /// One random event.
     mutating func step() throws {
         stepCount += 1
         switch random.next() % 64 {
@@ -93,35 +93,36 @@ struct SchedulerSimulation {
         case 46..<50: edit()
         case 50..<55: publish()
         case 55..<62: pass(.milliseconds(Int(random.next() % 200)))
-        default: if !isCalm { disturb() }
+        default: if !isCalm { injectFault() }
         }
     }
 
-    /// Comes to rest, and looks whether all is as it should be.
-    mutating func rest() throws {
+    /// Runs until all is quiescent, and checks the result.
+    mutating func settle() throws {
         isCalm = true
-        (away, locked, uncallable, isDatabaseAway) = ([], [], [], false)
+        (away, locked, uncallable, isDatabaseUnavailable) = ([], [], [], false)
         for number in workers.indices where workers[number].scheduler.isStopping { restart(number) }
         bad = []
         let most = stepCount + 60_000
-        while !isAtRest {
-            guard stepCount < most else { throw failure("does not come to rest: \(restlessness)") }
+        while !isQuiescent {
+            guard stepCount < most else { throw failure("does not become quiescent: \(pendingWork)") }
             for number in workers.indices { try work(number) }
             for number in workers.indices { try progressCall(of: number) }
             publish()
-            // A person looks at what waits for one.
-            for (entry, row) in parked where row.parking.isDead { revive(entry, row) }
+            // An operator retries dead-lettered keys.
+            for (entry, row) in parked where row.deferral.isDead { revive(entry, row) }
             pass(.milliseconds(unpublished.isEmpty && workers.allSatisfy(\.calls.isEmpty) ? 400 : 20))
             stepCount += 6
         }
-        count("rests")
+        count("quiescent states")
         for entry in entries.indices {
             let state = entries[entry]
             guard state.version == state.recorded, state.attempt == nil else {
-                throw failure("entry \(entry) is forgotten: \(state)")
+                throw failure("entry \(entry) is unfinished: \(state)")
             }
-            guard state.version == 0 || office.told[entry][state.version] == 1 else {
-                throw failure("entry \(entry)'s version \(state.version) was not written once: \(office.told[entry])")
+            guard state.version == 0 || backEnd.written[entry][state.version] == 1 else {
+                throw failure(
+                    "entry \(entry)'s version \(state.version) was not written once: \(backEnd.written[entry])")
             }
         }
         isCalm = false
@@ -129,17 +130,17 @@ struct SchedulerSimulation {
 
     private mutating func revive(_ entry: Int, _ row: SimulatedRow) {
         parked[entry] = SimulatedRow(
-            parking: ParkedKeys.Parking(
-                subject: row.parking.subject, partition: row.parking.partition, reason: "revived", isDead: false,
+            deferral: DeferredKeys.Deferral(
+                subject: row.deferral.subject, partition: row.deferral.partition, reason: "revived", isDead: false,
                 isCircuit: false, attemptCount: 0, wait: .zero, decision: 0), nextAt: now)
     }
 
-    private var isAtRest: Bool {
-        unpublished.isEmpty && parked.isEmpty && office.late.isEmpty && workers.allSatisfy { $0.scheduler.isIdle }
+    private var isQuiescent: Bool {
+        unpublished.isEmpty && parked.isEmpty && backEnd.late.isEmpty && workers.allSatisfy { $0.scheduler.isIdle }
             && partitions.allSatisfy { $0.committed == $0.messages.count }
     }
 
-    private var restlessness: String {
+    private var pendingWork: String {
         "parked \(parked.keys.sorted()), in flight \(workers.map(\.scheduler.inFlight.count)), unread "
             + "\(partitions.map { $0.messages.count - $0.committed }), calls \(workers.map(\.calls.count))"
     }
@@ -158,21 +159,21 @@ struct SchedulerSimulation {
         unpublished.insert(entry)
     }
 
-    /// Also what a worker writes is published.
+    /// Publishes also writes of workers.
     private mutating func publish() {
         guard let entry = unpublished.min() else { return }
         unpublished.remove(entry)
         partitions[partition(entry)].append(entry, entries[entry])
     }
 
-    // MARK: What goes wrong
+    // MARK: Faults
 
-    private mutating func disturb() {
+    private mutating func injectFault() {
         switch random.next() % 40 {
         case 0..<4: toggle(\.away)
         case 4..<7: toggle(\.locked)
         case 7..<9: toggle(\.uncallable)
-        case 9..<13: isDatabaseAway.toggle()
+        case 9..<13: isDatabaseUnavailable.toggle()
         case 13..<15: crash(Int(random.next() % 2))
         case 15..<18: moveAPartition()
         case 18..<19: loseTransport()
@@ -189,12 +190,13 @@ struct SchedulerSimulation {
         if self[keyPath: property].remove(environment) == nil { self[keyPath: property].insert(environment) }
     }
 
-    /// A message comes again, as from a relay that was killed.
+    /// A message is repeated, as by a relay that was killed.
     private mutating func repeatAMessage() {
         unpublished.insert(Int(random.next() % UInt64(Self.entryCount)))
     }
 
-    /// The broker has lost everything: the relay publishes all objects anew, and all is read from the beginning.
+    /// The broker loses its content: the relay publishes all objects again, and all messages are read from the
+    /// beginning.
     private mutating func loseTransport() {
         count("lost transports")
         for number in partitions.indices {
@@ -222,17 +224,17 @@ struct SchedulerSimulation {
         assign(partition, to: happens(300) ? from : 1 - from)
     }
 
-    /// Nobody hears any more what comes of its calls, though some are still under way.
+    /// A crash: the results of its calls are lost, though some calls are still in flight.
     private mutating func crash(_ number: Int) {
         count("crashes")
         for call in workers[number].calls where call.call.kind == .write && now < call.startBefore && happens(500) {
             let delay = Duration.seconds(Int(random.next() % 20)) + SimulatedRule.lateMax
-            office.late.append((at: now + delay, entry: call.call.entry, version: call.call.version))
+            backEnd.late.append((at: now + delay, entry: call.call.entry, version: call.call.version))
         }
         restart(number)
     }
 
-    /// Another process takes its place.
+    /// Another process replaces it.
     mutating func restart(_ number: Int) {
         let partitions = workers[number].readings.keys.sorted()
         workers[number] = SimulatedWorker(Self.limits, now: now)

@@ -9,75 +9,75 @@ import Testing
 
 typealias Instant = ContinuousClock.Instant
 
-/// A call to the simulated back end: it writes one version of an entry, or asks whether that was written.
+/// A call to the simulated back end: writes one version of an entry, or queries whether it was written.
 struct SimulatedCall: ScheduledCall, Equatable {
     let entry: Int
     let version: Int
-    /// Which attempt it belongs to: the position that it was decided from.
+    /// The attempt of the call: the position that it was decided from.
     let attempt: Int
     let kind: CallKind
-    var unmade: SimulatedAnswer? { kind == .write ? SimulatedAnswer(attempt: attempt, found: .notMade) : nil }
+    var unmade: SimulatedResult? { kind == .write ? SimulatedResult(attempt: attempt, found: .notMade) : nil }
 }
 
-/// What came of a call.
-struct SimulatedAnswer: Equatable {
-    enum Found: Equatable {
+/// The result of a call.
+struct SimulatedResult: Equatable {
+    enum Outcome: Equatable {
         case written, notWritten, unknown, notMade, away, refused
         case busy(Duration)
     }
 
     let attempt: Int
-    let found: Found
+    let found: Outcome
 }
 
-/// What PostgreSQL holds of one entry.
+/// PostgreSQL's row of an entry.
 struct SimulatedEntry: Equatable {
     struct Attempt: Equatable {
         let number: Int
         let version: Int
-        /// Until then the call may be under way.
+        /// Time until which the call may be in flight.
         let until: Instant
     }
 
-    /// The device's edits.
+    /// Number of the device's edits.
     var version = 0
-    /// The version that the back end is known to have.
+    /// The version that the back end is recorded to have.
     var recorded = 0
     /// The ledger's open attempt.
     var attempt: Attempt?
     var position = 0
-    /// Where the device was last.
+    /// Position of the last edit.
     var editPosition = 0
 
-    /// Whether what is published of it now is an edit.
+    /// Whether its next event is an edit.
     var isEdit: Bool { position == editPosition }
     var needsWork: Bool { version > recorded || attempt != nil }
 }
 
-/// What a handler wants to write of an entry, and the position that it was decided from.
+/// A handler's write of an entry, and the position that it was decided from.
 struct SimulatedWrite {
     let entry: Int
     let basis: Int
     var after: SimulatedEntry
 }
 
-/// A small submitter: each version of an entry is written to the back end at most once. What is unknown is asked for
-/// once the call cannot be under way any more.
+/// A minimal submitter: writes each version of an entry to the back end at most once. An unknown outcome is queried
+/// once the call cannot be in flight any more.
 enum SimulatedRule {
-    /// A call is sent within so long of its decision; it takes as long as that, and one whose answer is lost is done as
-    /// much later.
+    /// Maximum time from decision to start of a call, maximum duration of a call, and maximum delay of a call whose
+    /// result is lost.
     static let sendMax = Duration.seconds(20)
     static let callMax = Duration.seconds(20)
     static let lateMax = Duration.seconds(10)
     static let lease = Duration.seconds(60)
 
     static func decide(
-        _ origin: WorkItem<SimulatedAnswer>.Origin, _ number: Int, _ entry: SimulatedEntry, now: Instant
+        _ origin: WorkItem<SimulatedResult>.Origin, _ number: Int, _ entry: SimulatedEntry, now: Instant
     ) -> (Disposition<SimulatedCall>, SimulatedEntry) {
         var entry = entry
-        // An answer to an attempt that is no longer the open one says nothing.
+        // A result of an attempt that is no longer open is ignored.
         if case .answer(let answer) = origin, let attempt = entry.attempt, answer.attempt == attempt.number {
-            if let disposition = hear(answer.found, of: attempt, &entry) { return (disposition, entry) }
+            if let disposition = apply(answer.found, of: attempt, &entry) { return (disposition, entry) }
         }
         if let attempt = entry.attempt {
             guard now >= attempt.until else {
@@ -93,9 +93,9 @@ enum SimulatedRule {
         return (.call(write, startBefore: now + sendMax), entry)
     }
 
-    /// - Returns: `nil`: the entry is decided as if nothing had been answered.
-    private static func hear(
-        _ found: SimulatedAnswer.Found, of attempt: SimulatedEntry.Attempt, _ entry: inout SimulatedEntry
+    /// - Returns: `nil`: the entry is decided as without a result.
+    private static func apply(
+        _ found: SimulatedResult.Outcome, of attempt: SimulatedEntry.Attempt, _ entry: inout SimulatedEntry
     ) -> Disposition<SimulatedCall>? {
         switch found {
         case .written:
@@ -108,7 +108,7 @@ enum SimulatedRule {
         case .unknown: return nil
         case .away:
             entry.attempt = nil
-            return .park(reason: "away", after: .seconds(2), cause: .backendAway)
+            return .park(reason: "away", after: .seconds(2), cause: .backendUnavailable)
         case .refused:
             entry.attempt = nil
             return .park(reason: "refused", after: .seconds(5), cause: .attempt)
@@ -121,16 +121,16 @@ enum SimulatedRule {
 
 /// A row of `pipeline.parked`.
 struct SimulatedRow {
-    var parking: ParkedKeys.Parking
+    var deferral: DeferredKeys.Deferral
     var nextAt: Instant
 }
 
-/// The other system: which versions of entries it was told, how often, and what it will do late.
-struct SimulatedOffice {
-    var told: [[Int: Int]]
+/// The back end: how often each version of each entry was written, and writes that are still to happen.
+struct SimulatedBackEnd {
+    var written: [[Int: Int]]
     var late: [(at: Instant, entry: Int, version: Int)] = []
 
-    mutating func write(_ version: Int, of entry: Int) { told[entry][version, default: 0] += 1 }
+    mutating func write(_ version: Int, of entry: Int) { written[entry][version, default: 0] += 1 }
 
     mutating func pass(to now: Instant) {
         for work in late where work.at <= now { write(work.version, of: work.entry) }
@@ -138,11 +138,10 @@ struct SimulatedOffice {
     }
 }
 
-/// One partition of a topic: which entries its messages are of, the positions that they tell, and whether a device was
-/// there.
+/// One partition of a topic: for each message its entry, position, and whether it is an edit.
 struct SimulatedPartition {
     var messages: [(entry: Int, position: Int, isEdit: Bool)] = []
-    /// Everything below it was finished by the group.
+    /// The group's committed offset.
     var committed = 0
     /// The offset of each entry's last message.
     var last: [Int: Int] = [:]
@@ -153,51 +152,51 @@ struct SimulatedPartition {
     }
 }
 
-/// A message as the scheduler holds it.
+/// The scheduler's handle of a message.
 struct SimulatedMessage: Hashable, Sendable {
     let partition: Int
     let offset: Int
-    /// Of which assignment it is: what is finished after the partition went away does not count.
+    /// Number of the assignment: offsets finished after its end do not count.
     let assignment: Int
 }
 
-/// Deliberate mistakes of an engine: each is found.
+/// Deliberate mistakes of an engine; each is detected.
 enum Mistake: String, CaseIterable, CustomTestStringConvertible {
-    /// A message is finished when it comes.
+    /// A message is finished when it arrives.
     case finishesAtOnce
     /// Offsets are stored up to the highest finished message.
     case finishesAboveUnfinished
-    /// What is finished of a partition that went away and came back counts.
+    /// Offsets finished under an earlier assignment count.
     case finishesOfAnEarlierAssignment
-    /// An event that comes while its key is called is taken as done.
-    case forgetsNewerEvents
-    /// A guard that did not hold is taken as one that did.
-    case takesMissedAsWritten
-    /// What PostgreSQL could not write is taken as written.
-    case takesFailedAsWritten
-    /// What was being decided when PostgreSQL failed is forgotten.
-    case forgetsWhatFailed
-    /// Keys that are put aside are let go of before their rows are written.
-    case parksWithoutARow
-    /// A row goes though its key still waits.
-    case removesRowsOfOthers
-    /// An answer is not told.
-    case losesAnswers
+    /// An event that arrives during its key's call is dropped.
+    case dropsNewerEvents
+    /// A version conflict is ignored.
+    case ignoresConflicts
+    /// A failed write is treated as written.
+    case ignoresFailedWrites
+    /// The current batch is dropped when PostgreSQL fails.
+    case dropsFailedBatches
+    /// Deferred keys are released before their rows are written.
+    case releasesWithoutARow
+    /// The row of a key that still waits is removed.
+    case removesRowsOfWaitingKeys
+    /// A result is dropped.
+    case losesResults
     /// A call is taken from the queue twice.
     case makesACallTwice
-    /// A call is made though its decision was taken back.
-    case callsWhatWasTakenBack
-    /// Parked keys that are due are not decided.
-    case forgetsDueKeys
-    /// A known event is finished at once, though its key is in flight.
-    case finishesKnownEventsAtOnce
-    /// An event that is newer than what was decided is taken for known.
-    case forgetsNewerPositions
-    /// A newer event of a key in flight is taken for one of a service's.
-    case forgetsNewerEdits
-    /// An event of a key that is parked is taken for what it says alone.
-    case forgetsThatKeysAreParked
-    /// A worker that stops does not wait for its calls, and finishes all it has.
+    /// A call is made although its decision was rolled back.
+    case callsRolledBackDecisions
+    /// Due keys are not decided.
+    case dropsDueKeys
+    /// An event of a covered position is finished immediately, although its key is in flight.
+    case finishesCoveredEventsAtOnce
+    /// An event above the decided position is treated as covered.
+    case ignoresNewerPositions
+    /// A newer edit of a key in flight is treated as a service's write.
+    case ignoresNewerEdits
+    /// An event of a deferred key is not treated as an edit.
+    case ignoresDeferredKeys
+    /// A stopping worker does not wait for its calls, and finishes all its messages.
     case stopsAtOnce
 
     var testDescription: String { rawValue }

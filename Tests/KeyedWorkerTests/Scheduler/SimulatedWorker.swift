@@ -3,41 +3,41 @@ import Model
 
 @testable import KeyedWorker
 
-/// What a worker's process has in memory: gone when it is killed.
+/// The memory of a worker's process; lost when it is killed.
 struct SimulatedWorker {
     typealias Scheduler = WorkScheduler<SimulatedMessage, SimulatedCall>
 
-    /// What the loop is in the middle of.
-    enum Doing {
+    /// The current operation of the loop.
+    enum Operation {
         case nothing
-        /// A handler has decided; the transaction is under way.
+        /// A handler has decided; the transaction is in progress.
         case committing(WorkPlan<SimulatedCall>, [SimulatedWrite])
-        case parking([ParkedKeys.Parking])
+        case deferral([DeferredKeys.Deferral])
     }
 
     /// A partition that it reads.
     struct Reading {
         let assignment: Int
         var next: Int
-        /// Messages that were delivered and are not finished, in order.
+        /// Delivered, unfinished messages, in order.
         var unfinished: [Int] = []
     }
 
     var scheduler: Scheduler
-    var doing = Doing.nothing
+    var operation = Operation.nothing
     var readings: [Int: Reading] = [:]
     var calls: [StartedCall<SimulatedCall>] = []
-    /// Messages of edits that came, with their entries, as long as no decision took them for such.
+    /// Messages of edits, with their entries, until a decision treats the entry as edited.
     var unseenEdits: [SimulatedMessage: Int] = [:]
 
     init(_ limits: WorkerLimits, now: Instant) { scheduler = Scheduler(limits, now: now) }
 
-    /// A decision took an entry for edited, or it is parked.
-    mutating func sawEdits(of entry: Int) { unseenEdits = unseenEdits.filter { $0.value != entry } }
+    /// The entry was decided as edited, or deferred.
+    mutating func clearUnseenEdits(of entry: Int) { unseenEdits = unseenEdits.filter { $0.value != entry } }
 
     /// Marks messages as finished.
     ///
-    /// - Returns: What is committed now, by partition.
+    /// - Returns: The offsets to commit, by partition.
     mutating func finish(_ messages: [SimulatedMessage], mistake: Mistake?) -> [Int: Int] {
         var committed: [Int: Int] = [:]
         for message in messages {

@@ -7,12 +7,12 @@ import Testing
 
 @testable import KeyedWorker
 
-/// A key goes on with the trace of its newest event, whatever becomes of it.
+/// A key keeps the trace of its newest event through calls and deferrals.
 @Suite struct TraceTests {
     private typealias Scheduler = WorkScheduler<String, EditedKeysTests.TestCall>
 
     private let now = ContinuousClock.now
-    private let place = TopicPartition(topic: "task.events", partition: 0)
+    private let partition = TopicPartition(topic: "task.events", partition: 0)
     private let key = WorkKey(
         environment: EnvironmentID(rawValue: 1), subject: EventSubject(realm: .manager, kind: .fieldTask, id: UUID()))
     private let one = TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -27,46 +27,47 @@ import Testing
         return nil
     }
 
-    @Test func anAnswerIsDecidedUnderTheTraceOfTheCall() throws {
+    @Test func resultIsDecidedInTheTraceOfItsCall() throws {
         let (one, other) = (try #require(one), try #require(other))
         var work = Scheduler(WorkerLimits(), now: now)
-        work.received("1", of: key, at: 1, isEdit: true, from: place, trace: one, now: now)
+        work.received("1", of: key, at: 1, isEdit: true, from: partition, trace: one, now: now)
         #expect(decided(&work) == one)
         let call = EditedKeysTests.TestCall()
         work.committed(work.plan([.call(call, startBefore: now + .seconds(60))], now: now), missed: [], now: now)
         #expect(decided(&work) == nil)
-        // A newer event comes while the call is under way: it is decided after the answer, under its own trace.
-        work.received("2", of: key, at: 2, isEdit: true, from: place, trace: other, now: now)
+        // A newer event arrives during the call: it is decided after the result, in its own trace.
+        work.received("2", of: key, at: 2, isEdit: true, from: partition, trace: other, now: now)
         _ = work.ended(
-            StartedCall(key: key, call: call, startBefore: now + .seconds(60), begunAt: now), answer: "done", now: now)
+            StartedCall(key: key, call: call, startBefore: now + .seconds(60), startedAt: now), answer: "done", now: now
+        )
         #expect(decided(&work) == one)
         work.committed(work.plan([.finished], now: now), missed: [], now: now)
         #expect(decided(&work) == other)
     }
 
-    @Test func whatIsStillToBeDecidedIsDecidedUnderItsNewestEvent() throws {
+    @Test func queuedItemIsDecidedInTheTraceOfItsNewestEvent() throws {
         let (one, other) = (try #require(one), try #require(other))
         var work = Scheduler(WorkerLimits(), now: now)
-        work.received("1", of: key, at: 1, isEdit: true, from: place, trace: one, now: now)
-        // The decision is made from what is there then: the second change too.
-        work.received("2", of: key, at: 2, isEdit: true, from: place, trace: other, now: now)
+        work.received("1", of: key, at: 1, isEdit: true, from: partition, trace: one, now: now)
+        // The decision includes the second change.
+        work.received("2", of: key, at: 2, isEdit: true, from: partition, trace: other, now: now)
         #expect(decided(&work) == other)
         work.committed(work.plan([.finished], now: now), missed: [], positions: [0: 2], now: now)
         #expect(decided(&work) == other)
     }
 
-    @Test func aParkedKeyKeepsItsTrace() throws {
+    @Test func deferredKeyKeepsItsTrace() throws {
         let one = try #require(one)
         var work = Scheduler(WorkerLimits(), now: now)
-        work.received("1", of: key, at: 1, isEdit: true, from: place, trace: one, now: now)
+        work.received("1", of: key, at: 1, isEdit: true, from: partition, trace: one, now: now)
         #expect(decided(&work) == one)
         let plan = work.plan([.park(reason: "wait", after: .seconds(1), cause: .planned)], now: now)
-        #expect(plan.parkings.map(\.trace) == [one])
+        #expect(plan.deferrals.map(\.trace) == [one])
         work.committed(plan, missed: [], now: now)
-        let due = ParkedKeys.Due(
-            environment: key.environment, subject: key.subject, partition: place, attemptCount: 1, trace: one)
+        let due = DeferredKeys.Due(
+            environment: key.environment, subject: key.subject, partition: partition, attemptCount: 1, trace: one)
         work.due(
-            [due], of: DueRequest(countMax: 1, roomMax: 1, exceptions: [:], hastened: [:]),
+            [due], of: DueRequest(countMax: 1, roomMax: 1, exceptions: [:], expedited: [:]),
             parkedIn: [key.environment])
         #expect(decided(&work) == one)
     }
@@ -79,9 +80,9 @@ import Testing
         "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "00-0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331-01",
     ])
-    func whatIsNoTraceContextIsNone(text: String) { #expect(TraceContext(text) == nil) }
+    func invalidTraceContextIsNil(text: String) { #expect(TraceContext(text) == nil) }
 
-    @Test func aTraceContextIsWrittenAsItIsRead() throws {
+    @Test func traceContextRoundTrips() throws {
         let one = try #require(one)
         #expect(one.text == "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
         #expect(one.child(1).text == "00-0af7651916cd43dd8448eb211c80319c-0000000000000001-01")

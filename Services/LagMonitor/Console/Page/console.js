@@ -1,12 +1,12 @@
-// The console: session, requests, navigation. What comes from the suite is shown as text, never as markup.
+// The console: session, requests, navigation. External content is displayed as text, never as markup.
 import { manual, views } from "/views.js";
 
-// `isTouched`: somebody did something since the page asked last. `isSame`: the address changes, and the view stays.
-const state = { token: null, timer: null, turn: 0, isTouched: false, isSame: false };
+// `isActive`: the user interacted since the last request. `keepsView`: the next change of the address keeps the view.
+const state = { token: null, timer: null, generation: 0, isActive: false, keepsView: false };
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 
-/** Makes an element. Attributes are set as such; children are nodes or text. */
+/** Creates an HTML element with attributes; children are nodes or text. */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -18,7 +18,7 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Makes an element of a drawing. */
+/** Creates an SVG element. */
 export function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
@@ -26,8 +26,8 @@ export function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** What the service answered instead of what was asked for. */
-export class Refused extends Error {
+/** An error response of the service. */
+export class RequestError extends Error {
   constructor(status, detail, retrySeconds) {
     super(detail);
     this.status = status;
@@ -35,51 +35,51 @@ export class Refused extends Error {
   }
 }
 
-export function say(text) {
+export function showBanner(text) {
   banner.textContent = text;
   banner.hidden = !text;
 }
 
-async function answer(response) {
+async function parseResponse(response) {
   if (response.status === 204) return null;
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
   if (response.status === 401) {
-    signedOut(state.token === null ? null : "Your session is over, or nobody used it for a while.");
+    signedOut(state.token === null ? null : "Your session has expired, or was inactive for too long.");
   }
-  throw new Refused(response.status, body.detail || body.title || `status ${response.status}`,
+  throw new RequestError(response.status, body.detail || body.title || `status ${response.status}`,
     Number(response.headers.get("retry-after")) || 60);
 }
 
 /**
- * Asks the service. Parameters that are empty are left out. What the page asks by itself says so: a session of which
- * nobody does anything becomes idle.
+ * Sends a GET request without empty parameters. Automatic refreshes are marked, so that a session without activity
+ * expires.
  */
-export async function ask(path, parameters = {}, isAutomatic = false) {
+export async function fetchJSON(path, parameters = {}, isAutomatic = false) {
   const given = Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const query = new URLSearchParams(given).toString();
-  const headers = isAutomatic && !state.isTouched ? { "fieldpost-console-automatic": "1" } : {};
-  state.isTouched = false;
-  return answer(await fetch(path + (query ? "?" + query : ""), { credentials: "same-origin", headers }));
+  const headers = isAutomatic && !state.isActive ? { "fieldpost-console-automatic": "1" } : {};
+  state.isActive = false;
+  return parseResponse(await fetch(path + (query ? "?" + query : ""), { credentials: "same-origin", headers }));
 }
 
-/** Has the service change something. */
-export async function act(path, body = {}) {
-  return answer(await fetch(path, {
+/** Sends a POST request. */
+export async function postJSON(path, body = {}) {
+  return parseResponse(await fetch(path, {
     method: "POST", credentials: "same-origin", body: JSON.stringify(body),
     headers: { "content-type": "application/json", "fieldpost-console-token": state.token },
   }));
 }
 
-/** Shows the sign-in page, with the reason for it. */
+/** Displays the sign-in page, optionally with a reason. */
 function signedOut(reason = null) {
   state.token = null;
   clearTimeout(state.timer);
-  state.turn += 1;
+  state.generation += 1;
   document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());
   document.getElementById("views").hidden = true;
-  document.getElementById("who").hidden = true;
-  say("");
+  document.getElementById("account").hidden = true;
+  showBanner("");
   document.title = "Fieldpost console";
   main.replaceChildren(h("div", { class: "welcome" }, h("h2", {}, "Sign in"),
     reason ? h("p", { role: "status" }, reason) : null,
@@ -87,105 +87,105 @@ function signedOut(reason = null) {
     h("p", {}, h("a", { class: "button", id: "sign-in", href: "/sign-in" }, "Sign in with your organisation"))));
 }
 
-/** Shows the view that the address names, and keeps it up to date for as long as somebody can see it. */
+/** Displays the view that the address names, and refreshes it while the page is visible. */
 async function show() {
   if (!state.token) return;
   const [name, query] = location.hash.slice(1).split("?");
-  const view = views[name] ? name : "picture";
-  const turn = ++state.turn;
+  const view = views[name] ? name : "overview";
+  const generation = ++state.generation;
   clearTimeout(state.timer);
   for (const link of document.querySelectorAll("#views a")) {
     if (link.hash === "#" + view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   document.title = (document.querySelector("#views a[aria-current]")?.textContent || "Fieldpost") + " – Fieldpost console";
-  const place = h("div", { "data-view": view });
-  main.replaceChildren(place);
+  const container = h("div", { "data-view": view });
+  main.replaceChildren(container);
   document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());
-  const refresh = views[view](place, new URLSearchParams(query || ""));
-  await follow(refresh, turn, false, manual.has(view));
+  const refresh = views[view](container, new URLSearchParams(query || ""));
+  await refreshPeriodically(refresh, generation, false, manual.has(view));
 }
 
-/** Brings a view up to date, and does so again as long as it wants; one that waits for the person, once. */
-async function follow(refresh, turn, isAutomatic, isManual) {
-  if (turn !== state.turn) return;
+/** Refreshes a view, and repeats that at the interval it returns; a manual view is refreshed once. */
+async function refreshPeriodically(refresh, generation, isAutomatic, isManual) {
+  if (generation !== state.generation) return;
   let seconds = 0;
   try {
     if (!document.hidden) seconds = await refresh(isAutomatic);
     else seconds = 5;
-    say("");
+    showBanner("");
   } catch (error) {
-    if (turn !== state.turn) return;
-    say(error instanceof Refused ? error.message
-      : "The console's service does not answer. " + (isManual ? "Try again." : "It is asked again."));
-    // What was asked wrongly is not asked again.
-    const isWrong = error instanceof Refused && error.status >= 400 && error.status < 500 && error.status !== 429;
-    seconds = isWrong || isManual ? 0 : 5;
+    if (generation !== state.generation) return;
+    showBanner(error instanceof RequestError ? error.message
+      : "The console's service is unavailable. " + (isManual ? "Retry later." : "Retrying automatically."));
+    // Invalid requests are not repeated.
+    const isInvalid = error instanceof RequestError && error.status >= 400 && error.status < 500 && error.status !== 429;
+    seconds = isInvalid || isManual ? 0 : 5;
   }
-  if (turn !== state.turn || !seconds) return;
-  state.timer = setTimeout(() => follow(refresh, turn, true, isManual), seconds * 1000);
+  if (generation !== state.generation || !seconds) return;
+  state.timer = setTimeout(() => refreshPeriodically(refresh, generation, true, isManual), seconds * 1000);
 }
 
-/** Goes to a view with parameters. */
-export function go(view, parameters = {}) {
+/** Navigates to a view with parameters. */
+export function navigate(view, parameters = {}) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value)).toString();
   const hash = "#" + view + (query ? "?" + query : "");
   if (location.hash === hash) show();
   else location.hash = hash;
 }
 
-/** Says in the address what is open in the view, as a step that the browser's Back takes back. */
-export function enter(address) {
-  history.pushState({ isEntered: true }, "", address);
+/** Pushes an address with an opened item, so that the browser's Back closes it. */
+export function pushAddress(address) {
+  history.pushState({ isPushed: true }, "", address);
 }
 
-/** Takes that back, without drawing the view anew. */
-export function leave(address) {
-  if (!history.state?.isEntered) { history.replaceState(null, "", address); return; }
-  state.isSame = true;
+/** Removes that address without redrawing the view. */
+export function popAddress(address) {
+  if (!history.state?.isPushed) { history.replaceState(null, "", address); return; }
+  state.keepsView = true;
   history.back();
 }
 
-async function begin() {
+async function start() {
   try {
-    const session = await ask("/api/session");
+    const session = await fetchJSON("/api/session");
     state.token = session.token;
     document.getElementById("email").textContent = session.email;
     document.getElementById("views").hidden = false;
-    document.getElementById("who").hidden = false;
+    document.getElementById("account").hidden = false;
     await show();
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) return;
-    if (error instanceof Refused && error.status === 429) {
+    if (error instanceof RequestError && error.status === 401) return;
+    if (error instanceof RequestError && error.status === 429) {
       const time = new Date(Date.now() + error.retrySeconds * 1000).toLocaleTimeString();
       signedOut(`${error.message} The next attempt is at ${time}.`);
-      state.timer = setTimeout(begin, error.retrySeconds * 1000);
+      state.timer = setTimeout(start, error.retrySeconds * 1000);
       return;
     }
-    say("The console's service does not answer. It is asked again.");
-    setTimeout(begin, 5000);
+    showBanner("The console's service is unavailable. Retrying automatically.");
+    setTimeout(start, 5000);
   }
 }
 
 document.getElementById("sign-out").addEventListener("click", async () => {
   try {
-    await act("/api/sign-out");
+    await postJSON("/api/sign-out");
     signedOut();
   } catch (error) {
-    if (!(error instanceof Refused && error.status === 401)) say("The sign-out did not arrive: try again.");
+    if (!(error instanceof RequestError && error.status === 401)) showBanner("Sign-out failed. Retry.");
   }
 });
 for (const name of ["pointerdown", "keydown", "wheel"]) {
-  window.addEventListener(name, () => { state.isTouched = true; }, { passive: true, capture: true });
+  window.addEventListener(name, () => { state.isActive = true; }, { passive: true, capture: true });
 }
 document.querySelector(".skip").addEventListener("click", (event) => {
-  // The address names the view, which stays.
+  // The address must keep naming the view.
   event.preventDefault();
   main.focus();
 });
 window.addEventListener("hashchange", () => {
-  if (state.isSame) { state.isSame = false; return; }
+  if (state.keepsView) { state.keepsView = false; return; }
   show();
   main.focus({ preventScroll: true });
 });
-begin();
+start();

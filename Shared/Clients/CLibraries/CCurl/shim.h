@@ -3,12 +3,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-// The event loop that libcurl's socket interface needs; Swift's Glibc module leaves these two out.
+// The event loop that libcurl's socket interface needs; Swift's Glibc module does not export these two.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-// Swift cannot call C functions with variable arguments, so each kind of argument has a function of its own.
-// The parentheses around curl_easy_setopt avoid the macro of the same name, which wants a constant option.
+// Swift cannot call C functions with variable arguments, so there is one function per argument type.
+// The parentheses around curl_easy_setopt avoid the macro of the same name, which requires a constant option.
 
 static inline CURLcode curl_set_number(CURL *easy, CURLoption option, long value) {
     return (curl_easy_setopt)(easy, option, value);
@@ -22,13 +22,13 @@ static inline CURLcode curl_set_pointer(CURL *easy, CURLoption option, void *poi
     return (curl_easy_setopt)(easy, option, pointer);
 }
 
-/// Copies `count` bytes: libcurl would otherwise read them while the transfer runs.
+/// Copies `count` bytes, which libcurl would otherwise read during the transfer.
 static inline CURLcode curl_set_body(CURL *easy, const void *bytes, size_t count) {
     CURLcode code = (curl_easy_setopt)(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)count);
     return code ? code : (curl_easy_setopt)(easy, CURLOPT_COPYPOSTFIELDS, count ? bytes : "");
 }
 
-/// `count` bytes are asked of `read`, with `context`, while they are sent.
+/// Uploads `count` bytes, which libcurl requests from `read` with `context` while it sends.
 static inline CURLcode curl_set_upload(CURL *easy, curl_read_callback read, void *context, size_t count) {
     CURLcode code = (curl_easy_setopt)(easy, CURLOPT_UPLOAD, 1L);
     if (!code) code = (curl_easy_setopt)(easy, CURLOPT_READFUNCTION, read);
@@ -59,7 +59,8 @@ static inline CURLcode curl_set_connect_callback(CURL *easy, curl_opensocket_cal
     return code ? code : (curl_easy_setopt)(easy, CURLOPT_OPENSOCKETDATA, context);
 }
 
-/// Writes the address to `bytes`, which has room for 16. Returns how many bytes it has: 0 for what is no IP address.
+/// Writes the address to `bytes`, which must have room for 16. Returns the number of bytes; 0 if it is not an IP
+/// address.
 static inline int curl_address_bytes(const struct curl_sockaddr *address, unsigned char *bytes) {
     const struct sockaddr *any = &address->addr;
     if (address->family == AF_INET) {
@@ -73,7 +74,7 @@ static inline int curl_address_bytes(const struct curl_sockaddr *address, unsign
     return 0;
 }
 
-/// As libcurl does it by itself.
+/// Opens a socket as libcurl does by default.
 static inline curl_socket_t curl_open_socket(const struct curl_sockaddr *address) {
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
@@ -84,8 +85,8 @@ static inline long curl_get_status(CURL *easy) {
     return status;
 }
 
-/// When a certificate of the chain that the server showed ends, as text; NULL beyond the last one, and where none was
-/// asked for. It lives as long as the handle.
+/// Returns the expiry of a certificate of the server's chain as text; NULL after the last one, or if certificates were
+/// not requested. Valid for the lifetime of the handle.
 static inline const char *curl_get_certificate_end(CURL *easy, int index) {
     struct curl_certinfo *chain = 0;
     if ((curl_easy_getinfo)(easy, CURLINFO_CERTINFO, &chain) || !chain || index >= chain->num_of_certs) return 0;
@@ -121,13 +122,13 @@ static void curl_jar_unlock(CURL *easy, curl_lock_data data, void *mutex) {
     pthread_mutex_unlock((pthread_mutex_t *)mutex);
 }
 
-/// A cookie jar and the mutex that guards it.
+/// A cookie jar and the mutex that protects it.
 struct curl_jar {
     CURLSH *share;
     pthread_mutex_t mutex;
 };
 
-/// NULL when there is no memory.
+/// Returns NULL if memory is exhausted.
 static inline struct curl_jar *curl_jar_new(void) {
     struct curl_jar *jar = (struct curl_jar *)malloc(sizeof(struct curl_jar));
     if (!jar) return 0;

@@ -1,10 +1,10 @@
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
-/* What librdkafka signals; not in the Glibc module. */
+/* librdkafka's wake-up mechanism; not in the Glibc module. */
 #include <sys/eventfd.h>
 
-/* rd_kafka_producev takes variable arguments, which Swift does not import. Copies key and value; takes the headers
- * only when it succeeds. */
+/* rd_kafka_producev takes variable arguments, which Swift does not import. Copies key and value; takes ownership of
+ * the headers only if it succeeds. */
 static inline rd_kafka_resp_err_t fieldpost_kafka_produce(
     rd_kafka_t *client, rd_kafka_topic_t *topic, const void *key, size_t key_size, const void *value,
     size_t value_size, rd_kafka_headers_t *headers, void *tag) {
@@ -15,7 +15,7 @@ static inline rd_kafka_resp_err_t fieldpost_kafka_produce(
         RD_KAFKA_V_END);
 }
 
-/* Variable arguments again. The mock cluster's first broker answers its next request of the kind so much later. */
+/* Variable arguments, as above. Delays the mock cluster's next response to a request of this type by `milliseconds`. */
 static inline rd_kafka_resp_err_t fieldpost_kafka_mock_delay(
     rd_kafka_mock_cluster_t *cluster, int16_t request, int milliseconds) {
     return rd_kafka_mock_broker_push_request_error_rtts(

@@ -5,20 +5,20 @@ internal import FoundationEssentials
 package import HTTPClient
 internal import Model
 
-/// e-conomic: time entries on a project and an activity, over the Projects API v20.
+/// Adapter for e-conomic: time entries on a project and an activity, with the Projects API v20.
 ///
 /// A person's `reference` needs `employeeNumber`.
 ///
-/// - A time entry has a length and no start or end: seconds become hours with two decimals, rounded half up, as for
-///   SAP (5400 s ⇄ 1.5). What a record's id is to Fieldpost is its `number`.
-/// - There is no field for a foreign reference, so the text ends with the ``EntryMarker``.
-/// - An entry waits for approval as soon as it is created: it is `released`, then `approved` (`isApproved`), then
-///   `recorded` (`isReconciled`). Nobody can reject it. What is approved cannot be changed or deleted.
-/// - A deleted entry is gone; nothing tells that it was there.
+/// - A time entry has a length and no start or end. Seconds are rounded to hours with two decimals, half up, as for SAP
+///   (5400 s ⇄ 1.5). A record's id in Fieldpost is its `number`.
+/// - There is no field for a foreign key, so the text ends with the ``EntryMarker``.
+/// - A created entry waits for approval: it is `released`, then `approved` (`isApproved`), then `recorded`
+///   (`isReconciled`). There is no rejection. Approved entries cannot be changed or deleted.
+/// - Deleted entries leave no trace.
 ///
-/// Source: the vendor's OpenAPI document of v20.0.0, https://apis.e-conomic.com. Not said there, and assumed: that
-/// `date` and `lastUpdated` can be compared in filters (the former with a plain date), and that a time entry whose
-/// employee is another person's is none of this person's business even when its number is known.
+/// Source: the vendor's OpenAPI document of v20.0.0, https://apis.e-conomic.com. Assumed without a source: `date` and
+/// `lastUpdated` can be compared in filters (the former with a plain date), and a time entry of another employee must
+/// not be accessible, even if its number is known.
 package struct EconomicBackend: TimeBackend {
     let connection: EconomicConnection
     let listings: EconomicListings
@@ -28,8 +28,8 @@ package struct EconomicBackend: TimeBackend {
     static let entries = "/timeentries"
 
     /// - Parameters:
-    ///   - templates: What the environment declares; `nil`: a project and an activity.
-    ///   - today: Where the days of suggestions are counted back from.
+    ///   - templates: The environment's declarations; by default, a project and an activity.
+    ///   - today: Returns the current day, from which the days of suggestions are counted back.
     package init(
         _ settings: EconomicSettings, templates: TemplateDeclarations? = nil, client: Client,
         today: @escaping @Sendable () -> Day
@@ -44,27 +44,28 @@ package struct EconomicBackend: TimeBackend {
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
             approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: Hours.secondsPerHundredth,
-            tellsChanges: true, tellsPeople: true, textLengthMax: connection.settings.textLimit.lengthMax,
+            supportsChangeFeed: true, supportsPeopleListing: true,
+            textLengthMax: connection.settings.textLimit.lengthMax,
             textUnit: connection.settings.textLimit.unit)
     }
 
     package func create(_ submission: Submission) async throws(BackendError) -> String {
         let response = try await write("POST", try entry(of: submission), before: submission.before)
         struct Created: Decodable { let number: Int }
-        guard let created = HTTPAnswer.decoded(Created.self, from: response.body) else {
+        guard let created = BackendResponse.decoded(Created.self, from: response.body) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a time entry")
         }
         return String(created.number)
     }
 
     package func update(_ id: String, to submission: Submission) async throws(BackendError) -> String {
-        let wanted = try entry(of: submission)
-        let known = try await existing(id, of: submission.person)
-        if try await put(wanted, over: known, before: submission.before) { return id }
-        // Somebody was faster, and nothing was written. What they changed is not overwritten unseen.
-        let now = try await existing(id, of: submission.person)
-        guard now.hasSameContent(as: known), try await put(wanted, over: now, before: submission.before) else {
-            throw .notProcessed(reason: "time entry \(id) is being changed by somebody else", retryAfter: nil)
+        let update = try entry(of: submission)
+        let current = try await existing(id, of: submission.person)
+        if try await put(update, over: current, before: submission.before) { return id }
+        // Another client changed the entry, and nothing was written. Its change must not be overwritten unread.
+        let newer = try await existing(id, of: submission.person)
+        guard newer.hasSameContent(as: current), try await put(update, over: newer, before: submission.before) else {
+            throw Self.conflict(id)
         }
         return id
     }
@@ -72,12 +73,14 @@ package struct EconomicBackend: TimeBackend {
     package func delete(
         _ id: String, of person: BackendPerson, before deadline: WriteDeadline
     ) async throws(BackendError) {
-        let known = try await existing(id, of: person)
-        let path = "\(EconomicBackend.entries)/\(known.number)"
+        let current = try await existing(id, of: person)
+        let path = "\(EconomicBackend.entries)/\(current.number)"
         let response = try await connection.write("DELETE", path, before: deadline)
-        guard response.status != 409 else {
-            throw .notProcessed(reason: "time entry \(id) is being changed by somebody else", retryAfter: nil)
-        }
+        guard response.status != 409 else { throw Self.conflict(id) }
+    }
+
+    private static func conflict(_ id: String) -> BackendError {
+        .notProcessed(reason: "time entry \(id) is being changed by another client", retryAfter: nil)
     }
 
     package func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {
@@ -88,13 +91,13 @@ package struct EconomicBackend: TimeBackend {
     package func lookUp(
         marker: String, of person: BackendPerson, on day: Day
     ) async throws(BackendError) -> [BackendEntry] {
-        try await records(of: person, from: day, through: day).marked(marker)
+        try await records(of: person, from: day, through: day).entries(withMarker: marker)
     }
 
     package func entries(
         of person: BackendPerson, from: Day, through: Day
     ) async throws(BackendError) -> [BackendEntry] {
-        try await records(of: person, from: from, through: through).whole()
+        try await records(of: person, from: from, through: through).completeEntries()
     }
 
     package func records(
@@ -122,12 +125,12 @@ package struct EconomicBackend: TimeBackend {
         return entry
     }
 
-    /// - Returns: False when the entry has another version by now.
+    /// - Returns: False if the entry has another version meanwhile.
     private func put(
-        _ wanted: EconomicTimeEntry, over known: EconomicTimeEntry, before deadline: WriteDeadline
+        _ update: EconomicTimeEntry, over current: EconomicTimeEntry, before deadline: WriteDeadline
     ) async throws(BackendError) -> Bool {
-        var entry = wanted
-        (entry.number, entry.objectVersion) = (known.number, known.objectVersion)
+        var entry = update
+        (entry.number, entry.objectVersion) = (current.number, current.objectVersion)
         return try await write("PUT", entry, before: deadline).status != 409
     }
 
@@ -135,7 +138,7 @@ package struct EconomicBackend: TimeBackend {
         _ method: String, _ entry: EconomicTimeEntry, before deadline: WriteDeadline
     ) async throws(BackendError) -> Response {
         guard let body = try? JSONEncoder().encode(entry) else {
-            throw .refused(["The entry cannot be written as JSON"])
+            throw .refused(["The entry cannot be encoded as JSON"])
         }
         return try await connection.write(method, EconomicBackend.entries, Array(body), before: deadline)
     }
@@ -153,7 +156,7 @@ package struct EconomicBackend: TimeBackend {
     private func number(_ field: String, of submission: Submission) throws(BackendError) -> Int {
         for name in submission.references.keys { _ = try names.field(of: name) }
         let context = names.name(of: field) ?? field
-        guard let reference = submission.references[context] else { throw .refused(["No \(context) is chosen"]) }
+        guard let reference = submission.references[context] else { throw .refused(["No \(context) is selected"]) }
         guard let number = Int(reference) else { throw .refused(["\(context) \(reference) is not in e-conomic"]) }
         return number
     }

@@ -5,20 +5,20 @@ internal import FoundationEssentials
 internal import Model
 
 extension EconomicBackend {
-    /// Reads by `lastUpdated`, one page a call, in the order of the entries' numbers: an entry that changes meanwhile
-    /// stays where it is, and what is changed behind the page that is read has a time stamp that the next pass reads.
+    /// Reads changes by `lastUpdated`, one page per call, ordered by number. An entry that changes meanwhile keeps its
+    /// position, and changes on pages that were already read have a time stamp that the next pass reads.
     ///
-    /// When a page's cursor is refused, or pages go in a circle, the pass is over, and the next one begins where it
-    /// did; not at once, since it may come to the same end.
+    /// If a page's cursor is rejected, or pages are circular, the pass ends, and the next one starts from the same
+    /// time. It does not start immediately, because it may fail again.
     ///
-    /// An entry that cannot be read is left out, and reported. At the end of a pass the listings that are everybody's
-    /// choices are read too, since they cannot be queried for changes.
+    /// Unreadable entries are omitted and reported. At the end of a pass, the listings of choices are read too, because
+    /// they cannot be queried for changes.
     package func changes(
         of people: [BackendPerson], since text: String?
     ) async throws(BackendError) -> BackendChanges {
         guard var cursor = text.flatMap(EconomicCursor.init) else {
             guard let page = try await page("number$eq:0", cursor: nil) else {
-                throw .notProcessed(reason: "the first page is refused", retryAfter: nil)
+                throw .notProcessed(reason: "the first page is rejected", retryAfter: nil)
             }
             let cursor = EconomicCursor(since: page.time, choices: try await listings.choices().digest)
             return BackendChanges(changes: [], cursor: cursor.description, hasMore: false)
@@ -28,26 +28,26 @@ extension EconomicBackend {
         guard let page = try await page(filter, cursor: cursor.pass?.page) else {
             cursor.pass = nil
             return BackendChanges(
-                changes: [], cursor: cursor.description, hasMore: false, problem: "the cursor of a page is refused")
+                changes: [], cursor: cursor.description, hasMore: false, problem: "the cursor of a page is rejected")
         }
-        let found = ListedRows(page.rows, of: EconomicBackend.entries)
-        let stamps = found.rows.compactMap { $0.lastUpdated.flatMap(EconomicTime.seconds) }
-        let isWhole = cursor.read(newest: stamps.max(), at: page.time, next: page.next)
+        let listed = ListedRows(page.rows, of: EconomicBackend.entries)
+        let stamps = listed.rows.compactMap { $0.lastUpdated.flatMap(EconomicTime.seconds) }
+        let isAdvancing = cursor.advance(newest: stamps.max(), at: page.time, next: page.next)
         var emails: [Int: [String]] = [:]
         for person in people {
             guard let employee = try? EconomicBackend.employee(person) else { continue }
             emails[employee, default: []].append(person.email)
         }
-        let ofPeople = found.rows.filter { emails[$0.employeeNumber] != nil }
+        let ofPeople = listed.rows.filter { emails[$0.employeeNumber] != nil }
         var changes: [BackendChanges.Change] = []
         let records = BackendRecords(
-            ofPeople, of: EconomicBackend.entries, found.unreadable, id: { String($0.number) }
+            ofPeople, of: EconomicBackend.entries, listed.unreadable, id: { String($0.number) }
         ) { row throws(BackendError) in
             let entry = try BackendEntry(row, names)
             changes += (emails[row.employeeNumber] ?? []).map { BackendChanges.Change(person: $0, entry: entry) }
             return entry
         }
-        if !isWhole, let next = page.next {
+        if !isAdvancing, let next = page.next {
             return BackendChanges(
                 changes: changes, cursor: cursor.description, hasMore: false,
                 problem: PageTrail.problem(of: EconomicBackend.entries, at: next), unreadable: records.unreadable)
@@ -66,44 +66,44 @@ extension EconomicBackend {
             EconomicBackend.entries, filter: filter, cursor: cursor, as: EconomicTimeEntry.self)
         guard let page else { return nil }
         guard let time = page.timeSeconds else {
-            throw .notProcessed(reason: "an answer without the time (Date) by e-conomic's clock", retryAfter: nil)
+            throw .notProcessed(reason: "a response without the time (Date) of e-conomic's clock", retryAfter: nil)
         }
         return (page.rows, page.next, time)
     }
 }
 
-/// Where the reading of changes goes on. All times are e-conomic's own, in seconds since 1970.
+/// The position in the changes. All times are e-conomic's own, in seconds since 1970.
 struct EconomicCursor: Equatable {
-    /// A reading of all changes since then, page by page.
+    /// A read of all changes since a time, page by page.
     struct Pass: Equatable {
-        /// When its first page was answered.
+        /// The time of the response with the first page.
         var beganAt: Int
-        /// The largest `lastUpdated` that was read, but no later than `beganAt`.
+        /// The largest `lastUpdated` that was read, at most `beganAt`.
         var newest: Int
         /// The next page's cursor.
         var page: String
-        /// The cursors before it.
+        /// The previous cursors.
         var trail: PageTrail
     }
 
-    /// What was changed up to then is read, but for what the overlap is for.
+    /// Changes up to this time were read, except those that the overlap is for.
     var since: Int
-    /// Names what everybody could report on then.
+    /// The digest of the choices of that time.
     var choices: UUID
-    /// `nil` when it is done: a new one begins.
+    /// `nil` after the last page: the next call starts a new pass.
     var pass: Pass?
 
-    /// A page was read.
+    /// Advances after a page was read.
     ///
-    /// At the end of a pass the next one begins where the time stamps ended. What was changed during the pass may have
-    /// been behind the page that was read, so it begins no later than this one did.
+    /// At the end of a pass, the next one starts at the newest time stamp. Entries that changed during the pass may
+    /// have been on pages that were already read, so it starts no later than this pass did.
     ///
     /// - Parameters:
-    ///   - newest: The largest `lastUpdated` on it.
-    ///   - time: When it was answered.
+    ///   - newest: The largest `lastUpdated` of the page.
+    ///   - time: The time of the response.
     ///   - next: The next page's cursor.
-    /// - Returns: False when the next page was read before: then the pass counts for nothing.
-    mutating func read(newest: Int?, at time: Int, next: String?) -> Bool {
+    /// - Returns: False if the next page was read before; the pass is then discarded.
+    mutating func advance(newest: Int?, at time: Int, next: String?) -> Bool {
         var trail = pass?.trail ?? PageTrail()
         if let next, !trail.follow(next) {
             pass = nil
@@ -128,7 +128,7 @@ extension EconomicCursor: CustomStringConvertible {
         return "changes \(EconomicTime.text(since)) \(choices.text)" + (pass ?? "")
     }
 
-    /// Reads a description; `nil` when it is none.
+    /// Parses a description; `nil` if it is malformed.
     init?(_ text: String) {
         let parts = text.split(separator: " ", maxSplits: 7).map(String.init)
         guard parts.first == "changes", [3, 6, 8].contains(parts.count),
@@ -157,7 +157,7 @@ extension EconomicTime {
         return "\(day)T\(padded(clock / 3600)):\(padded(clock / 60 % 60)):\(padded(clock % 60))Z"
     }
 
-    /// Seconds since 1970, fractions cut off; in UTC where no offset is named.
+    /// Parses a date and time to seconds since 1970, without fractions; UTC unless an offset is given.
     static func seconds(_ dateTime: String) -> Int? {
         (Timestamp(dateTime) ?? Timestamp(dateTime + "Z")).map { Int($0.millisecondsSinceEpoch / 1_000) }
     }

@@ -4,19 +4,19 @@ internal import Essentials
 internal import FoundationEssentials
 internal import HTTPClient
 
-/// e-conomic's JSON over HTTP: tokens, paging, and what each answer means.
+/// e-conomic's JSON over HTTP: tokens, paging, and classification of responses.
 ///
-/// Source: the vendor's OpenAPI document of v20.0.0 (https://apis.e-conomic.com). It says that a false boolean and a
-/// null are left out of an answer, and that a listing comes in pages of at most 1,000 rows, in the order of their
-/// numbers: a page's cursor is the number of the next page's first row, and the last page has none.
+/// Source: the vendor's OpenAPI document of v20.0.0 (https://apis.e-conomic.com). Responses omit false booleans and
+/// nulls. A listing has pages of at most 1,000 rows, ordered by number: a page's cursor is the number of the next
+/// page's first row, and the last page has none.
 struct EconomicConnection: Sendable {
     let settings: EconomicSettings
     private let client: Client
 
-    /// The version of the Projects API that the adapter is written for.
+    /// The supported version of the Projects API.
     static let root = "/api/v20.0.0"
-    /// An answer's body is at most this large: 1,000 rows are well below.
-    private static let answerBytesMax = 32 * 1024 * 1024
+    /// Maximum size of a response; 1,000 rows are well below.
+    private static let responseBytesMax = 32 * 1024 * 1024
 
     init(settings: EconomicSettings, client: Client) {
         self.settings = settings
@@ -25,18 +25,18 @@ struct EconomicConnection: Sendable {
 
     // MARK: Reading
 
-    /// Reads one row; nil when there is none.
+    /// Reads one row; `nil` if it does not exist.
     func row<Row: Decodable>(_ path: String, as _: Row.Type) async throws(BackendError) -> Row? {
         let response = try await client.read(request("GET", path))
-        if response.status == 404, EconomicAnswer.isFromService(response) { return nil }
-        try EconomicAnswer.check(response, isWrite: false)
-        return try HTTPAnswer.decode(Row.self, from: response.body)
+        if response.status == 404, EconomicResponse.isFromService(response) { return nil }
+        try EconomicResponse.check(response, isWrite: false)
+        return try BackendResponse.decode(Row.self, from: response.body)
     }
 
-    /// Reads all rows to the end, each once, in the order of their numbers. A listing without an end is an error. A row
-    /// that cannot be read does not cost the others.
+    /// Reads all rows, each once, ordered by number. A listing without an end is an error. Unreadable rows do not
+    /// affect others.
     ///
-    /// - Parameter filter: Predicates as `employeeNumber$eq:7$and:date$gte:2015-03-30`.
+    /// - Parameter filter: Predicates such as `employeeNumber$eq:7$and:date$gte:2015-03-30`.
     func rows<Row: EconomicRow>(
         _ path: String, filter: String? = nil, as _: Row.Type
     ) async throws(BackendError) -> ListedRows<Row> {
@@ -46,7 +46,7 @@ struct EconomicConnection: Sendable {
         var trail = PageTrail()
         for _ in 0..<settings.pagesMax {
             guard let page = try await page(path, filter: filter, cursor: cursor, as: Row.self) else {
-                throw .notProcessed(reason: "\(path): the cursor of a page is refused", retryAfter: nil)
+                throw .notProcessed(reason: "\(path): the cursor of a page is rejected", retryAfter: nil)
             }
             for element in page.rows {
                 switch element {
@@ -55,8 +55,8 @@ struct EconomicConnection: Sendable {
                 }
             }
             guard let next = page.next else {
-                let known = rows.values.sorted { $0.number < $1.number }
-                return ListedRows(known.map { .row($0) } + unreadable, of: path)
+                let sorted = rows.values.sorted { $0.number < $1.number }
+                return ListedRows(sorted.map { .row($0) } + unreadable, of: path)
             }
             guard trail.follow(next) else {
                 throw .notProcessed(reason: PageTrail.problem(of: path, at: next), retryAfter: nil)
@@ -68,8 +68,8 @@ struct EconomicConnection: Sendable {
 
     /// Reads one page of a listing.
     ///
-    /// - Returns: Its rows, the next page's cursor, and the service's own time (`Date`) in seconds since 1970; `nil`
-    ///   when the cursor is refused.
+    /// - Returns: The rows, the next page's cursor, and the service's own time (`Date`) in seconds since 1970; `nil` if
+    ///   the cursor is rejected.
     func page<Row: EconomicRow>(
         _ path: String, filter: String?, cursor: String?, as _: Row.Type
     ) async throws(BackendError) -> (rows: [ListedElement<Row>], next: String?, timeSeconds: Int?)? {
@@ -79,8 +79,8 @@ struct EconomicConnection: Sendable {
         let response = try await client.read(
             request("GET", query.isEmpty ? path : path + "?" + query.joined(separator: "&")))
         if cursor != nil, response.status == 400 || response.status == 404 { return nil }
-        try EconomicAnswer.check(response, isWrite: false)
-        let page = try HTTPAnswer.decode(EconomicPage<Row>.self, from: response.body)
+        try EconomicResponse.check(response, isWrite: false)
+        let page = try BackendResponse.decode(EconomicPage<Row>.self, from: response.body)
         return (
             page.items ?? [], page.cursor.flatMap { $0.isEmpty ? nil : $0 },
             response.headers["date"].flatMap(Timestamp.seconds(ofHTTPDate:))
@@ -89,17 +89,17 @@ struct EconomicConnection: Sendable {
 
     // MARK: Writing
 
-    /// Sends once.
+    /// Sends a request once.
     ///
-    /// - Returns: 2xx; or 409, where the row has another version by now, and nothing was done.
+    /// - Returns: A 2xx response; or 409 if the row has another version meanwhile and nothing was changed.
     func write(
         _ method: String, _ path: String, _ body: [UInt8]? = nil, before deadline: WriteDeadline
     ) async throws(BackendError) -> Response {
         var request = request(method, path, body)
         request.sendBefore = deadline.instant
         let response = try await client.write(request)
-        if response.status == 409, method != "POST", EconomicAnswer.isFromService(response) { return response }
-        try EconomicAnswer.check(response, isWrite: true)
+        if response.status == 409, method != "POST", EconomicResponse.isFromService(response) { return response }
+        try EconomicResponse.check(response, isWrite: true)
         return response
     }
 
@@ -113,13 +113,13 @@ struct EconomicConnection: Sendable {
         return Request(
             method, settings.baseURL + EconomicConnection.root + path, headers: headers, body: body,
             connectMax: settings.connectMax, totalMax: settings.totalMax,
-            answerBytesMax: EconomicConnection.answerBytesMax)
+            responseBytesMax: EconomicConnection.responseBytesMax)
     }
 }
 
 /// A row of a listing.
 protocol EconomicRow: ListedRow {
-    /// What identifies it in its listing.
+    /// Identifies the row in its listing.
     var number: Int { get }
 }
 
@@ -133,8 +133,8 @@ struct EconomicPage<Row: ListedRow>: Decodable {
     let items: [ListedElement<Row>]?
 }
 
-/// What an answer's status and body mean.
-enum EconomicAnswer {
+/// Classification of e-conomic's responses.
+enum EconomicResponse {
     /// The body of an error.
     private struct ErrorBody: Decodable {
         let errorCode: String?
@@ -143,13 +143,15 @@ enum EconomicAnswer {
         let logId: String?
     }
 
-    /// - Throws: What any answer but 2xx stands for.
+    /// Verifies that a response has a 2xx status.
+    ///
+    /// - Throws: The error that corresponds to any other status.
     static func check(_ response: Response, isWrite: Bool) throws(BackendError) {
-        try HTTPAnswer.check(
+        try BackendResponse.check(
             response, isWrite: isWrite, isFromService: isFromService(response), messages: [message(of: response)])
     }
 
-    /// Whether an error is e-conomic's own, and not that of something before it.
+    /// Returns whether an error was returned by e-conomic itself, and not by a proxy.
     static func isFromService(_ response: Response) -> Bool {
         guard let body = body(of: response) else { return false }
         return body.message != nil || body.errorCode != nil
@@ -161,6 +163,6 @@ enum EconomicAnswer {
     }
 
     private static func body(of response: Response) -> ErrorBody? {
-        HTTPAnswer.decoded(ErrorBody.self, from: response.body)
+        BackendResponse.decoded(ErrorBody.self, from: response.body)
     }
 }

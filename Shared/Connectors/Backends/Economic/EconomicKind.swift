@@ -1,10 +1,10 @@
 internal import BackendProtocol
 
 extension BackendKind {
-    /// e-conomic, which has two tokens instead of a user and a password.
+    /// e-conomic, which needs two tokens instead of a user and a password.
     static let economic = BackendKind(
         EconomicReporting.vocabulary, needsUser: false,
-        objectionToPassword: { password in
+        passwordProblem: { password in
             EconomicSettings(baseURL: "", password: password) == nil
                 ? "is not appSecretToken:agreementGrantToken" : nil
         },

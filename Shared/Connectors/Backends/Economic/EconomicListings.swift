@@ -4,10 +4,10 @@ internal import Essentials
 internal import FoundationEssentials
 internal import Model
 
-/// What everybody may report on, without anybody's suggestions.
+/// The reporting data of all people, without suggestions.
 struct EconomicChoices: Sendable {
     let data: ReportingData
-    /// Names what is in it: the same nodes have the same one, in every process.
+    /// A digest of the nodes, equal for equal nodes in every process.
     let digest: UUID
 
     init(_ data: ReportingData) {
@@ -21,14 +21,14 @@ struct EconomicChoices: Sendable {
     }
 }
 
-/// What everybody may report on, read once for all calls of a short while: e-conomic lists it without regard to the
-/// person, so a poll of thousands of people reads it a few times and not thousands of times.
+/// A short-lived cache of the reporting data of all people. e-conomic lists it independently of the person, so a poll
+/// of thousands of people reads it a few times only.
 actor EconomicListings {
     private typealias Fetch = Task<Result<EconomicChoices, BackendError>, Never>
 
     private let connection: EconomicConnection
     private let templates: TemplateDeclarations
-    private var known: (choices: EconomicChoices, readAt: ContinuousClock.Instant)?
+    private var cached: (choices: EconomicChoices, readAt: ContinuousClock.Instant)?
     private var fetching: Fetch?
 
     init(_ connection: EconomicConnection, as templates: TemplateDeclarations) {
@@ -38,14 +38,14 @@ actor EconomicListings {
 
     func choices() async throws(BackendError) -> EconomicChoices {
         while true {
-            if let known, .now - known.readAt < connection.settings.listingAgeMax { return known.choices }
+            if let cached, .now - cached.readAt < connection.settings.listingAgeMax { return cached.choices }
             let fetch = fetching ?? begin()
             let result = await withTaskCancellationHandler {
                 await fetch.value
             } onCancel: {
                 fetch.cancel()
             }
-            // It ended because another call was cancelled that had asked for it: this one asks again.
+            // The read was cancelled by another call that shared it: read again.
             if case .failure = result, fetch.isCancelled, !Task.isCancelled { continue }
             return try result.get()
         }
@@ -64,20 +64,20 @@ actor EconomicListings {
 
     private func finish(_ result: Result<EconomicChoices, BackendError>, _ readAt: ContinuousClock.Instant) {
         fetching = nil
-        if case .success(let choices) = result { known = (choices, readAt) }
+        if case .success(let choices) = result { cached = (choices, readAt) }
     }
 
     private static func fetch(
         _ connection: EconomicConnection, _ templates: TemplateDeclarations
     ) async -> Result<EconomicChoices, BackendError> {
         do throws(BackendError) {
-            var found = EconomicProjects()
+            var source = EconomicProjects()
             let projects = try await connection.rows("/projects", as: EconomicProject.self)
             let activities = try await connection.rows("/activities", as: EconomicActivity.self)
             let links = try await connection.rows("/project-activities", as: EconomicProjectActivity.self)
-            (found.projects, found.activities, found.links) = (projects.rows, activities.rows, links.rows)
-            found.unreadable = projects.unreadable + activities.unreadable + links.unreadable
-            return .success(EconomicChoices(EconomicReporting.data(found, as: templates)))
+            (source.projects, source.activities, source.links) = (projects.rows, activities.rows, links.rows)
+            source.unreadable = projects.unreadable + activities.unreadable + links.unreadable
+            return .success(EconomicChoices(EconomicReporting.data(source, as: templates)))
         } catch {
             return .failure(error)
         }

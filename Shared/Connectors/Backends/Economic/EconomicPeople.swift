@@ -2,25 +2,25 @@ internal import BackendHTTP
 package import BackendProtocol
 internal import Model
 
-/// An employee with what a person is known by.
+/// The identity of an employee.
 private struct EconomicEmployee: EconomicRow {
     let number: Int
     let name: String?
     let email: String?
 }
 
-/// An employee as the time registration sees them.
+/// The time-registration status of an employee.
 private struct EconomicProjectEmployee: EconomicRow {
     let number: Int
     let isBarred: Bool?
 }
 
 extension EconomicBackend {
-    /// Employees with their e-mail addresses; barred is who is not, or no more, somebody whose time can be registered.
+    /// Returns employees with their e-mail addresses. Employees who cannot register time, or not any more, are barred.
     ///
     /// Source: the vendor's OpenAPI document of v20.0.0: `/employees` has `number`, `name` and an optional `email` of
-    /// at most 50 characters, `/project-employees` has `number` and `isBarred`. Not said there, and assumed: that both
-    /// number the same people, as a time entry's `employeeNumber` does; and that the address is the person's own.
+    /// at most 50 characters, `/project-employees` has `number` and `isBarred`. Assumed without a source: both use the
+    /// numbers of a time entry's `employeeNumber`, and the address is the person's own.
     package func people() async throws(BackendError) -> [BackendPersonProposal] {
         let employees = try await connection.rows("/employees", as: EconomicEmployee.self)
         let registered = try await connection.rows("/project-employees", as: EconomicProjectEmployee.self)

@@ -11,13 +11,13 @@ extension EconomicBackend {
         let last = today()
         let recent = try await records(
             of: person, from: last.adding(days: -connection.settings.suggestionDays), through: last)
-        data.suggest(what: recent.entries, selectionsMax: connection.settings.suggestionsMax)
+        data.addSuggestions(from: recent.entries, selectionsMax: connection.settings.suggestionsMax)
         return data
     }
 }
 
-// Entities of the Projects API, as far as they are used. The names are the vendor's own; false booleans are left out
-// of an answer.
+// The used members of entities of the Projects API. The names are the vendor's own; false booleans are omitted from
+// responses.
 
 struct EconomicProject: EconomicRow {
     let number: Int
@@ -34,11 +34,11 @@ struct EconomicActivity: EconomicRow {
     let name: String?
     /// Whether time can be registered on it.
     let isAccessible: Bool?
-    /// Whether employees do not see it when they register time.
+    /// Whether the activity is hidden from employees who register time.
     let hideInSearch: Bool?
 }
 
-/// An activity that belongs to a project. A project to which none belongs takes any activity.
+/// An activity that is allowed on a project. A project without such rows allows all activities.
 struct EconomicProjectActivity: EconomicRow {
     let number: Int
     let projectNumber: Int
@@ -46,19 +46,19 @@ struct EconomicProjectActivity: EconomicRow {
     let completed: Bool?
 }
 
-/// All that can be reported on, as e-conomic has it.
+/// The projects and activities of e-conomic.
 struct EconomicProjects {
     var projects: [EconomicProject] = []
     var activities: [EconomicActivity] = []
     var links: [EconomicProjectActivity] = []
-    /// Rows that exist as well.
+    /// Rows that could not be decoded.
     var unreadable: [UnreadableRecord] = []
 }
 
-/// What is reported on in e-conomic: a project and an activity, both of them always.
+/// The reporting data of e-conomic: a required project and a required activity.
 ///
-/// Everybody sees all open projects: which employee may register on which project is not in the API; e-conomic refuses
-/// what a person may not do, with a message. The same goes for the dates between which an activity can be used.
+/// All people get all open projects. The API does not expose which employee may register on which project, nor the
+/// dates on which an activity can be used; e-conomic refuses such entries with a message.
 enum EconomicReporting {
     private static let projects = "projects"
     private static let activities = "activities"
@@ -85,50 +85,51 @@ enum EconomicReporting {
 
     static let trees = ReportingTrees("e-conomic", vocabulary)
 
-    static func data(_ found: EconomicProjects, as templates: TemplateDeclarations) -> ReportingData {
-        let open = found.projects.filter { $0.isBarred != true && $0.isClosed != true }
+    static func data(_ source: EconomicProjects, as templates: TemplateDeclarations) -> ReportingData {
+        let open = source.projects.filter { $0.isBarred != true && $0.isClosed != true }
         let projects = open.filter { $0.isMainProject != true }
-        var data = trees.data(nodes(of: projects, below: open) + nodes(of: found, on: projects), as: templates)
-        data.unreadable = found.unreadable
+        var data = trees.data(nodes(of: projects, below: open) + nodes(of: source, on: projects), as: templates)
+        data.unreadable = source.unreadable
         return data
     }
 
     private static func projectID(_ number: Int) -> UUID { trees.id("project", String(number)) }
 
-    /// Main projects above the projects they group. A main project has no `referenceId`, because it takes no time.
+    /// Returns main projects above the projects they group. A main project has no `referenceId`, because it accepts no
+    /// time.
     private static func nodes(
         of projects: [EconomicProject], below open: [EconomicProject]
     ) -> [Identified<ReportingTreeNode>] {
         let used = Set(projects.compactMap(\.mainProjectNumber))
         let groups = open.filter { $0.isMainProject == true && used.contains($0.number) }
-        let known = Set(groups.map(\.number))
+        let groupNumbers = Set(groups.map(\.number))
         return groups.map {
             trees.node(projectID($0.number), in: Self.projects, referenceId: nil, name: $0.name, dependsOn: [])
         }
             + projects.map { entry in
-                let group = entry.mainProjectNumber.flatMap { known.contains($0) ? projectID($0) : nil }
+                let group = entry.mainProjectNumber.flatMap { groupNumbers.contains($0) ? projectID($0) : nil }
                 return trees.node(
                     projectID(entry.number), in: Self.projects, below: group, referenceId: String(entry.number),
                     name: entry.name, dependsOn: [])
             }
     }
 
-    /// An activity depends on the projects that it can be used on, unless it can be used on all. If rows cannot be
-    /// read, one that belongs to projects may not be usable on an unreadable project.
+    /// Returns activities, which depend on the projects that allow them, unless all do. If rows are unreadable, a
+    /// restricted activity keeps its dependencies, because an unreadable project may not allow it.
     private static func nodes(
-        of found: EconomicProjects, on projects: [EconomicProject]
+        of source: EconomicProjects, on projects: [EconomicProject]
     ) -> [Identified<ReportingTreeNode>] {
-        let restricted = Set(found.links.map(\.projectNumber))
+        let restricted = Set(source.links.map(\.projectNumber))
         let allowed = Dictionary(
-            grouping: found.links.filter { $0.completed != true }, by: \.activityNumber
+            grouping: source.links.filter { $0.completed != true }, by: \.activityNumber
         ).mapValues { Set($0.map(\.projectNumber)) }
-        return found.activities.filter { $0.isAccessible == true && $0.hideInSearch != true }.compactMap { entry in
+        return source.activities.filter { $0.isAccessible == true && $0.hideInSearch != true }.compactMap { entry in
             let usable = projects.filter {
                 !restricted.contains($0.number) || allowed[entry.number]?.contains($0.number) == true
             }
             if usable.isEmpty && !projects.isEmpty { return nil }
             let isOnAll =
-                usable.count == projects.count && (found.unreadable.isEmpty || allowed[entry.number] == nil)
+                usable.count == projects.count && (source.unreadable.isEmpty || allowed[entry.number] == nil)
             return trees.node(
                 trees.id("activity", String(entry.number)), in: activities, referenceId: String(entry.number),
                 name: entry.name, dependsOn: isOnAll ? [] : usable.map { projectID($0.number) })

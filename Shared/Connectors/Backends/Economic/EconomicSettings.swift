@@ -1,30 +1,31 @@
 package import BackendProtocol
 
-/// Where e-conomic is and how to talk to it.
+/// The address, credentials and limits of e-conomic.
 package struct EconomicSettings: Sendable, CustomStringConvertible {
     /// Scheme, host and port without a path: `https://apis.e-conomic.com`.
     package var baseURL: String
-    /// Header `X-AppSecretToken`: which application calls.
+    /// Header `X-AppSecretToken`: identifies the calling application.
     package var appSecretToken: String
-    /// Header `X-AgreementGrantToken`: whose books it may see. The roles ProjectEmployee or SuperUser suffice.
+    /// Header `X-AgreementGrantToken`: grants access to an agreement. The roles ProjectEmployee or SuperUser suffice.
     package var agreementGrantToken: String
     package var connectMax: Duration = .seconds(5)
     package var totalMax: Duration = .seconds(30)
-    /// Pages of one listing, of at most 1,000 rows each; a listing that is longer fails rather than being cut.
+    /// Maximum number of pages of a listing, of at most 1,000 rows each; a longer listing fails instead of being
+    /// truncated.
     package var pagesMax = 200
-    /// How far back a person's records are read for suggestions.
+    /// Past days whose records determine suggestions.
     package var suggestionDays = 60
     package var suggestionsMax = 20
-    /// How far back changes are read again: more than e-conomic's clocks differ, than a change takes to become visible,
-    /// and than all pages of a listing take to be read.
+    /// The overlap of successive reads of changes: longer than the difference of e-conomic's clocks, the delay until a
+    /// change is visible, and the time to read all pages of a listing.
     package var changesOverlap: Duration = .seconds(15 * 60)
-    /// How long the listings that are the same for everybody serve all calls.
+    /// Maximum age of cached listings that are equal for all people.
     package var listingAgeMax: Duration = .seconds(10)
-    /// The longest text of an entry. The vendor's OpenAPI document states no limit; the first model's apps allow 40
-    /// characters, and what is cut off a longer text would be the marker.
+    /// The maximum length of an entry's text. The vendor's OpenAPI document states no limit; the first model's apps
+    /// allow 40 characters, and truncation of a longer text would remove the marker.
     ///
-    /// The unit is not documented either. UTF-16 code units are assumed, as .NET and SQL Server's `nvarchar` count: a
-    /// text has never more scalars than these, so that the limit holds where scalars are counted too.
+    /// The unit is undocumented too. UTF-16 code units are assumed, as in .NET and SQL Server's `nvarchar`. A text
+    /// never has more scalars than code units, so the limit also holds if scalars are counted.
     package var textLimit = TextLimit(40, .utf16)
 
     package init(baseURL: String, appSecretToken: String, agreementGrantToken: String) {
@@ -33,8 +34,10 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
         self.agreementGrantToken = agreementGrantToken
     }
 
-    /// - Parameter password: Both tokens, as they are stored: `appSecretToken:agreementGrantToken`.
-    /// - Returns: `nil` when these are not two tokens.
+    /// Creates settings from a stored password.
+    ///
+    /// - Parameter password: Both tokens: `appSecretToken:agreementGrantToken`.
+    /// - Returns: `nil` if the password does not consist of two tokens.
     package init?(baseURL: String, password: String) {
         let tokens = password.split(separator: ":", omittingEmptySubsequences: false)
         guard tokens.count == 2, !tokens[0].isEmpty, !tokens[1].isEmpty else { return nil }
@@ -45,10 +48,10 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
         .suggestionDays, .suggestionsMax, .pagesMax, changesOverlapSetting, .textLengthMax, .textUnit,
     ]
     private static let changesOverlapSetting = BackendSetting(
-        name: "changesOverlapSeconds", help: "seconds of changes that are read again each time",
+        name: "changesOverlapSeconds", help: "overlap of successive reads of changes in seconds",
         values: .number(60...86_400))
 
-    /// Takes an environment's settings over; they were checked when they were stored.
+    /// Applies an environment's settings, which were validated when they were stored.
     mutating func apply(_ settings: BackendSettingValues) {
         settings.apply(.suggestionDays, to: &suggestionDays)
         settings.apply(.suggestionsMax, to: &suggestionsMax)
@@ -59,6 +62,6 @@ package struct EconomicSettings: Sendable, CustomStringConvertible {
         changesOverlap = .seconds(seconds)
     }
 
-    /// Without the tokens, because settings end up in logs.
+    /// A description without the tokens, because settings are logged.
     package var description: String { "e-conomic at \(baseURL)" }
 }

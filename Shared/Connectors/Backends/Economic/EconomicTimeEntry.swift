@@ -3,9 +3,9 @@ internal import BackendProtocol
 internal import Essentials
 internal import Model
 
-/// `TimeEntry` of the Projects API, as far as it is used. The names are the vendor's own.
+/// The used members of `TimeEntry` of the Projects API. The names are the vendor's own.
 struct EconomicTimeEntry: Codable, EconomicRow {
-    /// 0 in what is still to be created: the vendor gives the number.
+    /// The vendor assigns the number; 0 for an entry that is not created yet.
     var number: Int
     var employeeNumber: Int
     var projectNumber: Int
@@ -14,16 +14,16 @@ struct EconomicTimeEntry: Codable, EconomicRow {
     var date: String
     var numberOfHours: Double?
     var text: String?
-    /// Read-only. A false one is left out.
+    /// Read-only. Omitted if false.
     var isApproved: Bool?
-    /// Read-only. A false one is left out.
+    /// Read-only. Omitted if false.
     var isReconciled: Bool?
     /// Read-only.
     var lastUpdated: String?
-    /// Names the version that a PUT changes.
+    /// The version that a PUT replaces.
     var objectVersion: String?
 
-    /// Whether the same was registered in both, and the same was approved, whatever their versions.
+    /// Returns whether the registered values and the approval are equal, regardless of versions.
     func hasSameContent(as other: EconomicTimeEntry) -> Bool {
         func content(_ entry: EconomicTimeEntry) -> EconomicTimeEntry {
             var content = entry
@@ -36,9 +36,9 @@ struct EconomicTimeEntry: Codable, EconomicRow {
 
 extension EconomicTimeEntry: Equatable {}
 
-/// Time in e-conomic's spelling.
+/// Time values in e-conomic's formats.
 enum EconomicTime {
-    /// Midnight UTC, which is the same day in Denmark, and wherever else e-conomic is sold.
+    /// Returns midnight UTC, which is the same day in Denmark and all other countries of e-conomic.
     static func date(_ day: Day) -> String { "\(day)T00:00:00Z" }
 
     static func day(_ date: String) -> Day? { Day(String(date.prefix(10))) }
@@ -46,8 +46,7 @@ enum EconomicTime {
     /// Two decimals, rounded half up: 5400 s are 1.5, 18 s are 0.01.
     static func number(of hours: Hours) -> Double { Double(hours.hundredths) / 100 }
 
-    /// Hours that were registered elsewhere may have more decimals; they are rounded to two. `nil` when it is no
-    /// number of hours.
+    /// Returns hours with two decimals: entries from other clients may have more. `nil` if the number is out of range.
     static func hours(_ number: Double) -> Hours? {
         let hundredths = (number * 100).rounded()
         return abs(hundredths) < 1e9 ? Hours(hundredths: Int(hundredths)) : nil
@@ -57,8 +56,8 @@ enum EconomicTime {
 extension BackendEntry {
     init(_ entry: EconomicTimeEntry, _ names: FieldNames) throws(BackendError) {
         guard let day = EconomicTime.day(entry.date), let hours = EconomicTime.hours(entry.numberOfHours ?? 0) else {
-            let reason = "time entry \(entry.number) has a date or hours that cannot be read: \(entry.date)"
-            throw .notProcessed(reason: BackendMessage.bounded(reason), retryAfter: nil)
+            let reason = "time entry \(entry.number) has an unreadable date or hours: \(entry.date)"
+            throw .notProcessed(reason: BackendMessage.truncated(reason), retryAfter: nil)
         }
         let (text, marker) = EntryMarker.split(note: entry.text ?? "")
         var references: [String: String] = [:]

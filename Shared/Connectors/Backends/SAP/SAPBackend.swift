@@ -5,32 +5,32 @@ internal import FoundationEssentials
 package import HTTPClient
 internal import Model
 
-/// SAP S/4HANA: time sheets, with projects and business partners as what time is reported on.
+/// Adapter for SAP S/4HANA: time sheets, with projects and business partners as reporting data.
 ///
 /// A person's `reference` needs `personWorkAgreementExternalId`, `companyCode` and, for reporting data,
-/// `businessPartnerUuid`: no public service of S/4HANA leads from an e-mail address to them.
+/// `businessPartnerUuid`. No public service of S/4HANA maps an e-mail address to them.
 ///
-/// The time sheet knows no start and end: seconds become hours with two decimals, rounded half up (18 seconds, half a
-/// hundredth of an hour, count as a whole one). What a record's id is to Fieldpost is its `TimeSheetRecord`.
+/// The time sheet has no start and end. Seconds are rounded to hours with two decimals, half up (18 seconds, half a
+/// hundredth of an hour, are rounded up). A record's id in Fieldpost is its `TimeSheetRecord`.
 package struct SAPBackend: TimeBackend {
     let connection: SAPConnection
     let templates: TemplateDeclarations
     let names: FieldNames
     let today: @Sendable () -> Day
-    let listedDays = SAPListedDays()
+    let rowCounts = SAPRowCounts()
 
     static let entries = SAPConnection.timeSheet + "/TimeSheetEntryCollection"
 
     /// - Parameters:
-    ///   - templates: What the environment declares; `nil`: projects, customer by customer.
-    ///   - today: Where the days of suggestions are counted back from.
+    ///   - templates: The environment's declarations; by default, projects grouped by customer.
+    ///   - today: Returns the current day, from which the days of suggestions are counted back.
     package init(
         _ settings: SAPSettings, templates: TemplateDeclarations? = nil, client: Client,
         today: @escaping @Sendable () -> Day
     ) {
         connection = SAPConnection(settings: settings, client: client)
         self.templates = templates ?? SAPReporting.vocabulary.builtIn
-        // What the adapter itself puts in is no choice of anybody's.
+        // A default value of the adapter is not a choice.
         names = FieldNames(self.templates, defaults: settings.activityType.map { ["ActivityType": $0] } ?? [:])
         self.today = today
     }
@@ -38,7 +38,7 @@ package struct SAPBackend: TimeBackend {
     package var capabilities: BackendCapabilities {
         BackendCapabilities(
             approvedRecord: .isReplaced, hasRejection: true, durationStepSeconds: Hours.secondsPerHundredth,
-            listsEverybody: true, textLengthMax: connection.settings.textLimit.lengthMax,
+            supportsBulkListing: true, textLengthMax: connection.settings.textLimit.lengthMax,
             textUnit: connection.settings.textLimit.unit)
     }
 
@@ -73,19 +73,19 @@ package struct SAPBackend: TimeBackend {
     package func lookUp(
         marker: String, of person: BackendPerson, on day: Day
     ) async throws(BackendError) -> [BackendEntry] {
-        try await records(of: person, where: "TimeSheetDate eq \(SAPTime.literal(day))").marked(marker)
+        try await records(of: person, where: "TimeSheetDate eq \(SAPTime.literal(day))").entries(withMarker: marker)
     }
 
     package func entries(
         of person: BackendPerson, from: Day, through: Day
     ) async throws(BackendError) -> [BackendEntry] {
-        try await records(of: person, from: from, through: through).whole()
+        try await records(of: person, from: from, through: through).completeEntries()
     }
 
     package func records(
         of person: BackendPerson, from: Day, through: Day
     ) async throws(BackendError) -> BackendRecords {
-        // Only ge, le and eq: gt and lt on the date are wrong (SAP KBA 3744148).
+        // Only ge, le and eq: gt and lt are wrong for dates (SAP KBA 3744148).
         try await records(
             of: person,
             where: "TimeSheetDate ge \(SAPTime.literal(from)) and TimeSheetDate le \(SAPTime.literal(through))")
@@ -114,7 +114,7 @@ package struct SAPBackend: TimeBackend {
         guard hours <= SAPTime.hoursMax else {
             throw .refused(["\(hours) hours are more than one record of the time sheet can hold (\(SAPTime.hoursMax))"])
         }
-        // What a record is assigned to no more has to go from it.
+        // An update clears assignments that were removed.
         var assignments: [String: String] = [:]
         if record != nil { for field in names.fields { assignments[field] = "" } }
         if let activityType = connection.settings.activityType { assignments["ActivityType"] = activityType }
@@ -124,7 +124,7 @@ package struct SAPBackend: TimeBackend {
             assignments[field] = reference
             isAssigned = true
         }
-        guard isAssigned else { throw .refused(["None of \(names.names.joined(separator: ", ")) is chosen"]) }
+        guard isAssigned else { throw .refused(["None of \(names.names.joined(separator: ", ")) is selected"]) }
         let fields = SAPTimeSheetEntry.DataFields(
             TimeSheetNote: EntryMarker.note(text: submission.text, marker: submission.marker),
             RecordedHours: hours.description, HoursUnitOfMeasure: "H", assignments: assignments)
@@ -134,24 +134,24 @@ package struct SAPBackend: TimeBackend {
             TimeSheetOperation: operation)
     }
 
-    /// - Returns: The number of the record that the answer names.
+    /// - Returns: The record's number in the response.
     private func write(
         _ entry: SAPTimeSheetEntry, before deadline: WriteDeadline
     ) async throws(BackendError) -> String {
         guard let body = try? JSONEncoder().encode(entry) else {
-            throw .refused(["The entry cannot be written as JSON"])
+            throw .refused(["The entry cannot be encoded as JSON"])
         }
         let response = try await connection.post(SAPBackend.entries, Array(body), before: deadline)
-        // The rest of the answer proves nothing: the record is read back.
-        let answer = HTTPAnswer.decoded(ODataEntity<SAPRecordNumber>.self, from: response.body)?.d
-        guard let record = answer?.TimeSheetRecord, record.contains(where: { $0 != "0" }) else {
+        // The rest of the response proves nothing: the record is read back.
+        let number = BackendResponse.decoded(ODataEntity<SAPRecordNumber>.self, from: response.body)?.d
+        guard let record = number?.TimeSheetRecord, record.contains(where: { $0 != "0" }) else {
             throw .outcomeUnknown(reason: "HTTP \(response.status) without the number of a record")
         }
         return record
     }
 }
 
-/// What identifies a person in the time sheet.
+/// The identifiers of a person in the time sheet.
 struct SAPPersonKey: Hashable {
     let agreement: String
     let company: String

@@ -3,7 +3,7 @@ internal import BackendProtocol
 internal import FoundationEssentials
 internal import HTTPClient
 
-/// OData V2 over HTTP: credentials, CSRF tokens, paging, and what each answer means.
+/// OData V2 over HTTP: credentials, CSRF tokens, paging, and classification of responses.
 struct SAPConnection: Sendable {
     let settings: SAPSettings
     private let client: Client
@@ -13,10 +13,10 @@ struct SAPConnection: Sendable {
     static let project = "/sap/opu/odata/sap/API_ENTERPRISE_PROJECT_SRV;v=0002"
     static let businessPartner = "/sap/opu/odata/sap/API_BUSINESS_PARTNER"
 
-    /// An answer's body is at most this large: a page of `pageRowsMax` projects is well below.
-    private static let answerBytesMax = 32 * 1024 * 1024
-    /// How often a listing is read whose pages shift meanwhile.
-    static let readingsMax = 5
+    /// Maximum size of a response; a page of `pageRowsMax` projects is well below.
+    private static let responseBytesMax = 32 * 1024 * 1024
+    /// Maximum number of attempts to read a listing whose pages shift meanwhile.
+    static let readAttemptsMax = 5
 
     init(settings: SAPSettings, client: Client) {
         self.settings = settings
@@ -26,34 +26,33 @@ struct SAPConnection: Sendable {
 
     // MARK: Reading
 
-    /// Reads one entity; nil when there is none.
+    /// Reads one entity; `nil` if it does not exist.
     func entity<Entity: Decodable>(_ path: String, as _: Entity.Type) async throws(BackendError) -> Entity? {
         let response = try await read(path + "?$format=json")
-        if response.status == 404, SAPAnswer.isFromService(response) { return nil }
-        try SAPAnswer.check(response, isWrite: false)
-        return try HTTPAnswer.decode(ODataEntity<Entity>.self, from: response.body).d
+        if response.status == 404, SAPResponse.isFromService(response) { return nil }
+        try SAPResponse.check(response, isWrite: false)
+        return try BackendResponse.decode(ODataEntity<Entity>.self, from: response.body).d
     }
 
-    /// Reads all rows, page by page until a page is short: `$inlinecount` is ignored by the time-sheet service, and
-    /// so is `$orderby` (SAP KBA 3744148), so the pages are in the order the service has.
+    /// Reads all rows, page by page until a page is short.
     ///
-    /// Each page begins with the last row of the one before. When another one is there, rows have come or gone
-    /// meanwhile, and one may have been passed over: all is read again. A row that cannot be read does not cost the
-    /// others.
+    /// The time-sheet service ignores `$inlinecount` and `$orderby` (SAP KBA 3744148), so pages have the service's
+    /// order. Each page begins with the last row of the previous one. If that row differs, rows were added or removed
+    /// meanwhile and one may have been skipped: all pages are read again. Unreadable rows do not affect others.
     func rows<Row: SAPRow>(
         _ path: String, filter: String, select: String? = nil, expand: String? = nil, as _: Row.Type
     ) async throws(BackendError) -> ListedRows<Row> {
         var query = "?$format=json&$filter=" + URLText.escape(filter)
         if let select { query += "&$select=" + URLText.escape(select) }
         if let expand { query += "&$expand=" + URLText.escape(expand) }
-        for _ in 0..<SAPConnection.readingsMax {
-            if let rows = try await reading(path, query, as: Row.self) { return rows }
+        for _ in 0..<SAPConnection.readAttemptsMax {
+            if let rows = try await rowsUnlessShifted(path, query, as: Row.self) { return rows }
         }
         throw .notProcessed(reason: "\(path) changes faster than it can be read", retryAfter: nil)
     }
 
-    /// - Returns: `nil` when the pages shifted while they were read.
-    private func reading<Row: SAPRow>(
+    /// - Returns: `nil` if the pages shifted while they were read.
+    private func rowsUnlessShifted<Row: SAPRow>(
         _ path: String, _ query: String, as _: Row.Type
     ) async throws(BackendError) -> ListedRows<Row>? {
         let pageRowsMax = max(2, settings.pageRowsMax)
@@ -61,8 +60,8 @@ struct SAPConnection: Sendable {
         for _ in 0..<settings.pagesMax {
             let page = "&$top=\(pageRowsMax)&$skip=\(max(0, rows.count - 1))"
             let response = try await read(path + query + page)
-            try SAPAnswer.check(response, isWrite: false)
-            let results = try HTTPAnswer.decode(ODataRows<Row>.self, from: response.body).d.results
+            try SAPResponse.check(response, isWrite: false)
+            let results = try BackendResponse.decode(ODataRows<Row>.self, from: response.body).d.results
             if let last = rows.last, results.first?.key != last.key { return nil }
             rows += results.dropFirst(rows.isEmpty ? 0 : 1)
             if results.count < pageRowsMax { return ListedRows(rows, of: path) }
@@ -74,26 +73,26 @@ struct SAPConnection: Sendable {
         try await client.read(
             Request(
                 settings.baseURL + path, headers: settings.headers, connectMax: settings.connectMax,
-                totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax))
+                totalMax: settings.totalMax, responseBytesMax: SAPConnection.responseBytesMax))
     }
 
     // MARK: Writing
 
-    /// Posts once. A call that was refused for its CSRF token was not processed, so it is repeated with a new one.
+    /// Posts once. A call that is rejected for its CSRF token is not processed, so it is repeated with a new token.
     func post(
         _ path: String, _ body: [UInt8], before deadline: WriteDeadline
     ) async throws(BackendError) -> Response {
         let login = try await logins.current()
         let response = try await post(path, body, login.login, deadline)
-        guard SAPAnswer.wantsToken(response) else {
-            try SAPAnswer.check(response, isWrite: true)
+        guard SAPResponse.requiresToken(response) else {
+            try SAPResponse.check(response, isWrite: true)
             return response
         }
         let second = try await post(path, body, try await logins.replacing(login).login, deadline)
-        if SAPAnswer.wantsToken(second) {
-            throw .notProcessed(reason: "a new CSRF token was refused as well", retryAfter: nil)
+        if SAPResponse.requiresToken(second) {
+            throw .notProcessed(reason: "a new CSRF token was rejected as well", retryAfter: nil)
         }
-        try SAPAnswer.check(second, isWrite: true)
+        try SAPResponse.check(second, isWrite: true)
         return second
     }
 
@@ -104,13 +103,13 @@ struct SAPConnection: Sendable {
         return try await client.write(
             Request(
                 "POST", settings.baseURL + path, headers: headers, body: body, connectMax: settings.connectMax,
-                totalMax: settings.totalMax, answerBytesMax: SAPConnection.answerBytesMax,
+                totalMax: settings.totalMax, responseBytesMax: SAPConnection.responseBytesMax,
                 sendBefore: deadline.instant, session: login.session))
     }
 }
 
 extension SAPSettings {
-    /// Basic authentication (RFC 7617), and JSON answers.
+    /// Basic authentication (RFC 7617), and JSON responses.
     var headers: [(name: String, value: String)] {
         let credentials = Data("\(user):\(password)".utf8).base64EncodedString()
         return [("Authorization", "Basic " + credentials), ("Accept", "application/json")]
@@ -119,9 +118,9 @@ extension SAPSettings {
 
 /// Literals of OData V2.
 enum OData {
-    /// A string literal: in quotes, with quotes doubled.
+    /// Returns a string literal: in quotes, with quotes doubled.
     static func literal(_ text: String) -> String {
-        // By scalars: a quote with a combining mark behind it is one Character, and no quote.
+        // Scalars, not characters: a quote followed by a combining mark is one Character that is not equal to a quote.
         var literal = "'"
         for scalar in text.unicodeScalars {
             if scalar == "'" { literal.unicodeScalars.append("'") }
@@ -133,7 +132,7 @@ enum OData {
 
 /// A row of a listing.
 protocol SAPRow: ListedRow {
-    /// Identifies it in its listing: the values of its ``ListedRow/idMembers``.
+    /// Identifies the row in its listing: the values of its ``ListedRow/idMembers``.
     var key: String { get }
 }
 

@@ -47,69 +47,69 @@ struct SAPBusinessPartner: SAPRow {
     var key: String { BusinessPartnerUUID }
 }
 
-/// All that a person may report on, as SAP has it.
+/// The projects, elements and customers that a person may report on.
 struct SAPProjects {
     var projects: [SAPProject] = []
     var elements: [SAPProjectElement] = []
     var customers: [SAPBusinessPartner] = []
-    /// What else there is.
+    /// Rows that could not be decoded.
     var unreadable: [UnreadableRecord] = []
 
-    /// Removes the projects of customers that could not be read, and their elements: they would count as internal.
+    /// Removes projects with an unreadable customer, which would otherwise count as internal, and their elements.
     mutating func removeProjectsWithoutCustomer() {
-        let known = Set(customers.map { $0.BusinessPartnerUUID.lowercased() })
-        projects.removeAll { $0.CustomerUUID.map { !known.contains($0.lowercased()) } ?? false }
-        let left = Set(projects.map(\.ProjectUUID))
-        elements.removeAll { !left.contains($0.ProjectUUID) }
+        let readable = Set(customers.map { $0.BusinessPartnerUUID.lowercased() })
+        projects.removeAll { $0.CustomerUUID.map { !readable.contains($0.lowercased()) } ?? false }
+        let remaining = Set(projects.map(\.ProjectUUID))
+        elements.removeAll { !remaining.contains($0.ProjectUUID) }
     }
 }
 
 extension SAPConnection {
-    /// Ids in one filter, which bounds the length of its address.
+    /// Maximum number of ids in a filter, which limits the length of the URL.
     private static let idsPerFilterMax = 25
 
-    /// The projects on whose team the business partner is, that take time, with their elements and customers.
+    /// Reads the projects with the business partner in their team that accept time, with their elements and customers.
     func projects(ofBusinessPartner id: String) async throws(BackendError) -> SAPProjects {
         let memberships = try await rows(
             SAPConnection.project + "/A_EnterpriseProjectTeamMember",
             filter: "BusinessPartnerUUID eq guid'\(id)'", as: SAPTeamMember.self)
         let ids = Set(memberships.rows.map(\.ProjectUUID))
-        var found = SAPProjects()
-        found.unreadable = memberships.unreadable
-        found.projects = try await rows(
+        var result = SAPProjects()
+        result.unreadable = memberships.unreadable
+        result.projects = try await rows(
             SAPConnection.project + "/A_EnterpriseProject", where: "ProjectUUID", in: ids,
-            expand: "to_EntProjBlkFunc", as: SAPProject.self, &found.unreadable
+            expand: "to_EntProjBlkFunc", as: SAPProject.self, &result.unreadable
         ).filter {
             $0.to_EntProjBlkFunc?.EntProjTimeRecgIsBlkd != true
                 && !settings.closedProjectStatuses.contains($0.ProcessingStatus ?? "")
         }
-        found.elements = try await rows(
+        result.elements = try await rows(
             SAPConnection.project + "/A_EnterpriseProjectElement", where: "ProjectUUID",
-            in: Set(found.projects.map(\.ProjectUUID)), expand: "to_EntProjElmntBlkFunc", as: SAPProjectElement.self,
-            &found.unreadable
+            in: Set(result.projects.map(\.ProjectUUID)), expand: "to_EntProjElmntBlkFunc", as: SAPProjectElement.self,
+            &result.unreadable
         ).filter { $0.to_EntProjElmntBlkFunc?.EntProjTimeRecgIsBlkd != true }
-        let unreadableCount = found.unreadable.count
-        found.customers = try await rows(
+        let unreadableCount = result.unreadable.count
+        result.customers = try await rows(
             SAPConnection.businessPartner + "/A_BusinessPartner", where: "BusinessPartnerUUID",
-            in: Set(found.projects.compactMap(\.CustomerUUID)), expand: nil, as: SAPBusinessPartner.self,
-            &found.unreadable)
-        if found.unreadable.count > unreadableCount { found.removeProjectsWithoutCustomer() }
-        return found
+            in: Set(result.projects.compactMap(\.CustomerUUID)), expand: nil, as: SAPBusinessPartner.self,
+            &result.unreadable)
+        if result.unreadable.count > unreadableCount { result.removeProjectsWithoutCustomer() }
+        return result
     }
 
     private func rows<Row: SAPRow>(
         _ path: String, where field: String, in ids: Set<String>, expand: String?, as _: Row.Type,
         _ unreadable: inout [UnreadableRecord]
     ) async throws(BackendError) -> [Row] {
-        var found: [Row] = []
-        var rest = ids.sorted()[...]
-        while !rest.isEmpty {
-            let filter = rest.prefix(SAPConnection.idsPerFilterMax).map { "\(field) eq guid'\($0)'" }
-            rest = rest.dropFirst(SAPConnection.idsPerFilterMax)
-            let part = try await rows(path, filter: filter.joined(separator: " or "), expand: expand, as: Row.self)
-            found += part.rows
-            unreadable += part.unreadable
+        var all: [Row] = []
+        var remaining = ids.sorted()[...]
+        while !remaining.isEmpty {
+            let filter = remaining.prefix(SAPConnection.idsPerFilterMax).map { "\(field) eq guid'\($0)'" }
+            remaining = remaining.dropFirst(SAPConnection.idsPerFilterMax)
+            let batch = try await rows(path, filter: filter.joined(separator: " or "), expand: expand, as: Row.self)
+            all += batch.rows
+            unreadable += batch.unreadable
         }
-        return found
+        return all
     }
 }

@@ -15,19 +15,19 @@ extension SAPBackend {
             of: person, from: last.adding(days: -connection.settings.suggestionDays), through: last)
         var data = SAPReporting.data(projects, as: templates)
         data.unreadable = projects.unreadable
-        data.suggest(what: recent.entries, selectionsMax: connection.settings.suggestionsMax)
+        data.addSuggestions(from: recent.entries, selectionsMax: connection.settings.suggestionsMax)
         return data
     }
 }
 
-/// What is reported on in SAP: projects, as customer → project → accounting code (a WBS element), and what an
-/// environment's templates declare.
+/// The reporting data of SAP: projects, as customer → project → accounting code (a WBS element), and the templates of
+/// the environment.
 enum SAPReporting {
     private static let customers = "customers"
     private static let projects = "projects"
     private static let elements = "wbsElements"
 
-    /// The fields are those of `TimeSheetDataFields` by which time is assigned; their lengths are the service's.
+    /// The fields are the assignment fields of `TimeSheetDataFields`, with the service's lengths.
     static let vocabulary = BackendVocabulary(
         backend: "sap",
         lists: [
@@ -59,17 +59,19 @@ enum SAPReporting {
 
     private static func nodes(of projects: SAPProjects) -> [Identified<ReportingTreeNode>] {
         let customers = projects.customers.sorted { $0.BusinessPartner < $1.BusinessPartner }
-        let known = Set(customers.map { $0.BusinessPartnerUUID.lowercased() })
+        let readable = Set(customers.map { $0.BusinessPartnerUUID.lowercased() })
         var nodes = customers.map {
             trees.node(
                 trees.id("customer", $0.BusinessPartnerUUID), in: Self.customers, referenceId: $0.BusinessPartner,
                 name: $0.BusinessPartnerFullName, dependsOn: [])
         }
-        // Every project needs a customer to be reached through.
+        // Every project is selected through a customer.
         let internalID = trees.id("customer", "internal")
         var hasInternal = false
         for entry in projects.projects.sorted(by: { $0.Project < $1.Project }) {
-            let owner = entry.CustomerUUID.flatMap { known.contains($0.lowercased()) ? trees.id("customer", $0) : nil }
+            let owner = entry.CustomerUUID.flatMap {
+                readable.contains($0.lowercased()) ? trees.id("customer", $0) : nil
+            }
             if owner == nil && !hasInternal {
                 hasInternal = true
                 nodes.append(

@@ -1,6 +1,6 @@
 package import BackendProtocol
 
-/// Where an S/4HANA system is and how to talk to it.
+/// The address, credentials and limits of an S/4HANA system.
 package struct SAPSettings: Sendable, CustomStringConvertible {
     /// Scheme, host and port without a path: `https://my300000-api.s4hana.cloud.sap`.
     package var baseURL: String
@@ -10,25 +10,26 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
     package var password: String
     package var connectMax: Duration = .seconds(5)
     package var totalMax: Duration = .seconds(30)
-    /// Rows asked for at a time (`$top`); at most what the system is ready to give.
+    /// Rows per request (`$top`); at most the system's own limit.
     package var pageRowsMax = 500
-    /// Rows asked for at a time where the records of a whole company are listed.
+    /// Rows per request in a listing of a company's records.
     package var listingRowsMax = 5_000
-    /// Pages of one listing; a listing that is longer fails rather than being cut.
+    /// Maximum number of pages of a listing; a longer listing fails instead of being truncated.
     package var pagesMax = 200
-    /// How far back a person's records are read for suggestions.
+    /// Past days whose records determine suggestions.
     package var suggestionDays = 60
     package var suggestionsMax = 20
-    /// `ActivityType` of records that no template gives one, where the controlling area wants one. In a record that is
-    /// read it counts as nobody's choice.
+    /// `ActivityType` of records without one from their template, if the controlling area requires it. When it is read
+    /// back, it does not count as a choice.
     package var activityType: String?
-    /// Processing statuses of projects that take no more time, beside those whose time recording is blocked. The
-    /// codes are customizing of the system, so none is assumed.
+    /// Processing statuses of projects that accept no more time, in addition to projects with blocked time recording.
+    /// The codes are customizing of the system, so there is no default.
     package var closedProjectStatuses: Set<String> = []
-    /// The longest text of an entry. The note is free text in the service; the first model's apps allow 40 characters,
-    /// and what a system cuts off a longer note would be the marker.
+    /// The maximum length of an entry's text. The note is free text in the service. The first model's apps allow 40
+    /// characters, and a system that truncates a longer note removes the marker.
     ///
     /// ABAP counts UTF-16 code units: a surrogate pair is two characters. Source: ABAP Keyword Documentation, "charlen,
+    /// dbmaxlen, numofchar, strlen".
     /// dbmaxlen, numofchar, strlen".
     package var textLimit = TextLimit(40, .utf16)
 
@@ -43,14 +44,15 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
         .pagesMax, .textLengthMax, .textUnit,
     ]
     private static let activityTypeSetting = BackendSetting(
-        name: "activityType", help: "ActivityType of records that no template gives one", values: .text(lengthMax: 6))
+        name: "activityType", help: "ActivityType of records without one from their template",
+        values: .text(lengthMax: 6))
     private static let closedProjectStatusesSetting = BackendSetting(
-        name: "closedProjectStatuses", help: "processing statuses of projects that take no time, with commas between",
+        name: "closedProjectStatuses", help: "processing statuses of projects that accept no time, comma-separated",
         values: .texts)
     private static let pageRowsMaxSetting = BackendSetting(
-        name: "pageRowsMax", help: "rows that a listing asks for at a time", values: .number(2...5_000))
+        name: "pageRowsMax", help: "rows per request of a listing", values: .number(2...5_000))
 
-    /// Takes an environment's settings over; they were checked when they were stored.
+    /// Applies an environment's settings, which were validated when they were stored.
     mutating func apply(_ settings: BackendSettingValues) {
         if let value = settings.values[Self.activityTypeSetting.name] { activityType = value.isEmpty ? nil : value }
         if let value = settings.values[Self.closedProjectStatusesSetting.name] {
@@ -63,6 +65,6 @@ package struct SAPSettings: Sendable, CustomStringConvertible {
         settings.apply(to: &textLimit)
     }
 
-    /// Without the password, because settings end up in logs.
+    /// A description without the password, because settings are logged.
     package var description: String { "SAP S/4HANA at \(baseURL) as \(user)" }
 }

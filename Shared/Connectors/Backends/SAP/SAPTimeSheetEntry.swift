@@ -3,7 +3,7 @@ internal import BackendProtocol
 internal import Essentials
 internal import Model
 
-/// `TimeSheetEntry` of API_MANAGE_WORKFORCE_TIMESHEET, as far as it is used.
+/// The used members of `TimeSheetEntry` of API_MANAGE_WORKFORCE_TIMESHEET.
 struct SAPTimeSheetEntry: Codable, SAPRow {
     struct DataFields: Codable {
         // The names are the service's own.
@@ -12,7 +12,7 @@ struct SAPTimeSheetEntry: Codable, SAPRow {
         var RecordedHours: String?
         var HoursUnitOfMeasure: String?
         var RejectionReason: String?
-        /// What the time is assigned to: the fields of `SAPReporting.vocabulary`, by name. An empty one clears it.
+        /// The assignment of the time: fields of `SAPReporting.vocabulary` by name. An empty value clears the field.
         var assignments: [String: String] = [:]
     }
 
@@ -24,14 +24,14 @@ struct SAPTimeSheetEntry: Codable, SAPRow {
     var TimeSheetDate: String?
     var TimeSheetIsReleasedOnSave: Bool?
     var TimeSheetStatus: String?
-    /// `C`, `U` or `D`. A POST without it answers 201 and does nothing (SAP KBA 3744148).
+    /// `C`, `U` or `D`. A POST without it returns 201 without effect (SAP KBA 3744148).
     var TimeSheetOperation: String?
 
     static let idMembers = ["TimeSheetRecord"]
     var key: String { TimeSheetRecord ?? "" }
 }
 
-/// What is read of the answer to a write.
+/// The used members of the response to a write.
 struct SAPRecordNumber: Decodable {
     var TimeSheetRecord: String?
 }
@@ -70,15 +70,15 @@ extension SAPTimeSheetEntry.DataFields {
     }
 }
 
-/// Time in SAP's spelling.
+/// Time values in SAP's formats.
 enum SAPTime {
     /// `RecordedHours` is decimal(4,2).
     static let hoursMax = Hours(hundredths: 9999)
 
-    /// `/Date(…)/` of midnight UTC: the JSON form of `Edm.DateTime` in OData V2.
+    /// Returns `/Date(…)/` of midnight UTC: the JSON form of `Edm.DateTime` in OData V2.
     static func date(_ day: Day) -> String { "/Date(\(day.daysSinceEpoch * 86_400_000))/" }
 
-    /// Reads `/Date(1427673600000)/`, with or without an offset in minutes.
+    /// Parses `/Date(1427673600000)/`, with or without an offset in minutes.
     static func day(_ date: String) -> Day? {
         guard date.hasPrefix("/Date("), date.hasSuffix(")/") else { return nil }
         let number = date.dropFirst(6).dropLast(2)
@@ -91,12 +91,12 @@ enum SAPTime {
         return Day.range.contains(day) ? day : nil
     }
 
-    /// The literal of a filter.
+    /// Returns the literal of a filter.
     static func literal(_ day: Day) -> String { "datetime'\(day)T00:00:00'" }
 }
 
 extension BackendStatus {
-    /// CATS statuses; sources in the SAP Help Portal, "Processing Statuses" of the time sheet.
+    /// Creates a status from a CATS status code; source: SAP Help Portal, "Processing Statuses" of the time sheet.
     init?(sap code: String) {
         switch code {
         case "10": self = .inProcess
@@ -109,7 +109,7 @@ extension BackendStatus {
         }
     }
 
-    /// Neither deleted nor superseded.
+    /// Whether the record is neither deleted nor superseded.
     var isLive: Bool {
         switch self {
         case .inProcess, .released, .approved, .rejected, .recorded: true
@@ -120,16 +120,17 @@ extension BackendStatus {
 
 extension BackendEntry {
     init(_ entry: SAPTimeSheetEntry, _ names: FieldNames) throws(BackendError) {
-        // A number with a broken character would be another record's.
+        // A number with a replaced character could be another record's.
         guard let id = entry.TimeSheetRecord, id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             let day = entry.TimeSheetDate.flatMap(SAPTime.day),
             let hours = entry.TimeSheetDataFields?.RecordedHours.flatMap({ Hours($0) }),
             let status = entry.TimeSheetStatus.flatMap(BackendStatus.init(sap:))
         else {
             let reason =
-                "time sheet record \(entry.TimeSheetRecord ?? "without number") has a date, hours or status that cannot"
-                + " be read: \(entry.TimeSheetStatus ?? "no status")"
-            throw .notProcessed(reason: BackendMessage.bounded(reason), retryAfter: nil)
+                "time sheet record \(entry.TimeSheetRecord ?? "without number") has an unreadable date, hours or "
+                + "status: "
+                + (entry.TimeSheetStatus ?? "no status")
+            throw .notProcessed(reason: BackendMessage.truncated(reason), retryAfter: nil)
         }
         let (text, marker) = EntryMarker.split(note: entry.TimeSheetDataFields?.TimeSheetNote ?? "")
         var references: [String: String] = [:]
@@ -140,6 +141,6 @@ extension BackendEntry {
         self.init(
             id: id, marker: marker, day: day, durationSeconds: hours.seconds, text: text, status: status,
             references: references,
-            message: status == .rejected ? rejection.map { BackendMessage.bounded("Rejected: reason \($0)") } : nil)
+            message: status == .rejected ? rejection.map { BackendMessage.truncated("Rejected: reason \($0)") } : nil)
     }
 }

@@ -1,27 +1,27 @@
 import BackendHTTP
 import BackendProtocol
 
-/// What an environment can say about one kind of back end: the lists of choices and the fields of its records that
-/// templates are made of, and the adapter's settings.
+/// The lists of choices, the record fields and the adapter settings of a kind of back end that an environment's
+/// templates and settings can refer to.
 package struct BackendVocabulary: Sendable {
-    /// A list that the adapter reads from the back end.
+    /// A list of choices that the adapter reads from the back end.
     struct List: Sendable {
         let name: String
         /// The name of its tree's root.
         let root: String
-        /// The list of which a choice comes before: those of this list depend on it.
+        /// The list that must be selected from first, because choices of this list depend on it.
         var after: String?
-        /// The field that holds a choice of this list, if one does.
+        /// The field that stores a choice of this list, if any.
         var field: String?
     }
 
     /// A field of the back end's records.
     struct Field: Sendable {
         let name: String
-        /// How long a reference may be, in characters.
+        /// Maximum length of a reference in characters.
         let lengthMax: Int
         var isNumber = false
-        /// Whether every record has it.
+        /// Whether every record has the field.
         var isRequired = false
     }
 
@@ -42,15 +42,15 @@ package struct BackendVocabulary: Sendable {
     func field(named name: String) -> Field? { fields.first { $0.name == name } }
 }
 
-/// The names of an environment's contexts, and the fields of the back end's records that they stand for.
+/// The mapping between context names and fields of the back end's records.
 struct FieldNames: Sendable {
-    /// `nil` for a name that stands for none.
+    /// `nil` for a name without a field.
     private var fieldByName: [String: String?] = [:]
     private var nameByField: [String: String] = [:]
-    /// References of declared choices by field, and the same by themselves without leading zeros.
+    /// References of declared choices by field, and the same references by their form without leading zeros.
     private var declared: [String: Set<String>] = [:]
     private var byNumber: [String: [Substring: String]] = [:]
-    /// What the adapter puts into a field when nobody chose anything for it.
+    /// Values that the adapter writes into fields without a choice.
     private let defaults: [String: String]
 
     init(_ declarations: TemplateDeclarations, defaults: [String: String] = [:]) {
@@ -67,14 +67,14 @@ struct FieldNames: Sendable {
     }
 
     var fields: Set<String> { Set(nameByField.keys) }
-    /// The names that stand for fields.
+    /// The names that have a field.
     var names: [String] { nameByField.values.sorted() }
 
-    /// - Returns: `nil` for a name that stands for no field.
-    /// - Throws: For a name that is not declared: the person's choices are of templates from before.
+    /// - Returns: `nil` for a name without a field.
+    /// - Throws: `notProcessed` for an undeclared name: the person's choices were made with earlier templates.
     func field(of name: String) throws(BackendError) -> String? {
         guard let field = fieldByName[name] else {
-            let reason = "'\(BackendMessage.bounded(name))' is of none of the environment's templates any more"
+            let reason = "'\(BackendMessage.truncated(name))' is not part of the environment's templates any more"
             throw .notProcessed(reason: reason, retryAfter: nil)
         }
         return field
@@ -82,16 +82,16 @@ struct FieldNames: Sendable {
 
     func name(of field: String) -> String? { nameByField[field] }
 
-    /// The name under which a record's value is told; `nil` when it is not.
+    /// Returns the context name for a record's value; `nil` for a default value or a field without a name.
     func name(of value: String, in field: String) -> String? { defaults[field] == value ? nil : nameByField[field] }
 
-    /// The reference that a record's value is. Numbers are padded with zeros in some answers, and not in others.
+    /// Returns the declared reference for a record's value. Some responses pad numbers with zeros, others do not.
     func reference(of value: String, in field: String) -> String {
         if declared[field]?.contains(value) ?? false { return value }
         return byNumber[field]?[Self.stripped(value)] ?? value
     }
 
-    /// Without the zeros before a number.
+    /// Removes leading zeros from a number.
     static func stripped(_ value: String) -> Substring {
         value.utf8.allSatisfy { (48...57).contains($0) } ? value.drop { $0 == "0" } : value[...]
     }

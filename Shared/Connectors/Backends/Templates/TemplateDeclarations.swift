@@ -1,8 +1,7 @@
-/// What the people of an environment can register, as its operator declares it: templates, and lists of choices that
-/// the back end does not list. `fieldpost environment templates` stores it, as JSON; whatever has a default may be
-/// left out.
+/// The templates of an environment, and lists of choices that the back end does not have. An operator declares them as
+/// JSON with `fieldpost environment templates`; members with a default may be omitted.
 package struct TemplateDeclarations: Codable, Equatable, Sendable {
-    /// A choice. `referenceId` is what the back end calls it; below it there may be others.
+    /// A choice with its reference in the back end, and the choices below it.
     package struct Node: Codable, Equatable, Sendable {
         package var referenceId: String
         package var title: String
@@ -15,7 +14,7 @@ package struct TemplateDeclarations: Codable, Equatable, Sendable {
         }
     }
 
-    /// A list of choices, or a tree of them.
+    /// A list or tree of choices.
     package struct List: Codable, Equatable, Sendable {
         package var name: String
         package var nodes: [Node]
@@ -25,24 +24,24 @@ package struct TemplateDeclarations: Codable, Equatable, Sendable {
             self.nodes = nodes
         }
 
-        /// All nodes, each after the one it is below.
+        /// All nodes, each after its parent.
         var allNodes: [Node] {
             func all(_ nodes: [Node]) -> [Node] { nodes.flatMap { [$0] + all($0.children) } }
             return all(nodes)
         }
     }
 
-    /// One choice that is made for an entry.
+    /// A choice that an entry needs.
     package struct Context: Codable, Equatable, Sendable {
-        /// What a person reads. The same name means the same field in every template.
+        /// The displayed name. The same name refers to the same field in every template.
         package var name: String
-        /// Where its choices come from: one of `lists`, or of the back end's.
+        /// The source of the choices: one of `lists`, or a list of the back end.
         package var list: String
-        /// The field of the back end's record that holds what was chosen; `nil` for a choice that only narrows down
-        /// those after it.
+        /// The field of the back end's record that stores the choice; `nil` for a choice that only narrows down later
+        /// ones.
         package var field: String?
         package var required = true
-        /// References of choices that are made already.
+        /// References of preselected choices.
         package var preselected: [String] = []
         package var visible = true
         package var readOnly = false
@@ -60,13 +59,13 @@ package struct TemplateDeclarations: Codable, Equatable, Sendable {
             self.readOnly = readOnly
         }
 
-        /// Nobody can change what is preselected.
+        /// Whether people cannot change the preselected choices.
         var isFixed: Bool { readOnly || !visible }
     }
 
-    /// A sort of time.
+    /// A kind of time entry.
     package struct Template: Codable, Equatable, Sendable {
-        /// What it is known by, for ever: small letters, digits and hyphens.
+        /// The permanent identifier: lower-case letters, digits and hyphens.
         package var key: String
         package var name: String
         package var type: String
@@ -102,11 +101,11 @@ private struct AnyKey: CodingKey {
 }
 
 extension Decoder {
-    /// - Throws: When there is a key that nobody reads: it is misspelt, and would be taken for absent.
+    /// - Throws: `DecodingError` if there is an unknown key: a misspelt key would otherwise be ignored.
     fileprivate func check<Key: CodingKey & CaseIterable>(_: Key.Type) throws {
-        let known = Set(Key.allCases.map(\.stringValue))
-        for key in try container(keyedBy: AnyKey.self).allKeys where !known.contains(key.stringValue) {
-            let reason = "there is no '\(key.stringValue)' here; there are \(known.sorted().joined(separator: ", "))"
+        let allowed = Set(Key.allCases.map(\.stringValue))
+        for key in try container(keyedBy: AnyKey.self).allKeys where !allowed.contains(key.stringValue) {
+            let reason = "unknown key '\(key.stringValue)'; allowed: \(allowed.sorted().joined(separator: ", "))"
             throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: codingPath, debugDescription: reason))
         }
     }

@@ -1,14 +1,14 @@
-/// The one form of JSON in which what says the same has the same bytes: the one in which PostgreSQL writes `jsonb` as
-/// text (`jsonb_out`; source: `jsonb.c`, `jsonb_util.c` and `numeric.c`).
+/// The canonical form of JSON, in which equal values have equal bytes: PostgreSQL's text form of `jsonb` (`jsonb_out`;
+/// source: `jsonb.c`, `jsonb_util.c` and `numeric.c`).
 ///
-/// The members of an object are ordered by the length of their keys in UTF-8, then by their bytes. `": "` and `", "`
-/// stand between; only quotes, backslashes and control characters are
-/// escaped; a number is written out without an exponent, with the digits after its point kept.
+/// The members of an object are ordered by the length of their keys in UTF-8, then by their bytes. The separators are
+/// `": "` and `", "`. Only quotes, backslashes and control characters are escaped. A number is written without an
+/// exponent and keeps the digits after its decimal point.
 public enum JSONCanonical {
-    /// The bytes of `json` in the canonical form.
+    /// Returns `json` in the canonical form.
     ///
-    /// - Throws: ``JSONProblem``, as ``JSONCheck`` does.
-    public static func bytes(of json: [UInt8]) throws(JSONProblem) -> [UInt8] {
+    /// - Throws: ``JSONError``, as from ``JSONCheck``.
+    public static func bytes(of json: [UInt8]) throws(JSONError) -> [UInt8] {
         if isCanonical(json.span) { return json }
         try JSONCheck.check(json)
         var writer = JSONCanonicalWriter(capacity: json.count + json.count / 8)
@@ -16,11 +16,11 @@ public enum JSONCanonical {
         return writer.bytes
     }
 
-    /// Whether `bytes` are one JSON value that passes ``JSONCheck`` and is in the canonical form. Rare forms of it
-    /// (keys with escapes, control characters without a letter of their own) are answered with `false`.
+    /// Whether `bytes` are one JSON value that passes ``JSONCheck`` and is in the canonical form. Returns `false` for
+    /// rare canonical values: keys with escapes, and control characters without a short escape.
     public static func isCanonical(_ bytes: borrowing Span<UInt8>) -> Bool {
         var scanner = JSONScanner()
-        do throws(JSONProblem) {
+        do throws(JSONError) {
             guard try scanner.scanCanonical(bytes, depth: 0) else { return false }
             return scanner.offset == bytes.count
         } catch {
@@ -30,10 +30,10 @@ public enum JSONCanonical {
 }
 
 extension JSONScanner {
-    /// Scans the value that begins here as long as it is canonical.
+    /// Scans the value that begins here; stops as soon as it is not canonical.
     fileprivate mutating func scanCanonical(
         _ bytes: borrowing Span<UInt8>, depth: Int
-    ) throws(JSONProblem) -> Bool {
+    ) throws(JSONError) -> Bool {
         switch try current(bytes) {
         case UInt8(ascii: "\""): return try scanPlainString(bytes)
         case UInt8(ascii: "{"): return try scanCanonicalObject(bytes, depth: depth + 1)
@@ -47,7 +47,7 @@ extension JSONScanner {
 
     private mutating func scanCanonicalObject(
         _ bytes: borrowing Span<UInt8>, depth: Int
-    ) throws(JSONProblem) -> Bool {
+    ) throws(JSONError) -> Bool {
         guard depth <= JSONCheck.depthMax else { return false }
         advance()
         if try current(bytes) == UInt8(ascii: "}") {
@@ -76,7 +76,7 @@ extension JSONScanner {
 
     private mutating func scanCanonicalArray(
         _ bytes: borrowing Span<UInt8>, depth: Int
-    ) throws(JSONProblem) -> Bool {
+    ) throws(JSONError) -> Bool {
         guard depth <= JSONCheck.depthMax else { return false }
         advance()
         if try current(bytes) == UInt8(ascii: "]") {
@@ -93,14 +93,14 @@ extension JSONScanner {
         }
     }
 
-    /// A string whose escapes, if any, are the short ones of what has to be escaped.
-    private mutating func scanPlainString(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) -> Bool {
+    /// Scans a string; canonical if its only escapes are the short ones of characters that must be escaped.
+    private mutating func scanPlainString(_ bytes: borrowing Span<UInt8>) throws(JSONError) -> Bool {
         try scanString(bytes)
         return escapes != .other
     }
 
-    /// A number without an exponent that is no negative zero.
-    private mutating func scanPlainNumber(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) -> Bool {
+    /// Scans a number; canonical if it has no exponent and is not negative zero.
+    private mutating func scanPlainNumber(_ bytes: borrowing Span<UInt8>) throws(JSONError) -> Bool {
         let start = offset
         try scanNumber(bytes)
         var isZero = true
@@ -114,7 +114,7 @@ extension JSONScanner {
         return !(isZero && bytes[start] == UInt8(ascii: "-"))
     }
 
-    /// Whether these two bytes come next; then they are behind.
+    /// Skips these two bytes if they are next, and returns whether they were.
     private mutating func isNext(_ first: UnicodeScalar, _ second: UnicodeScalar, _ bytes: borrowing Span<UInt8>)
         -> Bool
     {
@@ -126,7 +126,7 @@ extension JSONScanner {
     }
 }
 
-/// The order of keys: the shorter one first, then by bytes.
+/// The order of keys: by length, then by bytes.
 enum JSONKey {
     static func isBefore(_ left: Range<Int>, _ right: Range<Int>, _ bytes: borrowing Span<UInt8>) -> Bool {
         if left.count != right.count { return left.count < right.count }

@@ -1,20 +1,20 @@
-/// Writes JSON that was checked in the canonical form.
+/// Writes validated JSON in the canonical form.
 struct JSONCanonicalWriter {
-    /// What is written so far.
+    /// The bytes written up to now.
     private(set) var bytes: [UInt8] = []
     private var offset = 0
 
-    /// A member of the object that is being written, as ranges of what is written.
+    /// A member of the object that is being written, as ranges of the written bytes.
     private struct Member {
         let key: Range<Int>
         let end: Int
-        /// The key's characters where they are not those that are written.
+        /// The key's unescaped characters; `nil` if they equal the written ones.
         let text: [UInt8]?
     }
 
     init(capacity: Int) { bytes.reserveCapacity(capacity) }
 
-    /// Writes the value of `json`, which passes ``JSONCheck``.
+    /// Writes `json`, which must pass ``JSONCheck``.
     mutating func write(_ json: borrowing Span<UInt8>) {
         skipBlanks(json)
         value(json)
@@ -77,7 +77,7 @@ struct JSONCanonicalWriter {
 
     /// The first byte of the next element, or the end of the list.
     private mutating func next(_ json: borrowing Span<UInt8>) -> UInt8 {
-        // An opening bracket or a comma is passed; so are blanks.
+        // Skip the opening bracket or the comma, then blanks.
         if json[offset] == UInt8(ascii: "[") || json[offset] == UInt8(ascii: "{") || json[offset] == UInt8(ascii: ",") {
             offset += 1
         }
@@ -95,7 +95,7 @@ struct JSONCanonicalWriter {
         return a.count != b.count ? a.count < b.count : a.lexicographicallyPrecedes(b)
     }
 
-    /// Writes the members from `start` on again, in their order.
+    /// Rewrites the members from `start` in their order.
     private mutating func reorder(_ members: [Member], from start: Int) {
         let written = bytes[start...]
         let order = members.sorted { isBefore($0, $1) }
@@ -174,7 +174,7 @@ extension JSONCanonicalWriter {
         }
     }
 
-    /// Writes a number out: its digits with the point moved by the exponent.
+    /// Writes a number without its exponent, which moves the decimal point.
     private mutating func number(_ json: borrowing Span<UInt8>) {
         let isNegative = json[offset] == UInt8(ascii: "-")
         if isNegative { offset += 1 }
@@ -200,7 +200,7 @@ extension JSONCanonicalWriter {
         }
         let exponent = exponent(json)
         let scale = max(0, fractionCount - exponent)
-        // The digits before the point: all of them moved by the exponent, at least one, without zeros before.
+        // The digits before the decimal point, shifted by the exponent: at least one, without leading zeros.
         let zerosAfter = max(0, exponent - fractionCount)
         digits.append(contentsOf: repeatElement(UInt8(ascii: "0"), count: zerosAfter))
         if digits.count <= scale {

@@ -1,29 +1,29 @@
-/// Checks and splits JSON as bytes, without decoding it.
+/// Validates and splits JSON as bytes, without decoding it.
 ///
-/// What passes can be stored and published: RFC 8259 in well-formed UTF-8, no `\u0000`, no lone
-/// surrogates, numbers and nesting in bounds, no key twice in an object. About 0.3 µs for 430 bytes.
+/// Valid JSON can be stored and published: RFC 8259 in well-formed UTF-8, without `\u0000`, lone surrogates or
+/// duplicate keys, with limits for numbers and nesting. Takes about 0.3 µs for 430 bytes.
 ///
-/// PostgreSQL would refuse `\u0000` and lone surrogates only when the transaction runs, together with everything else
-/// in its batch; and it writes `1e300` out as 301 digits, hence the bound of the exponent.
+/// PostgreSQL rejects `\u0000` and lone surrogates only when the transaction runs, which fails the whole batch. It
+/// writes `1e300` as 301 digits, hence the limit of the exponent.
 public enum JSONCheck {
-    /// How deep arrays and objects may be nested; the outermost value is 1.
+    /// Maximum nesting depth of arrays and objects; the outermost value has depth 1.
     public static let depthMax = 32
-    /// How many digits a number may have, those that its exponent adds included: one that was written out is as good.
+    /// Maximum digits of a number, including those that its exponent adds when it is written without one.
     public static let numberDigitsMax = 104
-    /// How large a number's exponent may be, in either direction.
+    /// Maximum absolute value of a number's exponent.
     public static let numberExponentMax = 64
-    /// How many members the outermost object may have, where nothing else is said.
+    /// Maximum number of members of the outermost object, unless the caller specifies another limit.
     public static let memberCountMax = 512
 
-    /// Checks that `bytes` are one value that can be stored.
+    /// Validates that `bytes` are one value that can be stored.
     ///
-    /// - Throws: ``JSONProblem``, the first one found.
-    public static func check(_ bytes: [UInt8]) throws(JSONProblem) { try check(bytes.span) }
+    /// - Throws: ``JSONError``, the first one detected.
+    public static func check(_ bytes: [UInt8]) throws(JSONError) { try check(bytes.span) }
 
-    /// Checks that `bytes` are one value that can be stored.
+    /// Validates that `bytes` are one value that can be stored.
     ///
-    /// - Throws: ``JSONProblem``, the first one found.
-    public static func check(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+    /// - Throws: ``JSONError``, the first one detected.
+    public static func check(_ bytes: borrowing Span<UInt8>) throws(JSONError) {
         var scanner = JSONScanner()
         scanner.skipBlanks(bytes)
         if scanner.offset < bytes.count, bytes[scanner.offset] == UInt8(ascii: "{") {
@@ -35,19 +35,19 @@ public enum JSONCheck {
         try scanner.finish(bytes)
     }
 
-    /// Checks that `bytes` are one object that can be stored, and says where its members are.
+    /// Validates that `bytes` are one object that can be stored, and returns the ranges of its members.
     ///
-    /// - Parameter countMax: How many members it may have.
+    /// - Parameter countMax: The maximum number of members.
     /// - Returns: The members in their order; their ranges are offsets into `bytes`.
-    /// - Throws: ``JSONProblem``, the first one found.
+    /// - Throws: ``JSONError``, the first one detected.
     public static func members(
         of bytes: [UInt8], countMax: Int = memberCountMax
-    ) throws(JSONProblem) -> [JSONMember] {
+    ) throws(JSONError) -> [JSONMember] {
         let span = bytes.span
         var scanner = JSONScanner()
         scanner.skipBlanks(span)
         guard scanner.offset < span.count, span[scanner.offset] == UInt8(ascii: "{") else {
-            throw JSONProblem(.notAnObject, at: scanner.offset)
+            throw JSONError(.notAnObject, at: scanner.offset)
         }
         var list = JSONMemberList(countMax: countMax)
         try scanner.scanObject(span, members: &list)
@@ -57,27 +57,27 @@ public enum JSONCheck {
 }
 
 extension JSONCheck {
-    /// Maximum nesting depth of a file that a person hands over.
+    /// Maximum nesting depth of a file that an operator supplies.
     private static let fileDepthMax = 512
 
-    /// Refuses a key that is given twice in an object, in a file that something else reads and judges.
+    /// Rejects duplicate keys in a file that is validated further by its reader.
     ///
-    /// - Throws: ``JSONProblem`` with the path of the key.
-    package static func checkKeys(ofFile bytes: [UInt8]) throws(JSONProblem) {
+    /// - Throws: ``JSONError`` with the path of the key.
+    package static func checkKeys(ofFile bytes: [UInt8]) throws(JSONError) {
         let span = bytes.span
         var scanner = JSONScanner()
         scanner.depthMax = fileDepthMax
         scanner.skipBlanks(span)
-        do throws(JSONProblem) { try scanner.scanValue(span, depth: 0) } catch {
+        do throws(JSONError) { try scanner.scanValue(span, depth: 0) } catch {
             guard error.reason != .duplicateKey else { throw error }
         }
     }
 
-    /// Checks that `bytes` are one array that can be stored, and says where its elements are.
+    /// Validates that `bytes` are one array that can be stored, and returns the ranges of its elements.
     ///
     /// - Returns: The raw elements' offsets into `bytes`, in their order.
-    /// - Throws: ``JSONProblem``; ``JSONProblem/Reason/unexpected`` when it is no array.
-    public static func elements(of bytes: [UInt8]) throws(JSONProblem) -> [Range<Int>] {
+    /// - Throws: ``JSONError``; ``JSONError/Reason/unexpected`` if the value is not an array.
+    public static func elements(of bytes: [UInt8]) throws(JSONError) -> [Range<Int>] {
         let span = bytes.span
         var scanner = JSONScanner()
         scanner.skipBlanks(span)

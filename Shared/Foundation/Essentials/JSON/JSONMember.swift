@@ -1,13 +1,13 @@
-/// One member of an object, as ranges into the bytes it was found in.
+/// One member of an object, as ranges into the object's bytes.
 public struct JSONMember: Equatable, Sendable {
     /// The key without quotes and escapes.
     public let key: String
-    /// Where the key's characters are, between the quotes.
+    /// The range of the key's characters, without the quotes.
     public let keyRange: Range<Int>
-    /// Where the raw value is, without blanks around it.
+    /// The range of the raw value, without surrounding blanks.
     public let value: Range<Int>
 
-    /// The characters between a JSON string's quotes as text. They have been checked before.
+    /// Decodes the characters between the quotes of a validated JSON string.
     static func text(_ characters: ArraySlice<UInt8>) -> String {
         guard characters.contains(UInt8(ascii: "\\")) else { return String(decoding: characters, as: UTF8.self) }
         var units: [UInt16] = []
@@ -25,7 +25,7 @@ public struct JSONMember: Equatable, Sendable {
         return String(decoding: units, as: UTF16.self)
     }
 
-    /// The characters of a key or a string in what is being scanned as text.
+    /// Decodes the characters of a key or string in the scanned bytes.
     static func text(_ range: Range<Int>, _ bytes: borrowing Span<UInt8>) -> String {
         var copy: [UInt8] = []
         for offset in range { copy.append(bytes[offset]) }
@@ -50,10 +50,10 @@ public struct JSONMember: Equatable, Sendable {
     }
 }
 
-/// The members found so far in the outermost object.
+/// The members of the outermost object scanned up to now.
 struct JSONMemberList {
     private(set) var members: [(key: Range<Int>, value: Range<Int>)] = []
-    /// The keys as text, kept only once comparing bytes pair by pair will not do.
+    /// The unescaped keys; filled only when pairwise comparison of bytes does not suffice.
     private var texts: Set<[Unicode.Scalar]> = []
     private let countMax: Int
 
@@ -62,12 +62,12 @@ struct JSONMemberList {
         members.reserveCapacity(16)
     }
 
-    /// Refuses a key that is there already.
+    /// Throws if the object already has the key.
     ///
-    /// A few keys are compared as bytes. Many are looked up in a set, or a hostile object would take long; so are all
-    /// once one has escapes: `"a"` and `"\u0061"` are the same key.
-    mutating func checkIsNew(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
-        guard members.count < countMax else { throw JSONProblem(.tooManyMembers, at: key.lowerBound) }
+    /// Few keys are compared as bytes. Many are looked up in a set: pairwise comparison is quadratic. If any key has
+    /// escapes, all are looked up: `"a"` and `"\u0061"` are the same key.
+    mutating func checkIsNew(_ key: Range<Int>, _ bytes: borrowing Span<UInt8>) throws(JSONError) {
+        guard members.count < countMax else { throw JSONError(.tooManyMembers, at: key.lowerBound) }
         var isNew = true
         if texts.isEmpty && members.count < Self.comparedAsBytesMax && !JSONKey.hasEscape(key, bytes) {
             for member in members where Self.areEqual(member.key, key, bytes) { isNew = false }
@@ -75,17 +75,17 @@ struct JSONMemberList {
             if texts.isEmpty { for member in members { texts.insert(Self.text(member.key, bytes)) } }
             isNew = texts.insert(Self.text(key, bytes)).inserted
         }
-        guard isNew else { throw JSONProblem(.duplicateKey, at: key.lowerBound).inside(key, bytes) }
+        guard isNew else { throw JSONError(.duplicateKey, at: key.lowerBound).inside(key, bytes) }
     }
 
-    /// Refuses the second of two equal keys of a nested object, compared as those of the outermost one are.
+    /// Throws for duplicate keys of a nested object, compared like those of the outermost object.
     static func checkAreDistinct(
         _ keys: ArraySlice<Range<Int>>, _ bytes: borrowing Span<UInt8>
-    ) throws(JSONProblem) {
+    ) throws(JSONError) {
         guard keys.count > comparedAsBytesMax || keys.contains(where: { JSONKey.hasEscape($0, bytes) }) else {
             for (index, key) in keys.enumerated() {
                 for other in keys.prefix(index) where areEqual(other, key, bytes) {
-                    throw JSONProblem(.duplicateKey, at: key.lowerBound).inside(key, bytes)
+                    throw JSONError(.duplicateKey, at: key.lowerBound).inside(key, bytes)
                 }
             }
             return
@@ -110,7 +110,7 @@ struct JSONMemberList {
     }
 
     private static func text(_ range: Range<Int>, _ bytes: borrowing Span<UInt8>) -> [Unicode.Scalar] {
-        // Scalars, because PostgreSQL does not take canonically equivalent keys for one as Swift's strings do.
+        // Scalars: PostgreSQL distinguishes canonically equivalent keys, unlike Swift's strings.
         Array(JSONMember.text(range, bytes).unicodeScalars)
     }
 }

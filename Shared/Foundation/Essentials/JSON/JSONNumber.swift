@@ -1,9 +1,9 @@
-/// Whole numbers in every form that JSON has for them.
+/// Whole numbers in all forms that JSON allows.
 public enum JSONNumber {
-    /// The whole number that a raw JSON number is: `3600`, `3600.0` and `3.6e3` are the same one (RFC 8259 §6 has one
-    /// kind of number).
+    /// Parses a raw JSON number as a whole number: `3600`, `3600.0` and `3.6e3` are equal (RFC 8259 §6 has one kind of
+    /// number).
     ///
-    /// - Returns: `nil` if the value is no number, is not whole, or is out of the type's range.
+    /// - Returns: `nil` if the value is not a number, is not whole, or is out of the type's range.
     public static func whole<Number: FixedWidthInteger>(
         _ value: ArraySlice<UInt8>, as type: Number.Type = Number.self
     ) -> Number? {

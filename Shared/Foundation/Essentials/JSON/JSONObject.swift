@@ -1,49 +1,50 @@
 public import FoundationEssentials
 
-/// An object's JSON bytes together with where its members are: fields are read, replaced and added as bytes.
+/// An object's JSON bytes with the ranges of its members, for reading, replacing and adding fields as bytes.
 public struct JSONObject: Equatable, Sendable {
-    /// The bytes the members are offsets of.
+    /// The bytes to which the members' ranges refer.
     public let bytes: [UInt8]
     /// The members in their order.
     public let members: [JSONMember]
 
-    /// Checks and splits an object.
+    /// Validates and splits an object.
     ///
-    /// - Parameter memberCountMax: How many members it may have.
-    /// - Throws: ``JSONProblem``, the first one found.
-    public init(_ bytes: [UInt8], memberCountMax: Int = JSONCheck.memberCountMax) throws(JSONProblem) {
+    /// - Parameter memberCountMax: The maximum number of members.
+    /// - Throws: ``JSONError``, the first one detected.
+    public init(_ bytes: [UInt8], memberCountMax: Int = JSONCheck.memberCountMax) throws(JSONError) {
         self.bytes = bytes
         members = try JSONCheck.members(of: bytes, countMax: memberCountMax)
     }
 
-    /// The raw value of a field; `nil` when the object has no such field.
+    /// Returns the raw value of a field; `nil` if the object has no such field.
     public func value(of key: String) -> ArraySlice<UInt8>? {
         members.first { $0.key == key }.map { bytes[$0.value] }
     }
 
-    /// The value of a field that is a string; `nil` when it is absent or something else.
+    /// Returns the value of a string field; `nil` if the field is absent or not a string.
     public func text(of key: String) -> String? { value(of: key).flatMap(Self.text) }
 
-    /// The value of one of the members that is a string; `nil` when it is something else.
+    /// Returns the value of a member that is a string, otherwise `nil`.
     public func text(of member: JSONMember) -> String? { Self.text(bytes[member.value]) }
 
-    /// The value of a field that is a UUID, in small or capital letters.
+    /// Returns the value of a UUID field, in lower or upper case; `nil` if the field is absent or not a UUID.
     public func id(of key: String) -> UUID? {
         guard let value = value(of: key) else { return nil }
-        // Not through a text: services that decide much read ids of every object.
+        // Parses bytes instead of a string: services read the ids of every object.
         guard value.count == Self.idLength else { return Self.text(value).flatMap { UUID(ascii: $0) } }
         guard value.first == UInt8(ascii: "\""), value.last == UInt8(ascii: "\"") else { return nil }
         let characters = value.dropFirst().dropLast()
         return unsafe UUID(ascii: characters.span.bytes)
     }
 
-    /// Of an id as a raw value, with its quotes.
+    /// The length of a raw UUID value with its quotes.
     private static let idLength = 38
 
     /// Whether a field is `true`.
     public func isTrue(_ key: String) -> Bool { value(of: key)?.elementsEqual("true".utf8) ?? false }
 
-    /// This object with the members of `patch` in place of, or after, its own. Its outermost blanks are not kept.
+    /// Returns this object with the members of `patch`, which replace members of the same name and follow the others.
+    /// Outermost blanks are dropped.
     public func merging(_ patch: JSONObject) -> [UInt8] {
         var merged: [UInt8] = []
         for member in members {
@@ -57,7 +58,7 @@ public struct JSONObject: Equatable, Sendable {
         return Self.closed(merged)
     }
 
-    /// This object without a member.
+    /// Returns this object without a member.
     package func removing(_ key: String) -> [UInt8] {
         var rest: [UInt8] = []
         for member in members where member.key != key {
@@ -66,14 +67,14 @@ public struct JSONObject: Equatable, Sendable {
         return Self.closed(rest)
     }
 
-    /// The object with these members, whose keys need no escaping.
+    /// Writes an object with these members, whose keys need no escaping.
     package static func bytes(of members: [(key: String, value: ArraySlice<UInt8>)]) -> [UInt8] {
         var object: [UInt8] = []
         for member in members { append(key: Array(member.key.utf8)[...], value: member.value, to: &object) }
         return closed(object)
     }
 
-    /// The text of a raw JSON string; `nil` when the value is something else.
+    /// Decodes a raw JSON string; returns `nil` if the value is not a string.
     package static func text(_ value: ArraySlice<UInt8>) -> String? {
         guard value.first == UInt8(ascii: "\""), value.count >= 2 else { return nil }
         return JSONMember.text(value.dropFirst().dropLast())

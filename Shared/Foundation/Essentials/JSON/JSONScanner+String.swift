@@ -1,6 +1,6 @@
 extension JSONScanner {
     /// Scans a string with its quotes.
-    mutating func scanString(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+    mutating func scanString(_ bytes: borrowing Span<UInt8>) throws(JSONError) {
         advance()
         escapes = .none
         while true {
@@ -11,13 +11,13 @@ extension JSONScanner {
                 advance()
                 return
             case UInt8(ascii: "\\"): try scanEscape(bytes)
-            case 0x00...0x1F: throw JSONProblem(.controlCharacter, at: offset)
+            case 0x00...0x1F: throw JSONError(.controlCharacter, at: offset)
             default: try scanMultibyte(bytes, lead: byte)
             }
         }
     }
 
-    /// Skips ASCII that stands for itself, eight bytes at a time: most bytes are skipped here.
+    /// Skips plain ASCII characters eight bytes at a time: most bytes of JSON are skipped here.
     private mutating func skipPlainCharacters(_ bytes: borrowing Span<UInt8>) {
         let raw = unsafe bytes.bytes
         var index = offset
@@ -38,7 +38,7 @@ extension JSONScanner {
         advance(by: index - offset)
     }
 
-    private mutating func scanEscape(_ bytes: borrowing Span<UInt8>) throws(JSONProblem) {
+    private mutating func scanEscape(_ bytes: borrowing Span<UInt8>) throws(JSONError) {
         let start = offset
         advance()
         let letter = try current(bytes)
@@ -51,30 +51,30 @@ extension JSONScanner {
             escapes = .other
             return
         case "u": escapes = .other
-        default: throw JSONProblem(.malformedEscape, at: start)
+        default: throw JSONError(.malformedEscape, at: start)
         }
         let unit = try scanHexadecimal(bytes, of: start)
         switch unit {
-        case 0: throw JSONProblem(.nullCharacter, at: start)
-        case 0xDC00...0xDFFF: throw JSONProblem(.loneSurrogate, at: start)
+        case 0: throw JSONError(.nullCharacter, at: start)
+        case 0xDC00...0xDFFF: throw JSONError(.loneSurrogate, at: start)
         case 0xD800...0xDBFF: try scanLowSurrogate(bytes, of: start)
         default: return
         }
     }
 
-    private mutating func scanLowSurrogate(_ bytes: borrowing Span<UInt8>, of start: Int) throws(JSONProblem) {
+    private mutating func scanLowSurrogate(_ bytes: borrowing Span<UInt8>, of start: Int) throws(JSONError) {
         guard offset + 1 < bytes.count, bytes[offset] == UInt8(ascii: "\\"), bytes[offset + 1] == UInt8(ascii: "u")
-        else { throw JSONProblem(.loneSurrogate, at: start) }
+        else { throw JSONError(.loneSurrogate, at: start) }
         let low = offset
         advance(by: 2)
         guard (0xDC00...0xDFFF).contains(try scanHexadecimal(bytes, of: low)) else {
-            throw JSONProblem(.loneSurrogate, at: start)
+            throw JSONError(.loneSurrogate, at: start)
         }
     }
 
     private mutating func scanHexadecimal(
         _ bytes: borrowing Span<UInt8>, of start: Int
-    ) throws(JSONProblem) -> UInt16 {
+    ) throws(JSONError) -> UInt16 {
         var unit: UInt16 = 0
         for _ in 0..<4 {
             let byte = try current(bytes)
@@ -83,7 +83,7 @@ extension JSONScanner {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
             case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
             case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-            default: throw JSONProblem(.malformedEscape, at: start)
+            default: throw JSONError(.malformedEscape, at: start)
             }
             unit = unit << 4 | UInt16(digit)
             advance()
@@ -92,7 +92,7 @@ extension JSONScanner {
     }
 
     /// Scans one character of two to four bytes. Source of the ranges: Unicode Standard, table 3-7.
-    private mutating func scanMultibyte(_ bytes: borrowing Span<UInt8>, lead: UInt8) throws(JSONProblem) {
+    private mutating func scanMultibyte(_ bytes: borrowing Span<UInt8>, lead: UInt8) throws(JSONError) {
         let count: Int
         let second: ClosedRange<UInt8>
         switch lead {
@@ -103,19 +103,20 @@ extension JSONScanner {
         case 0xF0: (count, second) = (4, 0x90...0xBF)
         case 0xF1...0xF3: (count, second) = (4, 0x80...0xBF)
         case 0xF4: (count, second) = (4, 0x80...0x8F)
-        default: throw JSONProblem(.malformedUTF8, at: offset)
+        default: throw JSONError(.malformedUTF8, at: offset)
         }
         guard offset + count <= bytes.count, second.contains(bytes[offset + 1]) else {
-            throw JSONProblem(.malformedUTF8, at: offset)
+            throw JSONError(.malformedUTF8, at: offset)
         }
         for index in 2..<max(count, 2) where bytes[offset + index] & 0xC0 != 0x80 {
-            throw JSONProblem(.malformedUTF8, at: offset)
+            throw JSONError(.malformedUTF8, at: offset)
         }
         advance(by: count)
     }
 }
 
-/// What a string's escapes are: of the canonical form (``JSONCanonical``) are the short ones of what has to be escaped.
+/// The escapes of a string. Canonical strings (``JSONCanonical``) have only the short escapes of characters that must
+/// be escaped.
 enum JSONEscapes: UInt8, Comparable {
     case none
     case short
@@ -124,12 +125,12 @@ enum JSONEscapes: UInt8, Comparable {
     static func < (left: JSONEscapes, right: JSONEscapes) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Eight bytes of JSON, the first one lowest.
+/// Eight bytes of JSON in little-endian order.
 enum JSONWord {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
 
-    /// The lowest bit that is set is in the first byte that is a quote, a backslash, a control character or no ASCII;
-    /// 0 where there is none. A byte less than it is subtracted from borrows of the next: bits above may be wrong.
+    /// The lowest set bit is in the first byte that is a quote, a backslash, a control character or not ASCII; 0 if
+    /// there is none. Higher bits may be wrong, because a subtraction that underflows borrows from the next byte.
     @inline(__always)
     static func plainEnd(_ word: UInt64) -> UInt64 {
         let isQuote = (word ^ (ones &* UInt64(UInt8(ascii: "\"")))) &- ones

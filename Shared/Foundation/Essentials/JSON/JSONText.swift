@@ -2,9 +2,9 @@
 package enum JSONText {
     private static let hex = Array("0123456789abcdef".utf8)
 
-    /// Appends `text` as a JSON string (RFC 8259 §7), of which at most `bytesMax` bytes of content are taken.
+    /// Appends `text` as a JSON string (RFC 8259 §7), truncated to at most `bytesMax` bytes of content.
     ///
-    /// Every control character is escaped, so a text cannot break its line; so are U+007F and the line separators
+    /// Every control character is escaped, so that a text cannot end its line; so are U+007F and the line separators
     /// U+2028 and U+2029, which some readers treat as line ends.
     ///
     /// - Returns: Whether all of `text` was written.

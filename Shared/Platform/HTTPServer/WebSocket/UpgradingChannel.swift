@@ -9,18 +9,19 @@ import NIOHTTPTypesHTTP1
 import NIOWebSocket
 import Synchronization
 
-/// HTTP/1.1 connections whose first request may open a WebSocket instead.
+/// HTTP/1.1 connections whose first request may be a WebSocket handshake.
 ///
-/// Only the first, as NIO's upgrade has it: a connection ends after an answer.
+/// NIO upgrades only the first request, so a connection is closed after one response.
 ///
-/// Until the first head is whole a ``FirstHead`` answers what is none; behind it ``HTTPConformance`` does.
+/// Until the first head is complete, a ``FirstHeadHandler`` responds to malformed input; afterwards ``HTTPConformance``
+/// does.
 struct UpgradingChannel: ServerChildChannel {
     typealias HTTPConnection = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
     enum Connection: Sendable {
         case http(HTTPConnection)
         case webSocket(WebSocket.Channel, WebSocketRoute.Body)
-        /// The handshake was answered with a problem.
+        /// The handshake was rejected with a problem.
         case refused
     }
 
@@ -31,9 +32,9 @@ struct UpgradingChannel: ServerChildChannel {
 
     let http: HTTP1Channel
     let route: WebSocketRoute
-    /// What every answer says.
+    /// The common header fields of all responses.
     let fields: HTTPFields
-    /// How long the first request's head may take.
+    /// Maximum time until the first request's head is complete.
     let headMax: Duration
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
@@ -51,15 +52,15 @@ struct UpgradingChannel: ServerChildChannel {
             configuration.enableResponseHeaderValidation = false
             configuration.enableErrorHandling = false
             configuration.decoderConfiguration = limits
-            let first = FirstRequestWatch(max: .milliseconds(headMax.milliseconds))
-            try channel.pipeline.syncOperations.addHandler(first)
+            let timeout = FirstRequestTimeout(max: .milliseconds(headMax.milliseconds))
+            try channel.pipeline.syncOperations.addHandler(timeout)
             let connection = try channel.pipeline.syncOperations.configureUpgradableHTTPServerPipeline(
                 configuration: configuration)
             let upgrading = try channel.pipeline.syncOperations.handler(
                 type: NIOTypedHTTPServerUpgradeHandler<Connection>.self)
-            try channel.pipeline.syncOperations.addHandler(FirstHead(fields), position: .before(upgrading))
-            let watch = NIOLoopBound(first, eventLoop: channel.eventLoop)
-            connection.whenComplete { _ in watch.value.requestCame() }
+            try channel.pipeline.syncOperations.addHandler(FirstHeadHandler(fields), position: .before(upgrading))
+            let boundTimeout = NIOLoopBound(timeout, eventLoop: channel.eventLoop)
+            connection.whenComplete { _ in boundTimeout.value.requestReceived() }
             return Value(channel: channel, connection: connection)
         }
     }
@@ -93,7 +94,7 @@ struct UpgradingChannel: ServerChildChannel {
                         return HTTPHeaders()
                     case .refuse(let problem):
                         handshake.isRefused = true
-                        Self.answer(problem, fields, on: channel)
+                        Self.respond(with: problem, fields, on: channel)
                         return nil
                     }
                 }
@@ -109,15 +110,15 @@ struct UpgradingChannel: ServerChildChannel {
             })
     }
 
-    /// NIO forgets a request whose upgrade is refused: it is answered here.
-    private static func answer(_ problem: Problem, _ fields: HTTPFields, on channel: any Channel) {
+    /// NIO drops a request whose upgrade is rejected, so the response is written here.
+    private static func respond(with problem: Problem, _ fields: HTTPFields, on channel: any Channel) {
         for part in problem.parts(fields) { channel.write(part, promise: nil) }
         channel.flush()
         channel.close(mode: .output, promise: nil)
-        channel.closeAfterLastAnswer()
+        channel.closeAfterFinalResponse()
     }
 
-    /// What `HTTP1Channel` sets up behind its decoder.
+    /// The handlers that `HTTP1Channel` adds after its decoder.
     private func plain(_ channel: any Channel, _ logger: Logger) -> EventLoopFuture<Connection> {
         channel.eventLoop.makeCompletedFuture {
             try channel.pipeline.syncOperations.addHandler(HTTPConformance(fields, isForOneRequest: true))
@@ -133,7 +134,7 @@ struct UpgradingChannel: ServerChildChannel {
     }
 }
 
-/// What became of a connection's handshake, between its steps.
+/// The state of a connection's handshake between its steps.
 private final class Handshake: Sendable {
     private let state = Mutex<(body: WebSocketRoute.Body?, isRefused: Bool)>((nil, false))
 
@@ -148,30 +149,29 @@ private final class Handshake: Sendable {
     }
 }
 
-/// Answers a first head that is none, which NIO would not before it knows whether to upgrade; and makes a plain
-/// request of one that asks for an upgrade but is no whole handshake (RFC 6455 §4.2.1): NIO would neither upgrade nor
-/// answer it.
-private final class FirstHead: ChannelInboundHandler, RemovableChannelHandler {
+/// Responds to a malformed first head, which NIO would not before it decides about the upgrade. Converts an incomplete
+/// handshake (RFC 6455 §4.2.1) to a plain request, because NIO would neither upgrade nor respond to it.
+private final class FirstHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
     private let fields: HTTPFields
-    private var isAnswered = false
+    private var hasResponded = false
 
     init(_ fields: HTTPFields) { self.fields = fields }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        guard error is HTTPParserError, !isAnswered else { return context.fireErrorCaught(error) }
-        isAnswered = true
+        guard error is HTTPParserError, !hasResponded else { return context.fireErrorCaught(error) }
+        hasResponded = true
         for part in Problem.malformedRequest.parts(fields) { context.write(wrapOutboundOut(part), promise: nil) }
         context.flush()
         context.close(mode: .output, promise: nil)
-        context.channel.closeAfterLastAnswer()
+        context.channel.closeAfterFinalResponse()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // Only the first head may upgrade; what comes later may not even be HTTP.
+        // Only the first head can upgrade; later input may not be HTTP.
         defer { context.pipeline.syncOperations.removeHandler(self, promise: nil) }
         guard case .head(var head) = unwrapInboundIn(data), !Self.isHandshake(head) else {
             return context.fireChannelRead(data)
@@ -190,13 +190,13 @@ private final class FirstHead: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Closes a connection that sends no whole request head in time, and at a shutdown one that has sent none.
-private final class FirstRequestWatch: ChannelInboundHandler, RemovableChannelHandler {
+/// Closes a connection without a complete request head within the timeout, and at shutdown one without any request.
+private final class FirstRequestTimeout: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
     private let limit: TimeAmount
     private var timer: Scheduled<Void>?
-    private var hasCome = false
+    private var hasReceivedRequest = false
 
     init(max: TimeAmount) { limit = max }
 
@@ -205,8 +205,8 @@ private final class FirstRequestWatch: ChannelInboundHandler, RemovableChannelHa
         timer = context.eventLoop.scheduleTask(in: limit) { channel.close(promise: nil) }
     }
 
-    func requestCame() {
-        hasCome = true
+    func requestReceived() {
+        hasReceivedRequest = true
         timer?.cancel()
         timer = nil
     }
@@ -214,7 +214,7 @@ private final class FirstRequestWatch: ChannelInboundHandler, RemovableChannelHa
     func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if event is ChannelShouldQuiesceEvent, !hasCome {
+        if event is ChannelShouldQuiesceEvent, !hasReceivedRequest {
             context.close(promise: nil)
         } else {
             context.fireUserInboundEventTriggered(event)
@@ -222,14 +222,14 @@ private final class FirstRequestWatch: ChannelInboundHandler, RemovableChannelHa
     }
 }
 
-/// At a shutdown the application ends its sockets by itself; one that it does not know is closed.
+/// At shutdown the application closes its WebSockets; this handler closes remaining ones.
 private final class QuiesceHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event is ChannelShouldQuiesceEvent {
             let channel = context.channel
-            // The application's close frame goes first.
+            // Send the application's close frame first.
             context.eventLoop.scheduleTask(in: .seconds(2)) { channel.close(promise: nil) }
         } else {
             context.fireUserInboundEventTriggered(event)

@@ -3,15 +3,15 @@ import NIOCore
 import NIOWebSocket
 import Synchronization
 
-/// An open WebSocket: the server's side of RFC 6455.
+/// An open WebSocket, the server's side of RFC 6455.
 ///
-/// Nothing is queued here: `send` waits until the client takes what was sent before, and a client that takes nothing
-/// for `answerMax`, or does not answer a ping, is disconnected.
+/// There is no send buffer: `send` waits until the client has accepted the previous message. A client that accepts
+/// nothing within `responseMax`, or does not respond to a ping, is disconnected.
 package final class WebSocket: Sendable {
     typealias Channel = NIOAsyncChannel<WebSocketFrame, WebSocketFrame>
 
     private struct State {
-        /// When the write began that still waits, steady nanoseconds.
+        /// The start of the pending write in monotonic nanoseconds.
         var writingSince: Int64?
         var pingedSince: Int64?
         var isClosed = false
@@ -22,7 +22,7 @@ package final class WebSocket: Sendable {
     private let limits: WebSocketRoute.Limits
     private let state = Mutex(State())
     private let incoming: AsyncStream<String>.Continuation
-    /// What the client says; it ends when the socket does. Messages beyond 16 that nobody reads close the socket.
+    /// The client's messages, until the socket ends. More than 16 unread messages close the socket.
     package let messages: AsyncStream<String>
 
     private static let unreadCountMax = 16
@@ -37,16 +37,16 @@ package final class WebSocket: Sendable {
         (messages, incoming) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.unreadCountMax))
     }
 
-    /// Waits until the client's connection has taken it.
+    /// Sends a text and waits until the client's connection has accepted it.
     ///
-    /// - Throws: When the socket is closed.
+    /// - Throws: If the socket is closed.
     package func send(_ text: String) async throws {
         try await write(WebSocketFrame(fin: true, opcode: .text, data: ByteBuffer(string: text)))
     }
 
     // MARK: Running
 
-    /// Runs `body` until it or the client ends the socket.
+    /// Runs `body` until it returns or the client closes the socket.
     func run(_ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ body: @escaping WebSocketRoute.Body) async {
         let reason = await withTaskGroup(of: WebSocketClose?.self) { group in
             group.addTask { await self.read(inbound) }
@@ -60,7 +60,7 @@ package final class WebSocket: Sendable {
         await close(reason)
     }
 
-    /// - Returns: Why the socket is closed; `nil` when the client is gone.
+    /// - Returns: The reason for closing the socket; `nil` if the client has disconnected.
     private func read(_ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>) async -> WebSocketClose? {
         var messages = WebSocketMessages(limits: limits)
         var minute: (start: Int64, count: Int) = (SteadyClock.nanoseconds(), 0)
@@ -71,7 +71,8 @@ package final class WebSocket: Sendable {
         }
         do {
             for try await frame in inbound {
-                // What is left unread would reset the connection, and the client would not hear why.
+                // Continue reading: unread input would reset the connection, and the client would not receive the
+                // reason.
                 if refusal != nil { continue }
                 let now = SteadyClock.nanoseconds()
                 if now - minute.start > 60_000_000_000 { minute = (now, 0) }
@@ -81,7 +82,7 @@ package final class WebSocket: Sendable {
                     continue
                 }
                 switch messages.take(frame) {
-                case .nothing: break
+                case .incomplete: break
                 case .message(let text):
                     if case .dropped = incoming.yield(text) { await refuse(.tooMany) }
                 case .ping(let data): try await write(WebSocketFrame(fin: true, opcode: .pong, data: data))
@@ -96,23 +97,23 @@ package final class WebSocket: Sendable {
         return refusal
     }
 
-    /// Pings, and ends a socket whose client does not answer or does not read.
+    /// Sends pings, and closes a socket whose client does not respond or does not read.
     private func watch() async -> WebSocketClose? {
         var pingedAt = SteadyClock.nanoseconds()
-        let answerMax = limits.answerMax.milliseconds * 1_000_000
+        let responseMax = limits.responseMax.milliseconds * 1_000_000
         while !Task.isCancelled {
             try? await Task.sleep(for: min(.seconds(1), limits.pingInterval / 4))
             let now = SteadyClock.nanoseconds()
             let waiting = state.withLock { [$0.writingSince, $0.pingedSince].compactMap(\.self).min() }
-            if let waiting, now - waiting > answerMax {
-                // What waits in the connection cannot be sent any more, and a close frame would wait behind it.
+            if let waiting, now - waiting > responseMax {
+                // Pending frames cannot be sent any more, and a close frame would wait behind them.
                 channel.close(promise: nil)
                 return .unresponsive
             }
             guard now - pingedAt >= limits.pingInterval.milliseconds * 1_000_000 else { continue }
             pingedAt = now
             state.withLock { $0.pingedSince = $0.pingedSince ?? now }
-            // Not waited for: the wait for its answer is what is measured.
+            // Not awaited: the time until its response is measured.
             Task { try? await self.write(WebSocketFrame(fin: true, opcode: .ping, data: ByteBuffer())) }
         }
         return nil
@@ -135,7 +136,7 @@ package final class WebSocket: Sendable {
         data.writeInteger(reason.code)
         data.writeString(String(reason.reason.prefix(100)))
         let frame = WebSocketFrame(fin: true, opcode: .connectionClose, data: data)
-        // A client that does not read must not hold this up: the connection ends in any case.
+        // A client that does not read must not delay this; the connection is closed in any case.
         await withTaskGroup(of: Void.self) { group in
             group.addTask { try? await self.outbound.write(frame) }
             group.addTask { try? await Task.sleep(for: .seconds(1)) }

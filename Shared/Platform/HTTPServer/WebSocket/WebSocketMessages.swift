@@ -1,15 +1,16 @@
 import NIOCore
 import NIOWebSocket
 
-/// Makes messages of frames and refuses what RFC 6455 or the limits forbid. A value: no socket, no clock.
+/// Assembles messages from frames and rejects violations of RFC 6455 or the limits. A pure value without a socket or a
+/// clock.
 struct WebSocketMessages {
     enum Step: Equatable {
-        /// Nothing yet, or a pong.
-        case nothing
+        /// The message is incomplete.
+        case incomplete
         case message(String)
         case ping(ByteBuffer)
         case pong
-        /// The client closes.
+        /// The client closes the socket.
         case closed
         case refuse(WebSocketClose)
     }
@@ -41,7 +42,7 @@ struct WebSocketMessages {
             return .refuse(.tooLarge)
         }
         fragments.append(data)
-        guard frame.fin else { return .nothing }
+        guard frame.fin else { return .incomplete }
         let whole = fragments.flatMap { Array($0.readableBytesView) }
         fragments = []
         bytes = 0

@@ -1,23 +1,23 @@
 import Essentials
 package import ServiceSettings
 
-/// Where spans are sent, and of which requests.
+/// The receiver of spans, and the sampling rate.
 package struct Collector: Sendable {
-    /// `POST` takes an `ExportTraceServiceRequest` there.
+    /// The URL for `POST` of an `ExportTraceServiceRequest`.
     let url: String
-    /// Sent along, such as a key of the collector's.
+    /// Additional headers, such as an API key.
     let headers: [(name: String, value: String)]
-    /// The share of the requests without a trace that begin one.
+    /// The share of requests without a trace context that start a trace.
     let sample: Double
 
-    /// - Returns: `nil`: no endpoint is set, and no span is recorded.
+    /// - Returns: `nil` if no endpoint is configured; then no span is recorded.
     package init?(_ configuration: Configuration) throws(ConfigurationError) {
         guard let endpoint = try configuration.optionalText(.tracingEndpoint) else { return nil }
         guard endpoint.hasPrefix("http://") || endpoint.hasPrefix("https://"), !endpoint.contains("?"),
             endpoint.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {
             throw ConfigurationError(
-                "tracing.endpoint (\(Setting.tracingEndpoint.variable)): expected an address such as "
+                "tracing.endpoint (\(Setting.tracingEndpoint.variable)): expected a URL such as "
                     + "http://collector:4318, got '\(endpoint)'")
         }
         // Source: OpenTelemetry Protocol Exporter, "Endpoint URLs for OTLP/HTTP".
@@ -29,7 +29,7 @@ package struct Collector: Sendable {
         self.sample = sample
         var headers: [(name: String, value: String)] = []
         for header in try configuration.list(.tracingHeaders) {
-            // The value is a secret: it is not told.
+            // The value is a secret and is not included in the error.
             guard let (name, value) = Self.parts(header) else {
                 throw ConfigurationError(
                     "tracing.headers (\(Setting.tracingHeaders.variable)): expected name=value, such as "

@@ -6,11 +6,11 @@ import Metrics
 import ServiceLifecycle
 import ServiceSettings
 
-/// Sends the spans of the process to an OTLP receiver over HTTP, in the background.
+/// Exports the spans of the process to an OTLP receiver over HTTP, in the background.
 ///
-/// Nothing waits for it. A receiver that is away, or asks for patience, is tried again, and what no longer fits into
-/// `SpanRecorder` meanwhile is dropped and counted; so is what the receiver refuses. Source of what may be tried again:
-/// OpenTelemetry Protocol 1.5, "OTLP/HTTP Response".
+/// Nothing waits for the export. If the receiver is unavailable or responds with backpressure, requests are retried;
+/// spans that no longer fit into `SpanRecorder` meanwhile are dropped and counted, as are spans that the receiver
+/// rejects. Source of the retriable statuses: OpenTelemetry Protocol 1.5, "OTLP/HTTP Response".
 package struct SpanExport: Service {
     let recorder: SpanRecorder
     let collector: Collector
@@ -19,14 +19,14 @@ package struct SpanExport: Service {
     let logger: Logger
     private let exported = Counter(label: "tracing.spans.exported")
     private let full = Counter(label: "tracing.spans.dropped", dimensions: [("reason", "full")])
-    private let refused = Counter(label: "tracing.spans.dropped", dimensions: [("reason", "refused")])
-    private let away = Counter(label: "tracing.spans.dropped", dimensions: [("reason", "away")])
+    private let rejected = Counter(label: "tracing.spans.dropped", dimensions: [("reason", "rejected")])
+    private let unavailable = Counter(label: "tracing.spans.dropped", dimensions: [("reason", "unavailable")])
 
-    /// Spans in one request: about half a megabyte.
+    /// Maximum number of spans in one request, about 0.5 MB.
     static let countMax = 1_024
     private static let interval = Duration.milliseconds(500)
-    private static let answerMax = Duration.seconds(5)
-    /// What is left when the process stops is tried to be sent for so long.
+    private static let responseMax = Duration.seconds(5)
+    /// Maximum time for exporting the remaining spans at shutdown.
     private static let lastMax = Duration.seconds(2)
 
     package init(recorder: SpanRecorder, collector: Collector, text: SpanText, logger: Logger) {
@@ -47,40 +47,42 @@ package struct SpanExport: Service {
         while let batch = Self.nextBatch(&left) {
             let time = end - .now
             if time > .zero {
-                let answer = await send(batch, within: time)
-                count(answer, of: batch.count)
-                guard case .again = answer else { continue }
+                let result = await send(batch, within: time)
+                count(result, of: batch.count)
+                guard case .retry = result else { continue }
             }
-            away.increment(by: batch.count + left.count)
+            unavailable.increment(by: batch.count + left.count)
             break
         }
         client.shutDown()
     }
 
-    /// - Returns: What was not sent.
+    /// - Returns: The spans that were not exported.
     private func sendUntilCancelled() async -> ArraySlice<TraceSpan> {
         var backoff = Backoff(first: .milliseconds(500), waitMax: .seconds(30))
-        var (isAway, isRefused) = (false, false)
+        var (isUnavailable, isRejecting) = (false, false)
         while !Task.isCancelled {
             var spans = take()
             while let batch = Self.nextBatch(&spans) {
-                let answer = await send(batch, within: Self.answerMax)
-                count(answer, of: batch.count)
-                if case .taken = answer { isRefused = false }
-                if case .refused(let reason) = answer, !isRefused {
-                    isRefused = true
-                    logger.warning("the collector refuses spans", metadata: ["reason": "\(reason)"])
+                let result = await send(batch, within: Self.responseMax)
+                count(result, of: batch.count)
+                if case .accepted = result { isRejecting = false }
+                if case .rejected(let reason) = result, !isRejecting {
+                    isRejecting = true
+                    logger.warning("collector rejects spans", metadata: ["reason": "\(reason)"])
                 }
-                guard case .again(let reason, let asked) = answer else {
+                guard case .retry(let reason, let retryAfter) = result else {
                     backoff.succeeded()
-                    isAway = false
+                    isUnavailable = false
                     continue
                 }
                 if Task.isCancelled { return batch + spans }
-                if !isAway { logger.warning("spans cannot be sent, trying again", metadata: ["reason": "\(reason)"]) }
-                isAway = true
+                if !isUnavailable {
+                    logger.warning("collector unavailable, will retry", metadata: ["reason": "\(reason)"])
+                }
+                isUnavailable = true
                 spans = batch + spans
-                let wait = max(backoff.failed(random: .random(in: 0..<1)), min(asked ?? .zero, .seconds(60)))
+                let wait = max(backoff.failed(random: .random(in: 0..<1)), min(retryAfter ?? .zero, .seconds(60)))
                 guard (try? await Task.sleep(for: wait)) != nil else { return spans }
             }
             guard (try? await Task.sleep(for: Self.interval)) != nil else { break }
@@ -100,53 +102,53 @@ package struct SpanExport: Service {
         return spans.prefix(countMax)
     }
 
-    private enum Answer {
-        case taken(rejectedCount: Int)
-        case refused(String)
-        /// - `asked`: for how long it is to be left alone.
-        case again(String, asked: Duration?)
+    private enum ExportResult {
+        case accepted(rejectedCount: Int)
+        case rejected(String)
+        /// - `retryAfter`: the requested wait.
+        case retry(String, retryAfter: Duration?)
     }
 
-    /// The end of the process does not cut it off: what may have been taken would be sent again.
-    private func send(_ spans: ArraySlice<TraceSpan>, within: Duration) async -> Answer {
+    /// Completes the request even if the task is cancelled at shutdown: accepted spans would otherwise be sent again.
+    private func send(_ spans: ArraySlice<TraceSpan>, within: Duration) async -> ExportResult {
         await Task { await sendNow(spans, within: within) }.value
     }
 
-    private func sendNow(_ spans: ArraySlice<TraceSpan>, within: Duration) async -> Answer {
+    private func sendNow(_ spans: ArraySlice<TraceSpan>, within: Duration) async -> ExportResult {
         let request = Request(
             "POST", collector.url,
             headers: [("Content-Type", "application/json")] + collector.headers, body: text.json(spans),
-            connectMax: min(.seconds(5), within), totalMax: within, answerBytesMax: 64 * 1024)
+            connectMax: min(.seconds(5), within), totalMax: within, responseBytesMax: 64 * 1024)
         do {
             let response = try await client.send(request)
             switch response.status {
-            case 200..<300: return .taken(rejectedCount: Self.rejectedCount(response.body))
+            case 200..<300: return .accepted(rejectedCount: Self.rejectedCount(response.body))
             case 429, 502, 503, 504:
-                let asked = response.headers["retry-after"].flatMap { Int($0) }.map { Duration.seconds($0) }
-                return .again("answered \(response.status)", asked: asked)
-            default: return .refused("answered \(response.status)")
+                let retryAfter = response.headers["retry-after"].flatMap { Int($0) }.map { Duration.seconds($0) }
+                return .retry("status \(response.status)", retryAfter: retryAfter)
+            default: return .rejected("status \(response.status)")
             }
         } catch {
-            return .again(error.message, asked: nil)
+            return .retry(error.message, retryAfter: nil)
         }
     }
 
-    private func count(_ answer: Answer, of count: Int) {
-        switch answer {
-        case .taken(let rejectedCount):
+    private func count(_ result: ExportResult, of count: Int) {
+        switch result {
+        case .accepted(let rejectedCount):
             let rejectedCount = min(max(0, rejectedCount), count)
             exported.increment(by: count - rejectedCount)
-            if rejectedCount > 0 { refused.increment(by: rejectedCount) }
-        case .refused: refused.increment(by: count)
-        case .again: break
+            if rejectedCount > 0 { rejected.increment(by: rejectedCount) }
+        case .rejected: rejected.increment(by: count)
+        case .retry: break
         }
     }
 
-    /// What the receiver did not take, of an answer that it took the others: `partialSuccess.rejectedSpans`.
+    /// Returns the number of rejected spans in an otherwise successful response: `partialSuccess.rejectedSpans`.
     private static func rejectedCount(_ body: [UInt8]) -> Int {
         struct Reply: Decodable {
-            struct Part: Decodable {
-                /// A text, as 64-bit numbers are; some receivers write a number.
+            struct PartialSuccess: Decodable {
+                /// A 64-bit number is encoded as a text; some receivers write a number.
                 let rejectedSpans: Number?
             }
             struct Number: Decodable {
@@ -156,7 +158,7 @@ package struct SpanExport: Service {
                     value = try (try? container.decode(Int.self)) ?? Int(container.decode(String.self)) ?? 0
                 }
             }
-            let partialSuccess: Part?
+            let partialSuccess: PartialSuccess?
         }
         return (try? JSONDecoder().decode(Reply.self, from: Data(body)))?.partialSuccess?.rejectedSpans?.value ?? 0
     }

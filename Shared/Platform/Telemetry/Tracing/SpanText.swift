@@ -2,23 +2,23 @@ import Essentials
 import FoundationEssentials
 import ServiceSettings
 
-/// Spans as an OTLP receiver takes them: the JSON encoding of `ExportTraceServiceRequest`.
+/// Encodes spans for an OTLP receiver: the JSON encoding of `ExportTraceServiceRequest`.
 ///
-/// Ids are hexadecimal, 64-bit numbers are texts, enumerations are numbers. Sources: OpenTelemetry Protocol 1.5,
-/// "JSON Protobuf Encoding"; opentelemetry-proto `trace/v1/trace.proto`. Names of attributes are those of the semantic
-/// conventions 1.30 for HTTP and messaging, or begin with `fieldpost.`.
+/// Ids are hexadecimal, 64-bit numbers are texts, enumerations are numbers. Sources: OpenTelemetry Protocol 1.5, "JSON
+/// Protobuf Encoding"; opentelemetry-proto `trace/v1/trace.proto`. Attribute names follow the semantic conventions 1.30
+/// for HTTP and messaging, or begin with `fieldpost.`.
 package struct SpanText {
-    /// Who sends: `{"resource":…,"scopeSpans":[{"scope":…,"spans":[`
+    /// The constant beginning with the resource: `{"resource":…,"scopeSpans":[{"scope":…,"spans":[`
     private let beginning: [UInt8]
 
-    /// What a text is cut at, in bytes.
+    /// Maximum length of a text in bytes; longer ones are truncated.
     private static let textBytesMax = 256
-    /// About what a span takes, so that room is made once.
+    /// The typical size of a span, for reserving capacity.
     private static let spanBytesUsual = 1_000
 
     /// - Parameters:
     ///   - service: The executable's name.
-    ///   - instance: Which of its processes.
+    ///   - instance: The identity of the process.
     package init(service: String, instance: String) {
         var json = Array(#"{"resourceSpans":[{"resource":{"attributes":["#.utf8)
         Self.append(to: &json) { attributes in
@@ -45,8 +45,7 @@ package struct SpanText {
         return json
     }
 
-    /// Thousands of them go in one request: what is the same in all is appended as it stands, and no text is made of
-    /// parts.
+    /// Optimized for thousands of spans per request: constant text is appended directly, without intermediate strings.
     private static func append(_ span: TraceSpan, to json: inout [UInt8]) {
         json += #"{"traceId":""#.utf8
         appendHex(span.context.traceHigh, to: &json)
@@ -59,11 +58,11 @@ package struct SpanText {
         }
         json += #"","flags":"#.utf8
         json += String(span.context.flags).utf8
-        let told = Told(span.work)
+        let summary = Summary(span.work)
         json += #","kind":"#.utf8
-        json += String(told.kind).utf8
+        json += String(summary.kind).utf8
         json += #","name":"#.utf8
-        JSONText.append(told.name, to: &json, bytesMax: textBytesMax)
+        JSONText.append(summary.name, to: &json, bytesMax: textBytesMax)
         json += #","startTimeUnixNano":""#.utf8
         json += String(span.start).utf8
         json += #"","endTimeUnixNano":""#.utf8
@@ -71,7 +70,7 @@ package struct SpanText {
         json += #"","attributes":["#.utf8
         append(to: &json) { $0.add(span.work) }
         json.append(UInt8(ascii: "]"))
-        if let failure = told.failure {
+        if let failure = summary.failure {
             json += #","status":{"code":2,"message":"#.utf8
             JSONText.append(failure, to: &json, bytesMax: textBytesMax)
             json.append(UInt8(ascii: "}"))
@@ -86,7 +85,7 @@ package struct SpanText {
         swap(&json, &attributes.json)
     }
 
-    /// A list of `KeyValue`, behind what it is appended to.
+    /// A list of `KeyValue`, appended to existing JSON.
     private struct Attributes {
         var json: [UInt8] = []
         private var isFirst = true
@@ -105,7 +104,7 @@ package struct SpanText {
             json += #""}}"#.utf8
         }
 
-        /// - Parameter key: A literal, with nothing that JSON escapes.
+        /// - Parameter key: A literal without characters that JSON escapes.
         private mutating func begin(_ key: String) {
             if !isFirst { json.append(UInt8(ascii: ",")) }
             isFirst = false
@@ -151,12 +150,12 @@ package struct SpanText {
         }
     }
 
-    /// A span's work in OpenTelemetry's words, beside its attributes.
-    private struct Told {
+    /// A span's kind, name and status in OpenTelemetry's terms.
+    private struct Summary {
         /// `SpanKind`.
         let kind: Int
         let name: String
-        /// `nil`: nothing was wrong.
+        /// The description of an error; `nil` if the operation succeeded.
         var failure: String?
 
         private enum Kind {
@@ -172,7 +171,7 @@ package struct SpanText {
             case .request(let method, let route, let status):
                 kind = Kind.server
                 name = route.map { "\(method) \($0)" } ?? method
-                if status >= 500 { failure = "answered \(status)" }
+                if status >= 500 { failure = "status \(status)" }
             case .commit:
                 kind = Kind.internal
                 name = "commit"
@@ -182,11 +181,11 @@ package struct SpanText {
             case .decide(_, _, let subject, _, let outcome):
                 kind = Kind.consumer
                 name = "process \(subject.kind)"
-                if outcome == "dead" { failure = "it waits for a person" }
+                if outcome == "dead-lettered" { failure = "the key is dead-lettered" }
             case .call(let method, _, let status, let failure):
                 kind = Kind.client
                 name = method
-                self.failure = failure ?? status.flatMap { $0 >= 400 ? "answered \($0)" : nil }
+                self.failure = failure ?? status.flatMap { $0 >= 400 ? "status \($0)" : nil }
             }
         }
     }

@@ -3,22 +3,22 @@ import Essentials
 import Foundation
 import Model
 
-/// The adapter for Acme.
+/// An adapter for Acme.
 ///
-/// A person's `reference` needs `employee`, Acme's name for them. The marker at the end of the note identifies a
-/// record, because a row has no field for a foreign key.
+/// A person's `reference` needs `employee`, their name in Acme. The marker at the end of the note identifies a record,
+/// because a row has no field for a foreign key.
 struct AcmeBackend: TimeBackend {
     /// Sends a call to Acme. A real adapter sends HTTP here, with a timeout per call.
-    let send: @Sendable (AcmeCall) async throws -> AcmeAnswer
+    let transport: @Sendable (AcmeCall) async throws -> AcmeResponse
 
     var capabilities: BackendCapabilities {
         BackendCapabilities(approvedRecord: .isFinal, hasRejection: false, durationStepSeconds: 60)
     }
 
-    /// One template, "Work", with one choice, "Task": any of Acme's tasks.
+    /// Returns one template, "Work", with one choice, "Task": any of Acme's tasks.
     func reportingData(of person: BackendPerson) async throws(BackendError) -> ReportingData {
         let root = Identified(id: .acme(.root), fields: ReportingTreeNode(name: "Tasks"))
-        let nodes = try await ask(.tasks).tasks.map { task in
+        let nodes = try await send(.tasks).tasks.map { task in
             Identified(
                 id: .acme(.task, task.number),
                 fields: ReportingTreeNode(referenceId: "\(task.number)", name: task.name, parent: root.id))
@@ -47,7 +47,7 @@ struct AcmeBackend: TimeBackend {
     }
 
     func delete(_ id: String, of person: BackendPerson, before deadline: WriteDeadline) async throws(BackendError) {
-        _ = try await ask(.remove(row: try number(id), employee: try employee(person)), before: deadline)
+        _ = try await send(.remove(row: try number(id), employee: try employee(person)), before: deadline)
     }
 
     func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {
@@ -59,7 +59,7 @@ struct AcmeBackend: TimeBackend {
     }
 
     private func records(of person: BackendPerson) async throws(BackendError) -> [BackendEntry] {
-        try await ask(.rows(employee: try employee(person))).rows.compactMap(BackendEntry.init)
+        try await send(.rows(employee: try employee(person))).rows.compactMap(BackendEntry.init)
     }
 
     private func save(_ submission: Submission, as number: Int) async throws(BackendError) -> String {
@@ -70,52 +70,65 @@ struct AcmeBackend: TimeBackend {
             number: number, employee: try employee(submission.person), day: "\(submission.day)", task: task,
             note: EntryMarker.note(text: submission.text, marker: submission.marker),
             minutes: (submission.durationSeconds + 30) / 60)
-        guard let saved = try await ask(.save(row), before: submission.before).rows.first else {
-            throw .outcomeUnknown(reason: "an answer without the row")
+        guard let saved = try await send(.save(row), before: submission.before).rows.first else {
+            throw .outcomeUnknown(reason: "a response without the row")
         }
         return "\(saved.number)"
     }
 
     private func employee(_ person: BackendPerson) throws(BackendError) -> String {
         guard let employee = person.reference["employee"] else {
-            throw .refused(["\(person.email) is nobody at Acme"])
+            throw .refused(["\(person.email) is not an employee of Acme"])
         }
         return employee
     }
 
     private func number(_ id: String) throws(BackendError) -> Int {
-        guard let number = Int(id) else { throw .refused(["\(id) is no row of Acme's"]) }
+        guard let number = Int(id) else { throw .refused(["\(id) is not a row number of Acme"]) }
         return number
     }
 
     /// Sends a call to Acme and classifies each failure by whether Acme may have processed the call.
     ///
     /// - Parameter deadline: Deadline of a write; `nil` for a read.
-    private func ask(_ call: AcmeCall, before deadline: WriteDeadline? = nil) async throws(BackendError) -> AcmeAnswer {
-        func unclear(_ reason: String) -> BackendError {
-            deadline == nil ? .notProcessed(reason: reason, retryAfter: nil) : .outcomeUnknown(reason: reason)
-        }
-        let answer: AcmeAnswer
+    private func send(
+        _ call: AcmeCall, before deadline: WriteDeadline? = nil
+    ) async throws(BackendError) -> AcmeResponse {
+        let response: AcmeResponse
         try deadline?.check()  // checked right before the call is sent
         do {
-            answer = try await send(call)
-        } catch is AcmeNotReached {
-            throw .notProcessed(reason: "Acme is not reached", retryAfter: nil)
+            response = try await transport(call)
+        } catch is AcmeUnreachable {
+            throw .notProcessed(reason: "Acme is unreachable", retryAfter: nil)
         } catch {
-            throw unclear("no answer: \(error)")
+            throw Self.failure("no response: \(error)", isWrite: deadline != nil)
         }
-        switch answer.status {
-        case 200: return answer
-        case 401, 403: throw .unauthorized(reason: answer.text)
-        case 429: throw .notProcessed(reason: answer.text, retryAfter: answer.retryAfter.map { .seconds($0) })
-        case 400..<500: throw .refused([answer.text])
-        default: throw unclear(answer.text)
+        if response.status == 200 { return response }
+        throw Self.error(of: response, isWrite: deadline != nil)
+    }
+
+    private static func error(of response: AcmeResponse, isWrite: Bool) -> BackendError {
+        let wait = response.retryAfter.map { Duration.seconds($0) }
+        return switch response.status {
+        case 401, 403: .unauthorized(reason: response.text)
+        case 408, 429: .notProcessed(reason: response.text, retryAfter: wait)
+        // Only a write is refused: a refusal makes the entry invalid.
+        case 400..<500 where isWrite: .refused([response.text])
+        case 400..<500: .notProcessed(reason: response.text, retryAfter: wait)
+        default: failure(response.text, retryAfter: wait, isWrite: isWrite)
         }
+    }
+
+    /// Returns the error of a call that Acme may have processed, which matters for a write only.
+    private static func failure(_ reason: String, retryAfter: Duration? = nil, isWrite: Bool) -> BackendError {
+        isWrite
+            ? .outcomeUnknown(reason: reason, retryAfter: retryAfter)
+            : .notProcessed(reason: reason, retryAfter: retryAfter)
     }
 }
 
 extension BackendEntry {
-    /// - Returns: `nil` for a row whose day cannot be read.
+    /// Creates a record from a row; `nil` if its day cannot be parsed.
     fileprivate init?(_ row: AcmeRow) {
         guard let day = Day(row.day) else { return nil }
         let (text, marker) = EntryMarker.split(note: row.note)
@@ -126,14 +139,14 @@ extension BackendEntry {
 }
 
 extension UUID {
-    fileprivate enum Sort: UInt8 { case root, context, template, task }
+    fileprivate enum ObjectKind: UInt8 { case root, context, template, task }
 
-    /// An id made of Acme's own: always the same, so that reading again changes nothing.
-    fileprivate static func acme(_ sort: Sort, _ number: Int = 0) -> UUID {
+    /// Derives an id from Acme's own, so that reading again changes nothing.
+    fileprivate static func acme(_ kind: ObjectKind, _ number: Int = 0) -> UUID {
         func byte(_ index: Int) -> UInt8 { UInt8(truncatingIfNeeded: number >> (8 * index)) }
         return UUID(
             uuid: (
-                0xac, 0x3e, 0, 0, 0, 0, 0x80, 0, 0x80, sort.rawValue,
+                0xac, 0x3e, 0, 0, 0, 0, 0x80, 0, 0x80, kind.rawValue,
                 byte(5), byte(4), byte(3), byte(2), byte(1), byte(0)
             ))
     }

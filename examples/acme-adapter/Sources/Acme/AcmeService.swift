@@ -1,9 +1,9 @@
-/// Minutes that an employee worked on a task, as Acme's books keep them.
+/// A row of Acme's books: minutes that an employee worked on a task.
 struct AcmeRow: Sendable {
-    /// 0: a new row, which is given its number when it is saved.
+    /// The row's number, assigned when it is saved; 0 for a new row.
     var number = 0
     var employee: String
-    /// Such as `2026-03-30`.
+    /// The day, such as `2026-03-30`.
     var day: String
     var task: Int
     var note: String
@@ -11,13 +11,13 @@ struct AcmeRow: Sendable {
     var isApproved = false
 }
 
-/// Something that can be worked on.
+/// A task that employees work on.
 struct AcmeTask: Sendable {
     var number: Int
     var name: String
 }
 
-/// What can be asked of Acme.
+/// A call of Acme's interface.
 enum AcmeCall: Sendable {
     case tasks
     case rows(employee: String)
@@ -25,16 +25,16 @@ enum AcmeCall: Sendable {
     case remove(row: Int, employee: String)
 }
 
-/// What Acme says, with the statuses of HTTP.
-struct AcmeAnswer: Sendable {
+/// Acme's response to a call, with an HTTP status.
+struct AcmeResponse: Sendable {
     var status = 200
-    /// What is wrong, in Acme's words.
+    /// Acme's error message.
     var text = ""
-    /// Seconds after which to try again.
+    /// Seconds to wait before a retry.
     var retryAfter: Int?
     var rows: [AcmeRow] = []
     var tasks: [AcmeTask] = []
 }
 
-/// The call was not sent. Any other error leaves open whether Acme did what it was asked.
-struct AcmeNotReached: Error {}
+/// The call was not sent. After any other error, Acme may have processed it.
+struct AcmeUnreachable: Error {}

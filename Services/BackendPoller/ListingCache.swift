@@ -1,0 +1,62 @@
+import Essentials
+import Model
+
+/// A cache of listed days that were equal to the stored observations: if a day is listed with the same records, and no
+/// stored object of its person has changed, it needs no comparison.
+///
+/// It is kept in memory with one hash per person and day. After a start, all people are compared once.
+struct ListingCache {
+    /// Maximum number of days of all people, 16 bytes each; beyond it, the cache is cleared.
+    static let countMax = 1_000_000
+
+    private struct Slot {
+        var hash = 0
+        /// The environment's position at the request; −1: never.
+        var position: Int64 = -1
+    }
+
+    /// Number of cached days per person, used as a ring buffer. Hashes include the day, so they distinguish days with
+    /// the same index.
+    private let dayCount: Int
+    private var slots: [EnvironmentID: [String: [Slot]]] = [:]
+    private var count = 0
+
+    init(dayCount: Int) { self.dayCount = max(1, dayCount) }
+
+    /// - Parameter hashes: Hashes of the listed records, one per day from `day` on.
+    /// - Returns: A position since which each day was listed with the same hash and equal to the stored state.
+    func position(of email: String, _ hashes: [Int], from day: Day, in environment: EnvironmentID) -> Int64? {
+        guard let slots = slots[environment]?[email] else { return nil }
+        var oldest = Int64.max
+        for (offset, hash) in hashes.enumerated() {
+            let slot = slots[index(day, offset)]
+            guard slot.position >= 0, slot.hash == hash else { return nil }
+            oldest = min(oldest, slot.position)
+        }
+        return oldest
+    }
+
+    mutating func insert(
+        _ email: String, _ hashes: [Int], from day: Day, at position: Int64, in environment: EnvironmentID
+    ) {
+        if slots[environment]?[email] == nil {
+            count += dayCount
+            if count > Self.countMax { (slots, count) = ([:], dayCount) }
+            slots[environment, default: [:]][email] = Array(repeating: Slot(), count: dayCount)
+        }
+        for (offset, hash) in hashes.enumerated() {
+            let index = index(day, offset)
+            slots[environment]?[email]?[index] = Slot(hash: hash, position: position)
+        }
+    }
+
+    /// Clears an environment, whose changes were not tracked meanwhile.
+    mutating func removeAll(in environment: EnvironmentID) {
+        count -= (slots.removeValue(forKey: environment)?.count ?? 0) * dayCount
+    }
+
+    private func index(_ day: Day, _ offset: Int) -> Int {
+        let remainder = (day.daysSinceEpoch + offset) % dayCount
+        return remainder < 0 ? remainder + dayCount : remainder
+    }
+}

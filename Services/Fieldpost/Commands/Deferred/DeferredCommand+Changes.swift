@@ -1,0 +1,165 @@
+import AdminQueries
+import Algorithms
+import ArgumentParser
+import CommandLineSupport
+import Foundation
+import Postgres
+
+extension DeferredCommand {
+    struct Retry: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Retry deferred and dead-lettered keys now.",
+            discussion: """
+                Resets the attempts and makes the keys due. For up to 20 keys it waits for the outcome and reports it: \
+                handled, with the object's state, or deferred again, with the reason. The exit status is 1 if a key \
+                was deferred again, meanwhile or after the retry. An unreadable message cannot be retried: discard it.
+                """)
+        @OptionGroup var selection: Selection
+        @Flag(help: "Select all keys.") var all = false
+        @Flag(help: "List the keys without retrying them.") var dryRun = false
+        @OptionGroup var precondition: Precondition
+        @Option(help: "Seconds to wait for the outcome of up to 20 keys; 0: none.") var wait = 10
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            try selection.requireSelection(all: all)
+            guard (0...600).contains(wait) else {
+                throw ValidationError("--wait must be from 0 to 600 seconds, not \(wait)")
+            }
+        }
+
+        func run() throws {
+            var connection = try database.connect()
+            var selected = try selection.select(on: &connection)
+            selected.isReadable = true
+            if dryRun { return try preview(selected, "retried", output, on: &connection) }
+            var progress = Progress()
+            var retried: [DeferredKeyStore.Row] = []
+            func retry(_ rows: [DeferredKeyStore.Row], _ connection: inout Connection) throws {
+                progress.add(try DeferredKeyStore.retry(rows.map { .init($0) }, by: .commandLine, on: &connection))
+                if retried.count <= RetryOutcome.keyCountMax { retried += rows }
+            }
+            if let rows = try precondition.rows(selected, on: &connection) {
+                for page in rows.chunks(ofCount: DeferredKeyStore.pageCountMax) { try retry(Array(page), &connection) }
+            } else {
+                try DeferredKeyStore.forEachPage(selected, on: &connection) { try retry($0, &$1) }
+            }
+            if progress.changed == DeferredKeyStore.Changed(), !selection.keys.isEmpty {
+                selected.isReadable = false
+                if try DeferredKeyStore.count(selected, on: &connection) > 0 {
+                    throw CommandFailure(
+                        "the message is unreadable and cannot be retried; discard it with: fieldpost deferred discard")
+                }
+            }
+            try report(progress.changed, "retried", selection, output)
+            var hasSucceeded = progress.changed.otherCount == 0
+            if wait > 0, !output.json, (1...RetryOutcome.keyCountMax).contains(retried.count) {
+                let outcomes = try RetryOutcome.wait(for: retried, within: .seconds(wait), on: &connection)
+                for (row, outcome) in zip(retried, outcomes) { print(Table.oneLine(outcome.text(of: row.key))) }
+                hasSucceeded = hasSucceeded && !outcomes.contains { $0.state == .deferredAgain }
+            }
+            // The reasons are printed above.
+            if !hasSucceeded { throw ExitCode.failure }
+        }
+    }
+
+    struct Discard: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Discard deferred and dead-lettered keys.",
+            discussion: """
+                Their objects are unchanged, and newer events of the keys are handled as usual. A key that was \
+                deferred again meanwhile is kept, and the exit status is 1.
+                """)
+        @OptionGroup var selection: Selection
+        @Flag(help: "Select all keys.") var all = false
+        @Flag(help: "List the keys without discarding them.") var dryRun = false
+        @Flag(help: "Skip the confirmation prompt.") var yes = false
+        @OptionGroup var precondition: Precondition
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws { try selection.requireSelection(all: all) }
+
+        func run() throws {
+            var connection = try database.connect()
+            let selected = try selection.select(on: &connection)
+            if dryRun { return try preview(selected, "discarded", output, on: &connection) }
+            var progress = Progress()
+            func discard(_ rows: [DeferredKeyStore.Row], _ connection: inout Connection) throws {
+                progress.add(try DeferredKeyStore.discard(rows.map { .init($0) }, by: .commandLine, on: &connection))
+            }
+            let expected = try precondition.rows(selected, on: &connection)
+            if yes, expected == nil {
+                try DeferredKeyStore.forEachPage(selected, on: &connection) { try discard($0, &$1) }
+                return try finish(progress.changed)
+            }
+            let rows =
+                try expected ?? DeferredKeyStore.load(selected, countMax: DeferredKeysVersion.countMax, on: &connection)
+            if !yes, !rows.isEmpty {
+                guard isatty(STDIN_FILENO) == 1 else {
+                    throw ValidationError("standard input is not a terminal: give --yes")
+                }
+                print(DeferredKeyStore.table(rows).text, terminator: "")
+                print("Discard \(rows.count)? Type yes: ", terminator: "")
+                fflush(nil)
+                guard readLine() == "yes" else { throw CommandFailure("nothing was discarded") }
+            }
+            // Only the keys that were shown: keys deferred meanwhile are kept.
+            for page in rows.chunks(ofCount: DeferredKeyStore.pageCountMax) { try discard(Array(page), &connection) }
+            try finish(progress.changed)
+        }
+
+        private func finish(_ changed: DeferredKeyStore.Changed) throws {
+            try report(changed, "discarded", selection, output)
+            if changed.otherCount > 0 { throw ExitCode.failure }
+        }
+    }
+}
+
+/// The progress of a change of many keys, if standard error is a terminal.
+private struct Progress {
+    private(set) var changed = DeferredKeyStore.Changed()
+    private var pages = 0
+
+    mutating func add(_ more: DeferredKeyStore.Changed) {
+        changed += more
+        pages += 1
+        guard pages > 1, isatty(STDERR_FILENO) == 1 else { return }
+        FileHandle.standardError.write(Data("\(changed.count) keys so far\n".utf8))
+    }
+}
+
+/// Prints the oldest keys that would be changed, and their number.
+private func preview(
+    _ selection: DeferredKeyStore.Selection, _ verb: String, _ output: OutputOptions, on connection: inout Connection
+) throws {
+    let shownMax = 1_000
+    let rows = try DeferredKeyStore.load(selection, countMax: shownMax, on: &connection)
+    if output.json { return try printJSON(rows) }
+    let versions = try DeferredKeysVersion.rows(selection, on: &connection)
+    let count = try versions?.count ?? DeferredKeyStore.count(selection, on: &connection)
+    print(DeferredKeyStore.table(rows).text, terminator: "")
+    if count > rows.count { print("and \(count - rows.count) more") }
+    if let versions, count > 0 {
+        print("to change exactly these versions: --if-version \(DeferredKeysVersion.text(versions))")
+    }
+    print("\(count) \(count == 1 ? "key" : "keys") would be \(verb); nothing was changed")
+}
+
+private func report(
+    _ changed: DeferredKeyStore.Changed, _ verb: String, _ selection: DeferredCommand.Selection, _ output: OutputOptions
+) throws {
+    if changed == DeferredKeyStore.Changed(), !selection.keys.isEmpty {
+        throw CommandFailure("no such key is deferred")
+    }
+    let (count, others) = (changed.count, changed.otherCount)
+    if output.json { return try printJSON(["count": count, "parkedAgain": others]) }
+    let conflict =
+        switch others {
+        case 0: ""
+        case 1: "; conflict: 1 was deferred again meanwhile and is unchanged, check it"
+        default: "; conflict: \(others) were deferred again meanwhile and are unchanged, check them"
+        }
+    print("\(count) \(count == 1 ? "key" : "keys") \(verb)\(conflict)")
+}

@@ -1,0 +1,151 @@
+import ArgumentParser
+import BackendConnections
+import BackendProtocol
+import Backends
+import CommandLineSupport
+import Essentials
+import FoundationEssentials
+import HTTPClient
+import Identity
+import Model
+import Postgres
+import Secrets
+import Tenants
+
+extension EnvironmentCommand {
+    /// `fieldpost environment check`: tests the external systems of an environment.
+    struct Check: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Test an environment's identity provider and back end.",
+            discussion: "Exits with status 1 if a check fails.")
+        @Argument(help: "The environment.") var name: String
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() async throws {
+            var connection = try database.connect()
+            guard let check = try EnvironmentCheck.load(name, on: &connection) else {
+                throw CommandFailure("environment \(name) does not exist")
+            }
+            let findings = await check.findings()
+            var table = Table([("CHECK", .left), ("STATE", .left), ("DETAIL", .left)], empty: "")
+            for finding in findings { table.add([finding.what, finding.works ? "works" : "FAILS", finding.detail]) }
+            try output.show(findings, table)
+            if findings.contains(where: { !$0.works }) { throw ExitCode(1) }
+        }
+    }
+}
+
+/// The result of checking one external system of an environment.
+struct EnvironmentFinding: Encodable {
+    let what: String
+    let works: Bool
+    let detail: String
+}
+
+/// Calls each external system once, with a timeout.
+struct EnvironmentCheck {
+    let stored: StoredEnvironment
+    let id: EnvironmentID
+    /// Claims of the newest login; `nil` before the first one.
+    let claims: LoginTokenClaims?
+    let backend: BackendConfiguration?
+    /// A person whose entries and choices are requested.
+    let person: BackendPerson?
+
+    private static let callMax = Duration.seconds(10)
+
+    /// Loads the configuration; `nil` if the environment does not exist.
+    static func load(_ name: String, on connection: inout Connection) throws -> EnvironmentCheck? {
+        guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else { return nil }
+        let first = try BackendPeople.firstEmail(in: id, on: &connection)
+        return EnvironmentCheck(
+            stored: stored, id: id, claims: try LoginTokenClaims.load(id, on: &connection),
+            backend: try BackendConfiguration.load(id, on: &connection),
+            person: try first.flatMap { try BackendPerson.load([$0], in: id, on: &connection)[$0] })
+    }
+
+    func findings() async -> [EnvironmentFinding] {
+        let client = Client()
+        defer { client.shutDown() }
+        var findings: [EnvironmentFinding] = []
+        let provider = OpenIDProvider(client: client, callMax: Self.callMax)
+        do throws(ProviderFailure) {
+            let metadata = try await provider.discover(stored.issuer, at: stored.discoveryURL)
+            findings.append(.init(what: "discovery", works: true, detail: metadata.issuer))
+            let isStored = metadata.jwksURL == stored.jwksURL
+            findings.append(await keys(at: stored.jwksURL, client, isStored ? nil : metadata.jwksURL))
+            findings.append(await application(provider, metadata))
+        } catch {
+            findings.append(.init(what: "discovery", works: false, detail: error.description))
+            findings.append(await keys(at: stored.jwksURL, client, nil))
+        }
+        findings.append(LoginTokenClaims.finding(claims, stored))
+        findings.append(await backEnd(client))
+        return findings
+    }
+
+    private func keys(at url: String, _ client: Client, _ other: String?) async -> EnvironmentFinding {
+        struct Document: Decodable {
+            struct Key: Decodable { let kty: String }
+            let keys: [Key]
+        }
+        do {
+            let bytes = try await JWKS(client: client).fetch(url)
+            let document = try JSONDecoder().decode(Document.self, from: Data(bytes))
+            if let other {
+                return .init(
+                    what: "keys", works: false, detail: "stored \(url), but the provider publishes \(other): --jwks-url"
+                )
+            }
+            return .init(
+                what: "keys", works: !document.keys.isEmpty,
+                detail: document.keys.isEmpty ? "\(url) has none" : "\(document.keys.count) at \(url)")
+        } catch {
+            return .init(what: "keys", works: false, detail: "\(url): \(error)")
+        }
+    }
+
+    /// Sends an invalid code: a provider that accepts the client rejects the code, otherwise the client.
+    private func application(_ provider: OpenIDProvider, _ metadata: ProviderMetadata) async -> EnvironmentFinding {
+        guard let clientID = stored.clientID, let sealed = stored.clientSecret else {
+            return .init(what: "client", works: false, detail: "not set: --client-id, --client-secret-from")
+        }
+        do {
+            let secret = try SecretOptions.box().openText(sealed.bytes, at: SecretContext.clientSecret(id))
+            _ = try await provider.exchange(
+                "fieldpost-environment-check", verifier: "check", redirect: "https://fieldpost.invalid/auth_callback",
+                as: ProviderClient(id: clientID, secret: secret), at: metadata)
+            return .init(what: "client", works: false, detail: "the provider accepted an invalid code")
+        } catch let failure as ProviderFailure {
+            if case .refused(let code, _) = failure, code == "invalid_grant" {
+                return .init(what: "client", works: true, detail: "\(clientID) and its secret are valid")
+            }
+            return .init(what: "client", works: false, detail: failure.description)
+        } catch {
+            return .init(what: "client", works: false, detail: "\(error)")
+        }
+    }
+
+    private func backEnd(_ client: Client) async -> EnvironmentFinding {
+        guard stored.hasBackend else {
+            return .init(what: "back end", works: true, detail: "none: an integration manages the environment")
+        }
+        guard let backend else { return .init(what: "back end", works: false, detail: "not set: --backend") }
+        do {
+            let adapter = try backend.make(client: client, secrets: try SecretOptions.box(), callMax: Self.callMax)
+            guard let person else {
+                return .init(what: "back end", works: false, detail: "no people to request entries of: --people")
+            }
+            let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
+            let entries = try await adapter.entries(of: person, from: today, through: today)
+            let choices = try await adapter.reportingData(of: person)
+            return .init(
+                what: "back end", works: true,
+                detail: "\(backend.kind) \(backend.url): \(person.email) has \(entries.count) entries today and can "
+                    + "report on \(choices.nodes.count) nodes")
+        } catch {
+            return .init(what: "back end", works: false, detail: "\(backend.kind) \(backend.url): \(error)")
+        }
+    }
+}

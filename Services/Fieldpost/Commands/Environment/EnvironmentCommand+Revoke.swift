@@ -1,0 +1,128 @@
+import Access
+import ArgumentParser
+import Audit
+import CommandLineSupport
+import FoundationEssentials
+import HTTPClient
+import Identity
+import Model
+import ObjectStore
+import Postgres
+import Secrets
+import Tenants
+
+extension EnvironmentCommand {
+    /// `fieldpost environment revoke`: revokes people's refresh tokens and device credentials.
+    struct Revoke: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Revoke people's devices and refresh tokens.",
+            discussion: """
+                Devices lose access immediately: their tokens are not renewed, and expire. Refresh tokens are revoked \
+                at the identity provider and here. A token whose revocation the provider does not confirm is kept and \
+                reported; the status is 1 then. If the provider cannot revoke or no longer exists, --local-only \
+                removes the tokens here: a copy of a token remains valid at the provider.
+                """)
+        @Argument(help: "The environment.") var name: String
+        @Argument(help: "Revoke for these e-mail addresses.") var emails: [String] = []
+        @Flag(help: "Revoke for all people.") var all = false
+        @Option(
+            name: .customLong("device"),
+            help: "Limit to this device (numbers: environment devices); may be repeated.")
+        var devices: [Int64] = []
+        @Flag(help: "Remove the tokens here without calling the provider.") var localOnly = false
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            guard emails.isEmpty == all else { throw ValidationError("give e-mail addresses or --all") }
+        }
+
+        func run() async throws {
+            var connection = try database.connect()
+            guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
+                throw CommandFailure("environment \(name) does not exist")
+            }
+            let people = all ? nil : try EnvironmentStore.people(emails, in: id, on: &connection)
+            let selection = RefreshTokenStore.Selection(people: people, devices: devices)
+            // First, so that no device's renewal replaces a token that is being revoked.
+            try connection.transaction { transaction in
+                let emails = try RefreshTokenStore.revokeDevices(selection, in: id, on: &transaction)
+                try transaction.run([Administrator.commandLine.audit(.deviceRevoked, emails, in: id)])
+            }
+            let client = Client()
+            defer { client.shutDown() }
+            var revoking: TokenRevocation?
+            if !localOnly { revoking = try await TokenRevocation.prepare(stored, id, OpenIDProvider(client: client)) }
+            var results: [RevocationResult] = []
+            var last: Int64 = 0
+            while true {
+                let tokens = try RefreshTokenStore.load(after: last, of: selection, in: id, on: &connection)
+                guard let newest = tokens.last else { break }
+                last = newest.number
+                for token in tokens {
+                    let problem = await revoking?.problem(revoking: token)
+                    if problem == nil {
+                        try connection.run([
+                            RefreshTokenStore.remove(token, in: id),
+                            Administrator.commandLine.audit(
+                                localOnly ? .tokenDiscarded : .tokenRevoked, token.email, in: id),
+                        ])
+                    }
+                    let done = localOnly ? "removed here only" : "revoked"
+                    results.append(.init(email: token.email, isRemoved: problem == nil, detail: problem ?? done))
+                }
+            }
+            var table = Table([("PERSON", .left), ("STATE", .left)], empty: "nothing to revoke")
+            for result in results { table.add([result.email, result.detail]) }
+            try output.show(results, table)
+            if results.contains(where: { !$0.isRemoved }) { throw ExitCode(1) }
+        }
+    }
+}
+
+/// Revokes tokens at an environment's identity provider.
+private struct TokenRevocation {
+    let environment: EnvironmentID
+    let provider: OpenIDProvider
+    let metadata: ProviderMetadata
+    let application: ProviderClient
+    let secrets: SecretBox
+
+    static func prepare(
+        _ stored: StoredEnvironment, _ id: EnvironmentID, _ provider: OpenIDProvider
+    ) async throws -> TokenRevocation {
+        guard let clientID = stored.clientID, let secret = stored.clientSecret else {
+            throw CommandFailure("the environment \(stored.name) has no client at its identity provider")
+        }
+        let secrets = try SecretOptions.box()
+        let application = ProviderClient(
+            id: clientID, secret: try secrets.openText(secret.bytes, at: SecretContext.clientSecret(id)))
+        let metadata = try await provider.discover(stored.issuer, at: stored.discoveryURL)
+        guard metadata.revocationEndpoint != nil else {
+            throw CommandFailure(
+                "\(stored.issuer) has no revocation endpoint: devices lost access, but their refresh tokens remain "
+                    + "valid there (--local-only removes them here)")
+        }
+        return TokenRevocation(
+            environment: id, provider: provider, metadata: metadata, application: application, secrets: secrets)
+    }
+
+    /// - Returns: The reason of a failure; `nil` if the provider confirmed.
+    func problem(revoking token: RefreshTokenStore.Token) async -> String? {
+        do {
+            let context = SecretContext.refreshToken(environment, person: token.person)
+            let text = try secrets.openText(token.sealed.bytes, at: context)
+            try await provider.revoke(text, as: application, at: metadata)
+            return nil
+        } catch {
+            return "\(error)"
+        }
+    }
+}
+
+/// The result of revoking one token.
+private struct RevocationResult: Encodable {
+    let email: String
+    let isRemoved: Bool
+    let detail: String
+}

@@ -1,0 +1,182 @@
+import Access
+import ArgumentParser
+import Backends
+import FoundationEssentials
+import HTTPClient
+import Identity
+import Model
+import ObjectStore
+import Postgres
+import Secrets
+import ServiceSettings
+import Tenants
+
+/// Options of `environment add` and `environment edit`. Options that are not given keep their stored values.
+struct EnvironmentOptions: ParsableArguments {
+    static let discussion = """
+        --domain, --address and --scope replace all stored values.
+
+        --address-verified-by selects the proof that an address belongs to a person: the token's claim email_verified,
+        Microsoft Entra ID's claim xms_edov, or the issuer, for addresses of the environment's domains, if it is the
+        issuer of one Entra tenant.
+
+        FILE of --people is a JSON array: [{"email": "ana@example.com", "reference": {…}}]. The reference identifies the
+        person in the back end; for sap: personWorkAgreementExternalId, companyCode, businessPartnerUuid; for
+        economic: employeeNumber. People who are not in the file are kept.
+
+        The back end economic (e-conomic) is called with two tokens instead of a user: its password is
+        appSecretToken:agreementGrantToken, and --backend-user is not needed.
+
+        Settings of --backend-setting:
+        \(settings)
+
+        Secrets are not arguments. --client-secret-from and --backend-password-from name an environment variable of
+        this command, whose value is sealed with the first of FIELDPOST_SECRET_KEYS. --backend-password-variable names
+        one of the services' variables instead, and nothing is stored.
+        """
+
+    /// The adapters' settings, for the help text.
+    private static var settings: String {
+        BackendKind.all.map(\.vocabulary).map { vocabulary in
+            vocabulary.settings.map { "\(vocabulary.backend) \($0.name): \($0.help)" }.joined(separator: "\n")
+        }.joined(separator: "\n")
+    }
+
+    @Option(name: .customLong("domain"), help: "Set an e-mail domain of its people; may be repeated.")
+    var domains: [String] = []
+    @Option(
+        name: .customLong("address"),
+        help: "Set an e-mail address outside the domains; may be repeated.")
+    var addresses: [String] = []
+    @Flag(help: "Remove all addresses of --address.") var noAddresses = false
+    @Option(help: ArgumentHelp("Issuer of the identity provider's tokens.", valueName: "url"))
+    var issuer: String?
+    @Option(help: "Audience of the tokens for Fieldpost.") var audience: String?
+    @Option(
+        help: ArgumentHelp(
+            "URL of the provider's keys. (default: discovered)", valueName: "url"))
+    var jwksUrl: String?
+    @Option(
+        help: ArgumentHelp("URL of the provider's configuration, if not below the issuer.", valueName: "url"))
+    var discoveryUrl: String?
+    @Flag(help: "Use the provider's configuration below the issuer.") var noDiscoveryUrl = false
+    @Option(help: ArgumentHelp("OAuth client id of Fieldpost at the provider.", valueName: "id"))
+    var clientId: String?
+    @Option(help: ArgumentHelp("Environment variable with the client secret.", valueName: "variable"))
+    var clientSecretFrom: String?
+    @Option(name: .customLong("scope"), help: "Request this scope at logins; may be repeated.")
+    var scopes: [String] = []
+    @Option(help: "Initialise realms on registration or login.") var initialiseOn: String?
+    @Option(help: ArgumentHelp("Hide whether an address is registered: yes or no.", valueName: "yes-or-no"))
+    var hideUnknown: String?
+    @Option(
+        help: "Verify addresses by email_verified (default), xms_edov or issuer.")
+    var addressVerifiedBy: AddressVerification?
+    @Option(help: "Kind of back end: sap, economic, or none for an integration.") var backend: String?
+    @Option(help: ArgumentHelp("Base URL of the back end.", valueName: "url"))
+    var backendUrl: String?
+    @Option(help: ArgumentHelp("User of Fieldpost at the back end.", valueName: "user"))
+    var backendUser: String?
+    @Option(
+        help: ArgumentHelp(
+            "Environment variable of the services with the password.", valueName: "variable"))
+    var backendPasswordVariable: String?
+    @Option(help: ArgumentHelp("Environment variable of this command with the password.", valueName: "variable"))
+    var backendPasswordFrom: String?
+    @Option(help: ArgumentHelp("Seconds between polls of the back end, 5…86400.", valueName: "seconds"))
+    var pollInterval: Int32?
+    @Option(
+        help: ArgumentHelp(
+            "Seconds between full comparisons, 5…604800.",
+            valueName: "seconds"))
+    var fullPollInterval: Int32?
+    @Option(
+        help: ArgumentHelp(
+            "Maximum entries submitted per second, 1…10000; 0: unlimited.", valueName: "number"))
+    var callsPerSecond: Int32?
+    @Option(
+        help: ArgumentHelp(
+            "Maximum entries per second and person, 1…10000; 0: unlimited.", valueName: "number"))
+    var personCallsPerSecond: Int32?
+    @Option(
+        name: .customLong("backend-setting"),
+        help: ArgumentHelp(
+            "Set an adapter setting, or remove it without a value; may be repeated.",
+            valueName: "name=value"))
+    var backendSettings: [String] = []
+    @Option(help: ArgumentHelp("Add or update people from a JSON file.", valueName: "file")) var people: String?
+
+    func validate() throws {
+        let kinds = BackendKind.all.map(\.name) + [StoredEnvironment.noBackend]
+        if let backend, !kinds.contains(backend) {
+            throw ValidationError("--backend must be one of \(kinds.joined(separator: ", ")), not \(backend)")
+        }
+        if let variable = backendPasswordVariable, variable.isEmpty || variable.hasPrefix("FIELDPOST_") {
+            throw ValidationError(
+                "--backend-password-variable must not begin with FIELDPOST_: those are the services' settings")
+        }
+        guard backendPasswordVariable == nil || backendPasswordFrom == nil else {
+            throw ValidationError("give --backend-password-variable or --backend-password-from, not both")
+        }
+        try validateAddresses()
+        if let initialiseOn, !["registration", "login"].contains(initialiseOn) {
+            throw ValidationError("--initialise-on must be registration or login, not \(initialiseOn)")
+        }
+        if let hideUnknown, !["yes", "no"].contains(hideUnknown) {
+            throw ValidationError("--hide-unknown must be yes or no, not \(hideUnknown)")
+        }
+        if let pollInterval, !(5...86_400).contains(pollInterval) {
+            throw ValidationError("--poll-interval must be from 5 to 86400 seconds, not \(pollInterval)")
+        }
+        if let fullPollInterval, !(5...604_800).contains(fullPollInterval) {
+            throw ValidationError("--full-poll-interval must be from 5 to 604800 seconds, not \(fullPollInterval)")
+        }
+        for case (let option, let rate?) in [
+            ("--calls-per-second", callsPerSecond), ("--person-calls-per-second", personCallsPerSecond),
+        ] where !(0...10_000).contains(rate) {
+            throw ValidationError("\(option) must be from 0 to 10000, not \(rate)")
+        }
+    }
+
+    private func validateAddresses() throws {
+        for case (let option, let url?) in [
+            ("--issuer", issuer), ("--jwks-url", jwksUrl), ("--discovery-url", discoveryUrl),
+        ] where !OpenIDProvider.isUsable(url) {
+            throw ValidationError("\(option) \(url) is not an https URL (http is allowed for this machine only)")
+        }
+        guard discoveryUrl == nil || !noDiscoveryUrl else {
+            throw ValidationError("give --discovery-url or --no-discovery-url, not both")
+        }
+        if let url = backendUrl {
+            guard url.hasPrefix("http://") || url.hasPrefix("https://"), URL(string: url)?.host != nil else {
+                throw ValidationError("--backend-url \(url) is not an http or https URL")
+            }
+        }
+        if let domain = domains.first(where: { EmailAddress("a@" + $0) == nil }) {
+            throw ValidationError(
+                "--domain \(domain) is not a domain of e-mail addresses, such as acme.example (IDN as xn--…)"
+            )
+        }
+        if let address = addresses.first(where: { EmailAddress($0) == nil }) {
+            throw ValidationError("--address \(address) is not a usable e-mail address")
+        }
+    }
+}
+
+extension AddressVerification: ExpressibleByArgument {}
+
+/// Secrets in environment variables of a command.
+enum SecretOptions {
+    /// The configured keys.
+    static func box() throws -> SecretBox {
+        let variables = ProcessInfo.processInfo.environment.filter { $0.key == Setting.secretKeys.variable }
+        return try SecretBox(Configuration([.secretKeys], environment: variables).list(.secretKeys))
+    }
+
+    static func value(of variable: String) throws -> String {
+        guard let value = ProcessInfo.processInfo.environment[variable], !value.isEmpty else {
+            throw CommandFailure("the environment variable \(variable) is not set")
+        }
+        return value
+    }
+}

@@ -1,0 +1,82 @@
+import ArgumentParser
+import Foundation
+import Model
+
+extension ImportCommand {
+    /// `fieldpost import objects`: imports one object per line of JSON.
+    struct Objects: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Import objects of any kind from lines of JSON.",
+            discussion: """
+                Each line of FILE is {"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}. The fields are checked \
+                like a device's. An existing object with other fields is replaced, as by an integration; an object \
+                with the same fields is unchanged. So an interrupted import can be repeated. Stored objects that are \
+                not in the file are kept.
+
+                A Person is added with {"realm": "/common", "kind": "Person", "id": UUID, "email": ADDRESS, "fields": \
+                {…}}. Without "email", a person with the id must exist.
+
+                Objects that services create are rejected: copies of tasks, positions and shared items, Share and \
+                Realms objects, and, if Fieldpost has the environment's back end, objects that come from it.
+
+                A file is read three times: for people and teams, for the other objects of /common, and for the rest, \
+                so that objects are written before those that refer to them. Standard input is read once: sort its \
+                lines in this order. Pipe a compressed file: zcat FILE | fieldpost import objects -
+
+                Memberships, shared items and PersonLookup objects are checked like a device's: the people and teams \
+                to which they refer must exist. Only an import may write to the realm of an address without a person, \
+                or add a person outside the environment's domains; both cause a warning.
+
+                Invalid lines are reported with number and reason, and the others are written; the exit status is 1 \
+                then.
+                """)
+
+        @Argument(help: "File to import, or - for standard input.") var file: String
+        @OptionGroup var options: ImportOptions
+
+        func run() async throws {
+            let source = try ImportSource(file)
+            var objects = try options.begin(source)
+            var lineCount = 0
+            // Objects are written before those that refer to them.
+            for pass in source.bytesTotal == nil ? [nil] : ObjectLines.Pass.allCases.map(Optional.some) {
+                lineCount = try await Self.read(source, pass, into: &objects)
+            }
+            try options.end(objects, lines: lineCount, of: "lines")
+        }
+
+        /// Maximum number of threads that check lines, in addition to the one that writes.
+        private static let threadCountMax = 4
+
+        /// - Returns: The number of lines that are not empty.
+        private static func read(
+            _ source: ImportSource, _ pass: ObjectLines.Pass?, into objects: inout ObjectImport
+        ) async throws -> Int {
+            var reader = try source.lines()
+            var progress = ImportProgress(bytesTotal: source.bytesTotal)
+            defer { progress.end() }
+            var lines = ObjectLines(hasBackend: objects.hasBackend)
+            var checking: [Task<ObjectLines.Checked, Never>] = []
+            let width = max(1, min(ProcessInfo.processInfo.activeProcessorCount, threadCountMax))
+            var lineCount = 0
+            while true {
+                let page = try ObjectLines.page(of: &reader)
+                lineCount += page.count
+                if !page.isEmpty { checking.append(Task.detached { [lines] in lines.checked(page, in: pass) }) }
+                guard page.isEmpty || checking.count >= width else { continue }
+                guard !checking.isEmpty else { break }
+                let checked = await checking.removeFirst().value
+                lines = checked.lines
+                for (line, result) in checked.results {
+                    switch result {
+                    case .success(let object): try objects.add(object, line: line)
+                    case .failure(let problem): objects.reject(problem, line: line)
+                    }
+                }
+                progress.show(bytes: reader.bytesRead, lines: lineCount, problems: objects.problems.count)
+            }
+            try objects.flush()
+            return lineCount
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import ArgumentParser
+import CommandLineSupport
+import Essentials
+import Foundation
+import Model
+import Postgres
+
+/// `fieldpost repair`: has inconsistencies reprocessed, reconciled or rewritten.
+struct RepairCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "repair", abstract: "Repair the inconsistencies that fieldpost check reports.",
+        discussion: """
+            Runs fieldpost check, lists the inconsistencies and prompts for confirmation. Objects of a service are \
+            never written by this command: the owning service reprocesses their keys (they are deferred and due \
+            immediately), or runs its full comparison with the back end or defect tracker, so it must be running. The \
+            command itself rewrites rows that no service owns: references to images and pointers of the change log, \
+            and deletes memberships whose person or team was deleted. Then it checks again and reports the result of \
+            each repair. Exits with status 1 if an inconsistency remains. Every repair is recorded in the audit log.
+            """)
+    @OptionGroup var selection: CheckCommand.Selection
+    @Flag(help: "Skip the confirmation prompt.") var yes = false
+    @Flag(help: "List the repairs without running them.") var dryRun = false
+    @Option(help: "Maximum seconds to wait for services.") var wait = 60
+
+    func validate() throws {
+        guard (0...3_600).contains(wait) else {
+            throw ValidationError("--wait must be from 0 to 3600 seconds, not \(wait)")
+        }
+    }
+
+    /// The result of one repair.
+    struct Result: Encodable {
+        let inconsistency: Inconsistency
+        let isRepaired: Bool
+        /// The reason if it is not repaired.
+        let reason: String?
+
+        private enum CodingKeys: String, CodingKey {
+            case inconsistency, reason
+            case isRepaired = "isMended"
+        }
+    }
+
+    func run() throws {
+        var connection = try selection.database.connect(ConsistencyCheck.limits)
+        let check = try selection.check(on: &connection)
+        let before = try check.run(on: &connection)
+        let rows = before.inconsistencies
+        if rows.isEmpty {
+            if selection.output.json { return try printJSON([Result]()) }
+            return CheckCommand.show(before)
+        }
+        if !selection.output.json { CheckCommand.show(before) }
+        if dryRun {
+            if selection.output.json { try printJSON(before) } else { Self.showMethods(rows) }
+            throw ExitCode.failure
+        }
+        try confirm(rows.count)
+        let repair = Repair(check.environments, by: .commandLine, waitMax: .seconds(wait))
+        try repair.run(rows, on: &connection)
+        let after = Set(try check.run(on: &connection).inconsistencies.map(Self.location))
+        let results = try rows.map { row in
+            let isRepaired = !after.contains(Self.location(row))
+            return Result(
+                inconsistency: row, isRepaired: isRepaired,
+                reason: isRepaired ? nil : try repair.reason(why: row, on: &connection))
+        }
+        if selection.output.json { try printJSON(results) } else { Self.show(results) }
+        if results.contains(where: { !$0.isRepaired }) { throw ExitCode.failure }
+    }
+
+    private func confirm(_ count: Int) throws {
+        if yes { return }
+        guard isatty(STDIN_FILENO) == 1 else {
+            throw ValidationError("standard input is not a terminal: give --yes or --dry-run")
+        }
+        print("Repair \(count)? Type yes: ", terminator: "")
+        fflush(nil)
+        guard readLine() == "yes" else { throw CommandFailure("nothing was changed") }
+    }
+
+    /// Identifies the location of an inconsistency, regardless of its fault and position: a location with another fault
+    /// is not repaired.
+    private static func location(_ row: Inconsistency) -> [String] { [row.environment, row.part.rawValue, row.key] }
+
+    /// Prints the repair methods.
+    private static func showMethods(_ rows: [Inconsistency]) {
+        var table = Table([("CHECK", .left), ("COUNT", .right), ("REPAIR", .left)], empty: "")
+        for target in CheckTarget.allCases {
+            let count = rows.count { $0.part == target }
+            if count > 0 { table.add([target.rawValue, String(count), target.repairMethod.summary]) }
+        }
+        print(table.text, terminator: "")
+        print("nothing was changed")
+    }
+
+    private static func show(_ results: [Result]) {
+        let open = results.filter { !$0.isRepaired }
+        print("\(results.count - open.count) repaired")
+        if open.isEmpty { return }
+        var table = Table([("NOT REPAIRED", .left), ("REASON", .left)], empty: "")
+        for result in open { table.add([result.inconsistency.key, result.reason ?? ""]) }
+        print(table.text, terminator: "")
+    }
+}

@@ -1,0 +1,223 @@
+package import Essentials
+import FoundationEssentials
+import Model
+import ObjectStore
+package import Postgres
+
+/// Queries of `pipeline.parked`, the deferred and dead-lettered keys, for operators.
+package enum DeferredKeyStore {
+    package struct Selection {
+        /// Keys or ids of their objects; empty: all.
+        let keys: [String]
+        let group: String?
+        let topic: String?
+        let environment: Int32?
+        /// A text that the reason contains, ignoring case.
+        let reason: String?
+        let isDead: Bool?
+        /// Whether unreadable messages are excluded.
+        package var isReadable = false
+
+        package init(
+            keys: [String] = [], group: String? = nil, topic: String? = nil, environment: Int32? = nil,
+            reason: String? = nil, isDead: Bool? = nil
+        ) {
+            (self.keys, self.group, self.topic) = (keys, group, topic)
+            (self.environment, self.reason, self.isDead) = (environment, reason, isDead)
+        }
+
+        /// A key ends with its object's id.
+        private var ids: [String] { keys.compactMap { UUID(ascii: $0)?.text } }
+
+        fileprivate var condition: Statement {
+            """
+            (\(keys.isEmpty) OR p.key = ANY (\(keys)) OR right(p.key, 36) = ANY (\(ids)))
+                AND (\(group) IS NULL OR p.group_name = \(group)) AND (\(topic) IS NULL OR p.topic = \(topic))
+                AND (\(environment) IS NULL OR p.environment_id = \(environment))
+                AND (\(reason) IS NULL OR position(lower(\(reason)) IN lower(p.reason)) > 0)
+                AND (\(isDead) IS NULL OR p.is_dead = \(isDead))
+                AND (NOT \(isReadable) OR p.environment_id <> 0)
+            """
+        }
+    }
+
+    /// The primary key of a row.
+    package struct Name {
+        package struct Owner: Hashable {
+            package let group: String
+            package let environmentID: Int32
+        }
+
+        package let group: String
+        package let environmentID: Int32
+        package let key: String
+
+        package init(group: String, environmentID: Int32, key: String) {
+            (self.group, self.environmentID, self.key) = (group, environmentID, key)
+        }
+
+        package var owner: Owner { Owner(group: group, environmentID: environmentID) }
+    }
+
+    package struct Row: Encodable {
+        package let group: String
+        package let environmentID: Int32
+        /// `nil` for an unreadable message, whose environment is unknown.
+        package let environment: String?
+        package let key: String
+        package let subject: String
+        package let topic: String
+        package let partition: Int32
+        package let reason: String
+        package let state: State
+        package let attempts: Int32
+        package let parkedAt: Timestamp
+        package let nextAt: Timestamp
+        /// A version of the displayed state. It changes if the key is deferred again or retried, or its reason changes.
+        package let version: String
+
+        package enum State: String, Encodable {
+            /// Retried with exponential backoff.
+            case waiting
+            /// Retried when the back end recovers.
+            case circuit
+            /// Dead-lettered: needs manual action.
+            case dead
+        }
+    }
+
+    /// The current state of a key's object.
+    package struct Object: Equatable {
+        package let position: Int64
+        /// JSON; `nil`: it is deleted.
+        package let fields: String?
+    }
+
+    /// Returns the oldest rows of a selection.
+    package static func load(_ selection: Selection, countMax: Int, on connection: inout Connection) throws -> [Row] {
+        try connection.run(
+            "\(rows) WHERE \(selection.condition) ORDER BY p.parked_at, p.key LIMIT \(Int64(countMax))"
+        ).map { try Row($0) }
+    }
+
+    package static func count(_ selection: Selection, on connection: inout Connection) throws -> Int {
+        Int(
+            try connection.run("SELECT count(*) FROM pipeline.parked p WHERE \(selection.condition)")[0]
+                .decode(Int64.self))
+    }
+
+    /// The version of a row. It excludes the time of the next retry, which changes when a worker takes the key.
+    static let version: Statement = """
+        left(md5(concat_ws(' ', p.group_name, p.environment_id, p.key,
+            (extract(epoch FROM p.parked_at) * 1000000)::int8, p.attempts, p.is_dead, p.is_circuit, p.reason)), 12)
+        """
+
+    /// The columns that `Row` reads.
+    private static let rows: Statement = """
+        SELECT p.group_name, p.environment_id, e.name, p.key, p.subject, p.topic, p.partition, p.reason, p.is_dead,
+            p.is_circuit, p.attempts, p.parked_at, p.next_at, \(version)
+        FROM pipeline.parked p LEFT JOIN realm.environment e ON e.id = p.environment_id
+        """
+
+    /// Maximum number of keys that one statement reads or changes.
+    package static let pageCountMax = 1_000
+
+    /// Reads all rows of a selection by pages, in the order of the primary key.
+    package static func forEachPage(
+        _ selection: Selection, on connection: inout Connection, _ body: ([Row], inout Connection) throws -> Void
+    ) throws {
+        var last = Name(group: "", environmentID: 0, key: "")
+        while true {
+            let page = try self.page(selection, after: last, countMax: pageCountMax, on: &connection)
+            guard let newest = page.last else { return }
+            last = newest.name
+            try body(page, &connection)
+        }
+    }
+
+    /// Returns one page of a selection, in the order of the primary key.
+    package static func page(
+        _ selection: Selection, after last: Name?, countMax: Int, on connection: inout Connection
+    ) throws -> [Row] {
+        let last = last ?? Name(group: "", environmentID: 0, key: "")
+        return try connection.run(
+            """
+            \(rows)
+            WHERE (p.group_name, p.environment_id, p.key) > (\(last.group), \(last.environmentID), \(last.key))
+                AND \(selection.condition)
+            ORDER BY p.group_name, p.environment_id, p.key LIMIT \(Int64(countMax))
+            """
+        ).map { try Row($0) }
+    }
+
+    /// - Returns: `nil` if the key is not deferred.
+    package static func find(_ name: Name, on connection: inout Connection) throws -> Row? {
+        try connection.run(
+            """
+            \(rows)
+            WHERE p.group_name = \(name.group) AND p.environment_id = \(name.environmentID) AND p.key = \(name.key)
+            """
+        ).map { try Row($0) }.first
+    }
+
+    /// Returns the object of each row, in the same order; `nil` if it does not exist.
+    package static func objects(_ rows: [Row], on connection: inout Connection) throws -> [Object?] {
+        try objects(rows.map { ($0.subject, $0.environmentID) }, on: &connection)
+    }
+
+    /// - Returns: `nil` if the object does not exist.
+    static func object(
+        _ subject: String, in environmentID: Int32, on connection: inout Connection
+    ) throws -> Object? {
+        try objects([(subject, environmentID)], on: &connection)[0]
+    }
+
+    private static func objects(
+        _ keys: [(subject: String, environmentID: Int32)], on connection: inout Connection
+    ) throws -> [Object?] {
+        let requested = keys.enumerated().compactMap { index, key in
+            EventSubject(key.subject).map { (Int32(index), key.environmentID, $0) }
+        }
+        let rows = try connection.run(
+            """
+            SELECT n.number, o.position, o.fields
+            FROM unnest(\(requested.map(\.0)), \(requested.map(\.1)), \(requested.map(\.2.realm.description)),
+                \(requested.map(\.2.kind)), \(requested.map(\.2.id))) AS n(number, environment_id, path, kind, id)
+            JOIN realm.realm r ON r.environment_id = n.environment_id AND r.path = n.path
+            JOIN store.object o ON o.environment_id = r.environment_id AND o.realm_id = r.id AND o.kind = n.kind
+                AND o.id = n.id
+            """
+        ).decode(Int32.self, Int64.self, String?.self)
+        var objects = [Object?](repeating: nil, count: keys.count)
+        for (index, position, fields) in rows { objects[Int(index)] = Object(position: position, fields: fields) }
+        return objects
+    }
+}
+
+extension DeferredKeyStore.Row {
+    package var name: DeferredKeyStore.Name {
+        DeferredKeyStore.Name(group: group, environmentID: environmentID, key: key)
+    }
+}
+
+extension DeferredKeyStore.Row {
+    /// Reads a row of ``DeferredKeyStore/load(_:countMax:on:)``.
+    fileprivate init(_ row: Postgres.Row) throws(PostgresError) {
+        var columns = row.columns
+        group = try columns.next()
+        environmentID = try columns.next()
+        environment = try columns.next()
+        key = try columns.next()
+        subject = try columns.next()
+        topic = try columns.next()
+        partition = try columns.next()
+        reason = try columns.next()
+        let (isDead, isCircuit): (Bool, Bool) = (try columns.next(), try columns.next())
+        state = isDead ? .dead : isCircuit ? .circuit : .waiting
+        attempts = try columns.next()
+        parkedAt = try columns.next()
+        nextAt = try columns.next()
+        version = try columns.next()
+        try columns.end()
+    }
+}

@@ -1,0 +1,40 @@
+import Kafka
+
+/// A group's commits on a partition, and the age of the next message to read.
+struct PartitionProgress: Sendable {
+    private(set) var commits: [CommitSample] = []
+    private(set) var sampleCount = 0
+    /// Commit rate.
+    private(set) var pace = RateAverage()
+    var nextWrittenAt: (offset: Int64, milliseconds: Int64)?
+    /// The write time of the next message, estimated from the partition's growth when the group first reached that
+    /// offset: later estimates are less precise.
+    private(set) var nextEstimate: (offset: Int64, written: PartitionGrowth.WriteTime)?
+    private var end: Int64 = 0
+    /// Time of the last sample.
+    private(set) var milliseconds: Int64 = 0
+
+    mutating func estimate(_ beginning: Beginning, by growth: PartitionGrowth?) {
+        guard nextEstimate == nil, let written = growth?.writeTime(beginning.start) else { return }
+        nextEstimate = (beginning.start, written)
+    }
+
+    mutating func take(_ beginning: Beginning, hasMembers: Bool, at time: Int64) {
+        sampleCount = min(sampleCount + 1, LagHistory.commitCountMax)
+        pace.take(beginning.committed, at: time)
+        // If the end moved backwards, the content was lost, and the same offset is another message.
+        let isReplaced = beginning.end < end
+        if isReplaced || nextWrittenAt?.offset != beginning.start { nextWrittenAt = nil }
+        if isReplaced || nextEstimate?.offset != beginning.start { nextEstimate = nil }
+        (end, milliseconds) = (beginning.end, time)
+        guard let committed = beginning.committed else {
+            // The previous commits belong to content that the broker has lost.
+            commits = []
+            return
+        }
+        // Members without new messages commit nothing: their presence is an equal sign of life.
+        guard hasMembers || commits.last?.offset != committed else { return }
+        if commits.count == LagHistory.commitCountMax { commits.removeFirst() }
+        commits.append(CommitSample(offset: committed, milliseconds: time, lag: beginning.end - beginning.start))
+    }
+}

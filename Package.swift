@@ -264,10 +264,9 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "Access", "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "CommandLineSupport",
-            "Compass", "DataFiles", "DeviceClient", "Essentials", "HTTPClient", "Identity", "ImportSources", "Kafka",
-            "KeyedWorker", "LagMonitoring", "LocalCluster", "Model", "ObjectStore", "Postgres", "Secrets",
-            "ServiceRuntime", "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser,
-            crypto, logging, nio, nioPosix, signals,
+            "DataFiles", "DeviceClient", "Essentials", "HTTPClient", "Identity", "ImportSources", "Kafka",
+            "KeyedWorker", "LocalCluster", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime",
+            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser, signals,
         ], path: "Tools/Workbench"),
 ]
 

@@ -3,11 +3,11 @@ import LocalCluster
 import Testing
 
 extension FlowTests {
-    /// The package `examples/acme-adapter`, built by itself against this one's public products, keeps the contract.
+    /// The package `examples/acme-adapter`, built with this package's public products, keeps the contract.
     ///
-    /// It is built in `.build/acme-adapter`, from where `../..` is the project too, so that nothing is written into
-    /// `examples/`. What was built stays there: only the first time takes half a minute. The network is not asked: what
-    /// this package depends on is fetched already.
+    /// It is built in `.build/acme-adapter`, where `../..` is also the project, so that nothing is written into
+    /// `examples/`. The build is kept: only the first one takes half a minute. It needs no network, because this
+    /// package's dependencies are already fetched.
     @Test(.timeLimit(.minutes(20))) func theExampleOfAnAdapterKeepsTheContract() async throws {
         let folder = projectRoot.appendingPathComponent(".build/acme-adapter")
         try Self.linkExample(at: folder)
@@ -25,10 +25,10 @@ extension FlowTests {
         try await eventually("the adapter is built and tried", within: .seconds(1_100)) {
             process.isRunning ? process.logTail(bytesMax: 500) : nil
         }
-        let said = process.logTail(bytesMax: 20_000)
-        #expect(process.end == .exited(status: 0), "\(said)")
-        #expect(said.split(separator: "\n").count { $0.hasPrefix("passed   ") } == 27, "\(said)")
-        #expect(said.contains("acmeKeepsTheContract() passed"), "\(said)")
+        let output = process.logTail(bytesMax: 20_000)
+        #expect(process.end == .exited(status: 0), "\(output)")
+        #expect(output.split(separator: "\n").count { $0.hasPrefix("passed   ") } == 27, "\(output)")
+        #expect(output.contains("acmeMeetsTheContract() passed"), "\(output)")
     }
 
     /// A package whose files are the example's, with what this package has fetched.

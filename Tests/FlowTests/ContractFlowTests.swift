@@ -5,16 +5,16 @@ import Testing
 
 extension FlowTests {
     /// Schemathesis makes requests of every sort from `deploy/openapi.yaml`, good and bad ones, and compares status,
-    /// type, headers and shape of every answer of a real gateway with it. `deploy/test` installs it.
-    @Test(.timeLimit(.minutes(20))) func theGatewayAnswersAsItsDocumentSays() async throws {
+    /// type, headers and shape of every response of a real gateway with it. `deploy/test` installs it.
+    @Test(.timeLimit(.minutes(20))) func gatewayKeepsItsContract() async throws {
         try await withContract(.gateway) { cluster, client in
-            let asked = try await client.send(
+            let contractReply = try await client.send(
                 Request(
                     "POST", cluster.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
                     body: Array(#"{"email":"ana@example.com"}"#.utf8)))
-            let json = try JSONSerialization.jsonObject(with: Data(asked.body)) as? [String: Any]
+            let json = try JSONSerialization.jsonObject(with: Data(contractReply.body)) as? [String: Any]
             let authorization = "Bearer \(try #require(json?["access_token"] as? String))"
-            try await eventually("the gateway knows the environment") {
+            try await eventually("the gateway has the environment") {
                 let headers = [("Authorization", authorization)]
                 let status = try await client.send(
                     Request("GET", cluster.gatewayURL + "/v1/realms", headers: headers)
@@ -23,7 +23,7 @@ extension FlowTests {
             }
             let key = try await cluster.runCommand(["environment", "integration", "add", "contract"])
             for bearer in [authorization, "Bearer \(try #require(key.split(separator: "\n").last))"] {
-                // What is wrong inside one mutation is part of a good answer, and so no bad request.
+                // What is wrong inside one mutation is part of a good response, and so no bad request.
                 try await compare(
                     cluster, url: cluster.gatewayURL, paths: "^/v1/(realms|sync|mutations|blobs)",
                     ["--exclude-checks", "negative_data_rejection", "--header", "Authorization: \(bearer)"])
@@ -32,13 +32,13 @@ extension FlowTests {
     }
 
     /// The same for onboarding.
-    @Test(.timeLimit(.minutes(20))) func onboardingAnswersAsItsDocumentSays() async throws {
+    @Test(.timeLimit(.minutes(20))) func onboardingKeepsItsContract() async throws {
         try await withContract(.onboarding) { cluster, client in
-            let answer = try await client.send(
+            let response = try await client.send(
                 Request(
                     "POST", cluster.onboardingURL + "/register_device", headers: [("Content-Type", "application/json")],
                     body: Array(#"{"email":"ana@example.com"}"#.utf8)))
-            #expect(answer.status == 200)
+            #expect(response.status == 200)
             // What is well formed may still be unknown: a session, a login, an address.
             try await compare(
                 cluster, url: cluster.onboardingURL, paths: "^/(register_device|sessions|auth_|v1/token)",

@@ -5,7 +5,7 @@ import LocalCluster
 import Model
 import Testing
 
-/// A phone that hands commands about defects in; what it wants while it is offline waits in its queue.
+/// A device that sends defect commands; while it is offline they stay in its queue.
 struct DefectPhone {
     let phone: IntegrationPhone
     private let realm: RealmPath
@@ -30,15 +30,15 @@ struct DefectPhone {
         return id.uuidString.lowercased()
     }
 
-    /// It is online: the queue goes out, again and again while nobody answers.
+    /// Goes online: the queue is sent, with retries.
     mutating func send() async throws {
         let deadline = ContinuousClock.now + .seconds(240)
         while let request = device.nextRequest() {
             try #require(ContinuousClock.now < deadline)
-            let answer = try? await phone.client.send(
+            let response = try? await phone.client.send(
                 Request(
                     "POST", phone.cluster.gatewayURL + "/v1/mutations", headers: phone.headers, body: request.body))
-            guard let answer, let read = try QueueAnswer.read(status: answer.status, body: answer.body) else {
+            guard let response, let read = try QueueResponse.read(status: response.status, body: response.body) else {
                 try await Task.sleep(for: .milliseconds(100))
                 continue
             }
@@ -53,15 +53,15 @@ struct DefectPhone {
     }
 
     func storeLogin(_ user: String, _ password: String) async throws {
-        let answer = try await phone.client.send(
+        let response = try await phone.client.send(
             Request(
                 "PUT", phone.cluster.gatewayURL + "/v1/credentials/compass", headers: phone.headers,
                 body: Array(#"{"user": "\#(user)", "password": "\#(password)"}"#.utf8)))
-        try #require(answer.status == 204, "\(String(decoding: answer.body, as: UTF8.self))")
+        try #require(response.status == 204, "\(String(decoding: response.body, as: UTF8.self))")
     }
 }
 
-/// The stand-in for Compass, and what its own side tells.
+/// The Compass emulator, with its control side.
 struct CompassSide {
     let cluster: LocalCluster
     let client = Client()
@@ -74,13 +74,13 @@ struct CompassSide {
     }
 
     func post(_ path: String, _ json: String) async throws {
-        let answer = try await client.send(Request("POST", cluster.compassURL + path, body: Array(json.utf8)))
-        try #require(answer.status == 200, "\(path): \(String(decoding: answer.body, as: UTF8.self))")
+        let response = try await client.send(Request("POST", cluster.compassURL + path, body: Array(json.utf8)))
+        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
     }
 
     func history() async throws -> [Row] {
-        let answer = try await client.send(Request(cluster.compassURL + "/sandbox/history"))
-        return try answer.body.split(separator: UInt8(ascii: "\n")).map {
+        let response = try await client.send(Request(cluster.compassURL + "/sandbox/history"))
+        return try response.body.split(separator: UInt8(ascii: "\n")).map {
             try JSONDecoder().decode(Row.self, from: Data($0))
         }
     }
@@ -88,14 +88,14 @@ struct CompassSide {
     /// Open edit sessions of records that are there.
     func openSessions() async throws -> Int {
         struct Session: Decodable { let isNew: Bool }
-        let answer = try await client.send(Request(cluster.compassURL + "/sandbox/sessions"))
-        return try JSONDecoder().decode([Session].self, from: Data(answer.body)).count { !$0.isNew }
+        let response = try await client.send(Request(cluster.compassURL + "/sandbox/sessions"))
+        return try JSONDecoder().decode([Session].self, from: Data(response.body)).count { !$0.isNew }
     }
 
-    /// Queries that nobody has removed.
+    /// Queries that were not removed.
     func openQueries() async throws -> Int {
         struct Query: Decodable { let name: String }
-        let answer = try await client.send(Request(cluster.compassURL + "/sandbox/queries"))
-        return try JSONDecoder().decode([Query].self, from: Data(answer.body)).count
+        let response = try await client.send(Request(cluster.compassURL + "/sandbox/queries"))
+        return try JSONDecoder().decode([Query].self, from: Data(response.body)).count
     }
 }

@@ -6,7 +6,7 @@ import Testing
 
 extension FlowTests {
     /// A person's commands about defects, handed in by a device that was offline, while what carries them is killed.
-    @Test(.timeLimit(.minutes(20))) func commandsAboutDefectsAreDoneOnceWhateverIsKilled() async throws {
+    @Test(.timeLimit(.minutes(20))) func defectCommandsAreExecutedOnceDespiteKills() async throws {
         var options = LocalCluster.Options.quick
         options.services = [.relay, .gateway, .defectSubmitter, .defectNotifier]
         options.hasCompass = true
@@ -16,7 +16,7 @@ extension FlowTests {
             let compass = CompassSide(cluster: cluster)
             try await Self.prepare(cluster, compass)
             var ana = try await DefectPhone(cluster, "ana@example.com")
-            try await eventually("the gateway knows the environment") {
+            try await eventually("the gateway has the environment") {
                 let status = try await ana.phone.status()
                 return status == 200 ? nil : "\(status)"
             }
@@ -46,7 +46,7 @@ extension FlowTests {
                 return left.isEmpty ? nil : "\(left.count) left, of them \(left.prefix(3).compactMap { commands[$0] })"
             }
             try await Self.check(compass, new: new, known: known)
-            try await eventually("the phone shows what it has made, long before the next look into the tracker") {
+            try await eventually("the device shows its changes long before the tracker's next poll") {
                 let headlines = try await phone.objects(.defect).values.compactMap { $0["headline"] as? String }
                 let missing = (1...new).filter { !headlines.contains("new \($0)") }
                 return missing.isEmpty ? nil : "\(missing)"
@@ -68,7 +68,7 @@ extension FlowTests {
         }
     }
 
-    /// The environment's account goes: from then on the person is told by their own login, and of nothing again.
+    /// The environment's account is removed: afterwards the person's own login is polled, and no notice is repeated.
     private static func checkOwnLogin(
         _ cluster: LocalCluster, _ compass: CompassSide, _ phone: DefectPhone
     ) async throws {
@@ -79,7 +79,7 @@ extension FlowTests {
         try await compass.post(
             "/sandbox/changes",
             #"[{"record": "SAMPL00000001", "user": "bo", "action": "Modify", "fields": {"Severity": "1-Critical"}}]"#)
-        try await eventually("the person is told by their own login", within: .seconds(60)) {
+        try await eventually("the person's own login causes the notice", within: .seconds(60)) {
             let notices = try await phone.objects(.notice).values
             let texts = notices.compactMap { $0["text"] as? String }
             return texts.contains("SAMPL00000001 (known 1) has been modified") ? nil : "\(texts)"
@@ -107,7 +107,7 @@ extension FlowTests {
         ])
         let logins = cluster.folder.path + "/logins.json"
         try Data(#"{"ana@example.com": "ana"}"#.utf8).write(to: URL(filePath: logins))
-        // The stand-in's service account has the password of the stand-in for SAP.
+        // The emulators' service accounts have the same password.
         try await cluster.runCommand([
             "environment", "defects", "add", "outside", "--server", cluster.compassURL, "--repository", "CCMRepo",
             "--user-database", "SAMPL", "--user", "fieldpost", "--password-from", LocalCluster.passwordVariable,
@@ -116,7 +116,7 @@ extension FlowTests {
         try await cluster.runCommand(["environment", "defects", "logins", "outside", "--file", logins])
     }
 
-    /// What is done with a defect, in this order.
+    /// The actions on a defect, in order.
     private static func steps(of number: Int, _ phone: inout DefectPhone) throws -> [String] {
         let record = "SAMPL" + String(String(100_000_000 + number).dropFirst())
         return [

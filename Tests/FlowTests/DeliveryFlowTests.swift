@@ -9,9 +9,9 @@ import Testing
 extension FlowTests {
     /// `notice-deliverer` while it is killed.
     struct DeliveryFlowTests {
-        /// It is killed after everything was sent, and before anything is recorded: the mail server, the receiver of
-        /// webhooks and the push service have got it, and answer nothing. What is sent again has the same ids. Then it
-        /// is killed again and again: every notice arrives, and repeats are known by their ids.
+        /// The deliverer is killed after all sends and before any result is recorded: the mail server, the webhook
+        /// receiver and the push service have the notices, but do not respond. Retries have the same ids. Then it is
+        /// killed repeatedly: every notice arrives, and duplicates are identified by their ids.
         @Test(.timeLimit(.minutes(15))) func aKilledDelivererLosesNothingAndRepeatsUnderTheSameIDs() async throws {
             let seed = Killer.printedSeed(
                 "kills of the deliverer", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
@@ -118,7 +118,7 @@ private struct DeliveryFlow {
         _ = try batch.commit(on: &connection)
     }
 
-    // MARK: What came of it
+    // MARK: Results
 
     func waitFor(_ count: Int, _ isMeant: (NoticeReceivers.Received) -> Bool) async throws {
         try await eventually("\(count) things are received") {
@@ -155,7 +155,7 @@ private struct DeliveryFlow {
         return try #require(received.headers["webhook-id"] ?? received.headers["topic"] ?? mail, "\(received)")
     }
 
-    /// Each text came by each way, whatever was repeated under one id; and nothing else came.
+    /// Each text arrived by each channel, except for duplicates with the same id, and no other text arrived.
     func expect(_ texts: Set<String>, since first: Int) throws {
         let received = try receivers.received().dropFirst(first)
         for kind in ["webhook", "mail", "push"] {

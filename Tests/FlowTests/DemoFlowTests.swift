@@ -3,7 +3,7 @@ import LocalCluster
 import Testing
 
 extension FlowTests {
-    /// The main job: devices, gateway, relay, submitter and SAP, judged by `workbench demo`.
+    /// Devices, gateway, relay, submitter and SAP, verified by `workbench demo`.
     struct DemoFlowTests {
         private static let withCompass = {
             var options = LocalCluster.Options.quick
@@ -17,14 +17,14 @@ extension FlowTests {
             try await withCluster("demo\(options.joined())", Self.withCompass) { cluster in
                 let demo = try cluster.startDemo(["--people", "6", "--compass", cluster.compassURL] + options)
                 try await demo.expectNoDifferences()
-                let said = demo.logTail(bytesMax: 20_000)
+                let demoLog = demo.logTail(bytesMax: 20_000)
                 for row in ["notices of defects", "defects mirrored", "changes of defects from devices"] {
-                    #expect(try said.contains(Regex(row + " +[1-9]")), "\(row): \(said)")
+                    #expect(try demoLog.contains(Regex(row + " +[1-9]")), "\(row): \(demoLog)")
                 }
             }
         }
 
-        /// The same with the other back end.
+        /// The same with e-conomic.
         @Test(.timeLimit(.minutes(20))) func devicesRealmsAndEconomicAgree() async throws {
             var options = LocalCluster.Options.quick
             options.hasEconomic = true
@@ -34,7 +34,7 @@ extension FlowTests {
             }
         }
 
-        /// Their first people and rows have the same names, and SAP's stand-in is one.
+        /// The first people and rows of both data sets have the same names in one SAP emulator.
         @Test(.timeLimit(.minutes(20))) func generatedPeopleAndTimeSheetsDoNotMeet() async throws {
             try await withCluster("both") { cluster in
                 let folder = try timeSheets(in: cluster.folder.path)
@@ -43,10 +43,10 @@ extension FlowTests {
                         let demo = try cluster.startDemo(options)
                         try await demo.expectNoDifferences()
                         guard options.contains("--data") else { continue }
-                        let said = demo.logTail(bytesMax: 20_000)
+                        let demoLog = demo.logTail(bytesMax: 20_000)
                         for line in ["tasks completed 2", "tasks deleted 1", "tasks without their team 1"] {
                             let words = line.split(separator: " ").joined(separator: " +")
-                            #expect(try said.contains(Regex(words)), "\(line): \(said)")
+                            #expect(try demoLog.contains(Regex(words)), "\(line): \(demoLog)")
                         }
                     }
                 }
@@ -54,19 +54,19 @@ extension FlowTests {
                 try await eventually("the demo ends", within: .seconds(300)) {
                     other.isRunning ? other.logTail(bytesMax: 500) : nil
                 }
-                let said = other.logTail(bytesMax: 5_000)
-                #expect(other.end == .exited(status: 1) && said.contains("--environment"), "\(said)")
+                let demoLog = other.logTail(bytesMax: 5_000)
+                #expect(other.end == .exited(status: 1) && demoLog.contains("--environment"), "\(demoLog)")
             }
         }
 
-        /// Killed in the midst of tasks and appointments, and run again.
-        @Test(.timeLimit(.minutes(20))) func anInterruptedDemoGoesOn() async throws {
+        /// Killed during tasks and appointments, and run again.
+        @Test(.timeLimit(.minutes(20))) func interruptedDemoResumes() async throws {
             try await withCluster("interrupted", Self.withCompass) { cluster in
                 let options = ["--people", "6", "--compass", cluster.compassURL]
                 let first = try cluster.startDemo(options)
                 try await eventually("calendars are edited", within: .seconds(300)) {
-                    let said = first.logTail(bytesMax: 500)
-                    return said.contains("edits seen") || !first.isRunning ? nil : said
+                    let demoLog = first.logTail(bytesMax: 500)
+                    return demoLog.contains("edits seen") || !first.isRunning ? nil : demoLog
                 }
                 first.kill9()
                 _ = await onOwnThread { first.waitForEnd() }
@@ -133,7 +133,7 @@ extension FlowTests {
         /// 5 % 503, 2 % 429, 2 % of the answers lost after the write, 1 % committed late, 20 ms latency; each kind of
         /// fault comes at least once.
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
-        func theyAgreeWhileTheBackEndMisbehaves(backend: ScenarioBackend) async throws {
+        func dataAgreeDespiteInjectedFaults(backend: ScenarioBackend) async throws {
             var options = LocalCluster.Options.quick
             options.hasEconomic = backend == .economic
             try await withCluster("chaos-\(backend.rawValue)", options) { cluster in
@@ -147,16 +147,16 @@ extension FlowTests {
         }
 
         /// Two instances of every service; `FLOW_SEED` repeats the kills of another run.
-        @Test(.timeLimit(.minutes(60))) func theyAgreeWhateverIsKilled() async throws {
+        @Test(.timeLimit(.minutes(60))) func dataAgreeDespiteKills() async throws {
             let seed = ProcessInfo.processInfo.environment["FLOW_SEED"].map { ["--seed", $0] } ?? []
             try await runWorkbench(["kill-test"] + seed, within: .seconds(2_400))
         }
     }
 }
 
-/// Runs a rehearsal of `workbench` that makes everything it needs, and expects that nothing differs at its end.
+/// Runs a scenario of `workbench`, and expects that it ends without differences.
 ///
-/// - Returns: What it said.
+/// - Returns: Its output.
 @discardableResult
 func runWorkbench(_ arguments: [String], within: Duration) async throws -> String {
     let name = arguments.first ?? "workbench"
@@ -171,24 +171,15 @@ func runWorkbench(_ arguments: [String], within: Duration) async throws -> Strin
     return test.logTail(bytesMax: 100_000)
 }
 
-extension LocalCluster {
-    func startDemo(_ arguments: [String]) throws -> ClusterProcess {
-        try startCommand(
-            [
-                "demo", "--gateway", gatewayURL, "--identity", identityURL, "--sap", sapURL, "--database", conninfo,
-            ] + arguments, of: "workbench", log: "demo")
-    }
-}
-
 extension ClusterProcess {
     func expectNoDifferences(within: Duration = .seconds(600)) async throws {
         try await eventually("the demo ends", within: within) { isRunning ? logTail(bytesMax: 500) : nil }
-        let said = logTail(bytesMax: 400_000)
-        // Of a failure's text the beginning is read, and what differs is said between the services' logs.
-        let words = said.split(separator: "\n").filter { !$0.hasPrefix("{\"time\"") }.suffix(40)
-        let told = words.joined(separator: "\n") + "\nthe end of it:\n" + said.suffix(20_000)
-        let isWell = said.contains("verdict: no differences")
-        #expect(end == .exited(status: 0), "\(told)")
-        #expect(isWell, "\(told)")
+        let demoLog = logTail(bytesMax: 400_000)
+        // Differences are printed between the services' logs; the beginning of a failure's message is what is read.
+        let words = demoLog.split(separator: "\n").filter { !$0.hasPrefix("{\"time\"") }.suffix(40)
+        let excerptOfLog = words.joined(separator: "\n") + "\nthe end of it:\n" + demoLog.suffix(20_000)
+        let isWell = demoLog.contains("verdict: no differences")
+        #expect(end == .exited(status: 0), "\(excerptOfLog)")
+        #expect(isWell, "\(excerptOfLog)")
     }
 }

@@ -46,7 +46,7 @@ struct DirectFlow: Sendable {
         let plans = plans[first..<(count ?? plans.count)]
         for (index, plan) in plans.enumerated() {
             try writer.put(plan.id, of: plan.person.email, plan.first)
-            // An entry changes again while it may be anywhere on its way.
+            // An entry changes again while it is in flight.
             if index >= Self.secondThoughtAfter {
                 try second(plans[first + index - Self.secondThoughtAfter], &writer)
             }
@@ -71,7 +71,7 @@ struct DirectFlow: Sendable {
         try await eventually("all \(plans.count) entries have ended") {
             var writer = try RealmWriter(cluster.conninfo)
             let dead = try writer.dead()
-            if !dead.isEmpty { throw ClusterFailure("waits for a person: \(dead)") }
+            if !dead.isEmpty { throw ClusterFailure("is dead-lettered: \(dead)") }
             let unfinished = try writer.unfinished(plans)
             return unfinished.isEmpty ? nil : "\(unfinished.count) have not, such as \(unfinished.prefix(5))"
         }
@@ -80,21 +80,21 @@ struct DirectFlow: Sendable {
         for plan in plans {
             let marker = EntryMarker.marker(of: plan.id)
             let records = live.values.joined().filter { $0.note.hasSuffix(marker) }
-            guard let wanted = plan.wanted else {
+            guard let desired = plan.expected else {
                 #expect(records.isEmpty, "\(plan.id) was deleted, the back end has \(records)")
                 continue
             }
             #expect(records.count == 1, "\(plan.id) is \(records.count) times in the back end")
             guard let record = records.first else { continue }
             expected.insert(record.record)
-            #expect(record.note == EntryMarker.note(text: wanted.text, marker: marker))
+            #expect(record.note == EntryMarker.note(text: desired.text, marker: marker))
             #expect(record.person == plan.person.agreement)
-            #expect(record.date == wanted.entryDate?.description)
-            #expect(Hours(record.hours) == wanted.durationSeconds.map(Hours.init(seconds:)))
+            #expect(record.date == desired.entryDate?.description)
+            #expect(Hours(record.hours) == desired.durationSeconds.map(Hours.init(seconds:)))
             #expect(record.wbsElement == elements[plan.id])
         }
-        let strangers = live.values.joined().filter { !expected.contains($0.record) }
-        #expect(strangers.isEmpty, "nobody asked for \(strangers)")
+        let unexpectedRecords = live.values.joined().filter { !expected.contains($0.record) }
+        #expect(unexpectedRecords.isEmpty, "unexpected request: \(unexpectedRecords)")
     }
 }
 

@@ -13,8 +13,8 @@ extension FlowTests {
             }
         }
 
-        /// Killed: relay, submitter, PostgreSQL, and the broker, which comes back empty.
-        @Test(.timeLimit(.minutes(20))) func everyEntryIsInTheBackEndOnceWhateverIsKilled() async throws {
+        /// Kills relay, submitter, PostgreSQL, and the broker, which is empty after its restart.
+        @Test(.timeLimit(.minutes(20))) func everyEntryHasOneRecordDespiteKills() async throws {
             let given = ProcessInfo.processInfo.environment["FLOW_SEED"]
             let seed = Killer.printedSeed("kills without devices", given: given)
             try await withCluster("direct-kills", .withoutGateway) { cluster in
@@ -29,8 +29,8 @@ extension FlowTests {
             }
         }
 
-        /// The group is away while events are published, and while the broker loses them.
-        @Test(.timeLimit(.minutes(20))) func aGroupThatWasAwayWhileTheBrokerWasEmptiedMissesNothing() async throws {
+        /// The group is stopped while events are published, and while the broker loses them.
+        @Test(.timeLimit(.minutes(20))) func stoppedGroupMissesNothingAfterBrokerLoss() async throws {
             try await withCluster("away", .withoutGateway) { cluster in
                 let flow = try await DirectFlow(cluster, people: 3, entries: 60, seed: 2)
                 try await flow.write(through: 20, pause: .milliseconds(1))
@@ -44,8 +44,8 @@ extension FlowTests {
             }
         }
 
-        /// SIGTERM while entries flow: what was begun is finished, and another process goes on.
-        @Test(.timeLimit(.minutes(20))) func servicesStopInOrderWithinTheirBound() async throws {
+        /// SIGTERM while entries are processed: calls in flight are finished, and another process continues.
+        @Test(.timeLimit(.minutes(20))) func servicesStopInOrderWithinTheTimeLimit() async throws {
             try await withCluster("stop") { cluster in
                 let flow = try await DirectFlow(cluster, people: 3, entries: 60, seed: 3)
                 try await cluster.post("/sandbox/switches", Data(#"{"latencyMs":200}"#.utf8))

@@ -8,10 +8,10 @@ import Postgres
 import Testing
 
 extension FlowTests {
-    /// The poller follows what changes in e-conomic, whose clocks are wrong and whose records become visible late, page
-    /// by page, and is killed again and again: all of it reaches the people before anything is compared in full, and
-    /// the full comparison that comes then finds nothing to write.
-    @Test(.timeLimit(.minutes(20))) func whatChangesInEconomicReachesThePeopleUnderBadClocks() async throws {
+    /// The poller follows changes in e-conomic, whose clocks are wrong and whose records become visible late, page by
+    /// page, and is killed repeatedly. All changes reach the people before a full comparison, and the full comparison
+    /// writes nothing.
+    @Test(.timeLimit(.minutes(20))) func economicChangesArriveDespiteWrongClocks() async throws {
         let seed = Killer.printedSeed(
             "the poller under bad clocks", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
         var random = SplitMix64(seed: seed)
@@ -40,7 +40,7 @@ extension FlowTests {
             }
             try await kills
             try await eventually("all records are entries") { try flow.difference(hours) }
-            // Nothing happens any more: what is told again writes nothing.
+            // Quiescent: repeated changes write nothing.
             try await flow.waitForRuns(2)
             let position = try flow.position()
             try await flow.waitForRuns(2)
@@ -58,7 +58,7 @@ extension FlowTests {
     }
 }
 
-/// Two people whose e-conomic is looked at every five seconds, and compared in full only when that is asked for.
+/// Two people whose e-conomic is polled every five seconds, and compared in full on request only.
 private struct EconomicPollerFlow: Sendable {
     private static let environment = "books"
 
@@ -125,7 +125,7 @@ private struct EconomicPollerFlow: Sendable {
 
     // MARK: Reading
 
-    /// How the entries differ from the hours of the records; `nil` when they do not.
+    /// The differences between entries and records' hours, if any.
     func difference(_ hours: [Int: Int]) throws -> String? {
         var connection = try Connection(cluster.conninfo)
         var found: [Int: Int] = [:]
@@ -163,7 +163,7 @@ private struct EconomicPollerFlow: Sendable {
     func waitForFullRun() async throws {
         let run = try finishedRun("max")
         try await cluster.runCommand(["environment", "edit", Self.environment, "--full-poll-interval", "5"])
-        try await eventually("everybody is compared in full") {
+        try await eventually("all people are compared in full") {
             let now = try finishedRun("min")
             return now > run ? nil : "\(run), now \(now)"
         }

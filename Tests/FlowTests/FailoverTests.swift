@@ -4,10 +4,10 @@ import Postgres
 import Testing
 
 extension FlowTests {
-    /// The primary is killed, and its standby is promoted while it is behind: what was done in between is known to
-    /// devices, to Kafka and to the back end, but not to the database.
+    /// The primary is killed, and a lagging standby is promoted: devices, Kafka and the back end have changes that the
+    /// database lacks.
     struct FailoverTests {
-        /// `FAILOVER_LOST` says how many releases are lost at least, `FAILOVER_PEOPLE` how many people take part.
+        /// `FAILOVER_LOST` is the minimum number of lost releases, `FAILOVER_PEOPLE` the number of people.
         @Test(.timeLimit(.minutes(20))) func devicesRealmsAndBackEndAgreeAfterAFailoverWithLoss() async throws {
             let variables = ProcessInfo.processInfo.environment
             let lostMin = variables["FAILOVER_LOST"].flatMap { Int64($0) } ?? 10
@@ -16,7 +16,7 @@ extension FlowTests {
             options.hasStandby = true
             options.services.append(.poller)
             options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
-            // The entries are to be on their way for a while.
+            // Entries must be in flight for a while.
             options.variables[.submitter]?["FIELDPOST_SUBMITTER_INFLIGHT_MAX"] = "2"
             try await withCluster("failover", options) { cluster in
                 try await cluster.post("/sandbox/switches", Data(#"{"latencyMs":100}"#.utf8))
@@ -34,15 +34,15 @@ extension FlowTests {
                 #expect(left + lostMin <= atDeath)
 
                 for part in options.services {
-                    try await eventually("\(part.name) says what to do", within: .seconds(120)) {
-                        let said = cluster.process(part)?.logTail(bytesMax: 100_000) ?? ""
-                        return said.contains("run: fieldpost restore") ? nil : String(said.suffix(500))
+                    try await eventually("\(part.name) logs the required action", within: .seconds(120)) {
+                        let output = cluster.process(part)?.logTail(bytesMax: 100_000) ?? ""
+                        return output.contains("run: fieldpost restore") ? nil : String(output.suffix(500))
                     }
                 }
                 print(try await cluster.runCommand(["restore"]))
                 try await cluster.post("/sandbox/switches", Data(#"{"latencyMs":0}"#.utf8))
                 try await eventually("the demo ends", within: .seconds(600)) {
-                    // What ended is started again, as whoever runs services does.
+                    // Ended services are restarted, as a supervisor does.
                     for part in options.services where cluster.process(part)?.isRunning == false {
                         try cluster.start(part)
                     }
@@ -55,7 +55,7 @@ extension FlowTests {
 }
 
 extension LocalCluster {
-    /// How many entries the back end is known to have.
+    /// The number of entries confirmed by the back end.
     fileprivate func releasedCount() throws -> Int64 {
         var connection = try Connection(conninfo)
         return try connection.run("SELECT count(*) FROM submission.ledger WHERE confirmed IS NOT NULL")[0].value(0)

@@ -30,7 +30,7 @@ extension FlowTests {
         try await cluster.runCommand(["environment", "invite", "--all"])
 
         let phone = try await IntegrationPhone(cluster, "ana@example.com")
-        try await eventually("the gateway knows the environment") {
+        try await eventually("the gateway has the environment") {
             let status = try await phone.status()
             return status == 200 ? nil : "\(status)"
         }
@@ -69,7 +69,7 @@ extension FlowTests {
             let lines = try await phone.lines(of: good)
             return lines.count == 3 ? nil : "\(lines) \(python.logTail())"
         }
-        // Begun again it knows what is answered: lines are not written anew.
+        // After a restart, lines with a response are not sent again.
         let before = try await phone.lines(of: good)
         python.kill9()
         python = try ClusterProcess(command)
@@ -81,12 +81,12 @@ extension FlowTests {
         #expect(try await phone.lines(of: good) == before)
         #expect(answered.first { $0.id == good }?.fields["backendId"] as? String == "B-" + good.prefix(8))
         #expect(try await cluster.runCommand(["environment", "list"]).contains(" 1      1"))
-        #expect(try await cluster.runCommand(["parked", "list", "--json"]).contains("[\n\n]"))
+        #expect(try await cluster.runCommand(["deferred", "list", "--json"]).contains("[\n\n]"))
         let audit = try await cluster.runCommand(["audit", "list"])
         #expect(audit.contains("integration.added") && audit.contains("login.bound"))
 
         try await cluster.runCommand(["environment", "integration", "remove", "books"])
-        try await eventually("it is shut out") { python.end == nil ? "it runs" : nil }
+        try await eventually("its access is revoked") { python.end == nil ? "it runs" : nil }
         #expect(cluster.fallen.isEmpty, "\(cluster.fallen)")
     }
 }
@@ -105,15 +105,15 @@ struct IntegrationPhone {
     let headers: [(name: String, value: String)]
     let client = Client()
 
-    /// - Parameter issuer: The environment that the identity provider is asked as; its own when there is none.
+    /// - Parameter issuer: The environment of the issuer; `nil`: the provider's own.
     init(_ cluster: LocalCluster, _ email: String, issuer: String? = nil) async throws {
         self.cluster = cluster
         self.email = email
-        let asked = try await client.send(
+        let introspection = try await client.send(
             Request(
                 "POST", cluster.identityURL + "/sandbox/token", headers: [("Content-Type", "application/json")],
                 body: Array("{\"email\":\"\(email)\"\(issuer.map { ",\"environment\":\"\($0)\"" } ?? "")}".utf8)))
-        let json = try JSONSerialization.jsonObject(with: Data(asked.body)) as? [String: Any]
+        let json = try JSONSerialization.jsonObject(with: Data(introspection.body)) as? [String: Any]
         let token = try #require(json?["access_token"] as? String)
         headers = [("Authorization", "Bearer \(token)"), ("Content-Type", "application/json")]
     }

@@ -5,8 +5,8 @@ import Model
 import Testing
 
 extension FlowTests {
-    /// A group's worker is away, then the broker is, and both come back: the monitor tells it as it is.
-    @Test(.timeLimit(.minutes(20))) func theMonitorTellsWhoIsBehindAndFromWhen() async throws {
+    /// A group's worker is stopped, then the broker, and both recover: the monitor reports each state.
+    @Test(.timeLimit(.minutes(20))) func monitorReportsLaggingGroupsAndTheirTimes() async throws {
         let monitor = LocalCluster.Part(Services.lagMonitor)
         var options = LocalCluster.Options.withoutGateway
         options.services.append(monitor)
@@ -26,11 +26,11 @@ extension FlowTests {
 
             await cluster.kill9(.submitter)
             try await flow.write(from: 20, through: 40, pause: .milliseconds(5))
-            try await eventually("the monitor tells what fieldpost lag tells, of entries that are all published") {
+            try await eventually("the monitor and fieldpost lag report the same, with all entries published") {
                 let text = try await cluster.runCommand(["lag", "--group", group, "--json"])
-                let said = try JSONDecoder().decode([LagFigures].self, from: Data(text.utf8)).compactMap(\.lag)
+                let output = try JSONDecoder().decode([LagFigures].self, from: Data(text.utf8)).compactMap(\.lag)
                 let seen = try await MonitorFigures(cluster, monitor)
-                let lag = said.reduce(0, +)
+                let lag = output.reduce(0, +)
                 return lag >= 20 && seen.lag(group) == Double(lag) && seen.behind == 0 ? nil : "\(lag): \(seen.text)"
             }
             // It may be one that was written just before the worker was killed.
@@ -40,10 +40,11 @@ extension FlowTests {
                 let seen = try await MonitorFigures(cluster, monitor)
                 return seen.seconds(group) >= seconds + 1 ? nil : seen.text
             }
-            let told = try await MonitorFigures(cluster, monitor)
-            let exact = told.sum("fieldpost_lag_seconds_are_exact", of: group)
+            let figures = try await MonitorFigures(cluster, monitor)
+            let exact = figures.sum("fieldpost_lag_seconds_exact", of: group)
             #expect(
-                exact > 0 && exact == told.count("kafka_consumergroup_group_lag_seconds", of: group), "\(told.text)")
+                exact > 0 && exact == figures.count("kafka_consumergroup_group_lag_seconds", of: group),
+                "\(figures.text)")
 
             try cluster.start(.submitter)
             try await flow.verify(through: 40)
@@ -52,22 +53,22 @@ extension FlowTests {
                 return seen.lag(group) == 0 && seen.seconds(group) == 0 ? nil : seen.text
             }
 
-            // A back end that is away is no lag, and no work for more workers.
+            // An unavailable back end is no lag, and needs no more workers.
             await cluster.kill9(.sap)
             try await flow.write(from: 40, pause: .milliseconds(5))
             try await eventually("keys wait for the back end") {
                 let seen = try await MonitorFigures(cluster, monitor)
-                let circuit = seen.sum("fieldpost_parked_keys", of: group, "state=\"circuit\"")
-                let due = seen.sum("fieldpost_parked_keys", of: group, "state=\"due\"")
+                let circuit = seen.sum("fieldpost_deferred_keys", of: group, "state=\"circuit\"")
+                let due = seen.sum("fieldpost_deferred_keys", of: group, "state=\"due\"")
                 let backlog = seen.sum("fieldpost_workable_backlog", of: group)
-                // Of the eighty some are on their way to a probe, eight of each worker at most.
+                // Some of the eighty are in flight to a probe, at most eight per worker.
                 return circuit >= 24 && seen.lag(group) == 0 && backlog == due ? nil : seen.text
             }
             try cluster.start(.sap)
             try await flow.verify()
 
             await cluster.kill9(.broker)
-            try await eventually("it says that it does not see Kafka, and nothing of what was") {
+            try await eventually("it reports that Kafka is unavailable, and no earlier values") {
                 let seen = try await MonitorFigures(cluster, monitor)
                 return seen.problems > 0 && !seen.text.contains("kafka_consumergroup") ? nil : seen.text
             }
@@ -80,7 +81,7 @@ extension FlowTests {
     }
 }
 
-/// What `lag-monitor` shows.
+/// The metrics of `lag-monitor`.
 private struct MonitorFigures {
     /// Its own lines, and not those of its process.
     let text: String
@@ -93,7 +94,7 @@ private struct MonitorFigures {
             .filter { $0.hasPrefix("kafka_") || $0.hasPrefix("fieldpost_") }.joined(separator: "\n")
     }
 
-    /// How many label sets a group has.
+    /// The number of label sets of a group.
     func count(_ name: String, of group: String) -> Double { Double(values(name, of: group, "").count) }
 
     /// The sum over the label sets of a group; of all of them without one.

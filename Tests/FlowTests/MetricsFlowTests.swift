@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension FlowTests {
-    /// Prometheus' own tool has nothing to say about what services tell it.
+    /// `promtool` accepts the metrics of every service.
     @Test(.timeLimit(.minutes(20))) func promtoolIsSilentAboutEveryServicesMetrics() async throws {
         var options = LocalCluster.Options.quick
         options.services = LocalCluster.Part.services
@@ -17,17 +17,17 @@ extension FlowTests {
             let client = Client()
             defer { client.shutDown() }
             for part in options.services {
-                let answer = try await client.send(Request(cluster.adminURL(part) + "/metrics"))
+                let response = try await client.send(Request(cluster.adminURL(part) + "/metrics"))
                 let path = "\(cluster.folder.path)/\(part.name).metrics"
-                try Data(answer.body).write(to: URL(filePath: path))
+                try Data(response.body).write(to: URL(filePath: path))
                 let tool = try ClusterProcess(
                     ClusterProcess.Command(
                         executable: "/bin/sh", arguments: ["-c", "exec \"$0\" check metrics <\"$1\"", promtool, path],
-                        environment: ["PATH": "/usr/bin:/bin"], logPath: path + ".said"))
+                        environment: ["PATH": "/usr/bin:/bin"], logPath: path + ".output"))
                 let end = await onOwnThread { tool.waitForEnd(within: .seconds(240)) }
                 tool.kill9()
                 #expect(end == .exited(status: 0) && tool.logTail().isEmpty, "\(part.name): \(tool.logTail())")
-                #expect(answer.body.count > 500, "\(part.name)")
+                #expect(response.body.count > 500, "\(part.name)")
                 let port = try #require(URL(string: cluster.adminURL(part))?.port)
                 let faults = await KeptConnections(port: port).faults(of: ["/metrics", "/health/ready"])
                 #expect(faults == [], "\(part.name)")
@@ -35,24 +35,24 @@ extension FlowTests {
         }
     }
 
-    /// Whoever the demo made comes in at onboarding.
+    /// The demo's people can onboard.
     @Test(.timeLimit(.minutes(20))) func theDemoLeavesPeopleWhoCanLogIn() async throws {
         var options = LocalCluster.Options.quick
         options.services = LocalCluster.Part.ofTheDemo + [.onboarding]
         try await withCluster("demo-logins", options) { cluster in
             let demo = try cluster.startDemo(["--people", "1"])
             try await demo.expectNoDifferences()
-            let said = demo.logTail(bytesMax: 20_000)
-            let email = try #require(said.firstMatch(of: /can log in.*manager ([^\s,]+)/)).1
+            let output = demo.logTail(bytesMax: 20_000)
+            let email = try #require(output.firstMatch(of: /can log in.*manager ([^\s,]+)/)).1
             let checked = try await cluster.runCommand(["environment", "check", "demo"])
             #expect(!checked.contains("FAILS"), "\(checked)")
             let client = Client()
             defer { client.shutDown() }
-            let answer = try await client.send(
+            let response = try await client.send(
                 Request(
                     "POST", cluster.onboardingURL + "/register_device", headers: [("Content-Type", "application/json")],
                     body: Array(#"{"email":"\#(email)"}"#.utf8)))
-            #expect(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
+            #expect(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
         }
     }
 }

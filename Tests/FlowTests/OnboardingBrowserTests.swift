@@ -8,10 +8,10 @@ import Testing
 extension FlowTests {
     /// A person walks the whole login in a real browser, with every executable behind it.
     struct OnboardingBrowserTests {
-        /// The second has the shape of Microsoft Entra ID: a tenant whose tokens name no address but the one that
-        /// people log in with, and do not say that it is verified.
+        /// The second has the form of Microsoft Entra ID: a tenant whose tokens have no address except the login name,
+        /// and no `email_verified`.
         @Test(.timeLimit(.minutes(20)), arguments: [nil, "6d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60"])
-        func aPersonComesInThroughTheDevicePage(tenant: String?) async throws {
+        func personOnboardsOnTheDevicePage(tenant: String?) async throws {
             var options = LocalCluster.Options.quick
             options.services = [.relay, .gateway, .initializer, .onboarding]
             options.showcases = [.onboarding]
@@ -24,10 +24,10 @@ extension FlowTests {
                 ])
                 if let tenant {
                     let url = "\(cluster.identityURL)/\(tenant)"
-                    // Without the last option nobody would come in.
+                    // Without the last option no person could onboard.
                     try await cluster.runCommand([
                         "environment", "edit", SmallOrganisation.environment, "--issuer", url + "/v2.0", "--jwks-url",
-                        url + "/discovery/v2.0/keys", "--audience", LocalCluster.clientID, "--address-vouched-by",
+                        url + "/discovery/v2.0/keys", "--audience", LocalCluster.clientID, "--address-verified-by",
                         "issuer",
                     ])
                 }
@@ -69,7 +69,7 @@ extension FlowTests {
         private func walk(
             _ browser: Browser, _ device: Browser.Page, _ loginPage: inout Browser.Page?, _ email: String
         ) async throws {
-            // The page's script is loaded beside it, and makes the button work.
+            // The page loads its script, which makes the button work.
             try await browser.wait("document.getElementById('begin')?.disabled === false", on: device)
             _ = try await browser.value(
                 "(document.getElementById('email').value = '\(email)', document.getElementById('begin').click())",
@@ -119,7 +119,7 @@ extension FlowTests {
             _ = try await browser.value("document.querySelector('button[value=\(decision)]').click()", on: page)
         }
 
-        /// What the person would have seen, for whoever reads the failure.
+        /// The displayed page, for the failure's message.
         private func keepPicture(of page: Browser.Page, _ browser: Browser, _ name: String) async {
             let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent()

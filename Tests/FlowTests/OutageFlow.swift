@@ -82,7 +82,7 @@ struct BooksFlow: Sendable {
         try #require(answer.status == 200)
     }
 
-    /// How many calls were refused because there are too many.
+    /// The number of calls rejected by rate limits.
     func refusedCount() async throws -> Int {
         try await ScenarioBackend.economic.stats(cluster)["answered429"] ?? 0
     }
@@ -99,7 +99,7 @@ struct BooksFlow: Sendable {
         return Double(count) / ((ContinuousClock.now - start) / .seconds(1))
     }
 
-    /// How many records e-conomic has, and how many different ones.
+    /// The number of records in e-conomic, and of distinct ones.
     func recorded() async throws -> (all: Int, different: Int) {
         let client = Client()
         defer { client.shutDown() }
@@ -112,13 +112,13 @@ struct BooksFlow: Sendable {
     }
 }
 
-/// A partition as `fieldpost lag --json` tells it.
+/// A partition of `fieldpost lag --json`.
 struct LagFigures: Decodable {
     let end: Int64?
     let lag: Int64?
 }
 
-/// A key as `fieldpost parked list --json` tells it.
+/// A key of `fieldpost deferred list --json`.
 struct ParkedRow: Decodable {
     let environment: String?
     let key: String
@@ -129,7 +129,7 @@ struct ParkedRow: Decodable {
 
 extension LocalCluster {
     func parked(_ environment: String) async throws -> [ParkedRow] {
-        let text = try await runCommand(["parked", "list", "--environment", environment, "--json"])
+        let text = try await runCommand(["deferred", "list", "--environment", environment, "--json"])
         return try JSONDecoder().decode([ParkedRow].self, from: Data(text.utf8))
     }
 
@@ -141,7 +141,7 @@ extension LocalCluster {
         let lines = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
         let values = lines.filter { $0.prefix { $0 != "{" && $0 != " " } == name }
             .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
-        try #require(!values.isEmpty, "\(part.name) does not tell \(name)")
+        try #require(!values.isEmpty, "\(part.name) does not export \(name)")
         return values.reduce(0, +)
     }
 }

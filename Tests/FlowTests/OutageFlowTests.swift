@@ -9,25 +9,25 @@ import Postgres
 import Testing
 
 extension FlowTests {
-    /// A back end that is away for long.
+    /// A back end that is unavailable for long.
     struct OutageFlowTests {
-        /// The submitter's waits are 600 times shorter than their defaults: the longest wait of a key, and between two
-        /// probes, is 100 ms instead of 60 s. So 30 seconds are what five hours are to keys' waits, attempts and the
-        /// circuit. Calls' own bound is not: HTTP 503 for 10 s, then answers that come after the call's time-out (the
-        /// write is done, and nobody hears of it), then an address at which nobody listens.
+        /// The submitter's backoffs are 600 times shorter than their defaults: the longest backoff of a key, and
+        /// between two probes, is 100 ms instead of 60 s. For backoffs, attempts and the circuit breaker, 30 seconds
+        /// correspond to five hours. The call timeout is not shortened: HTTP 503 for 10 s, then responses after the
+        /// timeout (the write is executed, its response lost), then a port without a listener.
         private static let outage = Duration.seconds(30)
         /// The second environment's entries by which its speed is measured, and the pauses in which the first one's are
         /// written meanwhile.
         private static let windowCount = 400
         private static let pause = Duration.milliseconds(40)
-        /// The second back end's. Its places, and not the machine, bound how fast entries go: other load matters less.
+        /// The second back end's concurrency limit, not the machine, limits the rate: other load matters less.
         private static let latency = #"{"latencyMs": 100}"#
-        /// What is left of that speed at least.
+        /// The minimum share of that rate.
         private static let speedMin = 0.5
-        /// Whatever else the machine does may slow down one measurement; who is held up is slow in each of them.
+        /// Other processes may slow down a single measurement; a blocked environment is slow in all of them.
         private static let windowsMax = 6
 
-        @Test(.timeLimit(.minutes(20))) func aBackEndThatIsAwayForFiveHoursHoldsUpNobodyElse() async throws {
+        @Test(.timeLimit(.minutes(20))) func outageOfFiveHoursDoesNotDelayOtherEnvironments() async throws {
             try await withCluster("outage", .outage) { cluster in
                 let flow = try await DirectFlow(cluster, people: 5, entries: 200, seed: 4)
                 let books = try await BooksFlow(cluster)
@@ -38,7 +38,7 @@ extension FlowTests {
                 let before = try await books.release(Self.windowCount)
                 try await first
                 try await flow.verify(through: 100)
-                let takenAway = try await cluster.metric("fieldpost_partitions_taken_away_total", of: .submitter)
+                let newlyRevoked = try await cluster.metric("fieldpost_partitions_revoked_total", of: .submitter)
                 let released = try Self.releasedCount(cluster)
 
                 try await cluster.post("/sandbox/switches", Data(#"{"rate503": 1}"#.utf8))
@@ -52,7 +52,7 @@ extension FlowTests {
                 print("a second environment: \(before) entries/s, meanwhile \(ratios) of that")
                 #expect(ratios.contains { $0 >= Self.speedMin }, "\(ratios) of \(before) entries/s")
                 let booksCount = 30 + (1 + ratios.count) * Self.windowCount
-                #expect(try Self.releasedCount(cluster) <= released, "SAP is still away")
+                #expect(try Self.releasedCount(cluster) <= released, "SAP is still unavailable")
                 try await Self.expectBacklog(cluster)
                 try await Self.wait(until: start + Self.outage / 3)
                 try await cluster.post(
@@ -74,16 +74,16 @@ extension FlowTests {
                 try cluster.start(.sap)
                 let back = ContinuousClock.now
                 try await flow.verify()
-                print("everything has drained \(ContinuousClock.now - back) after the back end came back")
-                #expect(try await cluster.metric("fieldpost_partitions_taken_away_total", of: .submitter) == takenAway)
+                print("everything has drained \(ContinuousClock.now - back) after the back end recovered")
+                #expect(try await cluster.metric("fieldpost_partitions_revoked_total", of: .submitter) == newlyRevoked)
                 let recorded = try await books.recorded()
                 #expect(recorded.all == booksCount && recorded.different == booksCount)
                 #expect(try await cluster.parked(SmallOrganisation.environment).isEmpty)
             }
         }
 
-        /// 429 with Retry-After, said to one call, holds all calls of the environment.
-        @Test(.timeLimit(.minutes(20))) func aBackEndThatAsksForItIsLeftAlone() async throws {
+        /// 429 with Retry-After for one call pauses all calls of the environment.
+        @Test(.timeLimit(.minutes(20))) func retryAfterPausesAllCallsOfTheEnvironment() async throws {
             var options = LocalCluster.Options.withoutGateway
             options.hasEconomic = true
             try await withCluster("retry-after", options) { cluster in
@@ -99,10 +99,10 @@ extension FlowTests {
                     let count = try await books.refusedCount()
                     return count >= before + 4 ? nil : "\(count - before)"
                 }
-                let asked = try await books.refusedCount() - before
+                let callCount = try await books.refusedCount() - before
                 let waits = Int((ContinuousClock.now - start) / .seconds(3)) + 1
-                // Each of the two workers asks once after every wait, and not for each of the keys.
-                #expect(asked <= 2 * waits, "\(asked) calls in \(waits) waits")
+                // Each of the two workers sends one probe after each backoff, not one per key.
+                #expect(callCount <= 2 * waits, "\(callCount) calls in \(waits) waits")
                 let parked = try await cluster.parked(BooksFlow.environment)
                 #expect(parked.allSatisfy { $0.attempts == 0 && $0.state != "dead" })
                 try await books.behave(#"{"rate429": 0}"#)
@@ -112,7 +112,7 @@ extension FlowTests {
         }
 
         /// The rate is kept by all workers together, and one person's flood does not take it from another.
-        @Test(.timeLimit(.minutes(20))) func aBackEndIsCalledNoFasterThanItsRateAndPeopleTakeTurns() async throws {
+        @Test(.timeLimit(.minutes(20))) func rateLimitIsKeptWithFairQueueing() async throws {
             try await withCluster("rate", .withoutGateway) { cluster in
                 let flow = try await DirectFlow(cluster, people: 2, entries: 200, seed: 6)
                 try await cluster.runCommand([
@@ -133,7 +133,7 @@ extension FlowTests {
                 var writer = try RealmWriter(cluster.conninfo)
                 let done = try writer.count(.released, of: ana)
                 print("\(done) of the first person's 100 entries are released before the second's 3")
-                // Without turns they would be the last.
+                // Without fair queueing they would be the last.
                 #expect(done <= 90)
                 try await eventually("all are released") {
                     var writer = try RealmWriter(cluster.conninfo)
@@ -148,8 +148,9 @@ extension FlowTests {
             }
         }
 
-        /// An entry that cannot be read, and one with two records in the back end, wait for a person, alone.
-        @Test(.timeLimit(.minutes(20))) func oneBrokenEntryHoldsUpNobodyElse() async throws {
+        /// An unreadable entry, and one with two records in the back end, are dead-lettered; other entries are not
+        /// affected.
+        @Test(.timeLimit(.minutes(20))) func brokenEntryDoesNotDelayOthers() async throws {
             // The entry that cannot be read has no status log: its key is dead.
             try await withCluster("broken", .withoutGateway, leaving: ["statuses"]) { cluster in
                 let flow = try await DirectFlow(cluster, people: 2, entries: 60, seed: 7)
@@ -172,7 +173,7 @@ extension FlowTests {
                     let count = try writer.count(.released)
                     return count == 59 ? nil : "\(count)"
                 }
-                try await eventually("the broken ones wait for a person") {
+                try await eventually("the broken entries are dead-lettered") {
                     let dead = try await cluster.parked(SmallOrganisation.environment).filter { $0.state == "dead" }
                     guard dead.count == 2 else { return "\(dead.map(\.reason))" }
                     let isTwice = dead.contains {
@@ -195,7 +196,7 @@ extension FlowTests {
             return try writer.count(.released)
         }
 
-        /// What waits can be seen, and none of it has been given up.
+        /// Deferred keys are listed, and none is dead-lettered.
         private static func expectBacklog(_ cluster: LocalCluster) async throws {
             let rows = try await cluster.parked(SmallOrganisation.environment)
             #expect(rows.count >= 50, "\(rows.count)")
@@ -227,7 +228,7 @@ extension LocalCluster.Options {
 }
 
 extension DirectFlow {
-    /// Records of a planned entry that the submitter knows nothing of.
+    /// Records of a planned entry that are not in the submitter's ledger.
     fileprivate func recordElsewhere(_ plan: PlannedEntry, times: Int) async throws {
         let (client, settings) = (
             Client(), SAPSettings(baseURL: cluster.sapURL, user: "FIELDPOST", password: LocalCluster.passwordOfSAP)

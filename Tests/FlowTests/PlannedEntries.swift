@@ -2,7 +2,7 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What a device will do with an entry, and what is to be there at the end.
+/// The plan of a device's entry, with its expected result.
 struct PlannedEntry: Sendable {
     enum Fate: Sendable { case kept, edited, deleted }
 
@@ -10,11 +10,11 @@ struct PlannedEntry: Sendable {
     let person: SmallOrganisation.Person
     let fate: Fate
     let first: TimeEntry
-    /// What it is edited to.
+    /// The value after the edit.
     let second: TimeEntry
 
-    /// What the back end is to hold; `nil`: nothing.
-    var wanted: TimeEntry? {
+    /// The expected record; `nil`: none.
+    var expected: TimeEntry? {
         switch fate {
         case .kept: first
         case .edited: second
@@ -23,7 +23,7 @@ struct PlannedEntry: Sendable {
     }
 }
 
-/// Who may report on what, as a realm says it.
+/// The choices of people, from their realms.
 struct Choices: Sendable {
     let template: UUID
     /// A customer, project and accounting code that go together, and the code's number in the back end.

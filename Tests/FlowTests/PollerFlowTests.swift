@@ -11,8 +11,8 @@ import Testing
 extension FlowTests {
     /// The poller while it is killed.
     struct PollerFlowTests {
-        /// The poller is killed again and again while records come: none is missed. Then nothing happens any more, and
-        /// nothing is written but the polls themselves.
+        /// The poller is killed repeatedly while records arrive: none is missed. Afterwards only the polls themselves
+        /// are written.
         @Test(.timeLimit(.minutes(20))) func aKilledPollerMissesNothingAndAnUnchangedPollWritesNothing() async throws {
             let seed = Killer.printedSeed(
                 "kills of the poller", given: ProcessInfo.processInfo.environment["FLOW_SEED"])

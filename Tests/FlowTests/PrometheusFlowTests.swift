@@ -6,7 +6,7 @@ import Postgres
 import Testing
 
 extension FlowTests {
-    /// A real Prometheus reads what every service tells of itself, and two alerts begin and end with their causes.
+    /// Prometheus scrapes every service, and two alerts fire and resolve with their causes.
     @Test(.timeLimit(.minutes(20))) func prometheusReadsAllServicesAndAlertsBeginAndEnd() async throws {
         let monitor = LocalCluster.Part(Services.lagMonitor)
         var options = LocalCluster.Options.quick
@@ -28,7 +28,7 @@ extension FlowTests {
                     reason, is_dead, is_circuit, attempts, next_at)
                 VALUES ('entry-submitter', 1, 'k', 'entry.events', 0, 'k', 1, 'a test', true, false, 1, now())
                 """)
-            try await eventually("a dead key is told of") {
+            try await eventually("a dead-lettered key is reported") {
                 let firing = try await prometheus.firing()
                 return firing.contains("FieldpostDeadKeys") ? nil : "\(firing)"
             }
@@ -39,7 +39,7 @@ extension FlowTests {
             }
 
             await cluster.kill9(.broker)
-            try await eventually("the monitor says that it does not see Kafka") {
+            try await eventually("the monitor reports that Kafka is unavailable") {
                 let firing = try await prometheus.firing()
                 return firing.contains("FieldpostMonitorBlind") ? nil : "\(firing)"
             }
@@ -51,8 +51,8 @@ extension FlowTests {
         }
     }
 
-    /// A note goes through relay, broker and a worker, and is lost when one of them is away.
-    @Test(.timeLimit(.minutes(20))) func theProbeTellsWhetherWhatIsWrittenComesOut() async throws {
+    /// A synthetic probe passes relay, broker and a worker, and is late if one of them is unavailable.
+    @Test(.timeLimit(.minutes(20))) func probeReportsEndToEndDelivery() async throws {
         let monitor = LocalCluster.Part(Services.lagMonitor)
         let sharing = LocalCluster.Part(Services.shareFanOut)
         var options = LocalCluster.Options.quick
@@ -67,7 +67,7 @@ extension FlowTests {
             }
             var connection = try Connection(cluster.conninfo)
             try connection.run("INSERT INTO realm.environment (name) VALUES ('probe')")
-            try await eventually("notes come back") {
+            try await eventually("notes are delivered") {
                 let seen = try await ProbeFigures(cluster, monitor)
                 return seen.count >= 5 ? nil : "\(seen)"
             }
@@ -80,7 +80,7 @@ extension FlowTests {
             }
             try cluster.start(sharing)
             let lost = try await ProbeFigures(cluster, monitor)
-            try await eventually("they come back again") {
+            try await eventually("notes are delivered again") {
                 let seen = try await ProbeFigures(cluster, monitor)
                 return seen.count >= lost.count + 3 ? nil : "\(seen)"
             }
@@ -88,7 +88,7 @@ extension FlowTests {
     }
 }
 
-/// What `lag-monitor` tells of its probe.
+/// The probe's metrics of `lag-monitor`.
 private struct ProbeFigures {
     let count: Double
     let seconds: Double
@@ -97,8 +97,8 @@ private struct ProbeFigures {
     init(_ cluster: LocalCluster, _ monitor: LocalCluster.Part) async throws {
         let client = Client()
         defer { client.shutDown() }
-        let answer = try await client.send(Request(cluster.adminURL(monitor) + "/metrics"))
-        let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+        let response = try await client.send(Request(cluster.adminURL(monitor) + "/metrics"))
+        let lines = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
         func value(_ name: String) -> Double {
             lines.first { $0.hasPrefix(name + " ") }.flatMap { Double($0.dropFirst(name.count + 1)) } ?? 0
         }
@@ -168,7 +168,7 @@ private struct RunningPrometheus {
 
     /// The services of which it could not read anything yet; `nil` when there are none.
     func silentServices() async throws -> String? {
-        guard let found = try await get("targets", as: Targets.self) else { return "no answer: \(process.logTail())" }
+        guard let found = try await get("targets", as: Targets.self) else { return "no response: \(process.logTail())" }
         let read = Set(found.data.activeTargets.filter { $0.health == "up" }.map(\.scrapePool))
         let silent = services.map(\.name).filter { !read.contains($0) }
         return silent.isEmpty ? nil : "\(silent): \(found.data.activeTargets.map(\.lastError))"
@@ -180,13 +180,13 @@ private struct RunningPrometheus {
         return Set(found?.data.alerts.filter { $0.state == "firing" }.compactMap { $0.labels["alertname"] } ?? [])
     }
 
-    /// - Returns: `nil` while it does not answer.
+    /// - Returns: `nil` while it does not response.
     private func get<Answer: Decodable>(_ what: String, as type: Answer.Type) async throws -> Answer? {
         let client = Client()
         defer { client.shutDown() }
-        guard let answer = try? await client.send(Request(url + "/api/v1/" + what)), answer.status == 200 else {
+        guard let response = try? await client.send(Request(url + "/api/v1/" + what)), response.status == 200 else {
             return nil
         }
-        return try JSONDecoder().decode(type, from: Data(answer.body))
+        return try JSONDecoder().decode(type, from: Data(response.body))
     }
 }

@@ -8,7 +8,7 @@ import Testing
 
 extension FlowTests {
     struct ReadinessTests {
-        /// Nothing but Kafka is away: a worker lives on, and gets no traffic until Kafka is back.
+        /// Only Kafka is unavailable: a worker stays live, and is not ready until Kafka recovers.
         @Test(.timeLimit(.minutes(20))) func aWorkerWithoutKafkaIsLiveAndNotReady() async throws {
             var options = LocalCluster.Options.quick
             options.services = Services.needing(.kafka).map { LocalCluster.Part($0) }
@@ -16,7 +16,7 @@ extension FlowTests {
             try await withCluster("readiness", options) { cluster in
                 await cluster.kill9(.broker)
                 for part in options.services {
-                    // Each worker's client tells once a second, or later where much else is done.
+                    // Each worker's client reports once per second, or later under load.
                     let worker = workers.contains { $0.name == part.name } ? "\(part.name)/0" : ""
                     try await eventually("\(part.name) is not ready") {
                         let (status, text) = try await cluster.health("ready", of: part)
@@ -36,7 +36,7 @@ extension FlowTests {
             }
         }
 
-        /// Connections stay open and nothing is answered. The relay says so, and is ready again when the broker is.
+        /// Connections stay open without responses. The relay reports it, and is ready again after the broker recovers.
         @Test(.timeLimit(.minutes(20))) func aRelayWhoseBrokerIsFrozenIsLiveAndNotReady() async throws {
             var options = LocalCluster.Options.quick
             options.services = [.relay]
@@ -103,7 +103,7 @@ extension LocalCluster {
         }
     }
 
-    /// What a service says of itself at `/health/live` or `/health/ready`.
+    /// The response of `/health/live` or `/health/ready`.
     fileprivate func health(_ name: String, of part: Part) async throws -> (status: Int, text: String) {
         let client = Client()
         defer { client.shutDown() }

@@ -5,9 +5,9 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Writes entries into realms as the gateway does for a device, and reads what is there. For one thread.
+/// Writes entries into realms as the gateway does for a device, and reads them. For one thread.
 ///
-/// Whatever is away for a while is waited for: every write may be done again.
+/// Unavailable components are retried: every write is idempotent.
 struct RealmWriter: ~Copyable {
     private var connection: Connection
     private var directory = RealmDirectory()
@@ -20,7 +20,7 @@ struct RealmWriter: ~Copyable {
         self.connection = connection
     }
 
-    /// Does `body` again while PostgreSQL is away.
+    /// Retries `body` while PostgreSQL is unavailable.
     private mutating func patiently<Success>(_ body: (inout Connection) throws -> Success) throws -> Success {
         let deadline = ContinuousClock.now + .seconds(300)
         while true {
@@ -48,7 +48,7 @@ struct RealmWriter: ~Copyable {
         }
     }
 
-    /// What a person may report on.
+    /// A person's choices for reporting.
     mutating func choices(of email: String) throws -> Choices {
         let realm = try number(of: try RealmPath.user(email))
         let own = try objects([.reportingTemplate, .reportingContext, .user], in: realm)
@@ -163,7 +163,7 @@ struct RealmWriter: ~Copyable {
 
     // MARK: At the end
 
-    /// How many entries the environment's people have with a status; of one of them, if one is named.
+    /// The number of entries with a status, of all people or of one.
     mutating func count(_ status: EntryStatus, of email: String? = nil) throws -> Int {
         let (environment, path) = (environment.rawValue, try email.map { try RealmPath.user($0).description })
         return try patiently {
@@ -178,13 +178,13 @@ struct RealmWriter: ~Copyable {
         }
     }
 
-    /// How many entries have not ended: submitted and released as they are now, or deleted.
+    /// The number of unfinished entries: all except those whose current state is released, and deleted ones.
     mutating func unfinished(_ plans: [PlannedEntry]) throws -> [String] {
         let objects = try entries(plans)
         let settled = try settledPositions()
         return plans.compactMap { plan in
             guard let object = objects[plan.id] else { return "\(plan.id.text) is not there" }
-            guard let wanted = plan.wanted else {
+            guard let expected = plan.expected else {
                 return object.isDeleted ? nil : "\(plan.id.text) is not deleted"
             }
             guard let fields = object.fields,
@@ -193,8 +193,8 @@ struct RealmWriter: ~Copyable {
             guard let position = settled[plan.id], position >= object.editPosition else {
                 return "\(plan.id.text) is not settled: \(entry.status)"
             }
-            guard entry.status == .released, entry.backendId != nil, entry.text == wanted.text,
-                entry.durationSeconds == wanted.durationSeconds
+            guard entry.status == .released, entry.backendId != nil, entry.text == expected.text,
+                entry.durationSeconds == expected.durationSeconds
             else { return "\(plan.id.text) is \(entry.status) with \(entry.text ?? "no text")" }
             return nil
         }
@@ -225,7 +225,7 @@ struct RealmWriter: ~Copyable {
         }
     }
 
-    /// Keys that wait for a person, with the reason.
+    /// Dead-lettered keys, with their reasons.
     mutating func dead() throws -> [String] {
         try patiently { connection in
             try connection.run("SELECT key || ': ' || reason FROM pipeline.parked WHERE is_dead")

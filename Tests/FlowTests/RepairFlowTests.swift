@@ -8,8 +8,8 @@ import TestSupport
 import Testing
 
 extension FlowTests {
-    /// Somebody's SQL in the database of a suite that runs: `fieldpost check` finds all of it, and `fieldpost repair`
-    /// has those mend it to whom it belongs.
+    /// Manual SQL in the database of a running installation: `fieldpost check` finds all inconsistencies, and
+    /// `fieldpost repair` lets the responsible services fix them.
     struct RepairFlowTests {
         private static let options = {
             var options = LocalCluster.Options.quick
@@ -18,53 +18,53 @@ extension FlowTests {
             return options
         }()
 
-        @Test(.timeLimit(.minutes(20))) func whatSomebodyHasSpoiledIsMended() async throws {
+        @Test(.timeLimit(.minutes(20))) func repairFixesManualCorruption() async throws {
             try await withCluster("repair", Self.options) { cluster in
                 let arguments = ["--people", "6", "--compass", cluster.compassURL]
                 let demo = try cluster.startDemo(arguments)
-                // While all of them work, what differs for a while is not told, or marked.
+                // While all services work, temporary differences are not reported, or marked.
                 while demo.isRunning {
                     let busy = try Self.inconsistencies(await Self.run(["check", "--json", "--settle", "30"], cluster))
                     #expect(busy.allSatisfy { $0.pending != nil }, "\(busy)")
                 }
                 try await demo.expectNoDifferences()
                 let clean = try await Self.run(["check"], cluster)
-                #expect(clean.status == 0 && clean.output.contains("nothing differs"), "\(clean)")
+                #expect(clean.status == 0 && clean.output.contains("no inconsistencies"), "\(clean)")
 
                 try await onOwnThread { try Planting(cluster).all() }
                 let spoiled = try await Self.run(["check", "--json"], cluster)
                 #expect(spoiled.status == 1)
-                let told = try Self.inconsistencies(spoiled)
-                let parts = Set(told.map(\.part))
-                #expect(parts == Planting.parts, "\(told)")
-                #expect(told.allSatisfy { $0.pending == nil }, "\(told)")
+                let shown = try Self.inconsistencies(spoiled)
+                let parts = Set(shown.map(\.part))
+                #expect(parts == Planting.parts, "\(shown)")
+                #expect(shown.allSatisfy { $0.pending == nil }, "\(shown)")
 
                 let dry = try await Self.run(["repair", "--dry-run"], cluster)
                 #expect(dry.status == 1 && dry.output.contains("nothing was changed"), "\(dry)")
-                #expect(try Self.inconsistencies(await Self.run(["check", "--json"], cluster)) == told)
+                #expect(try Self.inconsistencies(await Self.run(["check", "--json"], cluster)) == shown)
 
                 let repaired = try await Self.run(["repair", "--yes", "--wait", "240"], cluster)
-                #expect(repaired.status == 0 && repaired.output.contains("\(told.count) mended"), "\(repaired)")
+                #expect(repaired.status == 0 && repaired.output.contains("\(shown.count) repaired"), "\(repaired)")
                 print(repaired.output)
                 let after = try await Self.run(["check"], cluster)
-                #expect(after.status == 0 && after.output.contains("nothing differs"), "\(after)")
+                #expect(after.status == 0 && after.output.contains("no inconsistencies"), "\(after)")
                 let audited = try await Self.run(["audit", "list", "--json"], cluster)
-                for row in Set(told.map(\.key)) { #expect(audited.output.contains(row), "\(row)") }
+                for row in Set(shown.map(\.key)) { #expect(audited.output.contains(row), "\(row)") }
                 // New devices of the same people find all as it was, and as it is in the back end.
                 try await cluster.startDemo(arguments).expectNoDifferences()
             }
         }
 
-        private struct Told: Decodable, Hashable {
+        private struct ReportedInconsistency: Decodable, Hashable {
             let part: String
             let key: String
             let fault: String
             let pending: String?
         }
 
-        private static func inconsistencies(_ answer: Answer) throws -> [Told] {
-            struct Outcome: Decodable { let inconsistencies: [Told] }
-            return try JSONDecoder().decode(Outcome.self, from: Data(answer.output.utf8)).inconsistencies
+        private static func inconsistencies(_ response: Answer) throws -> [ReportedInconsistency] {
+            struct Outcome: Decodable { let inconsistencies: [ReportedInconsistency] }
+            return try JSONDecoder().decode(Outcome.self, from: Data(response.output.utf8)).inconsistencies
         }
 
         private static func run(_ arguments: [String], _ cluster: LocalCluster) async throws -> Answer {
@@ -78,7 +78,7 @@ extension FlowTests {
 
 /// Faults of many sorts, one of each.
 private struct Planting: ~Copyable {
-    /// Those that it plants, as `--what` names them.
+    /// Those that it plants, as `--only` names them.
     static let parts: Set = [
         "tasks", "positions", "shares", "memberships", "catalogues", "statuses", "submissions", "defects", "images",
         "changes", "parked",
@@ -152,7 +152,7 @@ private struct Planting: ~Copyable {
         #expect(count == 1, "\(count): \(statement)")
     }
 
-    /// Takes an object away, with its pointer.
+    /// Deletes an object and its pointer.
     ///
     /// - Parameter id: `nil`: any.
     private mutating func lose(_ kind: String, in paths: String, named id: UUID? = nil) throws {
@@ -173,7 +173,7 @@ private struct Planting: ~Copyable {
             """)
     }
 
-    /// Nobody knows any more of an entry that it was submitted, and what its person chose for it is lost too.
+    /// The ledger of a submitted entry and its person's choices are lost.
     private mutating func loseLedger() throws {
         let row = try connection.run(
             """
@@ -191,7 +191,7 @@ private struct Planting: ~Copyable {
         try lose("ReportingTreeNode", in: "/catalogues/\(catalogue)", named: UUID(uuidString: node))
     }
 
-    /// A mirror of a defect that there is not, and that nobody knows of.
+    /// A mirror of a defect that does not exist, and is in no index.
     private mutating func leaveMirror() throws {
         let realm = try connection.run(
             """

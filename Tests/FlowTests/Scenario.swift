@@ -38,7 +38,7 @@ struct Scenario {
     var email: String { phone.email }
     var person: BackendPerson { BackendPerson(email: email, reference: backend.reference(name)) }
 
-    /// Somebody who is not invited yet.
+    /// A person who is not invited yet.
     init(_ backend: ScenarioBackend, _ name: String) async throws {
         self.backend = backend
         self.name = name
@@ -46,7 +46,7 @@ struct Scenario {
         phone = try await IntegrationPhone(cluster, "\(name)@\(backend.domain)", issuer: backend.rawValue)
     }
 
-    /// Lends somebody whose realm is filled.
+    /// Runs `body` with a person whose realm is filled.
     static func run(
         _ backend: ScenarioBackend, _ name: String, _ body: (Scenario) async throws -> Void
     ) async throws {
@@ -88,7 +88,7 @@ struct Scenario {
         try await eventually("\(email) is initialised") {
             try realm().isInitialized ? nil : "not yet"
         }
-        try await eventually("the gateway knows \(email)") {
+        try await eventually("the gateway has \(email)") {
             let status = try await phone.status()
             return status == 200 ? nil : "\(status)"
         }
@@ -114,9 +114,9 @@ struct Scenario {
             #""reportingTemplate":"\#(template)","entryDate":"\#(day)","reporting":[\#(pairs.joined(separator: ","))]"#
     }
 
-    /// Writes an entry and asks for its submission.
+    /// Writes an entry, and requests its submission.
     ///
-    /// - Parameter more: Fields beside the project's.
+    /// - Parameter more: Additional fields.
     func submit(_ more: String = #""durationSeconds":3600"#, project: Int? = 1) async throws -> UUID {
         let id = UUID()
         let fields = try await reporting(project)
@@ -138,21 +138,21 @@ struct Scenario {
             .map { ($0["status"] as? String ?? "", $0["message"] as? String) }
     }
 
-    /// Waits for a status, which the newest line of the log tells too.
+    /// Waits for a status of the entry and of the log's newest line.
     func expect(_ id: UUID, _ status: EntryStatus) async throws {
         try await eventually("\(id.text) is \(status)") {
             let found = try await entry(id)?["status"] as? String
             let newest = try await lines(id).last
             return found == status.rawValue && newest?.status == status.rawValue
-                ? nil : "\(found ?? "not there"), the log says \(newest?.status ?? "nothing")"
+                ? nil : "\(found ?? "not there"), the log has \(newest?.status ?? "nothing")"
         }
     }
 
     // MARK: The back end
 
     func post(_ path: String, _ json: String) async throws {
-        let answer = try await client.send(Request("POST", backend.url(cluster) + path, body: Array(json.utf8)))
-        try #require(answer.status == 200, "\(path): \(String(decoding: answer.body, as: UTF8.self))")
+        let response = try await client.send(Request("POST", backend.url(cluster) + path, body: Array(json.utf8)))
+        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
     }
 
     /// The back end behaves so while `body` runs.
@@ -180,7 +180,7 @@ struct Scenario {
         return records[0]
     }
 
-    /// Somebody makes a record in the back end.
+    /// Adds a record in the back end.
     ///
     /// - Returns: Its id.
     func createElsewhere(_ text: String) async throws -> String {
@@ -229,8 +229,8 @@ struct Scenario {
     }
 
     private func consumed(by part: LocalCluster.Part) async throws -> Double {
-        let answer = try await client.send(Request(cluster.adminURL(part) + "/metrics"))
-        let lines = String(decoding: answer.body, as: UTF8.self).split(separator: "\n")
+        let response = try await client.send(Request(cluster.adminURL(part) + "/metrics"))
+        let lines = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
         return lines.filter { $0.hasPrefix("messaging_client_consumed_messages") }
             .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.reduce(0, +)
     }

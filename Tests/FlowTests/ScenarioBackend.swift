@@ -12,7 +12,7 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
     var domain: String { rawValue + ".example" }
 
-    /// Everybody who is in a scenario.
+    /// The people of all scenarios.
     static let names = [
         "realm", "crash", "draft", "read-back", "time-out", "deleted", "log", "busy", "hours", "elsewhere", "locked",
     ]
@@ -25,7 +25,7 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    /// How the back end calls a project.
+    /// The back end's reference of a project.
     func project(_ number: Int) -> String { choice(number).first { $0.context == "Project" }?.reference ?? "" }
 
     private func number(of name: String) -> Int { (Self.names.firstIndex(of: name) ?? 0) + 1 }
@@ -43,7 +43,7 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
 
     // MARK: Master data
 
-    /// The body of `POST /sandbox/organisation` with everybody, and these projects.
+    /// The body of `POST /sandbox/organisation` with all people, and these projects.
     func organisation(projects: [Int], deleted: [Int] = []) -> String {
         let people = Self.names.map { name in
             switch self {
@@ -91,10 +91,10 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
     func load(into cluster: LocalCluster) async throws {
         let client = Client()
         defer { client.shutDown() }
-        let answer = try await client.send(
+        let response = try await client.send(
             Request(
                 "POST", url(cluster) + "/sandbox/organisation", body: Array(organisation(projects: [1, 2, 3]).utf8)))
-        try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
+        try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
         struct Invitation: Encodable {
             let email: String
             let reference: [String: String]
@@ -123,16 +123,16 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
         }
     }
 
-    /// How often the stand-in did what.
+    /// The emulator's counters.
     func stats(_ cluster: LocalCluster) async throws -> [String: Int] {
         let client = Client()
         defer { client.shutDown() }
-        let answer = try await client.send(Request(url(cluster) + "/sandbox/stats"))
-        return try JSONDecoder().decode([String: Int].self, from: Data(answer.body))
+        let response = try await client.send(Request(url(cluster) + "/sandbox/stats"))
+        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))
     }
 }
 
-/// A record as the stand-in itself tells it.
+/// A record of the emulator's control route.
 struct ScenarioRecord: Equatable {
     let id: String
     let note: String
@@ -157,8 +157,8 @@ extension ScenarioBackend {
         case .economic:
             let client = Client()
             defer { client.shutDown() }
-            let answer = try await client.send(Request(cluster.economicURL + "/sandbox/recorded"))
-            return try answer.body.split(separator: UInt8(ascii: "\n")).map {
+            let response = try await client.send(Request(cluster.economicURL + "/sandbox/recorded"))
+            return try response.body.split(separator: UInt8(ascii: "\n")).map {
                 let line = try JSONDecoder().decode(EconomicLine.self, from: Data($0))
                 return ScenarioRecord(
                     id: "\(line.number)", note: line.text,

@@ -6,7 +6,7 @@ import Model
 import Testing
 
 extension FlowTests {
-    /// What the back end's people and a phone's person may count on, with each back end.
+    /// The guarantees to people in the back end and on a device, with each back end.
     @Suite(.serialized, SharedCluster()) struct ScenarioFlowTests {
         /// 1
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
@@ -44,7 +44,7 @@ extension FlowTests {
             try await scenario.withSwitches(#"{"rateSlow": 1, "slowMs": 1500}"#, off: #"{"rateSlow": 0}"#) {
                 let before = try await scenario.stats("slow")
                 try await scenario.invite()
-                try await eventually("the back end is being asked") {
+                try await eventually("the back end is being called") {
                     try await scenario.stats("slow") > before + 1 ? nil : "not yet"
                 }
                 await scenario.cluster.kill9(.initializer)
@@ -58,7 +58,7 @@ extension FlowTests {
 
         /// 3
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
-        func anIncompleteDraftIsInvalidWithAMessagePerProblemAndReleasedOnceItIsMended(
+        func incompleteDraftIsInvalidWithAMessagePerProblemAndReleasedOnceItIsCompleted(
             backend: ScenarioBackend
         ) async throws {
             try await Scenario.run(backend, "draft") { scenario in
@@ -76,7 +76,7 @@ extension FlowTests {
 
         /// 4
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
-        func whatWasNotReadBackAsReleasedIsNotReleased(backend: ScenarioBackend) async throws {
+        func entryIsReleasedOnlyAfterReadingItBack(backend: ScenarioBackend) async throws {
             try await Scenario.run(backend, "read-back") { scenario in
                 let switches =
                     switch backend {
@@ -87,7 +87,7 @@ extension FlowTests {
                 try await scenario.withSwitches(switches.0, off: switches.1) {
                     id = try await scenario.submit()
                     try await eventually("it waits for its release") {
-                        let waiting = try await scenario.cluster.runCommand(["parked", "list", "--json"])
+                        let waiting = try await scenario.cluster.runCommand(["deferred", "list", "--json"])
                         return waiting.contains(id.text) ? nil : waiting
                     }
                     #expect(try await scenario.record(of: id).isLive)
@@ -148,7 +148,7 @@ extension FlowTests {
 
         /// 7
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
-        func theNewestLineOfTheLogTellsTheStatusAndRepeatsChangeNothing(backend: ScenarioBackend) async throws {
+        func newestLogLineHasTheStatusAndRepeatsChangeNothing(backend: ScenarioBackend) async throws {
             try await Scenario.run(backend, "log") { scenario in
                 let id = try await scenario.submit()
                 try await scenario.expect(id, .released)
@@ -164,7 +164,7 @@ extension FlowTests {
                 }
                 let before = try await scenario.lines(id).map(\.status)
                 #expect(before == ["draft", "submitted", "released"] + moves.map(\.rawValue))
-                // All events come again, after the last of them was handled.
+                // All events are republished after the last one was processed.
                 try await scenario.republish(to: .submitter, kinds: [.timeEntry, .seenRecord])
                 try await scenario.expect(id, try #require(moves.last))
                 #expect(try await scenario.lines(id).map(\.status) == before)
@@ -173,7 +173,7 @@ extension FlowTests {
 
         /// 8
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
-        func aBusyBackEndIsAskedAgainAndNothingBecomesInvalid(backend: ScenarioBackend) async throws {
+        func busyBackEndIsRetriedWithoutInvalidEntries(backend: ScenarioBackend) async throws {
             try await Scenario.run(backend, "busy") { scenario in
                 try await scenario.expect(try await scenario.submit(), .released)
                 var faults = [
@@ -226,7 +226,7 @@ extension FlowTests {
 
         /// 9
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
-        func whatIsMadeInTheBackEndAppears(backend: ScenarioBackend) async throws {
+        func recordAddedInTheBackEndArrives(backend: ScenarioBackend) async throws {
             try await Scenario.run(backend, "elsewhere") { scenario in
                 let record = try await scenario.createElsewhere("made elsewhere")
                 try await eventually("it appears") {
@@ -242,9 +242,9 @@ extension FlowTests {
             }
         }
 
-        /// What a refusal says is the back end's own.
+        /// The message of a rejection is the back end's.
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
-        func aRefusalIsToldInTheBackEndsWords(backend: ScenarioBackend) async throws {
+        func rejectionHasTheBackEndsMessage(backend: ScenarioBackend) async throws {
             try await Scenario.run(backend, "locked") { scenario in
                 let day = scenario.today.adding(days: -1)
                 try await scenario.withSwitches(#"{"lockedThrough": "\#(day)"}"#, off: #"{"lockedThrough": null}"#) {

@@ -49,7 +49,7 @@ struct SmallOrganisation: Sendable {
         let reference: [String: String]
     }
 
-    /// Loads SAP, adds the environment, and invites everybody, unless they are to come by themselves.
+    /// Loads SAP, adds the environment and, by default, invites all people.
     func load(into cluster: LocalCluster, invites: Bool = true) async throws {
         let data = MasterData(
             people: people.map {
@@ -90,7 +90,7 @@ struct SmallOrganisation: Sendable {
     }
 }
 
-/// A record as `GET /sandbox/recorded` tells it.
+/// A record of `GET /sandbox/recorded`.
 struct Recorded: Decodable, Sendable {
     let record, person, date, hours, note, wbsElement, status: String
 

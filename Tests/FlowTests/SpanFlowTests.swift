@@ -6,8 +6,8 @@ import TestSupport
 import Testing
 
 extension FlowTests {
-    /// A collector is told the whole way of what devices do, and nothing of who they are.
-    @Test(.timeLimit(.minutes(20))) func aCollectorSeesTheWholeWayOfAnEntry() async throws {
+    /// A collector receives the spans of all steps, without personal data.
+    @Test(.timeLimit(.minutes(20))) func collectorReceivesSpansOfAllSteps() async throws {
         let collector = try SpanCollector()
         var options = LocalCluster.Options.quick
         for part in options.services {
@@ -37,11 +37,11 @@ extension FlowTests {
             #expect(try collector.refusals().isEmpty)
             let client = Client()
             defer { client.shutDown() }
-            let told = spans.flatMap { [$0.name, $0.message] + $0.attributes.values }
-            #expect(!told.contains { $0.contains("@") || $0.contains("Bearer") || $0.contains("/user") })
+            let exportedTexts = spans.flatMap { [$0.name, $0.message] + $0.attributes.values }
+            #expect(!exportedTexts.contains { $0.contains("@") || $0.contains("Bearer") || $0.contains("/user") })
             for part in options.services where spans.contains(where: { $0.service == part.name }) {
-                let answer = try await client.send(Request(cluster.adminURL(part) + "/metrics"))
-                let metrics = String(decoding: answer.body, as: UTF8.self)
+                let response = try await client.send(Request(cluster.adminURL(part) + "/metrics"))
+                let metrics = String(decoding: response.body, as: UTF8.self)
                 #expect(metrics.contains("tracing_spans_exported_total"))
                 let dropped = metrics.split(separator: "\n").filter { $0.hasPrefix("tracing_spans_dropped_total{") }
                 #expect(dropped.allSatisfy { $0.hasSuffix(" 0") } && !dropped.isEmpty, "\(part.name): \(dropped)")
@@ -49,7 +49,7 @@ extension FlowTests {
         }
     }
 
-    /// From the beginning of a trace: what an entry, its answer, and a task go through.
+    /// From the beginning of a trace: what an entry, its response, and a task go through.
     private static let expectedWays = [
         "realm-gateway POST /v1/mutations > realm-gateway commit",
         """

@@ -3,10 +3,10 @@ import Postgres
 import Testing
 
 extension FlowTests {
-    /// What PostgreSQL was asked while everything ran: a statement that touches an environment's tables names it, so
-    /// that tables can be distributed, and what one environment has costs the others nothing.
+    /// The statements that PostgreSQL received: a statement on an environment's tables has its id, so that tables can
+    /// be distributed, and environments do not affect each other's cost.
     struct StatementFlowTests {
-        /// Beginnings of statements that ask for all environments at once, and why.
+        /// The beginnings of statements for all environments, with their reasons.
         private static let installationWide: [(start: String, reason: String)] = [
             (
                 "SELECT k.id FROM unnest($1, $2, $3) AS k(id, generation, position)",
@@ -14,14 +14,14 @@ extension FlowTests {
             ),
             (
                 "WITH RECURSIVE e(id) AS ( (SELECT environment_id FROM pipeline.parked",
-                "a worker has no environment: which ones have parked keys, one row each by the index"
+                "a worker has no environment: those with deferred keys, one row each by the index"
             ),
             ("SELECT coalesce(max(epoch)", "the relay: the epoch is the broker's"),
-            ("SELECT id, generation FROM realm.environment", "a worker: a message's generation that it does not know"),
+            ("SELECT id, generation FROM realm.environment", "a worker: an unknown generation of a message"),
             ("SELECT environment_id, domain FROM access.domain", "a gateway lets people of all environments in"),
             ("SELECT environment_id, moved_to FROM realm.move", "the same"),
             ("SELECT environment_id, issuer, audience, jwks_url", "the same"),
-            ("SELECT environment_id FROM access.address WHERE email", "an address tells the environment"),
+            ("SELECT environment_id FROM access.address WHERE email", "an address determines the environment"),
             ("SELECT environment_id, id FROM realm.realm WHERE (environment_id, id) >", "retention goes over all"),
             ("WITH page AS ( SELECT ctid AS place, happened_at FROM access.audit", "retention goes over all"),
             ("SELECT environment_id FROM realm.relay", "retention goes over all"),

@@ -17,7 +17,7 @@ extension FlowTests {
                 var log = try ChangeLog(cluster.conninfo)
                 try log.write(10)
                 try await log.waitUntilPublished()
-                let isFirst = cluster.process(.relay)?.logTail().contains("the active one") ?? false
+                let isFirst = cluster.process(.relay)?.logTail().contains("became leader") ?? false
                 let frozen = try #require(cluster.process(isFirst ? .relay : .relay.second))
                 let start = ContinuousClock.now
                 frozen.signal(SIGSTOP)

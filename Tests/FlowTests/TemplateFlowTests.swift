@@ -8,9 +8,9 @@ import Model
 import Testing
 
 extension FlowTests {
-    /// What an environment declares, from a phone to the back end and back.
+    /// An environment's templates, from a device to the back end and back.
     struct TemplateFlowTests {
-        @Test(.timeLimit(.minutes(20))) func templatesGoToTheBackEndAndComeBack() async throws {
+        @Test(.timeLimit(.minutes(20))) func templatesRoundTripThroughTheBackEnd() async throws {
             var options = LocalCluster.Options.quick
             options.services = LocalCluster.Part.wayOfAnEntry + [.poller]
             options.hasEconomic = true
@@ -25,7 +25,7 @@ extension FlowTests {
                     try await flow.expectTemplates(backend.uses.map(\.template))
                     for use in backend.uses { try await flow.submit(use) }
                     for use in backend.uses { try await flow.recordElsewhere(use) }
-                    // One is taken away: entries of it keep what they say.
+                    // A template is removed: its entries are kept.
                     try await flow.declare(backend.templates.replacing(backend.sickness, with: ""))
                     try await flow.expectTemplates(backend.uses.map(\.template).filter { $0 != "Sickness" })
                     try await flow.expectEntries(of: "Sickness", count: 2)
@@ -35,12 +35,12 @@ extension FlowTests {
     }
 }
 
-/// What is registered with a template: context → reference.
+/// The recorded values of a template: context → reference.
 private struct TemplateUse: Sendable {
     let template: String
-    /// What a person chooses; what is preselected and fixed is not among it.
+    /// A person's choices, without preselected and fixed values.
     let choices: [String: String]
-    /// What the back end holds.
+    /// The back end's records.
     let record: [String: String]
 }
 
@@ -191,7 +191,7 @@ private struct TemplateFlow {
         #expect(found.references == use.record)
     }
 
-    /// Somebody makes a record in the back end: it arrives with its template and its choices.
+    /// A record added in the back end arrives with its template and choices.
     func recordElsewhere(_ use: TemplateUse) async throws {
         let text = "elsewhere, \(use.template)"
         let record = try await adapter().create(

@@ -7,10 +7,10 @@ import Postgres
 import Testing
 
 extension FlowTests {
-    /// What `fieldpost trace` tells is what has happened.
+    /// `fieldpost trace` reports the real history.
     struct TraceFlowTests {
-        /// The fields of a story that are compared.
-        private struct Told: Decodable {
+        /// The fields of a trace that are compared.
+        private struct ReportedTrace: Decodable {
             struct Hop: Decodable {
                 let service: String
                 let event: String
@@ -25,9 +25,9 @@ extension FlowTests {
             let gaps: [String]
         }
 
-        /// One entry: its creation is under way when the submitter is killed, of its first edit no answer comes,
-        /// although it is done, and its second edit is refused.
-        @Test(.timeLimit(.minutes(20))) func anEntryThatMetAKillAnUnknownOutcomeAndARefusalIsToldSo() async throws {
+        /// One entry: its creation is in flight when the submitter is killed, its first edit is executed without a
+        /// response, and its second edit is rejected.
+        @Test(.timeLimit(.minutes(20))) func traceShowsKillUnknownOutcomeAndRejection() async throws {
             var options = LocalCluster.Options.withoutGateway
             // Longer than it takes to see the record and to kill who waits for the answer.
             options.variables[.submitter, default: [:]]["FIELDPOST_BACKEND_CALL_MAX"] = "5s"
@@ -70,7 +70,7 @@ extension FlowTests {
             }
         }
 
-        private static func compare(_ story: Told, edits: [Int64]) throws {
+        private static func compare(_ story: ReportedTrace, edits: [Int64]) throws {
             let attempts = story.hops.filter { $0.attempt != nil }
             #expect(
                 attempts.map { "\($0.attempt ?? 0) \($0.event)" } == [
@@ -93,15 +93,15 @@ extension FlowTests {
             let statuses = story.hops.filter { $0.event == "status" }
             #expect(statuses.last?.text.hasPrefix("released: ") == true)
             #expect(statuses.last?.text.contains("locked") == true)
-            // What was heard, and then what it is told as.
-            let heard = try #require(story.hops.lastIndex { $0.event == "refused" })
-            #expect(try heard < #require(story.hops.lastIndex { $0.event == "status" }))
+            // The captured events, and their display.
+            let refusal = try #require(story.hops.lastIndex { $0.event == "refused" })
+            #expect(try refusal < #require(story.hops.lastIndex { $0.event == "status" }))
             #expect(!story.gaps.isEmpty)
         }
 
-        private static func story(of id: UUID, _ cluster: LocalCluster) async throws -> Told {
+        private static func story(of id: UUID, _ cluster: LocalCluster) async throws -> ReportedTrace {
             let text = try await cluster.runCommand(["trace", id.text, "--json"])
-            let stories = try JSONDecoder().decode([Told].self, from: Data(text.utf8))
+            let stories = try JSONDecoder().decode([ReportedTrace].self, from: Data(text.utf8))
             try #require(stories.count == 1)
             return stories[0]
         }

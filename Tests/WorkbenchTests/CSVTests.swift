@@ -20,7 +20,7 @@ import Testing
         ("", 1), ("a,b\n1", 2), ("a\n\"1", 2), ("a\n\"1\"2", 2), ("a\n1\"2\"", 2), ("a\r1", 1), ("a,b\n1,2\n1,2,3", 3),
         ("a\r", 1),
     ])
-    func whatIsNoTableIsRefusedWithItsRecord(text: String, record: Int) {
+    func invalidTableIsRejectedWithItsRecord(text: String, record: Int) {
         let problem = #expect(throws: CSV.Problem.self) { try CSV(text.utf8) }
         #expect(problem?.record == record)
     }

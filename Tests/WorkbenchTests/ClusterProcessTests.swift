@@ -22,13 +22,22 @@ import Testing
         #expect(Self.hasEnded(child))
     }
 
-    @Test func noBacktraceIsWrittenUnlessItIsWanted() throws {
+    @Test func backtraceIsWrittenOnRequestOnly() throws {
         for (given, expected) in [([:], "enable=no"), (["SWIFT_BACKTRACE": "enable=yes"], "enable=yes")] {
             let process = try Self.start("echo $SWIFT_BACKTRACE", given)
             defer { try? FileManager.default.removeItem(atPath: process.command.logPath ?? "") }
             #expect(process.waitForEnd(within: patienceMax) == .exited(status: 0))
             #expect(process.logTail() == expected + "\n")
         }
+    }
+
+    /// Another process may get the process id of an owner that has ended: its start time differs.
+    @Test func processesEndWithTheirOwnerAlthoughItsProcessIDIsReused() throws {
+        let folder = try ClusterFolder("reuse")
+        let process = try Self.start("sleep 3600", [ClusterFolder.mark: folder.markValue])
+        defer { try? FileManager.default.removeItem(atPath: process.command.logPath ?? "") }
+        try folder.watch(startTime: "1")
+        #expect(process.waitForEnd(within: patienceMax) == .killed(signal: SIGKILL))
     }
 
     /// Waits until a process has ended, or is a zombie.

@@ -10,7 +10,7 @@ import Testing
 
 /// One entry's realm and back end, as far as a script sees them: the gateway's own rules, and a submitter in one step.
 private struct ModelServer {
-    private(set) var object: HeldObject?
+    private(set) var object: DeviceObject?
     private var position: Int64 = 0
     private var isDeleted = false
     private var isEdited = false
@@ -57,7 +57,7 @@ private struct ModelServer {
 
     private mutating func write(_ fields: [UInt8]) {
         position += 1
-        object = HeldObject(position: position, fields: fields)
+        object = DeviceObject(position: position, fields: fields)
     }
 
     private mutating func merge(_ patch: [UInt8]) {
@@ -83,16 +83,16 @@ private struct ModelServer {
         expectEnd(of: variant, server)
     }
 
-    /// The program may end after any mutation: the next run goes on from what the realm holds.
+    /// The program may end after any mutation: the next run continues from the realm's content.
     @Test(arguments: EntryVariant.allCases, 0...6)
-    func anotherRunGoesOn(variant: EntryVariant, mutationCount: Int) throws {
+    func secondRunResumes(variant: EntryVariant, mutationCount: Int) throws {
         var server = ModelServer(isRefused: false)
         var first = EntryScript(plan(variant))
         try run(&first, &server, mutationsMax: mutationCount)
         var second = EntryScript(plan(variant))
         second.begin(seen: server.seen)
-        if let mutation = second.look(server.seen) {
-            second.hear(server.apply(mutation), of: mutation)
+        if let mutation = second.evaluate(server.seen) {
+            second.take(server.apply(mutation), of: mutation)
         }
         try run(&second, &server)
         #expect(second.phase == .done)
@@ -110,67 +110,67 @@ private struct ModelServer {
         #expect(released.phase == .failed("it is invalid"))
     }
 
-    @Test func theEditsOwnPositionIsNotTheAnswerToIt() {
+    @Test func positionOfTheEditIsNotItsResult() {
         var script = EntryScript(plan(.editedAfter))
         script.begin(seen: seen(5, .released, text: "Survey"))
-        let edit = script.look(seen(5, .released, text: "Survey"))
-        #expect(script.look(seen(6, .released, text: "Edited: Survey")) == nil)
+        let edit = script.evaluate(seen(5, .released, text: "Survey"))
+        #expect(script.evaluate(seen(6, .released, text: "Edited: Survey")) == nil)
         guard let edit else {
             Issue.record("it does not edit the text")
             return
         }
-        script.hear(.accepted(position: 6), of: edit)
-        #expect(script.look(seen(6, .released, text: "Edited: Survey")) == nil)
+        script.take(.accepted(position: 6), of: edit)
+        #expect(script.evaluate(seen(6, .released, text: "Edited: Survey")) == nil)
         #expect(!script.isFinished, "the back end has not answered the edit")
-        _ = script.look(seen(8, .submitted, text: "Edited: Survey"))
+        _ = script.evaluate(seen(8, .submitted, text: "Edited: Survey"))
         #expect(!script.isFinished)
-        _ = script.look(seen(9, .released, text: "Edited: Survey"))
+        _ = script.evaluate(seen(9, .released, text: "Edited: Survey"))
         #expect(script.phase == .done)
     }
 
     /// A database that was restored may have lost the release, the wish and the edit: devices send them again.
-    @Test func anEditedEntryThatARestoredDatabaseLostGoesTheWholeWayAgain() throws {
+    @Test func editedEntryLostInARestoreIsSubmittedAgain() throws {
         var script = EntryScript(plan(.editedAfter))
         script.begin(seen: seen(5, .released, text: "Survey"))
-        let mutation = script.look(seen(5, .released, text: "Survey"))
+        let mutation = script.evaluate(seen(5, .released, text: "Survey"))
         let edit = try #require(mutation)
-        script.hear(.accepted(position: 6), of: edit)
+        script.take(.accepted(position: 6), of: edit)
         for (position, status) in zip(Int64(20)..., [EntryStatus.draft, .draft, .submitted]) {
-            #expect(script.look(seen(position, status, text: "Edited: Survey")) == nil)
+            #expect(script.evaluate(seen(position, status, text: "Edited: Survey")) == nil)
             #expect(!script.isFinished, "\(status)")
         }
-        _ = script.look(seen(23, .released, text: "Edited: Survey"))
+        _ = script.evaluate(seen(23, .released, text: "Edited: Survey"))
         #expect(script.phase == .done)
     }
 
-    @Test func aRejectionEndsTheScriptAndAMistakeOfAnEarlierRunDoesNotFail() throws {
+    @Test func rejectionEndsTheScriptExceptOfAnEarlierMistake() throws {
         var script = EntryScript(plan(.plain))
-        try hear(&script, .rejected(code: "closed", detail: "it is recorded"))
+        try take(&script, .rejected(code: "closed", detail: "it is recorded"))
         #expect(script.phase == .failed("the gateway rejects: it is recorded (closed)"))
         var mistake = EntryScript(plan(.deletedAfter))
-        try hear(&mistake, .rejected(code: "deleted", detail: ""))
+        try take(&mistake, .rejected(code: "deleted", detail: ""))
         #expect(mistake.phase == .done)
     }
 
     /// The gateway folds what comes in one request: a draft deleted at once never stands on the stream.
-    @Test func aMistakeThatWasNeverShownEndsWithTheAnswerToItsDelete() throws {
+    @Test func mistakeThatWasNeverShownEndsWithItsDeleteResponse() throws {
         var script = EntryScript(plan(.deletedBefore))
         let put = try #require(try script.next(draft: draft))
         let delete = try #require(try script.next(draft: draft))
-        script.hear(.accepted(position: 7), of: put)
-        #expect(script.look(nil) == nil)
+        script.take(.accepted(position: 7), of: put)
+        #expect(script.evaluate(nil) == nil)
         #expect(!script.isFinished, "only the put was answered")
-        script.hear(.accepted(position: 7), of: delete)
-        #expect(script.look(nil) == nil)
+        script.take(.accepted(position: 7), of: delete)
+        #expect(script.evaluate(nil) == nil)
         #expect(script.phase == .done)
     }
 
-    private func hear(_ script: inout EntryScript, _ outcome: MutationOutcome) throws {
+    private func take(_ script: inout EntryScript, _ outcome: MutationOutcome) throws {
         let mutation = try #require(try script.next(draft: draft))
-        script.hear(outcome, of: mutation)
+        script.take(outcome, of: mutation)
     }
 
-    @Test func thePlansOfAnOrganisationHaveTheStatedShares() {
+    @Test func plansOfAnOrganisationHaveTheStatedShares() {
         let organisation = GeneratedOrganisation.make(people: 100, seed: 3)
         let plans = organisation.entries.flatMap(EntryPlan.plans)
         #expect(Set(plans.map(\.id)).count == plans.count)
@@ -192,11 +192,11 @@ private struct ModelServer {
     ) throws {
         var mutationCount = 0
         for _ in 0..<50 where !script.isFinished {
-            let mutation = try script.next(draft: draft) ?? (script.isWaiting ? script.look(server.seen) : nil)
+            let mutation = try script.next(draft: draft) ?? (script.isWaiting ? script.evaluate(server.seen) : nil)
             if let mutation {
                 guard mutationCount < mutationsMax else { return }
                 mutationCount += 1
-                script.hear(server.apply(mutation), of: mutation)
+                script.take(server.apply(mutation), of: mutation)
             } else if !script.isFinished {
                 _ = server.submit()
             }

@@ -5,14 +5,14 @@ import Testing
 
 @testable import Workbench
 
-/// What people are to do with tasks and calendars.
+/// The plan of tasks and calendars.
 @Suite struct FieldworkPlanTests {
     @Test func theSameSeedMakesTheSamePlan() {
         #expect(GeneratedFieldwork.make(people: 7, seed: 3) == GeneratedFieldwork.make(people: 7, seed: 3))
         #expect(GeneratedFieldwork.make(people: 7, seed: 3) != GeneratedFieldwork.make(people: 7, seed: 4))
     }
 
-    @Test(arguments: [1, 2, 3, 6, 40]) func everybodyCanDoWhatIsTheirs(count: Int) {
+    @Test(arguments: [1, 2, 3, 6, 40]) func everyPersonCanDoTheirPlan(count: Int) {
         let plan = GeneratedFieldwork.make(people: count, seed: 1)
         expectWhole(plan, people: count)
         #expect(plan.tasks.count == count * 6 && plan.editCount == count * 4)
@@ -22,12 +22,12 @@ import Testing
     }
 
     private func expectWhole(_ plan: FieldworkPlan, people count: Int) {
-        let everybody = 0..<count
+        let allIndices = 0..<count
         let members = Dictionary(uniqueKeysWithValues: plan.crews.map { ($0.id, $0.members) })
         let managers = FieldworkPlan.managers(among: count)
         for crew in plan.crews {
             #expect(!crew.members.isEmpty && Set(crew.members).count == crew.members.count)
-            #expect(crew.members.allSatisfy(everybody.contains))
+            #expect(crew.members.allSatisfy(allIndices.contains))
         }
         for task in plan.tasks {
             #expect(managers.contains(task.manager))
@@ -42,7 +42,7 @@ import Testing
         }
         #expect(Set(plan.tasks.map(\.id)).count == plan.tasks.count)
         for edit in plan.calendars.flatMap(\.edits) {
-            #expect(everybody.contains(edit.owner) && edit.recipients.allSatisfy(everybody.contains))
+            #expect(allIndices.contains(edit.owner) && edit.recipients.allSatisfy(allIndices.contains))
             #expect(!edit.recipients.contains(edit.owner))
         }
     }
@@ -65,12 +65,12 @@ import Testing
         #expect(ids[1][1] != ids[3][1], "what was deleted is not made again")
     }
 
-    @Test func whatCannotBeReadIsNamed() throws {
+    @Test func unreadableFieldIsNamed() throws {
         #expect(throws: FieldworkData.Problem.self) { try FieldworkData.calendars(Array("{}".utf8), people: 1) }
         let header = "SRNumber,RequestType,Status,AssignTo,CreatedDate,ServiceDate,ClosedDate,Address,ZipCode,Latitude"
         for (table, problem) in [
             (header + "\n", "the first record names no column 'Longitude'"),
-            (header + ",Longitude\n1,Bulky,Lost,,,,,,,,\n", "record 2: 'Status' is 'Lost'"),
+            (header + ",Longitude\n1,Bulky,Lost,,,,,,,,\n", "record 2: unknown 'Status': 'Lost'"),
         ] {
             do {
                 _ = try FieldworkData.tasks(CSV(table.utf8), people: 1)

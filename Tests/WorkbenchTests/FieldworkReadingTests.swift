@@ -6,8 +6,7 @@ import Testing
 
 @testable import Workbench
 
-/// The plain reading of who sees what, to which the services are compared: it finds what is made wrong on purpose, and
-/// nothing else.
+/// The direct evaluation of access, with which services are compared: it finds each injected error, and no other.
 @Suite struct FieldworkReadingTests {
     /// Two people, a note that one shares with the other, and a task of their team.
     private struct World {
@@ -43,7 +42,7 @@ import Testing
         }
 
         mutating func put(_ kind: Kind, _ id: UUID, _ fields: String, in path: RealmPath) {
-            let object = HeldObject(position: 1, fields: Array(fields.utf8))
+            let object = DeviceObject(position: 1, fields: Array(fields.utf8))
             snapshot.realms[path, default: [:]][ObjectID(kind: kind, id: id)] = object
         }
 
@@ -64,16 +63,16 @@ import Testing
         var differences: [String] { FieldworkReading(snapshot).differences() }
     }
 
-    @Test func whatIsAsItShouldBeDoesNotDiffer() {
+    @Test func correctSnapshotHasNoDifferences() {
         #expect(World().differences.isEmpty)
     }
 
-    @Test func aShareIsOfTwoWhoAreKnown() {
+    @Test func shareNeedsTwoExistingPeople() {
         var world = World()
-        let nobody = UUID()
-        let share = Share.id(of: nobody, with: world.ben)
-        world.putShare(share, owner: nobody, in: [.share(share), World.own("ben")])
-        #expect(world.differences == ["/shares/\(share.text) has a Share of somebody whom nobody knows"])
+        let unknownOwner = UUID()
+        let share = Share.id(of: unknownOwner, with: world.ben)
+        world.putShare(share, owner: unknownOwner, in: [.share(share), World.own("ben")])
+        #expect(world.differences == ["/shares/\(share.text) has a Share with an unknown person"])
     }
 
     @Test func aShareHasTheIDOfItsTwo() {
@@ -90,7 +89,7 @@ import Testing
         #expect(world.differences.first?.hasPrefix("missing: \(World.own(name)) Share \(world.share.text)") == true)
     }
 
-    @Test func anExtraCopyIsFound() {
+    @Test func extraCopyIsReported() {
         var world = World()
         let extra = UUID()
         world.put(.note, extra, "{\"title\":\"extra\"}", in: world.shared)
@@ -99,7 +98,7 @@ import Testing
     }
 
     /// The copy that should be there is missing, and the one that is there should not be.
-    @Test func aCopyThatDiffersIsFound() {
+    @Test func differingCopyIsReported() {
         var world = World()
         world.put(.note, world.note, "{\"title\":\"old\"}", in: world.shared)
         let name = "\(world.shared) Note \(world.note.text)"
@@ -109,7 +108,7 @@ import Testing
             ])
     }
 
-    @Test func aTasksCopyInAFormerTeamIsFound() {
+    @Test func copyInFormerTeamIsReported() {
         var world = World()
         world.putTask(assignee: world.ana, in: .team(world.otherTeam))
         #expect(world.differences.count == 1)
@@ -117,11 +116,11 @@ import Testing
         #expect(world.differences.first?.hasPrefix("not to be there: \(team) FieldTask") == true)
     }
 
-    @Test(arguments: [true, false]) func anAssigneeWhoIsAStrangerIsFound(isThere: Bool) {
+    @Test(arguments: [true, false]) func assigneeOutsideTheTeamIsReported(isThere: Bool) {
         var world = World()
-        let stranger = UUID()
-        if isThere { world.put(.person, stranger, "{\"name\":\"s\"}", in: .common) }
-        for path in [RealmPath.manager, .team(world.team)] { world.putTask(assignee: stranger, in: path) }
+        let outsider = UUID()
+        if isThere { world.put(.person, outsider, "{\"name\":\"s\"}", in: .common) }
+        for path in [RealmPath.manager, .team(world.team)] { world.putTask(assignee: outsider, in: path) }
         #expect(world.differences == ["the task \(world.task.text) has an assignee who cannot do it"])
     }
 }

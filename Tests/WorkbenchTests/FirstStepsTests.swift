@@ -3,41 +3,41 @@ import LocalCluster
 import TestSupport
 import Testing
 
-/// What somebody meets who has just run `deploy/up` and sourced its environment.
+/// The first commands after `deploy/up`.
 @Suite(.ownThreads) struct FirstStepsTests {
-    /// Called by its name from somewhere else, a command finds the executables beside its own.
-    @Test func aBenchmarkCanBeCalledFromThePath() throws {
+    /// A command found by `PATH` uses the executables in its own folder.
+    @Test func benchmarkRunsWhenFoundByPath() throws {
         try withFolder { folder in
             let process = Process()
             process.executableURL = URL(filePath: "/bin/sh")
-            process.arguments = ["-c", "exec workbench bench relay --rounds 1 --objects 500 >said 2>&1"]
+            process.arguments = ["-c", "exec workbench bench relay --rounds 1 --objects 500 >output 2>&1"]
             process.currentDirectoryURL = folder
             process.environment = [
                 "PATH": LocalCluster.executables + ":/usr/bin:/bin",
-                "FIELDPOST_DATABASE_URL": try TestServer.shared.makeDatabase(),
+                "TMPDIR": FileManager.default.temporaryDirectory.path,
             ]
             process.standardInput = FileHandle.nullDevice
             try process.run()
             process.waitUntilExit()
-            let said = try String(contentsOf: folder.appendingPathComponent("said"), encoding: .utf8)
-            #expect(process.terminationStatus == 0, "\(said)")
+            let output = try String(contentsOf: folder.appendingPathComponent("output"), encoding: .utf8)
+            #expect(process.terminationStatus == 0, "\(output)")
         }
     }
 
-    /// Each part that does not answer is named, with the address that was tried, long before the demo's time is up.
-    @Test func theDemoSaysWhatDoesNotAnswer() throws {
+    /// Each unavailable component is reported with its address, long before the demo's time limit.
+    @Test func demoReportsUnavailableComponents() throws {
         let (gateway, identity, sap) = (try Ports.free(), try Ports.free(), try Ports.free())
         let start = ContinuousClock.now
-        let answer = try workbench(
+        let response = try workbench(
             "demo", "--sap", "http://127.0.0.1:\(sap)/",
             environment: [
                 "FIELDPOST_DATABASE_URL": "host=127.0.0.1 port=1", "SAP_URL": "http://not-this-one",
                 "GATEWAY_URL": "http://127.0.0.1:\(gateway)", "IDENTITY_URL": "http://127.0.0.1:\(identity)",
             ])
         let passed = ContinuousClock.now - start
-        #expect(answer.status != 0 && passed < patienceMax)
+        #expect(response.status != 0 && passed < patienceMax)
         for port in [gateway, identity, sap] {
-            #expect(answer.errors.contains("http://127.0.0.1:\(port) does not answer"), "\(answer.errors)")
+            #expect(response.errors.contains("http://127.0.0.1:\(port) does not answer"), "\(response.errors)")
         }
     }
 }

@@ -9,12 +9,12 @@ import Testing
 @testable import Workbench
 
 @Suite(.ownThreads) struct KillTestTests {
-    /// Where a back end reports what has changed, people's own polls follow in full comparisons only.
+    /// If a back end reports changes, people's own polls follow in full comparisons only.
     @Test func runsOfAllPeopleAreCountedBetweenFullComparisons() throws {
         let environment = try TestEnvironment()
         let id = environment.id.rawValue
         var connection = try Connection(environment.conninfo)
-        func last() throws -> Int64 { try connection.run(KillTest.lastRunOfEverybody)[0].decode(Int64.self) }
+        func last() throws -> Int64 { try connection.run(KillTestCommand.lastRunOfEverybody)[0].decode(Int64.self) }
         func finish(_ person: String, _ run: Int64) throws {
             let poll = RealmContents.pollID(of: person)
             try connection.run(
@@ -28,7 +28,7 @@ import Testing
         try finish("bo@x.example", 2)
         #expect(try last() == 1)
         for run in 2...4 as ClosedRange<Int64> {
-            try finish(Poll.ofChanges, run)
+            try finish(Poll.changesPerson, run)
             #expect(try last() == run)
         }
     }

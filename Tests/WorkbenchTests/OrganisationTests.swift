@@ -14,7 +14,7 @@ import Testing
         #expect(GeneratedOrganisation.make(people: 10, seed: 7) != GeneratedOrganisation.make(people: 10, seed: 8))
     }
 
-    @Test func itHasTheShapeOfTheRealOne() {
+    @Test func generatedOrganisationResemblesTheRealOne() {
         let organisation = GeneratedOrganisation.make()
         #expect(organisation.people.count == 40)
         #expect((1200...1800).contains(organisation.entries.count), "\(organisation.entries.count)")
@@ -41,8 +41,8 @@ import Testing
     }
 }
 
-/// Needs the folder with the time sheets of 18F in the environment variable `FIELDPOST_TEST_DATA`; without it these
-/// tests are disabled and say so.
+/// Needs the folder with the time sheets of 18F in the environment variable `FIELDPOST_TEST_DATA`; otherwise these
+/// tests are disabled with a message.
 @Suite(
     .enabled(
         if: ProcessInfo.processInfo.environment["FIELDPOST_TEST_DATA"] != nil,
@@ -74,8 +74,8 @@ struct TockDataTests {
     }
 }
 
-/// What every organisation must be: ids are unique and fit, references lead somewhere, all rows have entries, and no
-/// entry breaks a limit of the device's but the length.
+/// The invariants of every organisation: ids are unique and valid, references exist, all rows have entries, and no
+/// entry violates a device's limit except the duration.
 private func expectWhole(_ organisation: Organisation) {
     let people = Dictionary(organisation.people.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
     let customers = Set(organisation.customers.map(\.id))

@@ -4,7 +4,7 @@ import Testing
 @testable import LocalCluster
 
 @Suite struct PortsTests {
-    @Test func aPortThatWasGivenIsNotGivenToAnotherProcess() throws {
+    @Test func claimedPortIsNotGivenToAnotherProcess() throws {
         let port = UInt16(try Ports.free())
         // Another process opens the file for itself, as is done here.
         let others = Ports.openClaims()
@@ -22,7 +22,7 @@ import Testing
         #expect(!Ports.take(Int(another)))
     }
 
-    /// A process is identified by its listening socket, not by an answer at its port. The kernel's table has more
+    /// A process is identified by its listening socket, not by a response at its port. The kernel's table has more
     /// than one page.
     @Test func listeningProcessIsIdentified() throws {
         var sockets: [Int32] = []
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func aPortIsAnybodysOnceItsOwnerIsGone() throws {
+    @Test func portIsFreeAfterItsOwnerEnds() throws {
         let port = UInt16.random(in: 33_000...65_000)
         let (first, second) = (Ports.openClaims(), Ports.openClaims())
         defer { close(second) }

@@ -8,7 +8,7 @@ import Testing
 @Suite(.ownThreads) struct ReleaseClockTests {
     private let entry = StableID.uuid("entry")
 
-    @Test func theFirstSendingAndTheFirstSightCount() {
+    @Test func firstAttemptAndFirstReceiptCount() {
         var clock = ReleaseClock()
         let start = ContinuousClock.now
         clock.sent(entry, at: start)

@@ -52,7 +52,7 @@ import Testing
         #expect(EntryRules.problems(of: entry, in: objects) == [])
     }
 
-    @Test func whatIsNotOnTheDeviceCannotBeChosen() {
+    @Test func missingChoiceOnTheDeviceFails() {
         let choices = ReportingChoices(objects, templates: [template])
         #expect(choices.choice(project: "p1", accountingCode: "W-p2") == nil, "the code of another project")
         #expect(choices.choice(project: "p1", accountingCode: "W-p3") == nil)
@@ -86,6 +86,6 @@ import Testing
     private static func change(_ kind: Kind, _ id: UUID, _ fields: some Encodable) throws -> SyncLine.Change {
         SyncLine.Change(
             id: ObjectID(kind: kind, id: id),
-            object: HeldObject(position: 1, fields: Array(try JSONEncoder().encode(fields))))
+            object: DeviceObject(position: 1, fields: Array(try JSONEncoder().encode(fields))))
     }
 }

@@ -8,7 +8,7 @@ import Testing
         #expect(waits == [1, 2, 4, 8, 16, 30, 30].map { Duration.seconds($0) })
     }
 
-    @Test func whatRanForAWhileIsStartedAgainSoon() {
+    @Test func longRunningProcessIsRestartedSoon() {
         var policy = RestartPolicy()
         for _ in 0..<5 { _ = policy.ended(after: .seconds(60)) }
         #expect(policy.ended(after: .seconds(61)) == .seconds(1))

@@ -29,20 +29,20 @@ import Testing
 }
 
 @Suite struct UpPortsTests {
-    private static let wanted = [(name: "broker", port: 19_092), (name: "gateway", port: 18_080)]
+    private static let preferred = [(name: "broker", port: 19_092), (name: "gateway", port: 18_080)]
 
-    private static func ports(_ remembered: String, open: Set<Int> = []) -> UpPorts {
-        UpPorts(remembered, wanted: wanted) { !open.contains($0) }
+    private static func ports(_ stored: String, open: Set<Int> = []) -> UpPorts {
+        UpPorts(stored, preferred: preferred) { !open.contains($0) }
     }
 
-    @Test func freePortsAreTakenAndRemembered() {
+    @Test func freePortsAreClaimedAndStored() {
         let ports = Self.ports("", open: [18_080, 18_180])
         #expect(ports.text == "broker=19092\ngateway=18280\n")
         #expect(ports.moved.isEmpty)
         #expect(Self.ports(ports.text) == ports)
     }
 
-    @Test func whatSomebodyElseHasTakenMoves() {
+    @Test func portTakenByAnotherProcessIsReplaced() {
         let ports = Self.ports("broker=19092\ngateway=18080\n", open: [18_080])
         #expect(ports["gateway"] == 18_180)
         #expect(ports.moved == ["gateway": 18_080])
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func everythingHasAPort() {
-        let names = UpPorts.wanted.map(\.name)
+        let names = UpPorts.preferred.map(\.name)
         #expect(Set(names).count == names.count)
         #expect(names.count > Services.all.count + 5)
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Workbench
 
-/// What the demo's verdict says of defects: what the history tells is right, then one thing is spoilt at a time.
+/// The demo's verdict on defects: the correct state, then one error at a time.
 @Suite struct VerdictDefectsTests {
     private static func line(
         _ number: Int, _ record: String, _ action: String, by user: String, owner: String, state: String = "Submitted",
@@ -32,17 +32,17 @@ import Testing
         record: "S1", headline: "It fails", state: "Opened", severity: "2-Major", priority: "3-Normal Queue",
         owner: "bo", submitter: "ana", submitDate: "2026-03-01 08:00:00", isAssignedToMe: true)
 
-    private static func held(_ fields: some Encodable) throws -> HeldObject {
-        HeldObject(position: 1, fields: Array(try JSONEncoder().encode(fields)))
+    private static func held(_ fields: some Encodable) throws -> DeviceObject {
+        DeviceObject(position: 1, fields: Array(try JSONEncoder().encode(fields)))
     }
 
-    private static func notice(_ code: Notice.Code, _ text: String) throws -> (ObjectID, HeldObject) {
+    private static func notice(_ code: Notice.Code, _ text: String) throws -> (ObjectID, DeviceObject) {
         let notice = Notice(
             about: nil, code: code, text: text, timestamp: Timestamp(millisecondsSinceEpoch: 1_700_000_000_000))
         return (ObjectID(kind: .notice, id: UUID()), try held(notice))
     }
 
-    /// What Bo has.
+    /// Bo's objects.
     private static func realm() throws -> RealmContent {
         var second = Defect(record: "S2", headline: "It fails", state: "Assigned", owner: "ana", submitter: "bo")
         (second.submitDate, second.isReportedByMe) = ("2026-03-04 08:00:00", true)
@@ -60,13 +60,13 @@ import Testing
         return verdict.differences.map(\.description)
     }
 
-    @Test func whatTheHistoryTellsIsRight() throws {
+    @Test func stateMatchingTheHistoryHasNoDifferences() throws {
         let realm = try Self.realm()
         #expect(Self.differences(realm) == [])
         #expect(Self.reading.noticeCount == 3 && Self.reading.mirrors["ana"]?.count == 2)
     }
 
-    @Test func aNoticeTooFewOrTwiceIsFound() throws {
+    @Test func missingOrDuplicateNoticeIsReported() throws {
         for object in try Self.realm().filter({ $0.key.kind == .notice }).values {
             var twice = try Self.realm()
             twice[ObjectID(kind: .notice, id: UUID())] = object
@@ -76,7 +76,7 @@ import Testing
         #expect(Self.differences(realm).filter { $0.contains("did not come") }.count == 2)
     }
 
-    @Test func aMirrorThatIsOtherwiseIsFound() throws {
+    @Test func differingMirrorIsReported() throws {
         let defects = try Self.realm().filter { $0.key.kind == .defect }
         let notices = try Self.realm().filter { $0.key.kind == .notice }
         #expect(Self.differences(notices).filter { $0.contains("is not in the realm") }.count == 2)
@@ -99,7 +99,7 @@ import Testing
 }
 
 @Suite struct DefectPlanTests {
-    @Test(arguments: [1, 2, 3, 4, 7, 40]) func atMostOneThingHappensToADefectInAPhase(people: Int) {
+    @Test(arguments: [1, 2, 3, 4, 7, 40]) func defectChangesAtMostOncePerPhase(people: Int) {
         let names = (0..<people).map { "p\($0)" }
         let plan = DefectPlan(people: names, environment: "demo")
         for phase in plan.phases {
@@ -112,7 +112,7 @@ import Testing
         if people > 1 { #expect(actions == ["Submit", "Modify", "Assign", "Open", "Resolve"]) }
     }
 
-    @Test func nobodyHasNoDefects() {
+    @Test func emptyHistoryHasNoDifferences() {
         let plan = DefectPlan(people: [], environment: "demo")
         #expect(plan.phases.joined().isEmpty)
     }

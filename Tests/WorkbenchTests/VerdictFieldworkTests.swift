@@ -6,7 +6,7 @@ import Testing
 
 @testable import Workbench
 
-/// What the demo's verdict says of tasks and calendars: one thing is spoilt at a time.
+/// The demo's verdict on tasks and calendars: one error at a time.
 @Suite struct VerdictFieldworkTests {
     private static let people = [UUID(), UUID(), UUID()]
     private static let own = [RealmPath.users, .common, .manager].enumerated().map { index, _ in
@@ -35,8 +35,8 @@ import Testing
             ], head: 2)
     }()
 
-    private static func held(_ fields: some Encodable) throws -> HeldObject {
-        HeldObject(position: 1, fields: Array(try JSONEncoder().encode(fields)))
+    private static func held(_ fields: some Encodable) throws -> DeviceObject {
+        DeviceObject(position: 1, fields: Array(try JSONEncoder().encode(fields)))
     }
 
     private static func snapshot() throws -> FieldworkSnapshot {
@@ -57,14 +57,14 @@ import Testing
         return snapshot
     }
 
-    /// What the verdict says beside what it says of copies, which the snapshot has none of.
+    /// The verdict without the copies, which the snapshot does not have.
     private static func differences(_ snapshot: FieldworkSnapshot) -> [String] {
         var verdict = Verdict(of: [], records: [])
         verdict.compare(DemoFieldwork(plan: plan, people: people), FieldworkReading(snapshot), own: own)
         return verdict.differences.filter { $0.subject != "copies" }.map(\.description)
     }
 
-    @Test func whatIsAsPlannedIsCounted() throws {
+    @Test func plannedStateIsCounted() throws {
         #expect(try Self.differences(Self.snapshot()).isEmpty)
         var verdict = Verdict(of: [], records: [])
         verdict.compare(
@@ -74,7 +74,7 @@ import Testing
         #expect(counts.teams == 1 && counts.appointments == 1 && counts.shares == 1 && counts.withoutCoordinates == 3)
     }
 
-    @Test(arguments: 0..<9) func oneThingIsSpoilt(what: Int) throws {
+    @Test(arguments: 0..<9) func eachInjectedErrorIsReported(what: Int) throws {
         var snapshot = try Self.snapshot()
         let own = Self.own[0]
         var task = try #require(Self.plan.tasks[0].expected(Self.people))
@@ -92,9 +92,9 @@ import Testing
             snapshot.realms[.manager]?[ObjectID(kind: .fieldTask, id: Self.gone)] = try Self.held(task)
             expected = "task: \(Self.gone.text): is there, and was to be deleted"
         case 3:
-            let stranger = UUID()
-            snapshot.realms[.manager]?[ObjectID(kind: .fieldTask, id: stranger)] = try Self.held(task)
-            expected = "task: \(stranger.text): is there, and nobody planned it"
+            let outsider = UUID()
+            snapshot.realms[.manager]?[ObjectID(kind: .fieldTask, id: outsider)] = try Self.held(task)
+            expected = "task: \(outsider.text): is there, but not planned"
         case 4:
             let other = Appointment(when: Self.time, durationMinutes: 45, why: "Planning")
             snapshot.realms[own]?[ObjectID(kind: .appointment, id: Self.item)] = try Self.held(other)
@@ -107,7 +107,7 @@ import Testing
             expected = "/common: Membership \(Self.membership.text): is not there"
         case 7:
             snapshot.dead = ["task-fan-out: why"]
-            expected = "services: dead keys: task-fan-out: why"
+            expected = "services: dead-lettered keys: task-fan-out: why"
         default:
             let extra = UUID()
             snapshot.realms[own]?[ObjectID(kind: .appointment, id: extra)] = try Self.held(["what": "?"])

@@ -46,7 +46,7 @@ import Testing
         ]
     }
 
-    @Test func whatIsRightHasNoDifferences() {
+    @Test func correctStateHasNoDifferences() {
         let verdict = judge(realm, records)
         #expect(verdict.differences == [])
         #expect(verdict.rightEntries == [released.id, invalid.id])
@@ -65,11 +65,11 @@ import Testing
             $0[ObjectID(kind: .timeEntry, id: StableID.uuid("x"))] = held
         }
         expectDifference("position 9 on the device, 4 in PostgreSQL") {
-            $0[id] = HeldObject(position: 9, fields: held.fields)
+            $0[id] = DeviceObject(position: 9, fields: held.fields)
         }
         let changed = String(decoding: held.fields, as: UTF8.self).replacing(#""released""#, with: #""draft""#)
         expectDifference("other fields on the device than in PostgreSQL: status") {
-            $0[id] = HeldObject(position: 4, fields: Array(changed.utf8))
+            $0[id] = DeviceObject(position: 4, fields: Array(changed.utf8))
         }
     }
 
@@ -143,12 +143,12 @@ import Testing
         #expect(details(realm, more) == ["has no marker: typed in by hand"])
     }
 
-    @Test func anInvalidEntryHasNoRecordAndSaysWhy() throws {
+    @Test func invalidEntryHasAReasonAndNoRecord() throws {
         let record = Self.record("000000000003", of: invalid, person)
         #expect(details(realm, records + [record]) == ["is invalid, and the back end has record 000000000003"])
         var silent = realm
         silent[ObjectID(kind: .timeEntryStatus, id: StableID.uuid("log"))] = nil
-        #expect(details(silent, records) == ["its log says nothing, not 'Duration must be more than 0'"])
+        #expect(details(silent, records) == ["its log has nothing, not 'Duration must be more than 0'"])
         var draft = realm
         draft[ObjectID(kind: .timeEntry, id: invalid.id)] = try Self.object(5, Self.fields(of: invalid, .draft))
         #expect(details(draft, records) == ["is draft, not invalid"])
@@ -179,10 +179,10 @@ import Testing
         var more = realm
         more[ObjectID(kind: .timeEntry, id: StableID.uuid("more"))] = try Self.object(
             8, Self.fields(of: released, .draft))
-        #expect(details(more, records) == ["is in the realm, and nobody wrote it"])
+        #expect(details(more, records) == ["is in the realm, but was not written"])
     }
 
-    @Test func theNewestLineOfALogTellsTheStatus() throws {
+    @Test func newestLogLineHasTheStatus() throws {
         let right = try Self.withLogs(realm)
         #expect(judge(right, records, logs: false).differences == [])
         let (id, log) = (ObjectID(kind: .timeEntry, id: invalid.id), ObjectID(kind: .timeEntryStatus, id: invalid.id))
@@ -195,16 +195,16 @@ import Testing
             try change(&realm)
             return judge(realm, records, logs: false).differences.map(\.detail)
         }
-        #expect(try details { $0[log] = try Self.object(9, line) } == [of + "its newest line says draft"])
-        let other = "its newest line is of 1970-01-01T00:00:00.000Z, and not of 1970-01-01T00:00:00.001Z"
+        #expect(try details { $0[log] = try Self.object(9, line) } == [of + "the newest line's status is draft"])
+        let other = "the newest line's time is 1970-01-01T00:00:00.000Z, not 1970-01-01T00:00:00.001Z"
         #expect(try details { $0[id] = try Self.object(5, entry) } == [of + other])
         let silent = try details { $0[ObjectID(kind: .timeEntryStatus, id: StableID.uuid("log"))] = nil }
-        #expect(silent.first == of + "it has no line")
+        #expect(silent.first == of + "the log has no lines")
         let left = TimeEntryStatus(entry: mistake.id, status: .draft, timestamp: line.timestamp)
         #expect(try details { $0[log] = try Self.object(9, left) } == ["is not in the realm, and has a status log"])
     }
 
-    @Test func whatADeviceCouldNotDoIsADifference() {
+    @Test func unfinishedWorkOfADeviceIsADifference() {
         var verdict = judge(realm, records)
         verdict.add(failures: [released.id: "it is gone"])
         #expect(verdict.differences.map(\.detail) == ["it is gone"])
@@ -252,10 +252,10 @@ import Testing
             durationSeconds: plan.entry.durationSeconds, submitRequested: true)
     }
 
-    private static func object(_ position: Int64, _ fields: some Encodable) throws -> HeldObject {
+    private static func object(_ position: Int64, _ fields: some Encodable) throws -> DeviceObject {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
-        return HeldObject(position: position, fields: Array(try encoder.encode(fields)))
+        return DeviceObject(position: position, fields: Array(try encoder.encode(fields)))
     }
 
     private static func record(_ number: String, of plan: EntryPlan, _ person: Organisation.Person) -> BackendRecord {

@@ -5,7 +5,7 @@ internal import Compass
 /// Workspaces, queries and what they find.
 extension CompassContract {
     static let asking = [
-        Check("the server tells its repositories and the database its record types") { subject in
+        Check("the server returns its repositories, and the database its record types") { subject in
             let settings = subject.client.settings
             let repositories = try await subject.client.repositories(withDatabases: true)
             let own = repositories.first { $0.name == settings.repository }
@@ -29,17 +29,17 @@ extension CompassContract {
                 children: [
                     QueryFilter(.any, [.init("State", .differs, ["Closed"]), .init("id", .isOneOf, ["x", "y"])])
                 ])
-            let wanted = try await subject.definition([.init("id"), .init("Headline", sort: .descending)], filter)
-            let made = try await subject.client.create(wanted)
+            let desired = try await subject.definition([.init("id"), .init("Headline", sort: .descending)], filter)
+            let made = try await subject.client.create(desired)
             let id = made.id ?? ""
             let read = try await subject.client.query(id)
             try subject.expect(read == made, "the query is \(String(describing: read)), not \(made)")
-            var expected = wanted
+            var expected = desired
             (expected.id, expected.columns) = (id, made.columns)
             try subject.expect(made == expected, "the query is \(made), not \(expected)")
             let folder = try await subject.personalFolder()
             try subject.expect(
-                folder.items.contains { $0.id == id && $0.isQuery && $0.name == wanted.name },
+                folder.items.contains { $0.id == id && $0.isQuery && $0.name == desired.name },
                 "the folder \(folder) has no query \(id)")
             try subject.expect(
                 try await subject.client.queries(inFolder: folder.id)?.contains { $0.id == id } == true,
@@ -84,7 +84,7 @@ extension CompassContract {
                     "with \(pageRowsMax) rows a page, \(found.count) rows of \(headlines.count) records")
             }
         },
-        Check("rows are in the order that is asked for") { subject in
+        Check("rows are in the requested order") { subject in
             let headlines = (0..<4).map { _ in subject.unique() }
             for headline in headlines { _ = try await subject.record(headline) }
             let filter = QueryFilter(.all, [.init("Headline", .isOneOf, headlines)])
@@ -94,7 +94,7 @@ extension CompassContract {
             try subject.expect(
                 rows.compactMap { $0["Headline"] } == headlines.sorted(by: >), "the rows are \(rows)")
         },
-        Check("the current user is whoever asks") { subject in
+        Check("the current user is the caller") { subject in
             let headline = subject.unique()
             _ = try await subject.record(headline)
             let own = [QueryFilter.Condition("Submitter", .equals, [QueryFilter.currentUser])]

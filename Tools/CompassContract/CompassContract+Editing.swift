@@ -30,11 +30,11 @@ extension CompassContract {
             let session = try await subject.client.edit(id, [FieldValue("Headline", "changed")], before: .never)
             try subject.expect(session.record["Headline"]?.value == "changed", "the session has no value of its own")
             try await session.revert()
-            // Nothing is open any more, which is what was wanted.
+            // No session is open, as intended.
             try await session.revert()
             try subject.expect(try await subject.read(id) == before, "the record \(id) was changed")
         },
-        Check("what misses a mandatory field is refused in words, and can be corrected") { subject in
+        Check("a missing mandatory field is refused with a message, and can be corrected") { subject in
             let session = try await subject.client.create(before: .never)
             let field = subject.harness.mandatoryField
             try subject.expect(

@@ -5,7 +5,7 @@ internal import Compass
 /// Bad days: which error is thrown decides whether a write is repeated.
 extension CompassContract {
     static let failing = [
-        Check("a token that has ended costs a new login, and nothing else") { subject in
+        Check("an expired token costs a new login only") { subject in
             let id = try await subject.record()
             try await subject.harness.endTokens()
             _ = try await subject.read(id)
@@ -73,7 +73,7 @@ extension CompassContract {
             }
         },
         Check("a server error after a commit leaves its outcome open") { try await expectOpen(.failingAfterWrite, $0) },
-        Check("a lost answer leaves a commit's outcome open") { try await expectOpen(.losingAnswers, $0) },
+        Check("a lost answer leaves a commit's outcome open") { try await expectOpen(.losingResponses, $0) },
         Check("too many requests are tried later, not before the time named") { subject in
             let id = try await subject.record()
             try await subject.harness.behave(.overloaded(retryAfter: .seconds(7)))
@@ -89,7 +89,7 @@ extension CompassContract {
             let before = try await subject.read(id)
             for attempt in writes(subject.client, id, WriteDeadline(.now)) {
                 let error = try await subject.error(of: attempt.name, attempt.call)
-                guard case .tooLate = error else {
+                guard case .deadlineExceeded = error else {
                     throw Contract.Failure("\(attempt.name) after its deadline is taken for \(error)")
                 }
             }
@@ -99,7 +99,7 @@ extension CompassContract {
             let id = try await subject.record()
             try await subject.harness.behave(.stuck)
             let call = Task { try await subject.client.record(id) }
-            // Time to get under way; a call that has not begun by then ends too.
+            // Time to begin; a call that has not begun meanwhile also ends.
             try await Task.sleep(for: .milliseconds(200))
             let cancelled = ContinuousClock.now
             call.cancel()
@@ -109,7 +109,7 @@ extension CompassContract {
             case .failure(let error): throw Contract.Failure("a cancelled call is taken for \(error)")
             }
             let passed = ContinuousClock.now - cancelled
-            try subject.expect(passed < .seconds(20), "a cancelled call went on for \(passed)")
+            try subject.expect(passed < .seconds(20), "a cancelled call continued for \(passed)")
         },
     ]
 
@@ -137,7 +137,7 @@ extension CompassContract {
         ]
     }
 
-    /// That a commit that was done, and whose answer does not say so, is neither claimed nor denied; and was done.
+    /// Checks that a commit whose response is lost is reported as unknown, and that it was executed.
     private static func expectOpen(_ behaviour: BackendBehaviour, _ subject: CompassSubject) async throws {
         let id = try await subject.record()
         let session = try await subject.client.edit(id, before: .never)

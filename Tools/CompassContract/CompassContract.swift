@@ -1,16 +1,15 @@
 internal import BackendContract
 internal import BackendProtocol
 
-/// What the client and a server must do together: named checks against a ``CompassHarness``, as `BackendContract` has
-/// them for time back ends.
+/// Named checks of a client and a server against a ``CompassHarness``, as `BackendContract` for time back ends.
 ///
-/// Each check stands alone, needs no empty database, and leaves its records behind, but no query and no edit session.
+/// Each check is independent, and needs no empty database. It leaves records, but no query and no edit session.
 package enum CompassContract {
     package static let checks = asking + editing + failing
 
     /// One thing that must hold.
     package struct Check: Sendable, CustomStringConvertible {
-        /// What, as a sentence.
+        /// The checked property, as a sentence.
         package let name: String
         private let body: @Sendable (CompassSubject) async throws -> Void
 
@@ -21,7 +20,7 @@ package enum CompassContract {
             self.body = body
         }
 
-        /// - Throws: `Contract.Failure`, which says what is wrong, or whatever the harness throws.
+        /// - Throws: `Contract.Failure` with the difference, or an error of the harness.
         package func run(_ harness: any CompassHarness) async throws {
             try await harness.behave(.normal)
             do {

@@ -1,10 +1,10 @@
 package import BackendContract
 package import Compass
 
-/// What the contract needs beside a client: a server to try it on, and somebody behind it who makes it misbehave.
+/// The environment of the contract: a server, and control of its faults.
 ///
-/// The server is a stand-in, or a test system of the vendor's. What cannot be done there throws
-/// `BackendContract.Impossible`: the checks that need it are then skipped.
+/// The server is an emulator, or a test system of the vendor. A fault that is not possible there throws
+/// `BackendContract.Impossible`: the corresponding checks are skipped.
 package protocol CompassHarness: Sendable {
     /// The client of an account that may make, change and delete records.
     ///
@@ -19,7 +19,7 @@ package protocol CompassHarness: Sendable {
     var impossibleValue: FieldValue { get }
     /// A field that a new record must have.
     var mandatoryField: String { get }
-    /// An action that leads away from a new record's state, what it makes mandatory, and the state it leads to.
+    /// An action from a new record's state, its mandatory fields, and the resulting state.
     var action: (name: String, value: FieldValue, state: String) { get }
     /// An action that cannot be done in a new record's state.
     var impossibleAction: String { get }
@@ -40,7 +40,7 @@ package protocol CompassHarness: Sendable {
 package enum CompassAccess: Sendable {
     /// The server, with a password it accepts.
     case granted
-    /// The same as somebody else, who may change the same records.
+    /// Another user who may change the same records.
     case other
     /// With a personal access token.
     case token

@@ -2,7 +2,7 @@ internal import BackendContract
 internal import BackendProtocol
 internal import Compass
 
-/// What a check works with.
+/// The context of a check.
 struct CompassSubject: Sendable {
     let harness: any CompassHarness
     let client: CompassClient
@@ -50,9 +50,9 @@ struct CompassSubject: Sendable {
     ) async throws -> Answer {
         let query = try await client.create(try await definition(columns, filter))
         do {
-            let answer = try await body(query)
+            let response = try await body(query)
             try await client.deleteQuery(query.id ?? "")
-            return answer
+            return response
         } catch {
             try? await harness.behave(.normal)
             try? await client.deleteQuery(query.id ?? "")
@@ -86,8 +86,8 @@ struct CompassSubject: Sendable {
 
     func error<Answer>(of what: String, _ call: () async throws -> Answer) async throws -> BackendError {
         do {
-            let answer = try await call()
-            throw Contract.Failure("\(what) should throw, but gave \(answer)")
+            let response = try await call()
+            throw Contract.Failure("\(what) should throw, but gave \(response)")
         } catch let error as BackendError {
             return error
         }
@@ -100,7 +100,7 @@ struct CompassSubject: Sendable {
         }
         try expect(
             !messages.isEmpty && messages.allSatisfy { $0.contains { !$0.isWhitespace } },
-            "\(what) is refused without words a person could read: \(messages)")
+            "\(what) is refused without a readable message: \(messages)")
     }
 }
 

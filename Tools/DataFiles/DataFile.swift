@@ -1,8 +1,8 @@
 package import Foundation
 
-/// A file of data, plain or gzipped: for tools and stand-ins, since it needs the program `gzip`.
+/// A data file, plain or gzipped. Only for tools: it needs the program `gzip`.
 package enum DataFile {
-    /// What keeps a file from being used, for the person who named it.
+    /// The reason why a file cannot be read.
     package struct Problem: Error, Equatable, CustomStringConvertible {
         package let description: String
     }

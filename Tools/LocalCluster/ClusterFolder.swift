@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A folder for what the cluster's processes keep; whatever was started in it ends when its owner does.
+/// A folder for the files of a cluster's processes, which end with the process that made the folder.
 ///
 /// A shell watches this process from a session of its own. When this process ends without having removed the folder,
 /// even by `kill -9`, the shell kills every process that carries the folder's mark in its environment.
@@ -9,7 +9,7 @@ package final class ClusterFolder: Sendable {
     package let path: String
     /// Whether it stays when its owner goes.
     package let isLasting: Bool
-    /// What its processes have in their environment, under the name `mark`.
+    /// The value of the environment variable `mark` in its processes.
     package let markValue: String
     private let lock: Int32?
 
@@ -56,8 +56,8 @@ package final class ClusterFolder: Sendable {
 
     deinit { remove() }
 
-    /// Removes a folder that does not stay; what still runs in it must have been ended before. With `CLUSTER_KEEP` in
-    /// the environment the folder stays, for a look at logs and data.
+    /// Removes a temporary folder, whose processes must have ended. With `CLUSTER_KEEP` in the environment it is kept,
+    /// with logs and data.
     package func remove() {
         if isLasting || ProcessInfo.processInfo.environment["CLUSTER_KEEP"] != nil { return }
         try? FileManager.default.removeItem(atPath: path)
@@ -66,7 +66,7 @@ package final class ClusterFolder: Sendable {
     /// The file that a process of this name writes to.
     package func logPath(_ name: String) -> String { isLasting ? "\(path)/log/\(name).log" : "\(path)/\(name).log" }
 
-    /// Starts a process in this folder; in one that stays, its number is written down and its log says when.
+    /// Starts a process in this folder; a permanent folder records its process id, and its log the time.
     func start(_ command: ClusterProcess.Command, name: String) throws(ClusterFailure) -> ClusterProcess {
         guard isLasting else { return try ClusterProcess(command) }
         if let log = command.logPath {
@@ -84,9 +84,21 @@ package final class ClusterFolder: Sendable {
         return process
     }
 
-    private func watch() throws {
+    /// Starts the shell that kills the processes of this folder when the owner has ended.
+    ///
+    /// - Parameters:
+    ///   - owner: The owner's process id.
+    ///   - startTime: The owner's start time in clock ticks since boot (field 22 of `/proc/PID/stat`), because a
+    ///     process id alone is reused; `nil`: that of the running process.
+    func watch(_ owner: pid_t = getpid(), startTime: String? = nil) throws {
         let script = """
-            while [ -d "$1" ] && kill -0 "$2"; do sleep 1; done
+            startTime() {
+                read -r stat <"/proc/$1/stat" || return
+                set -- ${stat##*) }
+                echo "${20}"
+            }
+            begin=${5:-$(startTime "$2")}
+            while [ -d "$1" ] && [ "$(startTime "$2")" = "$begin" ]; do sleep 1; done
             [ -d "$1" ] || exit 0
             for process in /proc/[0-9]*; do
                 grep -qzxF "\(Self.mark)=$3" "$process/environ" && kill -9 "${process#/proc/}"
@@ -100,15 +112,16 @@ package final class ClusterFolder: Sendable {
         try runToEnd(
             "setsid",
             [
-                "sh", "-c", "sh \"$0\" \"$@\" &", file, path, "\(getpid())", markValue, isLasting ? "stay" : "go",
+                "sh", "-c", "sh \"$0\" \"$@\" &", file, path, "\(owner)", markValue, isLasting ? "stay" : "go",
+                startTime ?? "",
             ])
     }
 }
 
-/// Runs a program of the system and waits for its end.
+/// Runs a system program, and waits for its end.
 ///
-/// - Returns: What it said.
-/// - Throws: `ClusterFailure` with the end of what it said, when its exit status is not 0.
+/// - Returns: Its output.
+/// - Throws: `ClusterFailure` with the end of its output, if its exit status is not 0.
 @discardableResult
 package func runToEnd(
     _ program: String, _ arguments: [String], within: Duration = .seconds(240)

@@ -1,16 +1,16 @@
 import Foundation
 import Model
 
-/// What a cluster has when nothing of it runs yet: a folder, ports, and secrets.
+/// The folder, the ports and the secrets of a cluster.
 package struct ClusterHome: Sendable {
     package let folder: ClusterFolder
-    /// The ports of stand-ins and of services' endpoints.
+    /// The ports of emulators and of services' endpoints.
     package let ports: [LocalCluster.Part: Int]
-    /// The ports at which services tell their metrics and their health.
+    /// The ports of the services' metrics and health.
     package let adminPorts: [LocalCluster.Part: Int]
     /// The port of the operators' console.
     package let consolePort: Int
-    /// Of the OAuth client that the identity provider knows.
+    /// The secret of the identity provider's OAuth client.
     package var clientSecret = LocalCluster.clientSecret
     /// `FIELDPOST_SECRET_KEYS`.
     package var secretKeys = Data((0..<32).map { UInt8($0) }).base64EncodedString()
@@ -42,12 +42,12 @@ package struct ClusterHome: Sendable {
     /// The address of the operators' console.
     package var consoleURL: String { "http://127.0.0.1:\(consolePort)" }
 
-    /// The address of a stand-in or of a service's endpoint.
+    /// The address of an emulator or of a service's endpoint.
     package func url(_ part: LocalCluster.Part) -> String { "http://" + address(part) }
 
     func address(_ part: LocalCluster.Part) -> String { "127.0.0.1:\(ports[part] ?? 0)" }
 
-    /// What a local value of the catalogue is here.
+    /// The value of a local setting of the catalogue.
     func text(_ value: ServiceDescription.LocalValue) -> String {
         switch value {
         case .text(let text): text

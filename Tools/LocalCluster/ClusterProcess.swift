@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Foundation's `Process` is not used: its `waitUntilExit` hangs while a grandchild holds an inherited descriptor.
 package final class ClusterProcess: Sendable {
-    /// How a program is run.
+    /// The command line and the environment of a program.
     package struct Command: Sendable {
         /// An absolute path.
         package var executable: String
@@ -27,12 +27,12 @@ package final class ClusterProcess: Sendable {
         }
     }
 
-    /// How a program ended.
+    /// The end of a program.
     package enum End: Equatable, Sendable {
         case exited(status: Int32)
         case killed(signal: Int32)
 
-        /// As a shell tells it: a signal is 128 and its number.
+        /// The status as in a shell: 128 plus the number of a signal.
         package var status: Int32 {
             switch self {
             case .exited(let status): status
@@ -59,18 +59,18 @@ package final class ClusterProcess: Sendable {
         }
     }
 
-    /// How it ended; `nil` while it runs.
+    /// The end of the program; `nil` while it runs.
     package var end: End? { ending.withLock { $0 } }
     package var isRunning: Bool { end == nil }
 
-    /// Sends a signal to the program, unless it has ended: its number may be another's by then.
+    /// Sends a signal to the program unless it has ended: its number may belong to another process afterwards.
     package func signal(_ number: Int32) {
         ending.withLock { end in
             if end == nil { kill(id, number) }
         }
     }
 
-    /// Ends it and all of its process group as a crash would: nothing is told, flushed or closed.
+    /// Kills the program and its process group, as a crash does: without notice, flush or close.
     package func kill9() {
         ending.withLock { end in
             if end == nil { killpg(id, SIGKILL) }
@@ -78,9 +78,9 @@ package final class ClusterProcess: Sendable {
         waitForEnd()
     }
 
-    /// Asks it to end, and waits.
+    /// Sends SIGTERM, and waits.
     ///
-    /// - Returns: How it ended; `nil` when it still runs after `within`.
+    /// - Returns: `nil` if it still runs after `within`.
     package func terminate(within: Duration) -> End? {
         signal(SIGTERM)
         return waitForEnd(within: within)
@@ -159,13 +159,13 @@ package final class ClusterProcess: Sendable {
     }
 }
 
-/// What this process has open beside the standard three. Not all libraries mark theirs to be closed in a child.
+/// The descriptors that are open in addition to the standard three. Not all libraries set close-on-exec.
 private func openDescriptors() -> [Int32] {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
     return names.compactMap { Int32($0) }.filter { $0 > STDERR_FILENO }
 }
 
-/// What keeps the cluster from running.
+/// A failure of a cluster or of a scenario on it.
 package struct ClusterFailure: Error, CustomStringConvertible {
     package let description: String
 

@@ -13,7 +13,7 @@ package final class ClusterServer: Sendable {
     private let binaries: String
     private let options: [String: String]
     private let home: ClusterFolder
-    /// `nil`: it listens on a socket and trusts whoever gets there.
+    /// `nil`: it listens on a socket, and trusts every client.
     private let password: String?
     private let process = Mutex<ClusterProcess?>(nil)
 
@@ -22,11 +22,11 @@ package final class ClusterServer: Sendable {
     private let port: Int
     private static let startMax = Duration.seconds(240)
 
-    /// Makes the server's files in `folder`, which must not be there yet; `start` starts it.
+    /// Creates the server's files in `folder`, which must not exist; `start` starts it.
     ///
     /// - Parameters:
-    ///   - home: The folder all of it belongs to.
-    ///   - options: Settings of PostgreSQL beside the usual ones.
+    ///   - home: The folder of the cluster.
+    ///   - options: Additional settings of PostgreSQL.
     package init(in home: ClusterFolder, options: [String: String] = [:]) throws {
         folder = home.path + "/postgres"
         self.home = home
@@ -54,7 +54,7 @@ package final class ClusterServer: Sendable {
     ///
     /// - Parameters:
     ///   - folder: Where its data are, or will be; the system's user `postgres` must get there.
-    ///   - home: The folder all of it belongs to.
+    ///   - home: The folder of the cluster.
     ///   - password: Of the user that owns the databases; without characters that an address would have to escape.
     package init(lasting folder: String, in home: ClusterFolder, port: Int, password: String) throws {
         (self.folder, self.home, self.port, self.password) = (folder, home, port, password)
@@ -121,7 +121,7 @@ package final class ClusterServer: Sendable {
         return standby
     }
 
-    /// A standby hears nothing more of its primary: what is committed there from now on is missing here.
+    /// Disconnects a standby from its primary: it does not receive later commits.
     package func cutOff() throws {
         var admin = try Connection(conninfo("postgres"))
         try admin.runScript("ALTER SYSTEM SET primary_conninfo = ''")
@@ -154,7 +154,7 @@ package final class ClusterServer: Sendable {
             + "target_session_attrs=read-write \(Self.patience)"
     }
 
-    /// A server that runs answers: beside many others on a small machine it may take its time.
+    /// A running server may respond late on a small machine with many others.
     private static let patience = "connect_timeout=60"
 
     /// Makes an empty database and returns its connection string.
@@ -252,7 +252,7 @@ package final class ClusterServer: Sendable {
         return names.compactMap { pid_t($0) }.filter { state(of: $0)?.parent == parent }
     }
 
-    /// Whether the process holds anything still; one that nobody has waited for yet does not.
+    /// Whether the process still holds resources; a zombie does not.
     private static func isAlive(_ process: pid_t) -> Bool {
         guard let state = state(of: process)?.state else { return false }
         return state != "Z" && state != "X"

@@ -1,15 +1,14 @@
 import Essentials
 
-/// Kills parts of a cluster at random moments, with signal 9, and starts each again at once; or freezes them for a
+/// Kills components of a cluster at random moments with signal 9 and restarts them at once, or freezes them for a
 /// while.
 package struct Killer: Sendable {
     let cluster: LocalCluster
     let parts: [LocalCluster.Part]
     let seed: UInt64
-    /// The pause between two kills is up to twice as long.
+    /// The mean time between two kills; the maximum is nearly twice as long.
     let pause: Duration
-    /// Half of the times a part is frozen for about so long at most instead, while others are killed; zero: all are
-    /// killed.
+    /// Maximum duration of a freeze: half of the actions are freezes, during which others are killed; zero: no freezes.
     let freezeMax: Duration
 
     package init(
@@ -22,14 +21,14 @@ package struct Killer: Sendable {
         self.freezeMax = freezeMax
     }
 
-    /// Kills or freezes `count` times, every part in turn in a random order. At the end nothing is frozen any more.
+    /// Kills or freezes `count` times, each component once per random order. At the end no component is frozen.
     package func kill(_ count: Int) async throws {
         var random = SplitMix64(seed: seed)
-        var turn: [LocalCluster.Part] = []
+        var order: [LocalCluster.Part] = []
         var thaws: [LocalCluster.Part: ContinuousClock.Instant] = [:]
         defer { for part in thaws.keys { cluster.thaw(part) } }
         for _ in 0..<count {
-            // As much chance in each round, whatever the clock says: the seed repeats the run.
+            // The number of random draws per action is constant, so that the seed repeats the run.
             let wait = pause * Double.random(in: 0.2...1.8, using: &random)
             let (freezes, time) = (
                 Bool.random(using: &random), freezeMax * Double.random(in: 0.1...1, using: &random)
@@ -40,13 +39,13 @@ package struct Killer: Sendable {
                 thaws[part] = nil
             }
             try startWhatEnded()
-            if turn.isEmpty { turn = parts.shuffled(using: &random) }
-            let part = turn.removeLast()
+            if order.isEmpty { order = parts.shuffled(using: &random) }
+            let part = order.removeLast()
             if freezeMax > .zero, freezes, thaws[part] == nil {
                 cluster.freeze(part)
                 thaws[part] = .now + time
             } else {
-                // One that is frozen dies as well.
+                // A frozen process can be killed.
                 try await cluster.restart(part)
                 thaws[part] = nil
             }
@@ -58,14 +57,14 @@ package struct Killer: Sendable {
         try startWhatEnded()
     }
 
-    /// Starts what has ended, as a supervisor does: a service that finds no database at its start ends, and the mock
-    /// cluster of librdkafka 2.0 sometimes fails an assertion of its own when members come back to a group
+    /// Restarts processes that have ended, as a supervisor does: a service ends if the database is unavailable at its
+    /// start, and the mock cluster of librdkafka 2.0 sometimes fails an assertion when members rejoin a group
     /// (`rd_kafka_mock_cgrp_member_add`).
     package func startWhatEnded() throws {
         for part in parts where cluster.process(part)?.end != nil { try cluster.start(part) }
     }
 
-    /// A seed for this run, printed so that a failure can be repeated; `FLOW_SEED` gives one.
+    /// A seed for this run, printed so that a failure can be repeated; `FLOW_SEED` sets it.
     package static func printedSeed(_ what: String, given: String?) -> UInt64 {
         let seed = given.flatMap { UInt64($0) } ?? .random(in: 1...999_999)
         print("\(what): seed \(seed)")

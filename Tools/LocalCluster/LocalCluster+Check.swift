@@ -10,7 +10,7 @@ extension LocalCluster {
         package let pending: String?
 
         package var description: String {
-            "\(environment): \(part): \(key): \(fault)" + (pending.map { " (may be on its way: \($0))" } ?? "")
+            "\(environment): \(part): \(key): \(fault)" + (pending.map { " (may be in flight: \($0))" } ?? "")
         }
     }
 

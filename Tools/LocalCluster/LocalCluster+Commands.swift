@@ -19,12 +19,12 @@ extension LocalCluster {
         return sources.appendingPathComponent("deploy/schema").path
     }
 
-    /// Starts a command line, `fieldpost` or `workbench`, with the cluster's settings.
+    /// Starts `fieldpost` or `workbench` with the cluster's settings.
     ///
     /// - Parameters:
     ///   - log: The name of its log; `nil`: its output is this process's.
-    ///   - executables: The folder of the build it is of; the cluster's unless given.
-    ///   - variables: What it finds beside the cluster's settings.
+    ///   - executables: The folder of its build; the cluster's unless given.
+    ///   - variables: Additional environment variables.
     package func startCommand(
         _ arguments: [String], of program: String = "fieldpost", log: String?, from executables: String? = nil,
         variables: [String: String] = [:]
@@ -36,11 +36,10 @@ extension LocalCluster {
                 logPath: log.map { folder.logPath($0) }))
     }
 
-    /// Starts a script of the shell with the cluster's settings; `FIELDPOST` is the path of the operators' command
-    /// line.
+    /// Starts a shell script with the cluster's settings; `FIELDPOST` is the path of `fieldpost`.
     ///
     /// - Parameters:
-    ///   - variables: What else the script finds.
+    ///   - variables: Additional environment variables.
     ///   - log: The name of its log.
     package func startScript(
         _ script: String, with variables: [String: String], log: String
@@ -52,12 +51,12 @@ extension LocalCluster {
                 environment: common.merging(own) { $1 }.merging(variables) { $1 }, logPath: folder.logPath(log)))
     }
 
-    /// Runs a command line, `fieldpost` or `workbench`, and gives what it said. Cancelling the task ends it.
+    /// Runs `fieldpost` or `workbench`, and returns its output. Cancelling the task ends it.
     ///
     /// - Parameters:
     ///   - log: The name of its log; one of its own unless given.
-    ///   - executables: The folder of the build it is of; the cluster's unless given.
-    ///   - variables: What it finds beside the cluster's settings.
+    ///   - executables: The folder of its build; the cluster's unless given.
+    ///   - variables: Additional environment variables.
     /// - Throws: `ClusterFailure` unless it ends with status 0.
     @discardableResult
     package func runCommand(
@@ -79,7 +78,7 @@ extension LocalCluster {
         return process.logTail(bytesMax: 1_000_000)
     }
 
-    /// How a part is run. The database is no such part.
+    /// The command of a part other than the database.
     func command(_ part: Part, of executables: String) -> ClusterProcess.Command {
         let program = part.service?.name ?? "sandbox"
         return ClusterProcess.Command(
@@ -117,7 +116,7 @@ extension LocalCluster {
         return variables.merging(options.variables[part.first] ?? [:]) { $1 }
     }
 
-    /// The console's settings: it asks all services of the cluster how they are.
+    /// The console's settings, with the addresses of all services.
     private var console: [String: String] {
         let services = options.services.filter { $0.service != nil }.map { "\($0.name)=\(adminURL($0))" }
         return [

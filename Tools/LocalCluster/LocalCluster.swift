@@ -2,15 +2,15 @@ import Foundation
 import HTTPClient
 import Model
 
-/// A whole Fieldpost of real processes: PostgreSQL, the sandbox's broker, identity provider and SAP, and the services.
+/// A Fieldpost installation of real processes: PostgreSQL, the emulators and the services.
 ///
-/// Each part can be killed and started again at the same address: PostgreSQL and back ends keep what they had, the
-/// broker comes back empty. Everything ends with `stop`, or when this process does, however it ends.
+/// Each part can be killed and restarted at the same address. PostgreSQL and back ends keep their data; the broker is
+/// empty after a restart. All parts end with `stop`, or with this process.
 package final class LocalCluster: Sendable {
     package struct Options: Sendable {
         /// The services to run.
         package var services = Part.ofTheDemo
-        /// Instances that have their place, and are started later.
+        /// Further instances, which have ports and are started later.
         package var idle: [Part] = []
         /// The folder of the executables that are run.
         package var executables = LocalCluster.executables
@@ -18,30 +18,30 @@ package final class LocalCluster: Sendable {
         package var schemaFolder = LocalCluster.schemaFolder
         /// Services that run as `deploy/up` shows them; onboarding then serves the page on which a person is a device.
         package var showcases: [Part] = []
-        /// Whether it has an identity provider and back ends of its own; else the sandbox's broker alone runs, and its
-        /// environments have those of another cluster.
+        /// Whether the cluster has an identity provider and back ends; otherwise only the broker runs, and the
+        /// environments use those of another cluster.
         package var hasOthers = true
-        /// `FIELDPOST_SECRET_KEYS`, when they are to be other ones than all clusters have.
+        /// `FIELDPOST_SECRET_KEYS`, if they differ from other clusters'.
         package var secretKeys: String?
-        /// Whether the sandbox's e-conomic runs beside its SAP.
+        /// Whether the e-conomic emulator runs in addition to SAP's.
         package var hasEconomic = false
-        /// Whether the sandbox's Compass runs.
+        /// Whether the Compass emulator runs.
         package var hasCompass = false
         /// Whether lag-monitor, where it runs, has the operators' console.
         package var hasConsole = false
-        /// Environment variables per service, beside those that make up the cluster.
+        /// Additional environment variables per service.
         package var variables: [Part: [String: String]] = [:]
-        /// Arguments per stand-in, beside those that make up the cluster.
+        /// Additional arguments per emulator.
         package var arguments: [Part: [String]] = [:]
-        /// Whether the database has a standby, which services find by themselves once it is promoted.
+        /// Whether the database has a standby, to which services connect once it is promoted.
         package var hasStandby = false
         /// PostgreSQL's settings.
         package var database: [String: String] = [:]
 
         package init() {}
 
-        /// Short waits: a lost worker is noticed in seconds, a call ends within two, and what became of it is asked two
-        /// seconds later. For tests; a real back end may commit later than that.
+        /// Short timeouts for tests: a lost worker is detected within seconds, a call times out after 2 s, and unknown
+        /// outcomes are resolved 2 s later.
         package static var quick: Options {
             var options = Options()
             for service in Services.all where !service.topics.isEmpty {
@@ -62,7 +62,7 @@ package final class LocalCluster: Sendable {
         }
     }
 
-    /// Where it is.
+    /// The folder, the ports and the secrets.
     package let home: ClusterHome
     package var folder: ClusterFolder { home.folder }
     /// A libpq connection string of the cluster's database.
@@ -70,8 +70,8 @@ package final class LocalCluster: Sendable {
     package var brokers: String { home.address(.broker) }
     /// Environment variables for a Kafka client of the emulator.
     ///
-    /// A broker of librdkafka's mock cluster answers a fetch that finds nothing at the end of `fetch.wait.max.ms` only;
-    /// a real one answers at the first byte, so that the usual 500 ms delay nothing there.
+    /// librdkafka's mock cluster responds to an empty fetch after `fetch.wait.max.ms` only; a real broker responds at
+    /// the first byte, so that the usual 500 ms cause no delay.
     package static let emulatorSettings = ["FIELDPOST_KAFKA_FETCH_WAIT_MAX_MS": "10"]
     var kafkaSettings: [String: String] { Self.emulatorSettings.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 } }
     package var gatewayURL: String { home.url(.gateway) }
@@ -81,19 +81,19 @@ package final class LocalCluster: Sendable {
     package var compassURL: String { home.url(.compass) }
     package var onboardingURL: String { home.url(.onboarding) }
     package var consoleURL: String { home.consoleURL }
-    /// The variable under which services find the password of SAP's user `FIELDPOST`.
+    /// The variable with the password of SAP's user `FIELDPOST`.
     package static let passwordVariable = "SANDBOX_SAP_PASSWORD"
     package static let passwordOfSAP = "sandbox"
-    /// The variable under which services find e-conomic's tokens.
+    /// The variable with e-conomic's tokens.
     package static let tokensVariable = "SANDBOX_ECONOMIC_TOKENS"
     package static let tokensOfEconomic = "sandbox-app:sandbox-grant"
-    /// The OAuth client that the identity provider knows, with its secret.
+    /// The identity provider's OAuth client.
     package static let clientID = "fieldpost"
     package static let clientSecret = "sandbox-secret"
-    /// The client that the console is at the same provider, and who is its administrator.
+    /// The console's client at the same provider, and its administrator.
     package static let consoleClientID = "fieldpost-console"
     package static let consoleAdministrator = "operator@fieldpost.example"
-    /// The variable of `fieldpost` that holds the secret.
+    /// The variable with the client's secret.
     package static let clientSecretVariable = "SANDBOX_CLIENT_SECRET"
 
     let server: ClusterServer
@@ -101,10 +101,11 @@ package final class LocalCluster: Sendable {
     package let standby: ClusterServer?
     let client = Client()
     let options: Options
-    /// Its processes, without the database of one that ends as a crash would.
+    package var services: [Part] { options.services }
+    /// Its processes, without the database unless `superviseDatabase` was called.
     package let supervisor = Supervisor()
 
-    /// Makes everything and starts it; returns when every service is ready.
+    /// Creates and starts all parts; returns when every service is ready.
     package convenience init(_ name: String, _ options: Options = .quick) async throws {
         var made = try ClusterHome(temporary: name, services: options.services + options.idle)
         if let keys = options.secretKeys { made.secretKeys = keys }
@@ -130,7 +131,7 @@ package final class LocalCluster: Sendable {
         try await startAll(standIns + options.services)
     }
 
-    /// A cluster of which only the database runs so far.
+    /// A cluster whose database runs.
     package init(
         _ home: ClusterHome, _ server: ClusterServer, standby: ClusterServer? = nil, conninfo: String,
         _ options: Options
@@ -148,7 +149,7 @@ package final class LocalCluster: Sendable {
         for part in parts { try await waitUntilReady(part) }
     }
 
-    /// Has the database be started again and stopped in order like all other parts.
+    /// Supervises the database like all other parts.
     package func superviseDatabase() throws {
         guard let process = server.running else { throw ClusterFailure("the database does not run") }
         let server = server
@@ -159,7 +160,7 @@ package final class LocalCluster: Sendable {
 
     deinit { end() }
 
-    /// Ends everything as a crash would, and removes what it kept.
+    /// Kills all processes, and removes the cluster's files.
     package func stop() async {
         await onOwnThread { [self] in end() }
         client.shutDown()
@@ -176,28 +177,28 @@ package final class LocalCluster: Sendable {
 
     /// Starts a part that does not run.
     ///
-    /// - Parameter executables: The folder of the build it is of; the cluster's unless given.
+    /// - Parameter executables: The folder of its build; the cluster's unless given.
     package func start(_ part: Part, of executables: String? = nil) throws {
         if part == .database { return try server.start() }
         let (folder, command) = (folder, command(part, of: executables ?? options.executables))
         try supervisor.start(Supervisor.Member(part.name) { try folder.start(command, name: part.name) })
     }
 
-    /// Kills a part with signal 9; its process group and, for PostgreSQL, every process of the server.
+    /// Kills a part with signal 9: its process group or, for PostgreSQL, every process of the server.
     package func kill9(_ part: Part) async {
         await onOwnThread { [self] in
             if part == .database { server.kill9() } else { process(part)?.kill9() }
         }
     }
 
-    /// Kills a part and starts it again at once; the broker comes back empty. Does not wait until it is ready.
+    /// Kills a part and restarts it at once, without waiting until it is ready; the broker is empty afterwards.
     package func restart(_ part: Part) async throws {
         await kill9(part)
         try await onOwnThread { [self] in try start(part) }
         if part == .broker { try await waitUntilReady(.broker) }
     }
 
-    /// Stops a part where it is, as a machine does that is suspended, until `thaw`.
+    /// Suspends a part until `thaw`, like a suspended machine.
     package func freeze(_ part: Part) { signal(part, SIGSTOP) }
 
     package func thaw(_ part: Part) { signal(part, SIGCONT) }
@@ -206,9 +207,9 @@ package final class LocalCluster: Sendable {
         if part == .database { server.signal(number) } else { process(part)?.signal(number) }
     }
 
-    /// Stops everything in the opposite order of its start, each part in a bound.
+    /// Stops all parts in the reverse order of their start.
     ///
-    /// - Parameter killed: Is told the name of each that did not end in `each`.
+    /// - Parameter killed: Called with the name of each part that did not end within `each`.
     package func stopInOrder(each: Duration, killed: @escaping @Sendable (String) -> Void) async {
         await onOwnThread { [self] in
             supervisor.stop(each: each, killed: killed)
@@ -217,9 +218,9 @@ package final class LocalCluster: Sendable {
         client.shutDown()
     }
 
-    /// Asks a service to stop, and waits.
+    /// Sends SIGTERM to a service, and waits.
     ///
-    /// - Returns: How it ended; `nil` when it still runs after `within`.
+    /// - Returns: `nil` if it still runs after `within`.
     package func terminate(_ part: Part, within: Duration) async -> ClusterProcess.End? {
         await onOwnThread { [self] in process(part)?.terminate(within: within) }
     }
@@ -228,14 +229,14 @@ package final class LocalCluster: Sendable {
         part == .database ? server.running : supervisor.process(part.name)
     }
 
-    /// Parts that ended though nobody killed them, with the end of what they said.
+    /// Parts that ended by themselves, with the ends of their logs.
     package var fallen: [String] {
         supervisor.ended.map { "\($0.name) ended: \($0.process.logTail())" }
     }
 
     // MARK: Readiness
 
-    /// Waits until a part can be used.
+    /// Waits until a part is ready.
     package func waitUntilReady(_ part: Part, within: Duration = .seconds(240)) async throws {
         let deadline = ContinuousClock.now + within
         while await !isReady(part) {
@@ -258,13 +259,13 @@ package final class LocalCluster: Sendable {
             case .sap, .economic, .compass: await answers(home.url(part) + "/sandbox/stats")
             default: await answers(adminURL(part) + "/health/ready")
             }
-        // Another installation's process answers as well as this one's.
+        // A process of another installation may respond on the same port.
         guard isAnswered, let process = process(part) else { return false }
         let port = part.service == nil ? home.ports[part] : home.adminPorts[part]
         return Ports.isListening(port ?? 0, by: process.id)
     }
 
-    /// Where a service tells its metrics and its health.
+    /// The address of a service's metrics and health.
     package func adminURL(_ part: Part) -> String { "http://127.0.0.1:\(home.adminPorts[part] ?? 0)" }
 
     private func answers(_ url: String) async -> Bool {

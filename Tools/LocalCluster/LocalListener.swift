@@ -40,17 +40,19 @@ package final class LocalListener: Sendable {
     /// An HTTP server that reads every request to its end and answers a status and these headers.
     package static func answering(status: String = "204 No Content", headers: [String]) throws -> LocalListener {
         let head = (["HTTP/1.1 \(status)"] + headers + ["Content-Length: 0", "", ""]).joined(separator: "\r\n")
-        let answer = Array((status.hasPrefix("204") ? head.replacing("Content-Length: 0\r\n", with: "") : head).utf8)
+        let response = Array((status.hasPrefix("204") ? head.replacing("Content-Length: 0\r\n", with: "") : head).utf8)
         return try LocalListener { connection in
             while readRequest(connection) {
-                guard unsafe send(connection, answer, answer.count, Int32(MSG_NOSIGNAL)) == answer.count else { return }
+                guard unsafe send(connection, response, response.count, Int32(MSG_NOSIGNAL)) == response.count else {
+                    return
+                }
             }
         }
     }
 
-    /// Reads a request that tells the length of its body, if it has one, by `Content-Length`.
+    /// Reads a request, with a body of `Content-Length` bytes.
     ///
-    /// - Returns: Whether it came whole.
+    /// - Returns: Whether the request is complete.
     private static func readRequest(_ connection: Int32) -> Bool {
         var head: [UInt8] = []
         var byte: UInt8 = 0

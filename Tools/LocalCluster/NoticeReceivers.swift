@@ -3,13 +3,13 @@ import Foundation
 /// `deploy/receivers.py`: a mail server, a receiver of webhooks and a push service, with TLS, in a folder of their own.
 /// They end with this value.
 package final class NoticeReceivers: Sendable {
-    /// Where they listen, and a browser's subscription.
+    /// The receivers' addresses, and a browser's subscription.
     private struct Ports: Decodable {
         let web, starttls, tls, plain: Int
         let p256dh, auth: String
     }
 
-    /// What one of them got, whatever it answered.
+    /// A request to a receiver.
     package struct Received: Decodable, Sendable {
         /// `webhook`, `push`, `mail`; `malformed`: its signature, or its encryption, is wrong.
         package let kind: String
@@ -19,9 +19,9 @@ package final class NoticeReceivers: Sendable {
         package let text: String
         /// By names in lower case.
         package let headers: [String: String]
-        /// What was answered, unless nothing was.
+        /// The response, if any.
         package let status: Int
-        /// What a push service is told of the sender, as JSON.
+        /// The claims about the sender that a push service receives, as JSON.
         package let claims: String?
         package let isTLS: Bool?
         package let login: String?
@@ -30,20 +30,20 @@ package final class NoticeReceivers: Sendable {
     package let receiver: ReceiverProcess
     private let ports: Ports
 
-    /// - Parameter secret: What webhooks are signed with; `nil`: it is told later.
+    /// - Parameter secret: The signing key of webhooks; `nil`: set later.
     package init(secret: String? = nil) throws {
         receiver = try ReceiverProcess(
             "receivers.py", untilThereIs: "ports", files: secret.map { ["secret": $0] } ?? [:])
         ports = try JSONDecoder().decode(Ports.self, from: receiver.data(of: "ports"))
     }
 
-    /// Says what webhooks are signed with.
+    /// Sets the signing key of webhooks.
     package func set(secret: String) throws { try receiver.write(secret, to: "secret") }
 
     /// A PEM file: who trusts it trusts all of them.
     package var certificateFile: String { receiver.folder.appending(path: "certificate.pem").path }
     package var webURL: String { "https://127.0.0.1:\(ports.web)" }
-    /// Asks for STARTTLS, and for the login `fieldpost` with the password `post`.
+    /// Requires STARTTLS, and the login `fieldpost` with the password `post`.
     package var startTLSServer: String { "smtp://127.0.0.1:\(ports.starttls)" }
     /// Speaks TLS at once.
     package var tlsServer: String { "smtps://127.0.0.1:\(ports.tls)" }

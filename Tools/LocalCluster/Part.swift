@@ -1,11 +1,11 @@
 package import Model
 
 extension LocalCluster {
-    /// A process of the cluster that can be started, killed and asked by itself; the database is one as well.
+    /// A process of the cluster; the database counts as one.
     package struct Part: Hashable, Sendable {
         /// The name of its log, and of its port in `.fieldpost/ports`.
         package let name: String
-        /// What it is a further instance of; `nil` for all others.
+        /// The name of the first instance; `nil` for a first instance.
         private let firstName: String?
 
         private init(_ name: String, instanceOf first: String? = nil) {
@@ -16,19 +16,19 @@ extension LocalCluster {
         /// The first instance of a service.
         package init(_ service: ServiceDescription) { self.init(service.name) }
 
-        /// Another process of the same service. No phone knows a second gateway; a second onboarding is behind the
-        /// first one's address.
+        /// A second process of the service. Devices do not use a second gateway; a second onboarding instance is behind
+        /// the first one's address.
         package var second: Part { instance(2) }
 
-        /// One of several processes of the same service; the first is itself.
+        /// An instance of the service; number 1 is the first.
         package func instance(_ number: Int) -> Part {
             number == 1 ? self : Part("\(name)-\(number)", instanceOf: name)
         }
 
-        /// What it is a further instance of, or itself.
+        /// The first instance.
         var first: Part { firstName.map { Part($0) } ?? self }
 
-        /// Its row of the catalogue; `nil` for what is no service.
+        /// Its service; `nil` for the database and emulators.
         package var service: ServiceDescription? {
             let name = first.name
             return Services.all.first { $0.name == name }
@@ -40,12 +40,12 @@ extension LocalCluster {
         package static let sap = Part("sap")
         package static let economic = Part("economic")
         package static let compass = Part("compass")
-        /// The stand-ins for what is not Fieldpost's: each is `sandbox` with a subcommand of its name.
+        /// The emulators: each is `sandbox` with a subcommand of its name.
         package static let standIns: [Part] = [.broker, .identity, .sap, .economic, .compass]
 
         /// The first instance of every service.
         package static let services = Services.all.map { Part($0) }
-        /// The services on the way of an entry, from a phone to the back end.
+        /// The services that process an entry, from a device to the back end.
         package static let wayOfAnEntry: [Part] = [.relay, .gateway, .initializer, .submitter]
         /// The services that the demo needs.
         package static let ofTheDemo = wayOfAnEntry + [.taskFanOut, .locationFanOut, .shareFanOut]

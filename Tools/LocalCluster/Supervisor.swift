@@ -4,10 +4,10 @@ import Synchronization
 /// Processes that belong together: started one after the other, started again when they end, and stopped in the
 /// opposite order.
 package final class Supervisor: Sendable {
-    /// How one of the processes is started and stopped.
+    /// A supervised process.
     package struct Member: Sendable {
         package let name: String
-        /// The signal that asks it to end.
+        /// The signal that stops it.
         package var stopSignal = SIGTERM
         package let start: @Sendable () throws -> ClusterProcess
 
@@ -20,16 +20,16 @@ package final class Supervisor: Sendable {
         }
     }
 
-    /// A process that ended though nobody asked it to.
+    /// A process that ended by itself.
     package struct Fall: Sendable {
         package let name: String
         /// `nil` when it could not even be started.
         package let end: ClusterProcess.End?
-        /// How long it stays away.
+        /// The time until its restart.
         package let wait: Duration
     }
 
-    fileprivate struct Place {
+    fileprivate struct Slot {
         var member: Member
         var process: ClusterProcess
         var startedAt = ContinuousClock.now
@@ -38,7 +38,7 @@ package final class Supervisor: Sendable {
         var dueAt: ContinuousClock.Instant?
     }
 
-    private let places = Mutex<[Place]>([])
+    private let slots = Mutex<[Slot]>([])
 
     package init() {}
 
@@ -49,65 +49,65 @@ package final class Supervisor: Sendable {
 
     /// Takes over a process that runs.
     package func adopt(_ member: Member, _ process: ClusterProcess) {
-        places.withLock { places in
-            if let index = places.firstIndex(where: { $0.member.name == member.name }) {
-                places[index].member = member
-                places[index].process = process
-                places[index].startedAt = .now
-                places[index].dueAt = nil
+        slots.withLock { slots in
+            if let index = slots.firstIndex(where: { $0.member.name == member.name }) {
+                slots[index].member = member
+                slots[index].process = process
+                slots[index].startedAt = .now
+                slots[index].dueAt = nil
             } else {
-                places.append(Place(member: member, process: process))
+                slots.append(Slot(member: member, process: process))
             }
         }
     }
 
     /// The process that was last started under this name.
     package func process(_ name: String) -> ClusterProcess? {
-        places.withLock { $0.first { $0.member.name == name }?.process }
+        slots.withLock { $0.first { $0.member.name == name }?.process }
     }
 
     /// Those that have ended, and the names they were started under.
     package var ended: [(name: String, process: ClusterProcess)] {
-        places.withLock { $0.filter { $0.process.end != nil }.map { ($0.member.name, $0.process) } }
+        slots.withLock { $0.filter { $0.process.end != nil }.map { ($0.member.name, $0.process) } }
     }
 
-    /// Starts again what has ended and has waited for its turn; to be called again and again.
+    /// Restarts processes that have ended, after their backoff. Call it repeatedly.
     ///
-    /// - Returns: What was found to have ended since the last call.
+    /// - Returns: The processes that have ended since the last call.
     package func restartWhatEnded(now: ContinuousClock.Instant = .now) -> [Fall] {
-        places.withLock { places in
-            places.indices.compactMap { index in
-                guard let due = places[index].dueAt else { return places[index].fall(now) }
-                return due <= now ? places[index].startAgain(now) : nil
+        slots.withLock { slots in
+            slots.indices.compactMap { index in
+                guard let due = slots[index].dueAt else { return slots[index].fall(now) }
+                return due <= now ? slots[index].startAgain(now) : nil
             }
         }
     }
 
-    /// Asks all to end, the last one first, each after the one before it has ended.
+    /// Stops all processes in the reverse order of their start, one after the other.
     ///
     /// - Parameters:
-    ///   - each: How long one of them may take; then it is killed.
-    ///   - killed: Is told the name of each that was killed.
+    ///   - each: Maximum time of a stop; then the process is killed.
+    ///   - killed: Called with the name of each killed process.
     package func stop(each: Duration, killed: (String) -> Void) {
-        let all = places.withLock { places in
-            defer { places = [] }
-            return places
+        let all = slots.withLock { slots in
+            defer { slots = [] }
+            return slots
         }
-        for place in all.reversed() {
-            place.process.signal(place.member.stopSignal)
-            guard place.process.waitForEnd(within: each) == nil else { continue }
-            killed(place.member.name)
-            place.process.kill9()
+        for slot in all.reversed() {
+            slot.process.signal(slot.member.stopSignal)
+            guard slot.process.waitForEnd(within: each) == nil else { continue }
+            killed(slot.member.name)
+            slot.process.kill9()
         }
     }
 
     /// Ends all as a crash would.
     package func kill9() {
-        for place in places.withLock({ $0 }) { place.process.kill9() }
+        for slot in slots.withLock({ $0 }) { slot.process.kill9() }
     }
 }
 
-extension Supervisor.Place {
+extension Supervisor.Slot {
     /// Notices its end.
     fileprivate mutating func fall(_ now: ContinuousClock.Instant) -> Supervisor.Fall? {
         guard let end = process.end else { return nil }

@@ -1,4 +1,4 @@
-/// A WebSocket's client side as bytes (RFC 6455), for test devices: they may also say what a client must not.
+/// The client side of a WebSocket as bytes (RFC 6455), for test devices that may violate the protocol.
 package enum WebSocketBytes {
     /// The request that opens one.
     ///
@@ -8,7 +8,7 @@ package enum WebSocketBytes {
             + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\(headers)\r\n"
     }
 
-    /// Takes the head of the server's answer from the front; `nil` while it is not whole.
+    /// Takes the head of the server's response from the front; `nil` while it is not whole.
     package static func takeHead(_ bytes: inout [UInt8]) -> (status: Int, text: String)? {
         let mark = Array("\r\n\r\n".utf8)
         let ends = bytes.indices.dropLast(mark.count - 1).lazy.map { $0 + mark.count }

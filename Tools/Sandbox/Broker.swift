@@ -1,12 +1,11 @@
 internal import CBroker
 internal import CKafka
 
-/// A Kafka broker on 127.0.0.1: librdkafka's mock cluster with one broker, on a port that stays the same.
+/// A Kafka broker on 127.0.0.1 with a fixed port: librdkafka's mock cluster with one broker.
 ///
-/// It speaks the Kafka protocol over TCP to any client, and forgets everything when it ends. What it can and cannot
-/// do (librdkafka 2.0.2): at most 5 MB per partition; consumer groups, committed offsets, watermarks and idempotent
-/// producers work; no CreateTopics, ListGroups or DescribeGroups; an unknown topic is created with 4 partitions when
-/// a client asks for it.
+/// Any client can use it over TCP; its data are lost when it ends. Limits (librdkafka 2.0.2): at most 5 MB per
+/// partition; consumer groups, committed offsets, watermarks and idempotent producers work; no CreateTopics, ListGroups
+/// or DescribeGroups; a request for an unknown topic creates it with 4 partitions.
 @safe struct MockBroker: ~Copyable {
     private let client: OpaquePointer
     private let cluster: OpaquePointer
@@ -17,12 +16,12 @@ internal import CKafka
         let description: String
     }
 
-    /// Listens until it goes away.
+    /// Listens until it is deinitialized.
     ///
     /// - Parameters:
     ///   - topics: Topic → number of partitions.
-    ///   - roundTrip: Milliseconds that each answer takes longer, as from a broker on another machine.
-    /// - Throws: `Failure` when the port is taken, or a topic cannot be made.
+    ///   - roundTrip: Additional latency of each response, in milliseconds.
+    /// - Throws: `Failure` if the port is taken, or a topic cannot be created.
     init(port: Int, topics: [String: Int], roundTrip: Int = 0) throws(Failure) {
         guard cbroker_port_is_free(Int32(port)) == 1 else {
             throw Failure(description: "broker: port \(port) of 127.0.0.1 is taken")
@@ -45,11 +44,11 @@ internal import CKafka
         }
     }
 
-    /// So often a client that waits for the port may be faster than the topics.
+    /// Maximum number of attempts if a client is faster than the creation of topics.
     private static let attemptsMax = 20
 
-    /// The cluster listens before it has its topics, and a client that asks for one then gets it with other partitions:
-    /// so all is made anew until nobody was faster.
+    /// The cluster listens before it has its topics, and a client's request creates a topic with other partitions.
+    /// Therefore the cluster is recreated until no client was faster.
     private static func cluster(
         of client: OpaquePointer, _ port: Int, _ topics: [String: Int]
     ) throws(Failure) -> OpaquePointer {

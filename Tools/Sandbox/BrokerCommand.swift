@@ -3,19 +3,18 @@ import Glibc
 import Model
 import Synchronization
 
-/// `sandbox broker`: a Kafka broker for a laptop and for tests, on a port that stays the same, with the catalogue's
-/// topics. It forgets everything when it ends.
+/// `sandbox broker`: a Kafka broker with the catalogue's topics, on a fixed port. Its data are lost when it ends.
 struct BrokerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "broker", abstract: "Runs a Kafka broker with the catalogue's topics; it keeps nothing.")
+        commandName: "broker", abstract: "Emulate a Kafka broker with the catalogue's topics.")
 
-    @Option(help: "The port on 127.0.0.1.")
+    @Option(help: "Port on 127.0.0.1.")
     var port = 9092
 
-    @Option(help: "Another topic, as name:partitions. May be given several times.")
+    @Option(help: "Further topic, as name:partitions; may be repeated.")
     var topic: [String] = []
 
-    @Option(help: "Milliseconds that each answer takes longer, as from a broker on another machine.")
+    @Option(help: "Additional latency of each response, in milliseconds.")
     var roundTrip = 0
 
     func validate() throws {
@@ -28,8 +27,8 @@ struct BrokerCommand: ParsableCommand {
 
     func run() throws {
         let broker = try MockBroker(port: port, topics: try topics(), roundTrip: roundTrip)
-        print("the broker listens on \(broker.address)")
-        // The cluster runs on its own threads; this one waits to be told to stop.
+        print("broker: listening on \(broker.address)")
+        // The cluster runs on its own threads; this one waits for a signal.
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
         unsafe sigaddset(&signals, SIGTERM)
@@ -37,7 +36,7 @@ struct BrokerCommand: ParsableCommand {
         unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
         var received: Int32 = 0
         unsafe sigwait(&signals, &received)
-        print("the broker on \(broker.address) ends")
+        print("broker: stopped")
     }
 
     private func topics() throws -> [String: Int] {

@@ -21,7 +21,7 @@ struct EconomicFilter: Sendable {
 
     private static let comparisons = ["eq", "ne", "gt", "gte", "lt", "lte"]
 
-    /// - Parameter properties: What can be filtered.
+    /// - Parameter properties: The properties that can be filtered.
     init(_ text: String, properties: Set<String>) throws {
         alternatives = try text.split(separator: "$or:", omittingEmptySubsequences: false).map { alternative in
             try alternative.split(separator: "$and:", omittingEmptySubsequences: false).map {
@@ -42,12 +42,12 @@ struct EconomicFilter: Sendable {
         return Predicate(property: property, comparison: comparison, value: value)
     }
 
-    /// Whether a row with these values is let through.
+    /// Whether a row with these values passes.
     func matches(_ value: (String) -> Value) -> Bool {
         alternatives.contains { $0.allSatisfy { $0.matches(value($0.property)) } }
     }
 
-    /// The number that `property` must equal for anything to pass, where the filter says so.
+    /// The number that `property` must equal, if the filter requires one.
     func required(_ property: String) -> Int? {
         guard alternatives.count == 1 else { return nil }
         return alternatives[0].first { $0.property == property && $0.comparison == "eq" }.flatMap { Int($0.value) }

@@ -47,7 +47,7 @@ struct EconomicMasterData {
     private(set) var activities: [Int: EconomicOrganisation.Activity] = [:]
     private(set) var links: [Int: EconomicOrganisation.ProjectActivity] = [:]
 
-    /// Adds master data; what has the number of something that is there takes its place.
+    /// Adds master data; items with an existing number replace it.
     mutating func add(_ more: EconomicOrganisation) {
         for employee in more.employees { employees[employee.number] = employee }
         for project in more.projects { projects[project.number] = project }

@@ -33,7 +33,7 @@ struct EconomicRecord: Codable, Equatable, Sendable {
     }
 }
 
-/// What a client asks for with a POST or a PUT.
+/// The body of a POST or a PUT.
 struct EconomicEntryRequest: Decodable, Sendable {
     var number: Int?
     var employeeNumber: Int?
@@ -63,7 +63,7 @@ struct EconomicRecords {
         states.indices.contains(number - 1) ? states[number - 1].last : nil
     }
 
-    /// What a listing shows at a time; nil when it does not show the entry yet, or no more.
+    /// The entry as a listing shows it at a time; `nil` if it is not yet visible, or deleted.
     func shown(_ number: Int, atMs time: Int64) -> EconomicRecord? {
         guard states.indices.contains(number - 1),
             let state = states[number - 1].last(where: { $0.visibleAtMs <= time })

@@ -2,7 +2,7 @@ import Essentials
 import Hummingbird
 import Model
 
-/// `/sandbox/…`: what a demo or a test does behind e-conomic's back. It needs no credentials.
+/// The control routes below `/sandbox/`, without credentials.
 extension EconomicResponder {
     func control(_ request: Request) async throws -> Response {
         switch (request.method, request.uri.path) {
@@ -34,8 +34,8 @@ extension EconomicResponder {
         }
     }
 
-    /// What somebody else does to a time entry: approves or reconciles it, takes that back, changes it, deletes it. One
-    /// without a number is added. What is not named stays as it is.
+    /// Another user's change of a time entry: its approval, reconciliation, values or deletion. Without a number an
+    /// entry is added. Absent fields are unchanged.
     private struct Change: Decodable {
         let number: Int?
         let employeeNumber: Int?
@@ -49,7 +49,7 @@ extension EconomicResponder {
         let isDeleted: Bool?
 
         func apply(_ record: inout EconomicRecord) {
-            // An entry keeps its employee: it would otherwise be found below the wrong one.
+            // An entry keeps its employee, who is part of an index.
             if let employeeNumber, number == nil { record.employeeNumber = employeeNumber }
             if let projectNumber { record.projectNumber = projectNumber }
             if let activityNumber { record.activityNumber = activityNumber }

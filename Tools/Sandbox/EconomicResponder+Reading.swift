@@ -45,7 +45,7 @@ extension EconomicResponder {
         }
     }
 
-    /// Query parameters, whatever the case of their names.
+    /// Query parameters; their names are not case-sensitive.
     private struct Parameters {
         private var values: [String: String] = [:]
 

@@ -3,10 +3,10 @@ import HTTPTypes
 import Hummingbird
 import Model
 
-/// Answers every request to the e-conomic sandbox.
+/// Handles all requests to the e-conomic emulator.
 struct EconomicResponder: HTTPResponder {
     let system: EconomicSystem
-    /// What `X-AppSecretToken` and `X-AgreementGrantToken` must be.
+    /// The accepted `X-AppSecretToken` and `X-AgreementGrantToken`.
     let tokens: (app: String, grant: String)
 
     static let root = "/api/v20.0.0"
@@ -101,7 +101,7 @@ extension HTTPField.Name {
 }
 
 extension Response {
-    /// The vendor's body of an error; what is null is left out.
+    /// The vendor's error body, without null fields.
     static func economic(
         _ status: HTTPResponse.Status, _ code: String, _ message: String, property: String? = nil
     ) -> Response {
@@ -110,7 +110,7 @@ extension Response {
             .object(
                 [
                     ("errorCode", .string(code)), ("message", .string(message)),
-                    ("developerHint", "This is a stand-in."), ("logId", .string(UUID().uuidString)),
+                    ("developerHint", "This is an emulator."), ("logId", .string(UUID().uuidString)),
                     ("logTimeUtc", "2024-01-01T00:00:00"),
                 ] + (property.map { [("property", .string($0))] } ?? [])))
     }

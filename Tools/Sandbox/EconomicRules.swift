@@ -1,7 +1,7 @@
 import Essentials
 import Model
 
-/// What may be registered: rules without a clock or a lot. The codes are the vendor's.
+/// The rules of time entries, without a clock or random numbers. The codes are the vendor's.
 enum EconomicRules {
     struct Refusal: Error {
         enum Status { case badRequest, notFound, conflict }

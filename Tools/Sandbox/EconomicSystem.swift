@@ -3,9 +3,9 @@ import FoundationEssentials
 import Model
 import Synchronization
 
-/// The state of the e-conomic sandbox: master data, time entries, switches, counts.
+/// The state of the e-conomic emulator: master data, time entries, switches, counters.
 final class EconomicSystem: SandboxSystem {
-    /// What the journal keeps.
+    /// A line of the journal.
     enum Line: Codable {
         case organisation(EconomicOrganisation)
         case record(EconomicRecord)
@@ -59,14 +59,14 @@ final class EconomicSystem: SandboxSystem {
 
     /// Creates a time entry.
     ///
-    /// - Parameter isTrial: Only check it.
+    /// - Parameter isTrial: Only checks the request.
     /// - Returns: Its number; 0 of a trial.
     func create(_ request: EconomicEntryRequest, isTrial: Bool) throws(EconomicRules.Refusal) -> Int {
         try withState { state throws(EconomicRules.Refusal) in
             var record = try EconomicRules.checked(
                 request, state.master, lockedThrough: state.dials.switches.lockedThrough)
             if isTrial { return 0 }
-            record.text = state.dials.switches.texts.kept(record.text)
+            record.text = state.dials.switches.texts.stored(record.text)
             record.number = state.records.nextNumber
             state.save(record)
             return record.number
@@ -81,7 +81,7 @@ final class EconomicSystem: SandboxSystem {
             let old = try EconomicRules.existing(request.number, state.records, lockedThrough: locked)
             try EconomicRules.checkVersion(request, of: old)
             var new = try EconomicRules.checked(request, state.master, lockedThrough: locked)
-            new.text = state.dials.switches.texts.kept(new.text)
+            new.text = state.dials.switches.texts.stored(new.text)
             (new.number, new.version, new.isReconciled) = (old.number, old.version, old.isReconciled)
             if !isTrial { state.save(new) }
         }
@@ -113,9 +113,9 @@ final class EconomicSystem: SandboxSystem {
         }
     }
 
-    /// What somebody else does to a time entry, whatever the rules say; nil adds one.
+    /// Another user's change of a time entry, without any rule; `nil` adds one.
     ///
-    /// - Returns: Its number; nil when there is no such entry.
+    /// - Returns: Its number; `nil` if there is no such entry.
     func save(_ number: Int?, _ change: (inout EconomicRecord) -> Void) -> Int? {
         state.withLock { state in
             var record = EconomicRecord(
@@ -180,7 +180,7 @@ extension EconomicSystem.State {
         records.put(record, nowMs: now)
     }
 
-    /// Somebody is faster than the PUT that is under way.
+    /// Simulates another user's write before a PUT.
     fileprivate mutating func interfere(with number: Int?) {
         guard var record = number.flatMap({ records[$0] }) else { return }
         if dials.switches.changesBeforePut > 0 {
@@ -195,7 +195,7 @@ extension EconomicSystem.State {
 }
 
 extension EconomicRecord {
-    /// What a listing can be filtered by.
+    /// The properties that can be filtered.
     static let filterable: Set<String> = [
         "number", "employeeNumber", "projectNumber", "activityNumber", "date", "numberOfHours", "text", "isApproved",
         "isReconciled", "lastUpdated",

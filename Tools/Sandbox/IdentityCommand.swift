@@ -4,26 +4,26 @@ import Logging
 import ServiceRuntime
 import Telemetry
 
-/// `sandbox identity`: an identity provider that gives a token to whoever asks. Never for production.
+/// `sandbox identity`: an identity provider that issues tokens to every caller. Not for production.
 struct IdentityCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "identity",
-        abstract: "An OpenID provider with a login page, which also gives a token to whoever asks.")
+        abstract: "Emulate an OpenID provider with a login page.")
 
     @Option(help: "Address to listen on.") var host = "127.0.0.1"
     @Option(help: "Port to listen on; 0 takes a free one.") var port = 8081
-    @Option(help: "The issuer in discovery and tokens; http://HOST:PORT unless given.") var issuer: String?
-    @Option(help: "The audience of tokens that ask for none.") var audience = "fieldpost"
-    @Option(help: "The password of everybody.") var password = "sandbox"
+    @Option(help: "Issuer in discovery and tokens; http://HOST:PORT unless given.") var issuer: String?
+    @Option(help: "Audience of tokens whose request has none.") var audience = "fieldpost"
+    @Option(help: "Password of all people.") var password = "sandbox"
     @Option(
         name: .customLong("client"),
-        help: ArgumentHelp("An application that may ask for logins; may be repeated.", valueName: "id,secret,redirect"))
+        help: ArgumentHelp("Application that may request logins; may be repeated.", valueName: "id,secret,redirect"))
     var clients: [String] = []
     @Option(
         name: .customLong("integration"),
-        help: ArgumentHelp("A client that gets tokens of its own; may be repeated.", valueName: "id,secret"))
+        help: ArgumentHelp("Client that gets tokens of its own; may be repeated.", valueName: "id,secret"))
     var integrations: [String] = []
-    @Option(help: "File that keeps the keys, so that tokens outlive a restart.") var keyFile: String
+    @Option(help: "File that keeps the keys over a restart.") var keyFile: String
 
     func validate() throws {
         guard (0...65535).contains(port) else { throw ValidationError("--port must be from 0 to 65535") }

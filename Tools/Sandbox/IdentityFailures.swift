@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import ServiceRuntime
 
-/// Makes the provider be away or slow, as its switches say. What controls it always works.
+/// Injects the failures of the switches: unavailability and delays. Control routes always work.
 struct IdentityFailures: RouterMiddleware {
     typealias Context = BasicRequestContext
 
@@ -19,7 +19,7 @@ struct IdentityFailures: RouterMiddleware {
         }
         switch switches.failure ?? .none {
         case .none, .serverError: break
-        case .down: throw Problem(.serviceUnavailable, detail: "The switch says so.")
+        case .down: throw Problem(.serviceUnavailable, detail: "By the switches.")
         case .slow: try await Task.sleep(for: .milliseconds(switches.slowMilliseconds ?? 30_000))
         case .held: while state.switches.failure == .held { try await Task.sleep(for: .milliseconds(5)) }
         }

@@ -27,7 +27,7 @@ enum IdentityPages {
             "Allow access?",
             """
             <p>You are signed in as <strong>\(HTMLText(email))</strong>.
-            <strong>\(HTMLText(client))</strong> wants to know your e-mail address and to act for you.</p>
+            <strong>\(HTMLText(client))</strong> requests your e-mail address and permission to act for you.</p>
             <form method="post" action="\(HTMLText(action))">
             <input type="hidden" name="transaction" value="\(HTMLText(transaction))">
             <p><button type="submit" name="decision" value="allow">Allow</button>

@@ -4,14 +4,14 @@ import FoundationEssentials
 import HTTPServer
 import Hummingbird
 
-/// Issuers with the shape of Microsoft Entra ID's: those below the provider whose path is a tenant's id (a UUID).
+/// Issuers in the form of Microsoft Entra ID: those below the provider whose path is a tenant's id (a UUID).
 ///
-/// Their documents, endpoints and tokens are as Microsoft's documentation has them ("OpenID Connect on the Microsoft
-/// identity platform", "ID token claims reference", "Optional claims reference"): the issuer is `…/{tenant}/v2.0`, the
-/// answer of a login names no issuer, nothing can be revoked, the access token is for another audience, and no token
-/// says `email_verified`.
+/// Their documents, endpoints and tokens follow Microsoft's documentation ("OpenID Connect on the Microsoft identity
+/// platform", "ID token claims reference", "Optional claims reference"): the issuer is `…/{tenant}/v2.0`, the response
+/// of a login has no issuer, tokens cannot be revoked, the access token has another audience, and no token has
+/// `email_verified`.
 extension IdentityProvider {
-    /// Microsoft Graph: what access tokens are for unless an application asks for another resource.
+    /// Microsoft Graph, the audience of access tokens unless an application requests another resource.
     private static let graph = "00000003-0000-0000-c000-000000000000"
 
     static func isTenant(_ environment: String?) -> Bool {
@@ -48,7 +48,7 @@ extension IdentityProvider {
         return tenant
     }
 
-    /// What an ID token says of who logs in with a name.
+    /// The claims of an ID token about a login name.
     func entraClaims(_ tenant: String, _ name: String, client: String) -> IdentityClaims {
         let (name, person) = (name.lowercased(), state.person(name))
         // A person has another subject in each application.

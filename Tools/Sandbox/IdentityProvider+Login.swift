@@ -15,7 +15,7 @@ extension IdentityProvider {
         guard let fields = FormFields(request.uri.query ?? "") else {
             return IdentityPages.problem("The request cannot be read.")
         }
-        // Nobody is sent to an address that is not the client's own.
+        // Redirects only lead to the client's own addresses.
         guard let client = fields["client_id"].flatMap(state.client) else {
             return IdentityPages.problem("The application is not known here.")
         }
@@ -33,7 +33,7 @@ extension IdentityProvider {
             return back(login, error: "invalid_request", description: "code_challenge_method must be S256")
         }
         if state.switches.failure == .serverError, "authorize".contains(state.switches.failureAt ?? "authorize") {
-            return back(login, error: "server_error", description: "the switch says so")
+            return back(login, error: "server_error", description: "by the switches")
         }
         if fields["prompt"] == "none" { return back(login, error: "login_required") }
         return IdentityPages.login(

@@ -15,7 +15,7 @@ extension IdentityProvider {
         var status = HTTPResponse.Status.badRequest
     }
 
-    private struct TokenAnswer: Encodable {
+    private struct TokenResponse: Encodable {
         let access_token: String
         var token_type = "Bearer"
         let expires_in: Int
@@ -43,7 +43,7 @@ extension IdentityProvider {
         }
     }
 
-    /// Forgets a refresh token (RFC 7009): it answers alike whether it knew it.
+    /// Revokes a refresh token (RFC 7009); the response does not depend on whether it existed.
     func revoke(_ request: Request) async throws -> Response {
         let fields = try await form(request)
         do { _ = try authenticate(request, fields) } catch { return Response(status: .unauthorized) }
@@ -51,7 +51,7 @@ extension IdentityProvider {
         return Response(status: .ok)
     }
 
-    private func exchange(_ fields: FormFields, _ client: IdentityClient) async throws -> TokenAnswer {
+    private func exchange(_ fields: FormFields, _ client: IdentityClient) async throws -> TokenResponse {
         guard let code = fields["code"], let login = state.take(code, as: .code), login.client == client.id,
             login.redirectURI == fields["redirect_uri"]
         else { throw TokenFailure(code: "invalid_grant", description: "the code is not valid") }
@@ -64,14 +64,14 @@ extension IdentityProvider {
         return try await answer(login)
     }
 
-    private func refresh(_ fields: FormFields, _ client: IdentityClient) async throws -> TokenAnswer {
+    private func refresh(_ fields: FormFields, _ client: IdentityClient) async throws -> TokenResponse {
         guard let login = fields["refresh_token"].flatMap({ state.take($0, as: .refreshToken) }),
             login.client == client.id
         else { throw TokenFailure(code: "invalid_grant", description: "the refresh token is not valid") }
         return try await answer(login)
     }
 
-    private func answer(_ login: IdentityState.Login) async throws -> TokenAnswer {
+    private func answer(_ login: IdentityState.Login) async throws -> TokenResponse {
         var (claims, access) = self.claims(of: login)
         claims.nonce = login.nonce
         let algorithm = claims.ver == nil ? "ES256" : "RS256"
@@ -83,13 +83,13 @@ extension IdentityProvider {
                     state: nil, nonce: nil, challenge: nil, email: login.email,
                     expires: IdentityState.clock + 30 * 86_400), as: .refreshToken)
             : nil
-        return TokenAnswer(
+        return TokenResponse(
             access_token: try await keys.sign(access, with: algorithm), expires_in: Self.tokenSecondsDefault,
             scope: login.scope.sorted().joined(separator: " "), id_token: try await keys.sign(claims, with: algorithm),
             refresh_token: refreshToken)
     }
 
-    /// What the ID token says, and what the access token does.
+    /// The claims of the ID token, and of the access token.
     private func claims(of login: IdentityState.Login) -> (IdentityClaims, IdentityClaims) {
         let email = login.email ?? ""
         if let tenant = tenant(ofIssuer: login.issuer) {
@@ -108,13 +108,13 @@ extension IdentityProvider {
     }
 
     /// A token of the application itself.
-    private func own(_ client: IdentityClient, _ issuer: String) async throws -> TokenAnswer {
+    private func own(_ client: IdentityClient, _ issuer: String) async throws -> TokenResponse {
         guard !client.roles.isEmpty else { throw TokenFailure(code: "unauthorized_client") }
         var claims = IdentityClaims(
             iss: issuer, sub: client.id, aud: audience, exp: state.now + Self.tokenSecondsDefault, iat: state.now)
         claims.roles = client.roles
         claims.authorizedParty = client.id
-        return TokenAnswer(
+        return TokenResponse(
             access_token: try await keys.sign(claims, with: "ES256"), expires_in: Self.tokenSecondsDefault)
     }
 

@@ -5,7 +5,7 @@ import Hummingbird
 import JWTKit
 import NIOCore
 
-/// What the sandbox's tokens say (OpenID Connect Core 1.0 §2 and §5.1).
+/// The claims of the emulator's tokens (OpenID Connect Core 1.0 §2 and §5.1).
 struct IdentityClaims: JWTPayload {
     var iss: String
     var sub: String
@@ -52,7 +52,7 @@ enum IdentityProblem: Error, CustomStringConvertible {
     }
 }
 
-/// What a token is asked for with.
+/// The parameters of a token request.
 struct TokenRequest: Decodable, Sendable {
     var email: String
     var name: String?
@@ -68,7 +68,7 @@ struct TokenRequest: Decodable, Sendable {
     var algorithm: String?
 }
 
-/// An identity provider for a laptop: an OpenID provider with a login page, and tokens for whoever asks.
+/// An OpenID provider with a login page, which also issues tokens to every caller.
 struct IdentityProvider: Sendable {
     static let tokenSecondsDefault = 3600
     static let bulkCountMax = 10_000
@@ -102,7 +102,7 @@ struct IdentityProvider: Sendable {
         addControls(to: router)
     }
 
-    /// What tests and the demo ask for, beside the protocol.
+    /// The control routes of tests and the demo.
     private func addControls(to router: Router<BasicRequestContext>) {
         router.post("sandbox/switches") { request, _ in
             state.switches = try await decode(IdentitySwitches.self, request)

@@ -3,13 +3,13 @@ import Essentials
 import FoundationEssentials
 import Synchronization
 
-/// An application that may ask for logins, or for tokens of its own (RFC 6749 §2).
+/// An application that may request logins, or tokens of its own (RFC 6749 §2).
 struct IdentityClient: Codable, Sendable {
     var id: String
     var secret: String
     /// Compared whole (RFC 9700 §2.1).
     var redirectURIs: [String] = []
-    /// What its own tokens say (`client_credentials`); without roles it may not have any.
+    /// The roles in its own tokens (`client_credentials`); without roles it gets none.
     var roles: [String] = []
 
     enum CodingKeys: String, CodingKey {
@@ -33,7 +33,7 @@ struct IdentityClient: Codable, Sendable {
     }
 }
 
-/// What a person's tokens say, where it is not what follows from the address they log in with.
+/// The claims of a person that do not follow from the login address.
 struct IdentityPerson: Codable, Sendable {
     var email: String
     var password: String?
@@ -49,7 +49,7 @@ struct IdentityPerson: Codable, Sendable {
     var provider: String?
 }
 
-/// How the provider misbehaves.
+/// The failures of the provider.
 struct IdentitySwitches: Codable, Sendable {
     enum Failure: String, Codable, Sendable {
         /// All is well.
@@ -58,27 +58,27 @@ struct IdentitySwitches: Codable, Sendable {
         case serverError = "server_error"
         /// 503 to everything.
         case down
-        /// Every answer takes `slowMilliseconds`.
+        /// Every response takes `slowMilliseconds`.
         case slow
-        /// No answer until the switch is another.
+        /// No response until the switch is another.
         case held
     }
 
     var failure: Failure?
-    /// Where; everywhere unless given. A part of the path, for example `token`.
+    /// A part of the path at which it fails, for example `token`; all paths unless given.
     var failureAt: String?
     var slowMilliseconds: Int?
     /// By how much the provider's clock is ahead.
     var clockSkewSeconds: Int?
     /// The configuration names no revocation endpoint.
     var hidesRevocation: Bool?
-    /// The person is not asked whether the application may.
+    /// The login has no consent page.
     var skipsConsent: Bool?
 }
 
-/// What the provider knows while it runs. A restart forgets logins that are under way, not the clients it is told of.
+/// The provider's state. Logins in progress are lost with a restart; configured clients are kept.
 final class IdentityState: Sendable {
-    /// A login that is under way.
+    /// A login in progress.
     struct Login: Sendable {
         let issuer: String
         let client: String
@@ -91,7 +91,7 @@ final class IdentityState: Sendable {
         let expires: Int64
     }
 
-    private struct Known {
+    private struct State {
         var clients: [String: IdentityClient] = [:]
         var people: [String: IdentityPerson] = [:]
         var switches = IdentitySwitches()
@@ -104,21 +104,21 @@ final class IdentityState: Sendable {
     private static let countMax = 50_000
 
     let password: String
-    private let known = Mutex(Known())
+    private let state = Mutex(State())
 
     init(password: String, clients: [IdentityClient] = []) {
         self.password = password
         for client in clients { add(client) }
     }
 
-    func add(_ client: IdentityClient) { known.withLock { $0.clients[client.id] = client } }
-    func add(_ person: IdentityPerson) { known.withLock { $0.people[person.email.lowercased()] = person } }
-    func client(_ id: String) -> IdentityClient? { known.withLock { $0.clients[id] } }
-    func person(_ email: String) -> IdentityPerson? { known.withLock { $0.people[email.lowercased()] } }
+    func add(_ client: IdentityClient) { state.withLock { $0.clients[client.id] = client } }
+    func add(_ person: IdentityPerson) { state.withLock { $0.people[person.email.lowercased()] = person } }
+    func client(_ id: String) -> IdentityClient? { state.withLock { $0.clients[id] } }
+    func person(_ email: String) -> IdentityPerson? { state.withLock { $0.people[email.lowercased()] } }
 
     var switches: IdentitySwitches {
-        get { known.withLock { $0.switches } }
-        set { known.withLock { $0.switches = newValue } }
+        get { state.withLock { $0.switches } }
+        set { state.withLock { $0.switches = newValue } }
     }
 
     /// The provider's own idea of the time, in seconds since 1970.
@@ -129,15 +129,15 @@ final class IdentityState: Sendable {
         return password == person(email)?.password ?? self.password
     }
 
-    // MARK: What is under way
+    // MARK: Logins in progress
 
-    enum Place { case login, code, refreshToken }
+    enum LoginStage { case login, code, refreshToken }
 
     /// Keeps a login under a new random name.
-    func keep(_ login: Login, as place: Place) -> String {
+    func keep(_ login: Login, as stage: LoginStage) -> String {
         let name = Base64URL.text((0..<32).map { _ in UInt8.random(in: 0...255) })
-        known.withLock { known in
-            Self.with(place, &known) { logins in
+        state.withLock { state in
+            Self.with(stage, &state) { logins in
                 if logins.count >= Self.countMax { logins = logins.filter { $0.value.expires > Self.clock } }
                 logins[name] = login
             }
@@ -145,34 +145,34 @@ final class IdentityState: Sendable {
         return name
     }
 
-    func find(_ name: String, as place: Place) -> Login? {
+    func find(_ name: String, as stage: LoginStage) -> Login? {
         var found: Login?
-        known.withLock { known in Self.with(place, &known) { found = $0[name] } }
+        state.withLock { state in Self.with(stage, &state) { found = $0[name] } }
         return found.flatMap { $0.expires > Self.clock ? $0 : nil }
     }
 
     /// Each is used once.
-    func take(_ name: String, as place: Place) -> Login? {
+    func take(_ name: String, as stage: LoginStage) -> Login? {
         var found: Login?
-        known.withLock { known in Self.with(place, &known) { found = $0.removeValue(forKey: name) } }
+        state.withLock { state in Self.with(stage, &state) { found = $0.removeValue(forKey: name) } }
         return found.flatMap { $0.expires > Self.clock ? $0 : nil }
     }
 
-    /// How many there are, and an end of all of them.
-    func count(of place: Place) -> Int {
+    /// Counts and ends logins.
+    func count(of stage: LoginStage) -> Int {
         var count = 0
-        known.withLock { known in Self.with(place, &known) { count = $0.count } }
+        state.withLock { state in Self.with(stage, &state) { count = $0.count } }
         return count
     }
-    func forget(_ place: Place) { known.withLock { known in Self.with(place, &known) { $0 = [:] } } }
+    func forget(_ stage: LoginStage) { state.withLock { state in Self.with(stage, &state) { $0 = [:] } } }
 
     static var clock: Int64 { Timestamp.now().secondsSinceEpoch }
 
-    private static func with(_ place: Place, _ known: inout Known, _ body: (inout [String: Login]) -> Void) {
-        switch place {
-        case .login: body(&known.logins)
-        case .code: body(&known.codes)
-        case .refreshToken: body(&known.refreshTokens)
+    private static func with(_ stage: LoginStage, _ state: inout State, _ body: (inout [String: Login]) -> Void) {
+        switch stage {
+        case .login: body(&state.logins)
+        case .code: body(&state.codes)
+        case .refreshToken: body(&state.refreshTokens)
         }
     }
 }

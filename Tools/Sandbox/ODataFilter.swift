@@ -27,8 +27,7 @@ indirect enum ODataFilter: Sendable {
         }
     }
 
-    /// The value that `field` must equal for anything to pass, or what else it must be to it, where the filter says
-    /// so.
+    /// The value that `field` must equal, or another required comparison, if the filter has one.
     func required(_ field: String, _ comparison: Comparison = .eq) -> String? {
         switch self {
         case .compare(field, comparison, let value): value
@@ -96,7 +95,7 @@ indirect enum ODataFilter: Sendable {
         }
     }
 
-    /// Words, parentheses, and literals with their quotes (a doubled quote inside stands for one).
+    /// Splits a filter into names, parentheses, and literals with their quotes (two quotes inside stand for one).
     private static func tokens(of text: String) throws -> [String] {
         var tokens: [String] = []
         // By scalars: a quote with a combining mark behind it is one Character.

@@ -49,7 +49,7 @@ enum SAPEntities {
         ])
     }
 
-    /// What a POST without an operation is answered with: the request's own values and no record.
+    /// The response to a POST without an operation: the request's values, and no record.
     static func echo(_ request: SAPEntryRequest) -> [(String, JSONText)] {
         [
             ("PersonWorkAgreementExternalID", .string(request.PersonWorkAgreementExternalID ?? "")),
@@ -176,7 +176,7 @@ enum SAPEntities {
     }
 }
 
-/// Where the three services are.
+/// The paths of the three services.
 enum SAPPath {
     static let timeSheet = "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET"
     static let project = "/sap/opu/odata/sap/API_ENTERPRISE_PROJECT_SRV;v=0002"

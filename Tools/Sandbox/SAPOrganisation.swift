@@ -42,7 +42,7 @@ struct SAPOrganisation: Codable, Sendable {
     var projects: [Project] = []
     /// UUIDs of projects that are no more.
     var deletedProjects: [String]?
-    /// What other fields of a record may hold, by the field's name; a field that is not here may hold anything.
+    /// The allowed values of further fields, by field; absent fields allow any value.
     var values: [String: [String]]?
 }
 
@@ -85,7 +85,7 @@ struct SAPMasterData {
         }
     }
 
-    /// With more master data; what has the number of something that is there takes its place.
+    /// Adds master data; items with an existing number replace it.
     func adding(_ more: SAPOrganisation) -> SAPMasterData {
         SAPMasterData(
             SAPOrganisation(

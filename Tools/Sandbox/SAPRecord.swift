@@ -23,7 +23,7 @@ struct SAPRecord: Codable, Equatable, Sendable {
 
     /// Why an approver refused it: a code of the customer's own, at most four characters.
     var rejectionReason: String?
-    /// What is told as its hours, where that is not what they are.
+    /// The text returned as its hours, if it differs from them.
     var hoursText: String?
 
     /// CATS statuses. Source: SAP Help Portal.
@@ -37,7 +37,7 @@ struct SAPRecord: Codable, Equatable, Sendable {
         case cancelled = 60
     }
 
-    /// What `Codable` makes of it.
+    /// The encoding that `Codable` makes.
     var json: JSONText {
         func text(_ value: String?) -> JSONText { value.map { .string($0) } ?? .null }
         return .object([
@@ -57,7 +57,7 @@ struct SAPRecord: Codable, Equatable, Sendable {
     }
 }
 
-/// What a client asks for with a POST, read by the names of the service's metadata.
+/// The body of a POST, by the names of the service's metadata.
 struct SAPEntryRequest: Decodable, Sendable {
     struct DataFields: Decodable, Sendable {
         var ActivityType: String?

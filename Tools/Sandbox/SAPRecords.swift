@@ -18,7 +18,7 @@ struct SAPRecords {
 
     subscript(number: Int) -> SAPRecord? { all.indices.contains(number - 1) ? all[number - 1] : nil }
 
-    /// Adds a record, or puts it in the place of the one with its number.
+    /// Adds a record, or replaces the one with its number.
     mutating func put(_ record: SAPRecord) {
         let person = SAPMasterData.PersonKey(agreement: record.person, company: record.companyCode)
         let key = PersonDay(person: person, day: record.date)
@@ -51,7 +51,7 @@ struct SAPRecords {
     }
 }
 
-/// What a POST does to the records: rules without a clock or a lot.
+/// The effect of a POST on records, without a clock or random numbers.
 enum SAPTimeSheetRules {
     /// A refusal: one message per problem.
     struct Refusal: Error {
@@ -61,7 +61,7 @@ enum SAPTimeSheetRules {
     /// The records to write for a request: the one that is answered first, then the others that change.
     static func changes(
         for request: SAPEntryRequest, operation: String, in records: SAPRecords, _ master: SAPMasterData,
-        _ switches: SAPSwitches
+        _ switches: Switches<SAPSwitches>
     ) throws(Refusal) -> [SAPRecord] {
         switch operation {
         case "C":
@@ -81,7 +81,7 @@ enum SAPTimeSheetRules {
     }
 
     private static func change(
-        _ old: SAPRecord, to new: SAPRecord, _ records: SAPRecords, _ switches: SAPSwitches
+        _ old: SAPRecord, to new: SAPRecord, _ records: SAPRecords, _ switches: Switches<SAPSwitches>
     ) -> [SAPRecord] {
         var (old, new) = (old, new)
         // What is not approved is overwritten; what is approved gets a successor.
@@ -98,7 +98,7 @@ enum SAPTimeSheetRules {
 
     /// The record a change or deletion names.
     private static func existing(
-        _ request: SAPEntryRequest, _ records: SAPRecords, _ switches: SAPSwitches
+        _ request: SAPEntryRequest, _ records: SAPRecords, _ switches: Switches<SAPSwitches>
     ) throws(Refusal) -> SAPRecord {
         let text = request.TimeSheetRecord ?? ""
         guard let record = Int(text).flatMap({ records[$0] }), record.person == request.PersonWorkAgreementExternalID,
@@ -116,14 +116,14 @@ enum SAPTimeSheetRules {
         return record
     }
 
-    private static func lock(on day: Day, _ switches: SAPSwitches) -> String? {
+    private static func lock(on day: Day, _ switches: Switches<SAPSwitches>) -> String? {
         guard let locked = switches.lockedThrough.flatMap({ Day($0) }), day <= locked else { return nil }
         return "The period is locked for time recording through \(locked)"
     }
 
     /// All that is wrong with the values, or the record they make; its number is not set yet.
     private static func checked(
-        _ request: SAPEntryRequest, _ master: SAPMasterData, _ switches: SAPSwitches
+        _ request: SAPEntryRequest, _ master: SAPMasterData, _ switches: Switches<SAPSwitches>
     ) throws(Refusal) -> SAPRecord {
         let key = SAPMasterData.PersonKey(
             agreement: request.PersonWorkAgreementExternalID ?? "", company: request.CompanyCode ?? "")
@@ -148,7 +148,7 @@ enum SAPTimeSheetRules {
         let isReleased = request.TimeSheetIsReleasedOnSave ?? false && !switches.savesInProcess
         return SAPRecord(
             number: 0, person: key.agreement, companyCode: key.company, date: day, hundredths: hundredths,
-            note: switches.texts.kept(request.TimeSheetDataFields?.TimeSheetNote ?? ""),
+            note: switches.texts.stored(request.TimeSheetDataFields?.TimeSheetNote ?? ""),
             wbsElement: request.TimeSheetDataFields?.WBSElement ?? "",
             activityType: request.TimeSheetDataFields?.ActivityType ?? "",
             assignments: request.assignments.isEmpty ? nil : request.assignments,

@@ -2,7 +2,7 @@ import Essentials
 import Hummingbird
 import Model
 
-/// `/sandbox/…`: what a demo or a test does behind SAP's back. It needs no credentials.
+/// The control routes below `/sandbox/`, without credentials.
 extension SAPResponder {
     func control(_ request: Request) async throws -> Response {
         switch (request.method, request.uri.path) {
@@ -51,8 +51,8 @@ extension SAPResponder {
 
     private struct Changes: Decodable { let records: [Change] }
 
-    /// What happens to a record in SAP itself, without a rule that it must keep. One without a number is added; what is
-    /// not named stays as it is.
+    /// A change of a record in SAP itself, without any rule. Without a number a record is added. Absent fields are
+    /// unchanged.
     private struct Change: Decodable {
         let record: String?
         let person: String?
@@ -66,7 +66,7 @@ extension SAPResponder {
 
         func applied(to known: SAPRecord?) -> SAPRecord? {
             if var changed = known {
-                // A record keeps its person: it would otherwise be found below the wrong one.
+                // A record keeps its person, who is part of an index.
                 if let date { changed.date = date }
                 if let hundredths { changed.hundredths = hundredths }
                 if let hoursText { changed.hoursText = hoursText.isEmpty ? nil : hoursText }

@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// Answers every request to the SAP sandbox. (A router would not do: OData keys are part of the last path segment.)
+/// Handles all requests to the SAP emulator. (A router cannot: OData keys are part of the last path segment.)
 struct SAPResponder: HTTPResponder {
     let system: SAPSystem
     let sessions: SAPSessions

@@ -1,39 +1,24 @@
 import FoundationEssentials
 import Synchronization
 
-/// A stand-in for SAP S/4HANA: time sheet, projects and business partners, written from the documented behaviour.
-struct SAPService: Sendable {
-    struct Configuration: Sendable {
-        var host = "127.0.0.1"
-        /// 0 takes a free one.
-        var port = 0
-        var user = "FIELDPOST"
-        var password = "sandbox"
-        /// Where what was acknowledged survives a restart; nil keeps it in memory only.
-        var statePath: String?
-    }
+/// An emulator of SAP S/4HANA: time sheets, projects and business partners, after the documented behaviour.
+struct SAPService: EmulatorService {
+    typealias Configuration = EmulatorConfiguration
 
+    let address: Configuration
     let system: SAPSystem
-    private let configuration: Configuration
+    let responder: SAPResponder
 
-    init(_ configuration: Configuration) throws {
-        self.configuration = configuration
-        system = try SAPSystem(journalPath: configuration.statePath)
-    }
-
-    /// Serves until the task is cancelled or the process is told to stop.
-    ///
-    /// - Parameter onRunning: Called with the port once requests are answered.
-    func run(onRunning: @escaping @Sendable (Int) async -> Void = { _ in }) async throws {
-        let responder = SAPResponder(
+    init(_ address: Configuration, user: String = "FIELDPOST", password: String = "sandbox") throws {
+        self.address = address
+        system = try SAPSystem(journalPath: address.statePath)
+        responder = SAPResponder(
             system: system, sessions: SAPSessions(),
-            credentials: "Basic " + Data("\(configuration.user):\(configuration.password)".utf8).base64EncodedString())
-        try await SandboxServer(responder: responder, host: configuration.host, port: configuration.port)
-            .run(onRunning: onRunning)
+            credentials: "Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
     }
 }
 
-/// CSRF tokens, each bound to the session whose cookie came with it. A restart forgets them, as SAP's does.
+/// CSRF tokens, each bound to the session of its cookie. They are lost with a restart, as SAP's are.
 final class SAPSessions: Sendable {
     static let cookie = "SAP_SESSIONID_S4H_100"
     private static let countMax = 10_000
@@ -60,7 +45,7 @@ final class SAPSessions: Sendable {
 
     func token(of session: String) -> String? { state.withLock { $0.tokens[session] } }
 
-    /// Ends all sessions, as a restart or a time-out would.
+    /// Ends all sessions, as a restart or a timeout does.
     func endAll() {
         state.withLock { $0 = State() }
     }

@@ -2,9 +2,9 @@ import Essentials
 import Model
 import Synchronization
 
-/// The state of the SAP sandbox: master data, records, switches, counts.
+/// The state of the SAP emulator: master data, records, switches, counters.
 final class SAPSystem: SandboxSystem {
-    /// What the journal keeps.
+    /// A line of the journal.
     enum Line: Codable {
         case organisation(SAPOrganisation)
         case records([SAPRecord])
@@ -44,7 +44,7 @@ final class SAPSystem: SandboxSystem {
 
     // MARK: Master data, dials
 
-    /// Adds master data; what has a number that is there already takes its place.
+    /// Adds master data; items with an existing number replace it.
     func load(_ organisation: SAPOrganisation) {
         state.withLock {
             $0.journal?.append(.organisation(organisation))
@@ -64,7 +64,7 @@ final class SAPSystem: SandboxSystem {
 
     // MARK: Records
 
-    /// Checks a request and, unless it is only a trial, does it.
+    /// Checks a request and, unless it is a trial, executes it.
     func apply(
         _ request: SAPEntryRequest, operation: String, isTrial: Bool = false
     ) throws(SAPTimeSheetRules.Refusal) -> SAPRecord {
@@ -81,14 +81,14 @@ final class SAPSystem: SandboxSystem {
         return try outcome.get()
     }
 
-    /// A refusal by the customer's own check, drawn by `validationRate`.
+    /// Draws a refusal by a customer's own check, by `validationRate`.
     func drawValidation() -> Bool { withDials { $0.draw($0.switches.validationRate) } }
 
-    /// What its person does: 10 → 20, and what an approver does: 20 → 30, 20 → 40, 30 → 20, 40 → 20. A replaced record
-    /// is cancelled with the approval of its successor, and stays 50 when that is rejected.
+    /// Changes a record's status: 10 → 20 by its person; 20 → 30, 20 → 40, 30 → 20 and 40 → 20 by an approver. A
+    /// replaced record is cancelled with the approval of its successor, and stays 50 if the successor is rejected.
     ///
-    /// - Parameter reason: Of a rejection.
-    /// - Returns: False when the record has no such move.
+    /// - Parameter reason: The reason of a rejection.
+    /// - Returns: `false` if the record has no such transition.
     func approve(_ number: Int, _ status: SAPRecord.Status, reason: String?) -> Bool {
         state.withLock { state in
             guard var record = state.records[number] else { return false }
@@ -110,9 +110,9 @@ final class SAPSystem: SandboxSystem {
         }
     }
 
-    /// Puts records in their places; one with the number 0 is added.
+    /// Stores records; a record with the number 0 is added.
     ///
-    /// - Returns: Their numbers; none when one of them is not there, and nothing is done then.
+    /// - Returns: Their numbers; none, and no effect, if one of them does not exist.
     func put(_ records: [SAPRecord]) -> [Int] {
         state.withLock { state in
             var next = state.records.nextNumber
@@ -134,7 +134,7 @@ final class SAPSystem: SandboxSystem {
         state.withLock { Array($0.records.all.dropFirst(max(0, number)).prefix(countMax)) }
     }
 
-    /// A page of the records that `filter` lets through, in the order of their numbers, whatever order is asked for.
+    /// A page of the records that pass `filter`, ordered by number independent of the requested order.
     func records(_ filter: ODataFilter?, skip: Int, top: Int) -> [SAPRecord] {
         state.withLock { state in
             var found: [SAPRecord] = []
@@ -157,7 +157,7 @@ extension SAPSystem.State {
 }
 
 extension SAPRecords {
-    /// The numbers that can match: by person and day, or by days, where the filter names them, otherwise all.
+    /// The candidates for a filter: by person and day, or by days, if the filter has them; otherwise all.
     func candidates(for filter: ODataFilter?) -> AnySequence<Int> {
         guard let agreement = filter?.required("PersonWorkAgreementExternalID"),
             let company = filter?.required("CompanyCode")

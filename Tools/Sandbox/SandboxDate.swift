@@ -5,12 +5,12 @@ import Model
 import NIOCore
 import NIOHTTPTypes
 
-/// Makes the `Date` of every answer that of a clock which is wrong: the server sets the right one after the responder.
+/// Replaces the `Date` of every response by that of a wrong clock; the server sets the right one after the responder.
 final class SandboxDate: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// How far the clock is ahead; behind, when negative.
+    /// Seconds by which the clock is ahead; behind, if negative.
     private let skewSeconds: @Sendable () -> Int
 
     init(skewSeconds: @escaping @Sendable () -> Int) { self.skewSeconds = skewSeconds }

@@ -1,33 +1,35 @@
 import Essentials
+import FoundationEssentials
 
-/// How a call goes before it is looked at.
+/// The fault of a call, before it is processed.
 struct CallFault {
     enum Kind { case none, unavailable, tooManyRequests }
 
     let kind: Kind
-    /// How long the call takes.
+    /// Duration of the call.
     let milliseconds: Int
 }
 
-/// How a write goes.
+/// The fault of a write.
 enum WriteFault {
     case none, lostAfterWrite, failedAfterWrite
-    /// The answer comes after so many milliseconds.
+    /// The response is delayed.
     case slowAfterWrite(milliseconds: Int)
-    /// The answer is 503, or none at all, and the record comes after so many milliseconds.
+    /// The response is 503 or missing, and the record becomes visible later.
     case late(milliseconds: Int, isAnswered: Bool)
 }
 
-/// How a stand-in of a back end behaves, what it has counted, and what it draws: the same for the same seed.
-struct SandboxDials<Behaviour: Switches>: Sendable {
-    var switches = Behaviour()
+/// An emulator's switches, counters and random numbers, which the seed determines.
+struct SandboxDials<Own: EmulatorSwitches>: Sendable {
+    var switches = Switches<Own>()
     private(set) var counts: [String: Int] = [:]
     private var numbers = SplitMix64(seed: 1)
     /// Writes that are not visible yet.
     var lateCommitsWaiting = 0
 
-    mutating func patch(_ patch: SwitchesPatch<Behaviour>) throws -> Behaviour {
-        let new = try patch.applied(to: switches)
+    /// Changes the switches that a JSON object names.
+    mutating func change(by json: Data) throws -> Switches<Own> {
+        let new = try switches.changed(by: json)
         if new.faults.seed != switches.faults.seed { numbers = SplitMix64(seed: new.faults.seed) }
         switches = new
         return new
@@ -37,7 +39,7 @@ struct SandboxDials<Behaviour: Switches>: Sendable {
 
     mutating func draw(_ rate: Double) -> Bool { rate > 0 && Double(numbers.next() >> 11) * 0x1p-53 < rate }
 
-    /// Whether it is the turn of a fault that is to happen to the next calls, or chance's.
+    /// Draws a fault by its counter of next calls, or by its rate.
     private mutating func draw(_ rate: Double, orNext next: WritableKeyPath<FaultSwitches, Int>) -> Bool {
         guard switches.faults[keyPath: next] > 0 else { return draw(rate) }
         switches.faults[keyPath: next] -= 1

@@ -4,7 +4,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// A request's context that knows its connection, because some answers are to close it.
+/// A request's context with its connection, which some faults close.
 struct ConnectionContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     let channel: any Channel
@@ -15,23 +15,23 @@ struct ConnectionContext: RequestContext {
     }
 }
 
-/// A write that goes as the fault that is drawn for it wants.
+/// A write with an injected fault.
 struct FaultyWrite<System: SandboxSystem> {
     let system: System
     let context: ConnectionContext
-    /// The answers 503 and 500 in the back end's words.
+    /// The back end's responses 503 and 500.
     let unavailable: Response
     let failed: Response
 
-    /// - Parameter write: Does it, and gives its answer; when its argument says that it is a trial it does nothing but
-    ///   check. It throws what is wrong with the request.
+    /// - Parameter write: Executes the write, and returns its response; a trial only checks. It throws the errors of
+    ///   the request.
     func perform(_ write: @escaping @Sendable (_ isTrial: Bool) throws -> Response) async throws -> Response {
         switch system.withDials({ $0.drawWrite() }) {
         case .none:
             return try write(false)
         case .lostAfterWrite:
             _ = try write(false)
-            return await loseAnswer("lostAfterWrite")
+            return await dropResponse("lostAfterWrite")
         case .failedAfterWrite:
             _ = try write(false)
             system.count("failedAfterWrite")
@@ -44,7 +44,7 @@ struct FaultyWrite<System: SandboxSystem> {
         case .late(let milliseconds, let isAnswered):
             _ = try write(true)
             commit(after: .milliseconds(milliseconds), write)
-            guard isAnswered else { return await loseAnswer("lateCommit") }
+            guard isAnswered else { return await dropResponse("lateCommit") }
             system.count("lateCommit")
             return unavailable
         }
@@ -56,31 +56,35 @@ struct FaultyWrite<System: SandboxSystem> {
             repeat {
                 try await Task.sleep(for: max(time, .milliseconds(1)))
             } while system.switches.faults.holdsLateCommits
-            // What has become impossible meanwhile does not happen.
+            // A write that has become invalid meanwhile is dropped.
             _ = try? write(false)
             system.withDials { $0.lateCommitsWaiting -= 1 }
         }
     }
 
-    /// Closes the connection; what is returned goes nowhere.
-    private func loseAnswer(_ kind: String) async -> Response {
+    /// Closes the connection; the returned response is not sent.
+    private func dropResponse(_ kind: String) async -> Response {
         system.count(kind)
         try? await context.channel.close().get()
         return Response(status: .internalServerError)
     }
 }
 
-/// What the interfaces below `/sandbox/` share. They need no credentials.
+/// The common parts of the control routes, which need no credentials.
 enum SandboxControl {
     static let bodyBytesMax = 64 * 1024 * 1024
 
-    /// Makes a change that the body describes; what is wrong with it is answered 400.
+    /// Makes the change that a body of JSON describes; an invalid body gets 400.
     static func change<Body: Decodable>(
         _ request: Request, _ apply: (Body) throws -> Response
     ) async throws -> Response {
+        try await change(request) { (json: Data) in try apply(JSONDecoder().decode(Body.self, from: json)) }
+    }
+
+    static func change(_ request: Request, _ apply: (_ json: Data) throws -> Response) async throws -> Response {
         let bytes = try await request.body.collect(upTo: bodyBytesMax)
         do {
-            return try apply(JSONDecoder().decode(Body.self, from: Data(bytes.readableBytesView)))
+            return try apply(Data(bytes.readableBytesView))
         } catch let problem as SandboxProblem {
             return .json(.badRequest, .object([("problem", .string(problem.message))]))
         } catch let problem as DecodingError {

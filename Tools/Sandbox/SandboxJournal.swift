@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Glibc
 
-/// Keeps what a stand-in has acknowledged: a line of JSON per change, written before the answer is sent.
+/// The journal of an emulator: a line of JSON per acknowledged change, written before the response.
 ///
-/// A line that a crash cut off was never acknowledged, so it is dropped on the next start.
+/// A line that a crash has truncated was not acknowledged, and is dropped at the next start.
 @safe struct SandboxJournal<Line: Codable>: ~Copyable {
     private let descriptor: Int32
 
@@ -30,7 +30,7 @@ import Glibc
         append([UInt8](bytes))
     }
 
-    /// The same for a line that is JSON already, such as `JSONEncoder` would make of it: for those that are many.
+    /// Appends a line that is already JSON, as `JSONEncoder` would write it.
     func append(_ json: [UInt8]) {
         var bytes = json
         bytes.append(UInt8(ascii: "\n"))

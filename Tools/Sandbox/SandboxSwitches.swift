@@ -1,75 +1,101 @@
-/// What a stand-in's own interface was asked and cannot do.
+import Foundation
+
+/// A control request that an emulator cannot execute.
 struct SandboxProblem: Error {
     let message: String
 }
 
-/// How a stand-in of a back end behaves; `POST /sandbox/switches` changes those that are named.
-protocol Switches: Encodable, Sendable {
-    /// Those that all stand-ins have.
-    var faults: FaultSwitches { get set }
+/// The switches of one emulator of a back end, in addition to those of all.
+protocol EmulatorSwitches: Codable, Sendable {
+    /// Whether the emulator has ``TextSwitches``.
+    static var altersTexts: Bool { get }
+    /// Switches without a value by default.
+    static var optionalNames: Set<String> { get }
 
     init()
 
-    /// Sets the switch `name` to its new value.
-    ///
-    /// - Returns: False when there is no such switch.
-    mutating func change(_ name: SwitchName, in values: KeyedDecodingContainer<SwitchName>) throws -> Bool
-
-    /// - Throws: `SandboxProblem` for a value that a switch cannot have.
+    /// - Throws: `SandboxProblem` for a value outside a switch's limits.
     func check() throws
 }
 
-/// Any name.
-struct SwitchName: CodingKey {
-    let stringValue: String
-    var intValue: Int? { nil }
-    init(stringValue: String) { self.stringValue = stringValue }
-    init?(intValue: Int) { nil }
+extension EmulatorSwitches {
+    static var altersTexts: Bool { true }
+    static var optionalNames: Set<String> { [] }
 }
 
-/// A change of some switches: a decoder's container is all that is needed.
-struct SwitchesPatch<Behaviour: Switches>: Decodable {
-    private let values: KeyedDecodingContainer<SwitchName>
+/// All switches of an emulator; as JSON they are one object.
+@dynamicMemberLookup
+struct Switches<Own: EmulatorSwitches>: Codable, Sendable {
+    var faults = FaultSwitches()
+    var texts = TextSwitches()
+    private var own = Own()
 
-    init(from decoder: any Decoder) throws { values = try decoder.container(keyedBy: SwitchName.self) }
+    init() {}
 
-    /// - Throws: `SandboxProblem` or `DecodingError` when it cannot be made; nothing is changed then.
-    func applied(to switches: Behaviour) throws -> Behaviour {
-        var new = switches
-        for name in values.allKeys where try !new.change(name, in: values) {
-            throw SandboxProblem(message: "there is no switch \(name.stringValue)")
+    init(from decoder: any Decoder) throws {
+        faults = try FaultSwitches(from: decoder)
+        if Own.altersTexts { texts = try TextSwitches(from: decoder) }
+        own = try Own(from: decoder)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        try faults.encode(to: encoder)
+        if Own.altersTexts { try texts.encode(to: encoder) }
+        try own.encode(to: encoder)
+    }
+
+    subscript<Value>(dynamicMember path: WritableKeyPath<Own, Value>) -> Value {
+        get { own[keyPath: path] }
+        set { own[keyPath: path] = newValue }
+    }
+
+    /// Returns the switches with the values of a JSON object.
+    ///
+    /// - Throws: `SandboxProblem` or `DecodingError` for an unknown switch or an invalid value.
+    func changed(by json: Data) throws -> Switches {
+        guard var values = try JSONSerialization.jsonObject(with: JSONEncoder().encode(self)) as? [String: Any],
+            let changes = try? JSONSerialization.jsonObject(with: json) as? [String: Any]
+        else { throw SandboxProblem(message: "the body must be a JSON object") }
+        for (name, value) in changes {
+            guard values[name] != nil || Own.optionalNames.contains(name) else {
+                throw SandboxProblem(message: "there is no switch \(name)")
+            }
+            values[name] = value
         }
-        try new.check()
+        let new = try JSONDecoder().decode(Self.self, from: JSONSerialization.data(withJSONObject: values))
+        try new.faults.check()
+        try new.texts.check()
+        try new.own.check()
         return new
     }
 }
 
-/// How any stand-in of a back end misbehaves. Rates are shares from 0 to 1 of the calls they concern.
+/// The faults of all emulators of back ends. A rate is the fraction of calls, from 0 to 1.
 struct FaultSwitches: Codable, Equatable {
-    /// Milliseconds before every answer.
+    /// Milliseconds before every response.
     var latencyMs = 0
-    /// Calls that are answered 503 and not processed.
+    /// Calls that get 503 and are not processed.
     var rate503 = 0.0
-    /// Calls that are answered 429 with `Retry-After: retryAfterSeconds` and not processed.
+    /// Calls that get 429 with `Retry-After: retryAfterSeconds` and are not processed.
     var rate429 = 0.0
     var retryAfterSeconds = 1
-    /// Writes that are recorded, and whose connection is then closed without an answer.
+    /// Writes that are recorded, and whose connection is then closed without a response.
     var rateLostAfterWrite = 0.0
-    /// Writes that are recorded, and answered only after `slowMs`.
+    /// Writes that are recorded, and get their response after `slowMs`.
     var rateSlowAfterWrite = 0.0
-    /// Reads that are answered 503.
+    /// Reads that get 503.
     var rate503OnReads = 0.0
-    /// Writes that are recorded, and then answered 500.
+    /// Writes that are recorded, and then get 500.
     var rate500AfterWrite = 0.0
-    /// Writes that get 503 or no answer at once, and become visible only `lateCommitMs` later.
+    /// Writes that get 503 or no response at once, and become visible `lateCommitMs` later.
     var rateLateCommit = 0.0
     var lateCommitMs = 1000
-    /// While it is set none of them becomes visible.
+    /// While it is set, no late commit becomes visible.
     var holdsLateCommits = false
-    /// So many of the next calls are answered 503, and 429, whatever chance says.
+    /// Number of next calls that get 503, and 429, independent of the rates.
     var next503 = 0
     var next429 = 0
-    /// And so many of the next writes are recorded without an answer, and become visible late.
+    /// Number of next writes that are recorded without a response, and that become visible late.
     var nextLostAfterWrite = 0
     var nextLateCommit = 0
     /// Calls that take `slowMs` instead of `latencyMs`.
@@ -81,35 +107,8 @@ struct FaultSwitches: Codable, Equatable {
     /// The same for one row of the lists that choices are made of: a project of e-conomic's, or a customer of SAP's,
     /// named by its number.
     var unreadableChoice = ""
-    /// Begins the random numbers anew.
+    /// A change restarts the random numbers.
     var seed: UInt64 = 1
-
-    mutating func change(_ name: SwitchName, in values: KeyedDecodingContainer<SwitchName>) throws -> Bool {
-        switch name.stringValue {
-        case "latencyMs": latencyMs = try values.decode(Int.self, forKey: name)
-        case "rate503": rate503 = try values.decode(Double.self, forKey: name)
-        case "rate429": rate429 = try values.decode(Double.self, forKey: name)
-        case "retryAfterSeconds": retryAfterSeconds = try values.decode(Int.self, forKey: name)
-        case "rateLostAfterWrite": rateLostAfterWrite = try values.decode(Double.self, forKey: name)
-        case "rateSlowAfterWrite": rateSlowAfterWrite = try values.decode(Double.self, forKey: name)
-        case "rate503OnReads": rate503OnReads = try values.decode(Double.self, forKey: name)
-        case "rate500AfterWrite": rate500AfterWrite = try values.decode(Double.self, forKey: name)
-        case "rateLateCommit": rateLateCommit = try values.decode(Double.self, forKey: name)
-        case "lateCommitMs": lateCommitMs = try values.decode(Int.self, forKey: name)
-        case "holdsLateCommits": holdsLateCommits = try values.decode(Bool.self, forKey: name)
-        case "next503": next503 = try values.decode(Int.self, forKey: name)
-        case "next429": next429 = try values.decode(Int.self, forKey: name)
-        case "nextLostAfterWrite": nextLostAfterWrite = try values.decode(Int.self, forKey: name)
-        case "nextLateCommit": nextLateCommit = try values.decode(Int.self, forKey: name)
-        case "rateSlow": rateSlow = try values.decode(Double.self, forKey: name)
-        case "slowMs": slowMs = try values.decode(Int.self, forKey: name)
-        case "unreadableRowsOf": unreadableRowsOf = try values.decode(String.self, forKey: name)
-        case "unreadableChoice": unreadableChoice = try values.decode(String.self, forKey: name)
-        case "seed": seed = try values.decode(UInt64.self, forKey: name)
-        default: return false
-        }
-        return true
-    }
 
     func check() throws {
         try Self.check(rates: [rate503, rate429, rateLostAfterWrite, rate500AfterWrite, rateLateCommit, rateSlow])

@@ -1,21 +1,22 @@
+import FoundationEssentials
 import Hummingbird
 
-/// The state of a stand-in of a back end, as far as all have it.
+/// The state of an emulator of a back end.
 protocol SandboxSystem: Sendable {
-    associatedtype Behaviour: Switches
+    associatedtype Own: EmulatorSwitches
 
-    /// Lends the dials, under the lock of the whole state.
-    func withDials<Value: Sendable>(_ use: (inout SandboxDials<Behaviour>) throws -> Value) rethrows -> Value
+    /// Gives access to the dials under the lock of the state.
+    func withDials<Value: Sendable>(_ use: (inout SandboxDials<Own>) throws -> Value) rethrows -> Value
 
     var recordCount: Int { get }
 }
 
 extension SandboxSystem {
-    var switches: Behaviour { withDials { $0.switches } }
+    var switches: Switches<Own> { withDials { $0.switches } }
 
     func count(_ kind: String, _ count: Int = 1) { withDials { $0.count(kind, count) } }
 
-    /// Takes as long as a call takes. What is returned answers it: it failed before it was looked at.
+    /// Waits for the latency of a call, and returns the response of an injected fault.
     func failure(
         of request: Request, unavailable: @autoclosure () -> Response, tooManyRequests: @autoclosure () -> Response
     ) async throws -> Response? {
@@ -34,13 +35,13 @@ extension SandboxSystem {
         }
     }
 
-    /// Answers what every stand-in can be asked below `/sandbox/`; nil for anything else.
+    /// Executes the control requests of all emulators; returns `nil` for others.
     func control(_ request: Request) async throws -> Response? {
         switch (request.method, request.uri.path) {
         case (.get, "/sandbox/switches"): return try SandboxControl.encoded(switches)
         case (.post, "/sandbox/switches"):
-            return try await SandboxControl.change(request) { (patch: SwitchesPatch<Behaviour>) in
-                try SandboxControl.encoded(withDials { try $0.patch(patch) })
+            return try await SandboxControl.change(request) { (json: Data) in
+                try SandboxControl.encoded(withDials { try $0.change(by: json) })
             }
         case (.get, "/sandbox/stats"):
             let waiting = withDials { $0.lateCommitsWaiting }

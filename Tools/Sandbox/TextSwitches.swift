@@ -13,24 +13,12 @@ struct TextSwitches: Codable, Equatable {
     /// Scalars above U+FFFF become `?`, as in a column of UCS-2.
     var replacesAstral = false
 
-    mutating func change(_ name: SwitchName, in values: KeyedDecodingContainer<SwitchName>) throws -> Bool {
-        switch name.stringValue {
-        case "textLengthMax": textLengthMax = try values.decode(Int.self, forKey: name)
-        case "textUnit": textUnit = try values.decode(Unit.self, forKey: name)
-        case "convertsLineEnds": convertsLineEnds = try values.decode(Bool.self, forKey: name)
-        case "trimsTexts": trimsTexts = try values.decode(Bool.self, forKey: name)
-        case "replacesAstral": replacesAstral = try values.decode(Bool.self, forKey: name)
-        default: return false
-        }
-        return true
-    }
-
     func check() throws {
         guard textLengthMax >= 0 else { throw SandboxProblem(message: "a length is 0 or more") }
     }
 
     /// Returns the text as it is stored.
-    func kept(_ text: String) -> String {
+    func stored(_ text: String) -> String {
         var scalars = Array(text.unicodeScalars)
         if convertsLineEnds {
             scalars = scalars.indices.compactMap { index in

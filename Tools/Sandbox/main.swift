@@ -1,11 +1,11 @@
-// Stand-ins for a laptop and for tests: what Fieldpost needs around it, without the vendors.
+// Emulators of the systems around Fieldpost, for development and tests.
 
 import ArgumentParser
 import CommandLineSupport
 
 struct SandboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sandbox", abstract: "Stand-ins for what Fieldpost needs around it.",
+        commandName: "sandbox", abstract: "Emulate the systems around Fieldpost.",
         subcommands: [
             IdentityCommand.self, SAPCommand.self, EconomicCommand.self, CompassCommand.self, BrokerCommand.self,
         ])

@@ -1,5 +1,5 @@
-// What developers run Fieldpost with on one machine: all of it, the demo, the benchmarks and the rehearsals. Nothing
-// that ships links it.
+// Development tools for one machine: the installation, the demo, benchmarks and fault injection. No shipped program
+// links them.
 
 import ArgumentParser
 import CommandLineSupport
@@ -7,7 +7,7 @@ import ServiceSettings
 
 struct WorkbenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "workbench", abstract: "Runs, tries and measures Fieldpost on one machine.",
+        commandName: "workbench", abstract: "Run, test and measure Fieldpost on one machine.",
         version: "workbench \(fieldpostVersion)",
         subcommands: [
             UpCommand.self, DemoCommand.self, BenchCommand.self, KillTestCommand.self,

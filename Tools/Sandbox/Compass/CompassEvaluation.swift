@@ -5,14 +5,14 @@ struct CompassEvaluation {
     let zone: CompassZone
     /// By a clock that is right.
     let nowMs: Int64
-    /// How times are written in the rows; filters are always by the server's zone.
+    /// The zone of times in the rows; filters always use the server's zone.
     var shownZone: CompassZone
     /// Characters of a multi-line text; 0: all of them.
     var multiLineTextLengthMax = 0
     /// Rows; 0: all of them.
     var rowsMax = 0
 
-    /// A record, joined with one row of its history where the query asks for that.
+    /// A record, joined with a row of its history if the query uses history.
     private struct Row {
         let record: CompassRecord
         let history: CompassHistory?
@@ -96,7 +96,7 @@ struct CompassEvaluation {
         }
     }
 
-    /// Numbers by their size, all else as text.
+    /// Compares numbers by value, other values as text.
     private static func isLess(_ left: String, _ right: String, _ field: String) -> Bool {
         if field.hasSuffix("dbid") || field.hasSuffix("version"), let left = Int(left), let right = Int(right) {
             return left < right

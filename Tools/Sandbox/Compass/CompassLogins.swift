@@ -1,8 +1,8 @@
 import Crypto
 import FoundationEssentials
 
-/// Tokens of those who logged in: JWTs with the claims that the vendor's documents show, signed with HS512 by a key
-/// that a restart forgets, and with it all tokens.
+/// Tokens of logins: JWTs with the claims of the vendor's documents, signed with HS512 by a key that is lost with a
+/// restart.
 struct CompassLogins: Sendable {
     private struct Claims: Encodable {
         let sub, repo, db: String
@@ -34,7 +34,7 @@ struct CompassLogins: Sendable {
         return token
     }
 
-    /// Whose token it is; `nil` when it is nobody's, or no longer good.
+    /// The user of a token; `nil` if it is unknown or expired.
     mutating func user(of token: String, nowMs: Int64) -> String? {
         guard let holder = holders[token] else { return nil }
         guard nowMs < holder.expiresAtMs else {

@@ -43,7 +43,7 @@ struct CompassQuery: Codable, Sendable {
         case isNotNull = "COMP_OP_IS_NOT_NULL"
     }
 
-    /// What is wrong with it; `nil` when it can be run.
+    /// The error of the query, if any.
     var problem: String? {
         if name.isEmpty { return "The query has no name." }
         guard primaryEntityDefName.lowercased() == CompassSchema.recordType.lowercased() else {

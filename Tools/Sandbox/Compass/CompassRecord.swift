@@ -1,16 +1,16 @@
 import Essentials
 
-/// A record as the stand-in keeps it, and as a line of its journal.
+/// A record, in memory and in the journal.
 struct CompassRecord: Codable, Equatable, Sendable {
     var number: Int
-    /// What people wrote, with `State`, `Submitter` and `Owner`; a field without a value is not in it.
+    /// The fields that users write, and `State`, `Submitter` and `Owner`; fields without a value are absent.
     var fields: [String: String]
     /// Milliseconds since 1970 by the server's own clock.
     var submittedAtMs: Int64
     /// Grows with every commit.
     var version = 1
     var isDeleted = false
-    /// Login names of those who may see it, and of those who may change it; `nil`: everybody.
+    /// Logins of the users who may read it, and who may change it; `nil`: all.
     var readers: [String]?
     var editors: [String]?
 
@@ -46,7 +46,7 @@ struct CompassRecord: Codable, Equatable, Sendable {
     }
 }
 
-/// What was done to a record once.
+/// A row of a record's history.
 struct CompassHistory: Codable, Equatable, Sendable {
     /// Its dbid.
     var number: Int
@@ -78,7 +78,7 @@ struct CompassHistory: Codable, Equatable, Sendable {
     }
 }
 
-/// Somebody who can log in.
+/// A user.
 struct CompassUser: Codable, Equatable, Sendable {
     /// The login name, which records have as owner and submitter.
     var name: String

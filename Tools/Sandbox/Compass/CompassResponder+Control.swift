@@ -1,7 +1,7 @@
 import Essentials
 import Hummingbird
 
-/// `/sandbox/…`: what a demo or a test does behind Compass's back. It needs no credentials.
+/// The control routes below `/sandbox/`, without credentials.
 extension CompassResponder {
     func control(_ request: Request) async throws -> Response {
         switch (request.method, request.uri.path) {
@@ -84,7 +84,7 @@ extension CompassResponder {
             state.write(.folder(folder))
             return folder.id
         }
-        guard let id else { throw SandboxProblem(message: "there is no place for \(new.path) of \(new.user)") }
+        guard let id else { throw SandboxProblem(message: "there is no parent folder for \(new.path) of \(new.user)") }
         return id
     }
 

@@ -2,7 +2,7 @@ import FoundationEssentials
 import HTTPTypes
 import Hummingbird
 
-/// Answers every request to the Compass sandbox.
+/// Handles all requests to the Compass emulator.
 struct CompassResponder: HTTPResponder {
     let system: CompassSystem
     let repository: String
@@ -25,25 +25,29 @@ struct CompassResponder: HTTPResponder {
         return try await serve(Array(words.dropFirst(2)), request, context)
     }
 
-    /// - Parameter words: Those of the path below the root.
-    private func serve(_ words: [String], _ request: Request, _ context: ConnectionContext) async throws -> Response {
-        if words == ["repos"], request.method == .get { return repositories(request) }
-        if words == ["authenticate"], request.method == .post { return try await logIn(request) }
+    /// - Parameter components: The path's components below the root.
+    private func serve(
+        _ components: [String], _ request: Request, _ context: ConnectionContext
+    ) async throws -> Response {
+        if components == ["repos"], request.method == .get { return repositories(request) }
+        if components == ["authenticate"], request.method == .post { return try await logIn(request) }
         let authorization = request.headers[.authorization] ?? ""
         guard let user = system.user(authorization) else {
             system.count("unauthorized")
             return .compass(.unauthorized, "The token is missing, expired or invalid.")
         }
-        if words == ["authenticate", "logoff"], request.method == .post {
+        if components == ["authenticate", "logoff"], request.method == .post {
             system.count("logoffs")
             system.logOff(authorization)
             return Response(status: .noContent)
         }
-        guard words.count >= 4, words[0] == "repos", words[2] == "databases" else { return .compassNotFound }
-        guard words[1] == repository, words[3] == database else {
-            return .compass(.notFound, "The database \(words[3]) was not found.")
+        guard components.count >= 4, components[0] == "repos", components[2] == "databases" else {
+            return .compassNotFound
         }
-        let call = CompassCall(request: request, context: context, user: user, words: Array(words.dropFirst(4)))
+        guard components[1] == repository, components[3] == database else {
+            return .compass(.notFound, "The database \(components[3]) was not found.")
+        }
+        let call = CompassCall(request: request, context: context, user: user, words: Array(components.dropFirst(4)))
         do {
             return try await serve(call)
         } catch let refusal as CompassRules.Refusal {
@@ -90,7 +94,7 @@ struct CompassResponder: HTTPResponder {
         return .json(
             .ok,
             .object([
-                ("name", .string(database)), ("description", "This is a stand-in."), ("isMaster", false),
+                ("name", .string(database)), ("description", "This is an emulator."), ("isMaster", false),
                 ("entityDefNames", names), ("entityDefNamesForSubmit", names), ("entityDefFamilyNames", .array([])),
             ]))
     }
@@ -101,7 +105,7 @@ struct CompassCall {
     let request: Request
     let context: ConnectionContext
     let user: CompassUser
-    /// Those of the path below the database's.
+    /// The path's components below the database.
     let words: [String]
 
     var method: HTTPRequest.Method { request.method }
@@ -120,7 +124,7 @@ struct CompassCall {
 }
 
 extension CompassResponder {
-    /// Does what changes something, with the faults that are drawn for it.
+    /// Executes a write with its injected fault.
     func write(
         _ call: CompassCall, _ body: @escaping @Sendable (_ isTrial: Bool) throws -> Response
     ) async throws -> Response {
@@ -145,7 +149,7 @@ extension Response {
         }
     }
 
-    /// As a gateway or a firewall says no: for a browser, on its way to a page of its own.
+    /// A response of a gateway or a firewall: a redirect of browsers to its login page.
     static func proxy(_ status: Int) -> Response {
         Response(
             status: HTTPResponse.Status(code: status),

@@ -1,4 +1,4 @@
-/// Result sets as they were when they were made. The oldest are forgotten when there are too many, or too large ones.
+/// Result sets with their original content. The oldest are dropped if there are too many or too large ones.
 struct CompassResultSets: Sendable {
     struct ResultSet: Sendable {
         let query: Int

@@ -1,6 +1,6 @@
-/// What the stand-in's schema allows: requiredness, choices and actions.
+/// The rules of the schema: mandatory fields, choices and actions.
 enum CompassRules {
-    /// Why it says no, and with which status.
+    /// A refusal, with its status.
     struct Refusal: Error, Equatable {
         enum Status: Int { case badRequest = 400, forbidden = 403, notFound = 404 }
 
@@ -13,7 +13,7 @@ enum CompassRules {
         }
     }
 
-    /// What can be chosen for some fields.
+    /// The choices of some fields.
     struct Choices: Sendable {
         let users: [String]
         /// Project → its components.
@@ -21,8 +21,8 @@ enum CompassRules {
     }
 
     /// - Parameters:
-    ///   - action: The one that is being done; `nil`: nobody edits.
-    ///   - values: As they are in the edit session.
+    ///   - action: The current action; `nil`: the record is not being edited.
+    ///   - values: The values in the edit session.
     static func requiredness(
         _ field: String, _ action: CompassSchema.Action?, _ values: [String: String]
     ) -> String {
@@ -48,7 +48,7 @@ enum CompassRules {
         }
     }
 
-    /// What is wrong with the values that are written; none when they can be saved.
+    /// The errors of the written values; none if they can be saved.
     static func problems(
         writing new: [String: String], over old: [String: String], _ action: CompassSchema.Action,
         _ known: Choices

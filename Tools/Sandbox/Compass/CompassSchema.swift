@@ -1,7 +1,7 @@
-/// The record type of the stand-in: the vendor's sample database SAMPL with its type Defect, as its documents show it.
+/// The record type: Defect of the vendor's sample database SAMPL, after its documents.
 ///
 /// Source: the sample app's documents and data (fields, severities, priorities, states), and the vendor's page "Records
-/// and record types"; actions that no document names are those of the defect schema that comes with the product.
+/// and record types"; other actions are those of the defect schema that is shipped with the product.
 enum CompassSchema {
     static let recordType = "Defect"
     /// Ids are this and eight digits.
@@ -49,7 +49,7 @@ enum CompassSchema {
         "history.new_state", "history.dbid",
     ]
 
-    /// What nobody writes.
+    /// Fields that users do not write.
     static let readOnly: Set = [
         "record_type", "is_active", "version", "lock_version", "dbid", "id", "Submitter", "Submit_Date", "Notes_Log",
         "ratl_mastership", "is_duplicate", "State", "old_id",
@@ -59,13 +59,13 @@ enum CompassSchema {
     static let priorities = ["1-Resolve Immediately", "2-Give High Attention", "3-Normal Queue"]
     static let resolutions = ["Fixed", "Not Reproducible", "Works as designed", "Duplicate", "Postponed"]
 
-    /// What a state is changed by, among others.
+    /// An action that changes the state.
     struct Action: Sendable {
         let name: String
         let type: String
         var sources: [String] = []
         var destination: String?
-        /// Fields that must have a value for it, beside those that always must.
+        /// Fields that are mandatory for the action, in addition to those that always are.
         var mandatory: Set<String> = []
     }
 

@@ -3,10 +3,10 @@ struct CompassSession: Sendable {
     let user: String
     let number: Int
     let action: CompassSchema.Action
-    /// The version it was begun from: another one at the commit was somebody else's. 0 for a new record.
+    /// The version at the begin; another one at the commit is a conflict. 0 for a new record.
     let version: Int
     let beganAtMs: Int64
-    /// What was written into it so far.
+    /// The values written so far.
     var values: [String: String]
 
     var isNew: Bool { version == 0 }
@@ -35,7 +35,7 @@ struct CompassSessions: Sendable {
         open.removeValue(forKey: Key(user: user, number: number)) != nil
     }
 
-    /// Ends those that nobody ended.
+    /// Ends expired sessions.
     mutating func endThose(begunBefore time: Int64) {
         if open.values.contains(where: { $0.beganAtMs < time }) { open = open.filter { $0.value.beganAtMs >= time } }
     }

@@ -1,18 +1,18 @@
 import Essentials
 
-/// What somebody did in Compass itself, whatever the rules say: for tests, and for trackers that are loaded.
+/// A user's change in Compass itself, without any rule: for tests, and for trackers that are loaded.
 struct CompassChange: Codable, Equatable, Sendable {
     /// An id; without one a record is made.
     var record: String?
     var user: String
-    /// What history tells; `Submit` of a new record and `Modify` otherwise, where none is named.
+    /// The action in the history; by default `Submit` for a new record, otherwise `Modify`.
     var action: String?
     /// The state it leads to; `nil`: that of the action, where it has one.
     var state: String?
     var fields: [String: String]
     /// When it truly was; `nil`: now.
     var at: Timestamp?
-    /// Who may see it and change it from now on; not named: as it was, and everybody a new one.
+    /// The users who may read it and change it; by default unchanged, and all users for a new record.
     var readers: [String]?
     var editors: [String]?
     /// Whether the record goes.

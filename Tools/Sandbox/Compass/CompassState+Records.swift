@@ -1,9 +1,9 @@
 import Essentials
 
-/// A record as an answer shows it.
+/// A record as a response shows it.
 struct CompassView: Sendable {
     let record: CompassRecord
-    /// What the user does with it; `nil`: nobody edits.
+    /// The user's action; `nil`: the record is not being edited.
     let action: CompassSchema.Action?
     /// The record's values, with those of the edit session.
     let values: [String: String]

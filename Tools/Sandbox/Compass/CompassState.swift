@@ -1,6 +1,6 @@
-/// All that the stand-in knows. Whoever holds the lock of ``CompassSystem`` works on it.
+/// The state of the emulator, accessed under the lock of ``CompassSystem``.
 struct CompassState: ~Copyable {
-    /// What the journal keeps.
+    /// A line of the journal.
     enum Line: Codable {
         case organisation(CompassOrganisation)
         /// A record's new state, and what was done.
@@ -31,7 +31,7 @@ struct CompassState: ~Copyable {
         for line in lines { take(line) }
     }
 
-    /// Something has changed.
+    /// Applies a change, and journals it.
     mutating func write(_ line: Line) {
         journal?.append(line)
         take(line)
@@ -84,8 +84,8 @@ struct CompassState: ~Copyable {
 
     // MARK: Times
 
-    /// What the server's clock shows, in milliseconds since 1970.
+    /// The time of the server's clock, in milliseconds since 1970.
     ///
-    /// - Parameter atMs: When, by a clock that is right.
+    /// - Parameter atMs: The true time.
     func serverMs(at atMs: Int64) -> Int64 { atMs + Int64(dials.switches.clockSkewSeconds) * 1_000 }
 }

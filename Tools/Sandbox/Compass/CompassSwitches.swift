@@ -1,16 +1,17 @@
-/// How the Compass sandbox behaves; `POST /sandbox/switches` changes those that are named.
-struct CompassSwitches: Switches {
-    var faults = FaultSwitches()
+/// The switches of the Compass emulator.
+struct CompassSwitches: EmulatorSwitches {
+    static let altersTexts = false
+
     /// The server's zone.
     var zone = CompassZone()
-    /// How many seconds the server's clock is ahead; behind, when negative.
+    /// Seconds by which the server's clock is ahead; behind, if negative.
     var clockSkewSeconds = 0
     /// Milliseconds until queries show a row of history. Its time stamp is that of the change.
     var visibleAfterMs = 0
-    /// How long a token is good for, and an edit session that nobody ends.
+    /// Lifetime of a token, and of an edit session that is not ended.
     var tokenSecondsMax = 86_400
     var sessionSecondsMax = 1_800
-    /// Rows of a page, however many are asked for.
+    /// Maximum number of rows per page.
     var pageRowsMax = 10_000
     /// A further page is the first one again.
     var ignoresPageNumber = false
@@ -18,31 +19,12 @@ struct CompassSwitches: Switches {
     var shufflesFields = false
     /// Rows of history have no number: a query with that column is refused.
     var hidesHistoryIDs = false
-    /// Nobody is let in: neither a password nor a token is accepted.
+    /// All logins are rejected: passwords and tokens.
     var refusesLogins = false
-    /// What something before the server answers to every call, in words that are not Compass's; 0: nothing is there.
+    /// The status with which a proxy before the server responds to every call; 0: no proxy.
     var proxyStatus = 0
 
-    mutating func change(_ name: SwitchName, in values: KeyedDecodingContainer<SwitchName>) throws -> Bool {
-        switch name.stringValue {
-        case "zone": zone = try values.decode(CompassZone.self, forKey: name)
-        case "clockSkewSeconds": clockSkewSeconds = try values.decode(Int.self, forKey: name)
-        case "visibleAfterMs": visibleAfterMs = try values.decode(Int.self, forKey: name)
-        case "tokenSecondsMax": tokenSecondsMax = try values.decode(Int.self, forKey: name)
-        case "sessionSecondsMax": sessionSecondsMax = try values.decode(Int.self, forKey: name)
-        case "pageRowsMax": pageRowsMax = try values.decode(Int.self, forKey: name)
-        case "ignoresPageNumber": ignoresPageNumber = try values.decode(Bool.self, forKey: name)
-        case "shufflesFields": shufflesFields = try values.decode(Bool.self, forKey: name)
-        case "hidesHistoryIDs": hidesHistoryIDs = try values.decode(Bool.self, forKey: name)
-        case "refusesLogins": refusesLogins = try values.decode(Bool.self, forKey: name)
-        case "proxyStatus": proxyStatus = try values.decode(Int.self, forKey: name)
-        default: return try faults.change(name, in: values)
-        }
-        return true
-    }
-
     func check() throws {
-        try faults.check()
         try FaultSwitches.check(times: [
             visibleAfterMs, abs(clockSkewSeconds), tokenSecondsMax, sessionSecondsMax, pageRowsMax,
         ])
@@ -53,27 +35,5 @@ struct CompassSwitches: Switches {
         guard abs(zone.offsetMinutes) <= 14 * 60 else {
             throw SandboxProblem(message: "a zone is at most 14 hours from UTC")
         }
-    }
-
-    private enum CodingKeys: CodingKey {
-        case zone, clockSkewSeconds, visibleAfterMs, tokenSecondsMax, sessionSecondsMax, pageRowsMax,
-            ignoresPageNumber, shufflesFields, hidesHistoryIDs, refusesLogins, proxyStatus
-    }
-
-    /// All switches in one object.
-    func encode(to encoder: any Encoder) throws {
-        try faults.encode(to: encoder)
-        var values = encoder.container(keyedBy: CodingKeys.self)
-        try values.encode(zone, forKey: .zone)
-        try values.encode(clockSkewSeconds, forKey: .clockSkewSeconds)
-        try values.encode(visibleAfterMs, forKey: .visibleAfterMs)
-        try values.encode(tokenSecondsMax, forKey: .tokenSecondsMax)
-        try values.encode(sessionSecondsMax, forKey: .sessionSecondsMax)
-        try values.encode(pageRowsMax, forKey: .pageRowsMax)
-        try values.encode(ignoresPageNumber, forKey: .ignoresPageNumber)
-        try values.encode(shufflesFields, forKey: .shufflesFields)
-        try values.encode(hidesHistoryIDs, forKey: .hidesHistoryIDs)
-        try values.encode(refusesLogins, forKey: .refusesLogins)
-        try values.encode(proxyStatus, forKey: .proxyStatus)
     }
 }

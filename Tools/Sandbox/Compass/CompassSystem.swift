@@ -19,7 +19,7 @@ final class CompassSystem: SandboxSystem {
         state.withLock { body(&$0) }
     }
 
-    /// The same for what may be refused.
+    /// Gives access to the state for an operation that may be refused.
     func checked<Value: Sendable>(
         _ body: (inout CompassState) throws(CompassRules.Refusal) -> Value
     ) throws(CompassRules.Refusal) -> Value {
@@ -46,7 +46,7 @@ final class CompassSystem: SandboxSystem {
         }
     }
 
-    /// Whose an `Authorization` is; `nil` when it is nobody's.
+    /// The user of an `Authorization`; `nil` if it is not valid.
     func user(_ authorization: String) -> CompassUser? {
         state.withLock { state in
             if state.dials.switches.refusesLogins { return nil }
@@ -84,7 +84,7 @@ final class CompassSystem: SandboxSystem {
 }
 
 extension String {
-    /// What is behind a beginning; `nil` when it begins otherwise.
+    /// The rest after a prefix; `nil` without the prefix.
     fileprivate func dropping(_ prefix: String) -> String? {
         hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
     }

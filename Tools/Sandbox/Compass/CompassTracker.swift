@@ -16,7 +16,7 @@ struct CompassTracker: Sendable {
     }
 
     let defects: [Defect]
-    /// Everybody who did something, owns or submitted something: login name → name.
+    /// All users of the tracker: login → name.
     let people: [String: String]
 
     /// - Throws: `DataFile.Problem`, or ``SandboxProblem``, which names the line.
@@ -62,9 +62,9 @@ struct CompassTracker: Sendable {
             }, projects: projects)
     }
 
-    /// Loads a file into a stand-in: all that was ever done in it, at the times it was.
+    /// Loads a file: each change becomes a row of history at its own time.
     ///
-    /// - Returns: How many defects it has.
+    /// - Returns: The number of defects.
     static func load(_ path: String, into system: CompassSystem, password: String) throws -> Int {
         let tracker = try CompassTracker(path: path)
         system.load(tracker.organisation(password: password))

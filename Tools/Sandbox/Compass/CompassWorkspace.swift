@@ -1,11 +1,11 @@
-/// Folders and queries: one root that everybody reads, and one of each user's own.
+/// Folders and queries: one public root, and one of each user.
 struct CompassWorkspace: Sendable {
     struct Folder: Codable, Sendable {
         let id: Int
         var name: String
         /// `nil` for a root.
         var parent: Int?
-        /// Whose it is; `nil`: everybody's to read, and nobody's to write.
+        /// The owner; `nil`: public, and read-only.
         var owner: String?
     }
 
@@ -57,7 +57,7 @@ struct CompassWorkspace: Sendable {
 
     func queries(in id: Int) -> [Query] { queries.values.filter { $0.folder == id }.sorted { $0.id < $1.id } }
 
-    /// Where a new query would be.
+    /// The folder of a new query.
     ///
     /// - Throws: ``CompassRules/Refusal`` where the folder is not there or not the user's, or has such a name already.
     func place(of query: CompassQuery, by user: CompassUser) throws(CompassRules.Refusal) -> Folder {

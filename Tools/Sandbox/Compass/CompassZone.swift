@@ -1,6 +1,6 @@
 import Essentials
 
-/// Where the server's clock hangs: it shows local time, and does not say of which zone.
+/// The time zone of the server's clock, which shows local time without its zone.
 struct CompassZone: Codable, Equatable, Sendable {
     enum Summer: String, Codable, Sendable {
         case none
@@ -10,7 +10,7 @@ struct CompassZone: Codable, Equatable, Sendable {
         case us
     }
 
-    /// How far standard time is ahead of UTC.
+    /// The offset of standard time from UTC, in minutes.
     var offsetMinutes = 0
     var summer = Summer.none
 
@@ -49,7 +49,7 @@ struct CompassZone: Codable, Equatable, Sendable {
     }
 }
 
-/// What time it is: that of this machine, or what a test says.
+/// The current time: the machine's, or a test's.
 struct CompassClock: Sendable {
     /// Milliseconds since 1970; `nil`: this machine's.
     var setMs: Int64?

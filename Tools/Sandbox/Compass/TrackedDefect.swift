@@ -43,14 +43,14 @@ struct TrackedDefect: Decodable {
 
     var people: [Person] { [submitter, owner].compactMap(\.self) + (history ?? []).map(\.who) + mentioned }
 
-    /// Owners of some time, who may be nobody else.
+    /// Former owners, who may have no other role.
     private var mentioned: [Person] {
         (history ?? []).flatMap(\.changes).filter { $0.field == "assigned_to" }
             .flatMap { [$0.from, $0.to] }.compactMap { $0 }.filter { !$0.isEmpty }.map { Person(id: $0, name: nil) }
     }
 
-    /// What was done, in order: the creation with the values it then had, and each entry of the history. Without a
-    /// history, a change of state and owner to what it has now, where the defect has gone on.
+    /// The changes in order: the creation with its values, and each entry of the history. Without a history, one change
+    /// to the current state and owner.
     func changes() throws(SandboxProblem) -> [CompassChange] {
         let entries = (history ?? []).sorted { $0.when < $1.when }
         var values = now
@@ -86,7 +86,7 @@ struct TrackedDefect: Decodable {
         values.merge(fields) { $1 }
         let after = values["State"] ?? "Submitted"
         var action = after == before ? "Modify" : TrackedValue.action(to: after, from: before)
-        // Whoever gets it is to be told so, whatever else was done at once.
+        // The new owner must be notified, independent of other changes at the same time.
         if let owner = fields["Owner"], !owner.isEmpty { action = "Assign" }
         return CompassChange(
             user: entry.who.id, action: action, state: after, fields: Self.stated(fields), at: entry.when)
@@ -95,7 +95,7 @@ struct TrackedDefect: Decodable {
     /// Without the state, which is no field that is written.
     private static func stated(_ values: [String: String]) -> [String: String] { values.filter { $0.key != "State" } }
 
-    /// What it has at last.
+    /// The current values.
     private var now: [String: String] {
         var values = ["Headline": headline ?? name, "State": TrackedValue.state(status ?? "NEW")]
         values["Description"] = description
@@ -113,9 +113,9 @@ struct TrackedDefect: Decodable {
     }
 }
 
-/// Values of trackers in the stand-in's words.
+/// Converts values of trackers to those of the schema.
 enum TrackedValue {
-    /// A field with its value; `nil` for what the stand-in does not have.
+    /// A field with its value; `nil` if the schema has no such field.
     static func of(_ field: String, _ value: String) -> (field: String, value: String)? {
         switch field {
         case "status", "bug_status": ("State", state(value))
@@ -139,7 +139,7 @@ enum TrackedValue {
         }
     }
 
-    /// The action that is told of a change of state: that of the schema, or the nearest.
+    /// The action of a change of state: that of the schema, or the nearest.
     static func action(to state: String, from old: String) -> String {
         switch state {
         case "Opened": old == "Closed" ? "Re_open" : old == "Resolved" ? "Reject" : "Open"

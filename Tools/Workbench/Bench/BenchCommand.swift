@@ -1,47 +1,37 @@
 import ArgumentParser
-import FoundationEssentials
-import LocalCluster
 
-/// `workbench bench`: how fast the parts are, as ratios against a limit or a peer measured in the same run.
+/// `workbench bench`: measures the performance that a release must not lose.
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",
-        abstract: "Measures against limits: medians of interleaved runs.",
+        abstract: "Measure performance against references and targets.",
         discussion: """
-            Each figure is measured in turn with its limit, round after round, in the same run; the medians are printed.
-            Quote the ratios: absolute figures belong to the machine.
+            Starts a cluster, writes the data and makes one run to warm up. Each further run measures the component \
+            and \
+            its reference alternately; the report has the medians. Compare the ratios: absolute figures depend on the \
+            machine.
             """,
         subcommands: [
-            BenchRelay.self, BenchSnapshot.self, BenchFootprint.self, BenchLive.self, BenchSubmit.self,
-            BenchConnections.self, BenchEnvironments.self, BenchOnboard.self, BenchPoll.self, BenchFanOut.self,
-            BenchImport.self, BenchDefects.self, BenchMonitor.self, BenchTracing.self,
+            BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchSnapshot.self, BenchFanOut.self,
+            BenchConnections.self,
         ])
 }
 
-/// What every benchmark is told.
+/// The options of every benchmark.
 struct BenchOptions: ParsableArguments {
-    @Option(help: "A PostgreSQL connection string; databases are made and dropped there.")
-    var database = ProcessInfo.processInfo.environment["FIELDPOST_DATABASE_URL"] ?? ""
-
-    @Option(help: "Kafka brokers. Without it a sandbox broker is started.")
-    var brokers: String?
-
-    @Option(help: "Milliseconds that each answer of the sandbox broker takes longer.")
-    var brokerRoundTrip = 0
-
-    @Option(help: "How often each is measured.")
+    @Option(help: "Number of runs, without the one that warms up.")
     var rounds = 5
 
-    @Option(help: "The folder of the schema's files. (default: that of the sources)")
-    var schema = LocalCluster.schemaFolder
+    @Option(help: "Additional latency of the broker, in milliseconds.")
+    var brokerRoundTrip = 0
+
+    @Option(help: "File for the report as JSON.")
+    var json: String?
 
     func validate() throws {
-        guard !database.isEmpty else {
-            throw ValidationError("--database (or FIELDPOST_DATABASE_URL) is missing: a PostgreSQL connection string")
-        }
         guard (1...100).contains(rounds) else { throw ValidationError("--rounds is 1…100, not \(rounds)") }
-        guard brokers == nil || brokerRoundTrip == 0 else {
-            throw ValidationError("--broker-round-trip is of the sandbox broker, not of the one at --brokers")
+        guard (0...10_000).contains(brokerRoundTrip) else {
+            throw ValidationError("--broker-round-trip is 0…10000, not \(brokerRoundTrip)")
         }
     }
 }

@@ -6,85 +6,84 @@ import Glibc
 import LocalCluster
 import Model
 
-/// Live devices that have nothing to do, and one change that all of them are told.
-struct BenchConnections: AsyncParsableCommand {
+/// Idle live devices on one gateway: memory, and the time to notify all of them of one change.
+struct BenchConnections: BenchScenario {
     static let configuration = CommandConfiguration(
-        commandName: "connections",
-        abstract: "Idle live devices on one gateway: memory of each, and the time to tell all of one change.")
+        commandName: "connections", abstract: "Measure idle live devices: memory, and time to notify all.")
 
-    @OptionGroup var options: BenchClusterOptions
+    @OptionGroup var options: BenchOptions
 
-    @Option(help: "Live devices, all of one person.")
+    @Option(help: "Number of live devices, all of one person.")
     var count = 10_000
 
-    private static let restFor = Duration.seconds(3)
-    /// Open files beside the devices'.
-    private static let filesBeside = 1_000
+    static let targets = [
+        BenchTarget(name: "memory of a connection", figure: "gateway's memory", limit: .atMost(20))
+    ]
 
-    func run() async throws {
-        try BenchSockets.allowFiles(count + Self.filesBeside)
-        var figures = BenchFigures()
-        let variables = [
-            "FIELDPOST_HTTP_CONNECTIONS_MAX": "\(count + Self.filesBeside)", "FIELDPOST_SYNC_LAG_MAX": "600s",
-        ]
-        let person = BenchCluster.person("u0@bench.example")
-        try await BenchCluster.with(services: [.gateway], variables: [.gateway: variables], people: [person]) { bench in
-            for round in 1...options.rounds {
-                print("round \(round) of \(options.rounds)")
-                try await measure(bench, &figures)
-            }
-        }
-        print(figures.table(title: "connections, medians of \(options.rounds) rounds, on \(BenchCluster.place)"))
-        print(
-            BenchFigures.ratio("kB per connection", figures.median("gateway's memory"), aim: 20, isAtMost: true))
+    /// Time until memory is stable.
+    private static let idleTime = Duration.seconds(3)
+    /// File descriptors in addition to the devices'.
+    private static let otherFileCount = 1_000
+
+    var installation: BenchInstallation.Configuration {
+        var configuration = BenchInstallation.Configuration(
+            [.gateway],
+            variables: [
+                .gateway: [
+                    "FIELDPOST_HTTP_CONNECTIONS_MAX": "\(count + Self.otherFileCount)",
+                    "FIELDPOST_SYNC_LAG_MAX": "600s",
+                ]
+            ])
+        configuration.fileCount = count + Self.otherFileCount
+        return configuration
     }
 
-    private func measure(_ bench: BenchCluster, _ figures: inout BenchFigures) async throws {
-        _ = await bench.cluster.terminate(.gateway, within: .seconds(30))
-        try bench.cluster.start(.gateway)
-        try await bench.cluster.waitUntilReady(.gateway)
-        guard let port = URL(string: bench.cluster.gatewayURL)?.port else { return }
-        // A first device has the gateway fetch keys and open what all share.
+    func setUp(_ installation: BenchInstallation) {}
+
+    func measure(
+        _ fixture: Void, on installation: BenchInstallation, _ report: inout BenchReport
+    ) async throws {
+        try await installation.restart(.gateway)
+        guard let port = URL(string: installation.cluster.gatewayURL)?.port else { return }
         var sockets = BenchSockets(port: port)
-        let sync = request("/v1/sync", GatewayClient.firstSyncBody(isLive: true), bench)
-        try sockets.open(1, request: { _ in sync }, until: "\"checkpoint\"")
-        try await Task.sleep(for: Self.restFor)
+        let sync = request("/v1/sync", GatewayClient.firstSyncBody(isLive: true), installation)
+        // The first device makes the gateway fetch keys and open what all devices share.
+        try sockets.open(1, request: sync, until: "\"checkpoint\"")
+        try await Task.sleep(for: Self.idleTime)
 
-        let before = bench.memory(of: .gateway, "VmRSS")
+        let before = installation.memory(of: .gateway, "VmRSS")
         let start = ContinuousClock.now
-        try sockets.open(count, request: { _ in sync }, until: "\"checkpoint\"")
+        try sockets.open(count, request: sync, until: "\"checkpoint\"")
         let opened = ContinuousClock.now - start
-        try await Task.sleep(for: Self.restFor)
-        let after = bench.memory(of: .gateway, "VmRSS")
-        figures.add("gateway's memory", "kB per connection", (after - before) / Double(count - 1))
-        figures.add("devices connected", "devices/s", Double(count - 1) / opened.inSeconds)
+        try await Task.sleep(for: Self.idleTime)
+        let idle = installation.memory(of: .gateway, "VmRSS")
+        report.add("gateway's memory", "kB/connection", (idle - before) / Double(count - 1))
+        report.add("devices connected", "devices/s", Double(count - 1) / opened.inSeconds)
 
-        let id = UUID()
-        let mutation = try DeviceState.body(of: id, realm: RealmPath.user(bench.people[0].email))
+        let (id, body) = try mutation(in: RealmPath.user(installation.people[0].email))
         let sent = ContinuousClock.now
-        let sender = try sockets.send(request("/v1/mutations", mutation, bench))
+        let sender = try sockets.send(request("/v1/mutations", body, installation))
         try sockets.waitForAll(id.text)
-        figures.add("all told of one change", "ms", (ContinuousClock.now - sent).inSeconds * 1_000)
+        report.add("all devices notified", "ms", (ContinuousClock.now - sent).inSeconds * 1_000)
         close(sender)
-        let told = bench.memory(of: .gateway, "VmRSS")
-        figures.add("gateway's memory after that", "kB per connection", (told - before) / Double(count - 1))
+        let notified = installation.memory(of: .gateway, "VmRSS")
+        report.add("gateway's memory afterwards", "kB/connection", (notified - before) / Double(count - 1))
     }
 
-    private func request(_ path: String, _ body: [UInt8], _ bench: BenchCluster) -> [UInt8] {
+    private func request(_ path: String, _ body: [UInt8], _ installation: BenchInstallation) -> [UInt8] {
         let head = [
-            "POST \(path) HTTP/1.1", "Host: 127.0.0.1", "Authorization: Bearer \(bench.tokens[0])",
+            "POST \(path) HTTP/1.1", "Host: 127.0.0.1", "Authorization: Bearer \(installation.tokens[0])",
             "Content-Type: application/json", "Content-Length: \(body.count)", "", "",
         ]
         return Array(head.joined(separator: "\r\n").utf8) + body
     }
-}
 
-extension DeviceState {
-    /// The body of a request with a draft as a device's first mutation.
-    fileprivate static func body(of id: UUID, realm: RealmPath) throws -> [UInt8] {
+    /// The request body of a new device's first mutation.
+    private func mutation(in realm: RealmPath) throws -> (id: UUID, body: [UInt8]) {
+        let id = UUID()
         var device = DeviceState(clientID: UUID())
         let fields = Array(#"{"text":"A change"}"#.utf8)
         _ = try device.enqueue(Mutation(operation: .put, kind: .timeEntry, id: id, fields: fields), in: realm)
-        return device.nextRequest()?.body ?? []
+        return (id, device.nextRequest()?.body ?? [])
     }
 }

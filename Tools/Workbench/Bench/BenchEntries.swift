@@ -2,37 +2,39 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import HTTPClient
+import LocalCluster
 import Model
 
-/// Entries that the back end will take, of people whose realms are filled, as often as they are wanted.
+/// An unlimited source of valid entries of people whose realms are filled.
 struct BenchEntries: Sendable {
     private let patterns: [(person: Int, entry: PlannedEntry, choice: ReportingChoices.Choice)]
     private static let seconds = 1_800
 
-    /// Reads from their realms what the people may choose.
-    init(_ bench: BenchCluster, _ organisation: Organisation) async throws {
+    /// Reads from the realms what each person can book on.
+    init(_ installation: BenchInstallation, _ organisation: Organisation) async throws {
         var patterns: [(Int, PlannedEntry, ReportingChoices.Choice)] = []
-        for (index, person) in bench.people.enumerated() {
+        for (index, person) in installation.people.enumerated() {
             var copy = DeviceCopy()
-            for try await line in try await bench.gateway.sync(
-                token: bench.tokens[index], body: GatewayClient.firstSyncBody(isLive: false))
+            for try await line in try await installation.gateway.sync(
+                token: installation.tokens[index], body: GatewayClient.firstSyncBody(isLive: false))
             {
                 if let line = try SyncLine.read(line) { _ = copy.apply(line) }
             }
             guard let choices = ReportingChoices(copy),
-                let entry = organisation.entries.first(where: { $0.person == person.id && $0.expectation == .released }
-                ),
+                let entry = organisation.entries.first(where: {
+                    $0.person == person.id && $0.expectation == .released
+                }),
                 let choice = choices.choice(project: entry.project, accountingCode: entry.accountingCode)
             else { continue }
             patterns.append((index, entry, choice))
         }
-        guard !patterns.isEmpty else { throw BenchPlace.Missing(description: "nobody has anything to report on") }
+        guard !patterns.isEmpty else { throw ClusterFailure("no person can book on anything") }
         self.patterns = patterns
     }
 
-    /// A new entry that asks for its submission.
+    /// Makes an entry that requests its submission.
     ///
-    /// - Returns: The index of its person, and its fields.
+    /// - Returns: The index of the person, and the entry's fields.
     func make(_ number: Int) throws -> (person: Int, fields: [UInt8]) {
         let (person, entry, choice) = patterns[number % patterns.count]
         let fields = try Author.draft(

@@ -1,119 +1,89 @@
 import ArgumentParser
+import Essentials
+import FoundationEssentials
+import LocalCluster
 import Model
 
-/// Fan-out: what follows from what people write, against what PostgreSQL alone takes for it.
-struct BenchFanOut: AsyncParsableCommand {
+/// `task-fan-out`, compared with PostgreSQL that runs the same guarded statements.
+struct BenchFanOut: BenchScenario {
     static let configuration = CommandConfiguration(
         commandName: "fanout",
-        abstract: "Copies of tasks, positions and shared items, against libpq alone with the same rows.",
+        abstract: "Compare task-fan-out with the same statements alone.",
         discussion: """
-            A service is a process with one worker, where nothing else is said. The clock starts when the first rows \
-            have changed, which do not count. libpq alone runs statements that were made beforehand.
+            Every task is changed and published; the service writes each team's copy. The time begins with the first \
+            copy, which does not count.
             """)
-
-    /// What is measured.
-    enum Row: String, CaseIterable, ExpressibleByArgument {
-        /// Tasks that change, each with one copy.
-        case tasks
-        /// A team of 10,000 tasks that is deleted.
-        case deletion
-        /// Everything published again.
-        case republished
-        /// People who tell where they are.
-        case positions
-        /// An item with 100 recipients.
-        case sharing
-        /// The memory of each service.
-        case memory
-        /// From a manager's device to a member's, and back.
-        case live
-    }
 
     @OptionGroup var options: BenchOptions
 
-    @Option(help: "What is measured, several times for several. (default: tasks)")
-    var row: [Row] = []
-
-    @Option(help: "How many tasks there are; all of them change in each round.")
+    @Option(help: "Number of tasks; all of them change in each run.")
     var tasks = 20_000
 
-    @Option(help: "How many tasks are published again.")
-    var republished = 100_000
+    static let targets =
+        [1, 2].map { workers in
+            BenchTarget(
+                name: "\(name(workers)) / PostgreSQL alone", figure: name(workers), reference: "PostgreSQL alone",
+                limit: .atLeast(0.6))
+        } + [
+            BenchTarget(
+                name: "processor time / PostgreSQL's", figure: "processor time",
+                reference: "PostgreSQL's processor time",
+                limit: .atMost(0.5))
+        ]
 
-    @Option(help: "The most objects of which the memory is measured; the fewest are 10,000.")
-    var objects = 300_000
+    private static func name(_ workers: Int) -> String { "task-fan-out, \(workers) worker\(workers == 1 ? "" : "s")" }
 
-    func run() async throws {
-        for row in row.isEmpty ? [.tasks] : row {
-            switch row {
-            case .tasks: try BenchFanOutTasks(options: options, taskCount: tasks).run()
-            case .deletion: try BenchFanOutDeletion(options: options).run()
-            case .republished: try BenchFanOutRepublished(options: options, taskCount: republished).run()
-            case .positions: try BenchFanOutPositions(options: options).run()
-            case .sharing: try BenchFanOutSharing(options: options).run()
-            case .memory: try BenchFanOutMemory(options: options, objectCount: objects).run()
-            case .live: try await BenchFanOutLive(rounds: options.rounds).run()
+    var installation: BenchInstallation.Configuration { BenchInstallation.Configuration() }
+
+    func setUp(_ installation: BenchInstallation) async throws -> BenchTasks {
+        try BenchTasks(installation, count: tasks)
+    }
+
+    func measure(
+        _ tasks: BenchTasks, on installation: BenchInstallation, _ report: inout BenchReport
+    ) async throws {
+        for workers in [1, 2] {
+            try tasks.change()
+            try tasks.publish()
+            let rate = try await fanOut(tasks, workers: workers, on: installation)
+            report.add(Self.name(workers), "tasks/s", rate.perSecond)
+            guard workers == 1 else { continue }
+            report.add("processor time", "µs/task", rate.own)
+            report.add("PostgreSQL's processor time", "µs/task", rate.database)
+        }
+        // After the service: before the first run there are no copies.
+        report.add("PostgreSQL alone", "tasks/s", try tasks.copyAlone())
+    }
+
+    /// Processor times are in microseconds per task.
+    private func fanOut(
+        _ tasks: BenchTasks, workers: Int, on installation: BenchInstallation
+    ) async throws -> (perSecond: Double, own: Double, database: Double) {
+        let start = try tasks.position()
+        let worker = try installation.start(
+            Services.taskFanOut, variables: ["FIELDPOST_WORKER_COUNT": "\(workers)"])
+        // A service that is terminated commits its offsets.
+        defer { if worker.terminate(within: .seconds(20)) == nil { worker.kill9() } }
+        func sample(
+            after position: Int64
+        ) async throws -> (time: ContinuousClock.Instant, position: Int64, own: Double, database: Double) {
+            var found = Int64(0)
+            try await waitUntil("position \(position)", within: .seconds(300), interval: .milliseconds(5)) {
+                guard worker.isRunning else { throw ClusterFailure(worker.logTail()) }
+                found = try tasks.position()
+                return found >= position
             }
+            let now = ContinuousClock.now
+            return (
+                now, found, ProcessUsage.processorTime(of: worker.id), installation.processorTime(of: .database)
+            )
         }
-    }
-}
-
-extension BenchPlace {
-    /// With the topics that a service reads.
-    init(_ options: BenchOptions, for service: ServiceDescription) throws {
-        let topics = service.topics.map { ($0.name, $0.partitions) }
-        try self.init(options, topics: Dictionary(uniqueKeysWithValues: topics))
-    }
-}
-
-/// Changed tasks into their teams' copies.
-struct BenchFanOutTasks {
-    let options: BenchOptions
-    let taskCount: Int
-
-    func run() throws {
-        let service = Services.taskFanOut
-        let place = try BenchPlace(options, for: service)
-        defer { place.end() }
-        var tasks = try BenchTasks(on: place)
-        try tasks.add(taskCount)
-        try tasks.world.begin(service)
-        var figures = BenchFigures()
-        // The first time there are no copies yet.
-        let first = try measure(service, 1, &tasks, place)
-        for round in 1...options.rounds {
-            print("round \(round) of \(options.rounds)")
-            figures.add("libpq alone", "tasks/s", try tasks.changeAlone())
-            let found = try measure(service, 1, &tasks, place)
-            figures.add("task-fan-out, 1 worker", "tasks/s", found.perSecond)
-            figures.add("its own CPU", "µs/task", found.ownMicroseconds)
-            figures.add("PostgreSQL's CPU", "µs/task", found.backendMicroseconds)
-            figures.add("task-fan-out, 2 workers", "tasks/s", try measure(service, 2, &tasks, place).perSecond)
-            print("  \(figures.latest)")
-        }
-        print(figures.table(title: "fanout: tasks, medians of \(options.rounds) rounds, on \(place.brokerName)"))
-        print("  first copies of \(taskCount) tasks: \(BenchFigures.text(first.perSecond)) tasks/s")
-        for workers in ["1 worker", "2 workers"] {
-            print(
-                BenchFigures.ratio(
-                    "task-fan-out / libpq alone, \(workers)",
-                    figures.median("task-fan-out, \(workers)") / figures.median("libpq alone"), aim: 0.6))
-        }
-        print(
-            BenchFigures.ratio(
-                "its CPU / PostgreSQL's", figures.median("its own CPU") / figures.median("PostgreSQL's CPU"), aim: 0.5,
-                isAtMost: true))
-    }
-
-    /// Changes all tasks, publishes that, and lets the service do its work.
-    private func measure(
-        _ service: ServiceDescription, _ workers: Int, _ tasks: inout BenchTasks, _ place: BenchPlace
-    ) throws -> BenchWorker.Rate {
-        try tasks.change(tasks.tasks)
-        try tasks.publish(tasks.tasks)
-        let start = try tasks.world.position()
-        let worker = try BenchWorker(service, count: workers, on: place)
-        defer { worker.end() }
-        return try worker.rate(from: start, count: taskCount, in: &tasks.world)
+        let first = try await sample(after: start + 1)
+        let last = try await sample(after: start + Int64(tasks.count))
+        let count = Double(last.position - first.position)
+        return (
+            count / (last.time - first.time).inSeconds, (last.own - first.own) / count * 1e6,
+            (last.database - first.database) / count * 1e6
+        )
     }
 }

@@ -7,105 +7,122 @@ import LocalCluster
 import Model
 import Postgres
 
-/// From one device to another of the same person, and from a device to the back end and back.
-struct BenchLive: AsyncParsableCommand {
+/// Latency from one device to another of the same person, and from a device to the back end and back.
+struct BenchLive: BenchScenario {
     static let configuration = CommandConfiguration(
         commandName: "live",
-        abstract: "Mutation on a device to line on another, and device to released to device.",
+        abstract: "Measure the latency between devices, and until release.",
         discussion: """
-            A mutation's time begins when the device has it to send: the wait for the answer to the request before \
-            counts. The back end takes 20 ms for each call. Where somebody else uses the processors or the disk, \
-            the figures grow with it: each round tells how much was waited for both.
+            The latency of a mutation includes the time until the preceding request has its response. A call of the \
+            back end takes 20 ms. Other processes of the machine increase the latency: each run reports the time for \
+            which processes waited for a processor or the disk.
             """)
 
-    @OptionGroup var options: BenchClusterOptions
+    @OptionGroup var options: BenchOptions
 
     @Option(help: "Mutations per second.")
     var rate = 200
-    @Option(help: "Seconds for which they are sent.")
+    @Option(help: "Duration of a run's mutations, in seconds.")
     var seconds = 6
-    @Option(help: "Entries that go to the back end in a round, 20 per second.")
+    @Option(help: "Entries per run that the back end receives, 20 per second.")
     var entries = 200
+
+    static let targets = [
+        BenchTarget(name: "line p50, slowest round", figure: "line, p50", statistic: .maximum, limit: .atMost(8)),
+        BenchTarget(name: "line p99", figure: "line, p99", limit: .atMost(60)),
+    ]
 
     private static let releaseRate = 20
 
-    func run() async throws {
-        var figures = BenchFigures()
-        let organisation = GeneratedOrganisation.make(people: 1)
-        try await BenchCluster.with(people: organisation.people) { bench in
-            try await bench.fillRealms(of: organisation)
-            _ = try await bench.sap.setSwitches(#"{"latencyMs":20}"#)
-            let source = try await BenchEntries(bench, organisation)
-            let clocks = (lines: BenchClock(), answers: BenchClock(), released: BenchClock())
-            let (opened, open) = AsyncStream.makeStream(of: Void.self)
-            let follower = Task {
-                try await Self.follow(bench, clocks.lines, clocks.released) { open.yield() }
-            }
-            defer { follower.cancel() }
-            for await _ in opened { break }
-            var sender = try BenchSender(bench)
-            for round in 1...options.rounds {
-                print("round \(round) of \(options.rounds)")
-                let (before, pressure) = (try await Self.syncs(bench), BenchPressure.now())
-                try await sender.send(
-                    rate * seconds, perSecond: rate, clocks.lines, answered: clocks.answers
-                ) { number in
-                    Array(#"{"text":"Draft \#(number)","durationSeconds":1800}"#.utf8)
-                }
-                try await clocks.lines.settled(within: .seconds(10))
-                pressure.add(to: &figures)
-                let after = try await Self.syncs(bench)
-                let sync = (after.milliseconds - before.milliseconds) / max(after.count - before.count, 1)
-                figures.add("PostgreSQL's fsync, mean", "ms", sync)
-                add(clocks.answers.take(), "answer to the sender", &figures)
-                add(clocks.lines.take(), "line on another device", &figures)
-                try await sender.send(entries, perSecond: Self.releaseRate, clocks.released) { number in
-                    try source.make(number).fields
-                }
-                try await clocks.released.settled(within: .seconds(60))
-                add(clocks.released.take(), "released on another device", &figures)
-                _ = clocks.lines.take()
-                print("  \(figures.latest)")
-            }
-        }
-        print(figures.table(title: "live, medians of \(options.rounds) rounds, on \(BenchCluster.place)"))
-        let name = "line on another device"
-        let slowest = figures.largest("\(name), p50")
-        print(BenchFigures.ratio("line p50 of the slowest round, ms", slowest, aim: 8, isAtMost: true))
-        print(BenchFigures.ratio("line p99, ms", figures.median("\(name), p99"), aim: 60, isAtMost: true))
+    private var organisation: Organisation { GeneratedOrganisation.make(people: 1) }
+
+    var installation: BenchInstallation.Configuration {
+        BenchInstallation.Configuration(LocalCluster.Part.wayOfAnEntry, organisation: organisation)
     }
 
-    /// How often PostgreSQL has had its log written through to the disk, and how long that took.
-    private static func syncs(_ bench: BenchCluster) async throws -> (count: Double, milliseconds: Double) {
-        try await bench.pool.run { connection in
+    final class Fixture {
+        let lines = LatencyClock()
+        let responses = LatencyClock()
+        let released = LatencyClock()
+        let entries: BenchEntries
+        var sender: BenchSender
+        var receiver: Task<Void, any Error>?
+
+        init(_ entries: BenchEntries, _ sender: BenchSender) {
+            self.entries = entries
+            self.sender = sender
+        }
+
+        deinit { receiver?.cancel() }
+    }
+
+    func setUp(_ installation: BenchInstallation) async throws -> Fixture {
+        _ = try await installation.sap.setSwitches(#"{"latencyMs":20}"#)
+        let fixture = Fixture(try await BenchEntries(installation, organisation), try BenchSender(installation))
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        let (lines, released) = (fixture.lines, fixture.released)
+        fixture.receiver = Task {
+            try await Self.receive(on: installation, lines, released) { open.yield() }
+        }
+        for await _ in opened { break }
+        return fixture
+    }
+
+    func measure(
+        _ fixture: Fixture, on installation: BenchInstallation, _ report: inout BenchReport
+    ) async throws {
+        let before = try await Self.logWrites(on: installation)
+        try await fixture.sender.send(
+            rate * seconds, perSecond: rate, fixture.lines, responses: fixture.responses
+        ) { number in
+            Array(#"{"text":"Draft \#(number)","durationSeconds":1800}"#.utf8)
+        }
+        try await fixture.lines.waitUntilComplete(within: .seconds(10))
+        let after = try await Self.logWrites(on: installation)
+        let write = (after.milliseconds - before.milliseconds) / max(after.count - before.count, 1)
+        report.add("PostgreSQL's fsync, mean", "ms", write)
+        add(fixture.responses.take(), "response", &report)
+        add(fixture.lines.take(), "line", &report)
+        try await fixture.sender.send(entries, perSecond: Self.releaseRate, fixture.released) { number in
+            try fixture.entries.make(number).fields
+        }
+        try await fixture.released.waitUntilComplete(within: .seconds(60))
+        add(fixture.released.take(), "released", &report)
+        _ = fixture.lines.take()
+    }
+
+    /// The number of flushes of PostgreSQL's log, and their total time.
+    private static func logWrites(
+        on installation: BenchInstallation
+    ) async throws -> (count: Double, milliseconds: Double) {
+        try await installation.pool.run { connection in
             let rows = try connection.run("SELECT wal_sync, wal_sync_time FROM pg_stat_wal")
             return (Double(try rows[0].value(0, as: Int64.self)), try rows[0].value(1))
         }
     }
 
-    private func add(_ times: [Duration], _ name: String, _ figures: inout BenchFigures) {
-        let percentiles = Percentiles(times)
+    private func add(_ latencies: [Duration], _ name: String, _ report: inout BenchReport) {
+        let percentiles = Percentiles(latencies)
         for percent in [50, 99] {
-            figures.add("\(name), p\(percent)", "ms", (percentiles[percent]?.inSeconds ?? .nan) * 1_000)
+            report.add("\(name), p\(percent)", "ms", (percentiles[percent]?.inSeconds ?? .nan) * 1_000)
         }
-        figures.add("\(name), count", "entries", Double(percentiles.count))
     }
 
-    /// The other device: it reads its stream until it is cancelled.
-    private static func follow(
-        _ bench: BenchCluster, _ lines: BenchClock, _ released: BenchClock, opened: () -> Void
+    /// Reads the other device's stream until the task is cancelled.
+    private static func receive(
+        on installation: BenchInstallation, _ lines: LatencyClock, _ released: LatencyClock, opened: () -> Void
     ) async throws {
-        for try await line in try await bench.gateway.sync(
-            token: bench.tokens[0], body: GatewayClient.firstSyncBody(isLive: true))
+        for try await line in try await installation.gateway.sync(
+            token: installation.tokens[0], body: GatewayClient.firstSyncBody(isLive: true))
         {
             let now = ContinuousClock.now
             switch try SyncLine.read(line) {
             case .checkpoint: opened()
             case .objects(_, _, let list):
                 for change in list where change.id.kind == .timeEntry {
-                    lines.arrived(change.id.id, at: now)
+                    lines.stop(change.id.id, at: now)
                     if let object = change.object, SeenEntry(object)?.status == .released {
-                        released.arrived(change.id.id, at: now)
+                        released.stop(change.id.id, at: now)
                     }
                 }
             case .open, .closed, .keepalive, nil: break

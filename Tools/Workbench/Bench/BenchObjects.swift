@@ -4,8 +4,8 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Objects of one environment, in an order that mixes realms, with fields of about 480 bytes.
-final class BenchObjects: Sendable {
+/// Time entries of one environment with fields of about 480 bytes, in an order that mixes realms.
+struct BenchObjects: Sendable {
     struct Item: Sendable {
         let key: ObjectKey
         let path: RealmPath
@@ -16,9 +16,8 @@ final class BenchObjects: Sendable {
     let environment: EnvironmentID
     let items: [Item]
 
-    init(_ environment: EnvironmentID, count: Int, realms: Int = 1_000, on conninfo: String) throws {
+    init(_ environment: EnvironmentID, count: Int, realms: Int = 1_000, on connection: inout Connection) throws {
         self.environment = environment
-        var connection = try Connection(conninfo)
         var directory = RealmDirectory()
         let paths = try (0..<realms).map { try RealmPath.user("u\($0)@bench.example") }
         let ids = try directory.ids(of: paths, in: environment, create: true, on: &connection)
@@ -35,7 +34,6 @@ final class BenchObjects: Sendable {
         }
     }
 
-    /// As they are stored and published.
     private static func fields(_ number: Int64) throws -> [UInt8] {
         let text = """
             {"text":"Work on ticket \(number)","status":"draft","timeType":"duration","entryDate":"2015-03-30",\
@@ -48,17 +46,17 @@ final class BenchObjects: Sendable {
         return try CanonicalJSON(text).bytes
     }
 
-    /// Writes them as a device's edits, and leaves the tables as after some rest.
+    /// Writes the objects as edits of devices, and a checkpoint.
     func store(on connection: inout Connection) throws {
-        var batch = WriteBatch(environment: environment)
-        for (index, item) in items.enumerated() {
-            batch.put(item.key, try CanonicalJSON(item.fields), decision: 0, isEdit: true)
-            guard (index + 1) % Self.storeCountMax == 0 || index + 1 == items.count else { continue }
+        for start in stride(from: 0, to: items.count, by: Self.batchCountMax) {
+            var batch = WriteBatch(environment: environment)
+            for item in items[start..<min(start + Self.batchCountMax, items.count)] {
+                batch.put(item.key, try CanonicalJSON(item.fields), decision: 0, isEdit: true)
+            }
             _ = try batch.commit(on: &connection)
-            batch = WriteBatch(environment: environment)
         }
         try connection.runScript("CHECKPOINT")
     }
 
-    private static let storeCountMax = 5_000
+    private static let batchCountMax = 5_000
 }

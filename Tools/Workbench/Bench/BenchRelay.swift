@@ -1,7 +1,6 @@
 import ArgumentParser
 import Essentials
 import FoundationEssentials
-import Glibc
 import Kafka
 import KeyedWorker
 import LocalCluster
@@ -9,54 +8,65 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Objects to Kafka by the relay, against librdkafka producing the same bytes from memory.
-struct BenchRelay: ParsableCommand {
+/// `change-relay`, compared with librdkafka that produces the same bytes from memory.
+struct BenchRelay: BenchScenario {
     static let configuration = CommandConfiguration(
-        commandName: "relay", abstract: "Objects published by the relay, against librdkafka with the same bytes.")
+        commandName: "relay", abstract: "Compare change-relay with librdkafka and with reading alone.")
 
     @OptionGroup var options: BenchOptions
 
-    @Option(help: "Objects to publish.")
+    @Option(help: "Number of objects to publish.")
     var objects = 100_000
 
-    func run() throws {
-        let topic = Topics.entry
-        let place = try BenchPlace(options, topics: [topic.name: topic.partitions, "bench.limit": topic.partitions])
-        defer { place.end() }
-        var admin = try Connection(place.conninfo)
-        let environment = try admin.run("INSERT INTO realm.environment (name) VALUES ('bench') RETURNING id")[0]
-            .decode(EnvironmentID.self)
-        let made = try BenchObjects(environment, count: objects, on: place.conninfo)
-        try made.store(on: &admin)
+    static let targets = [
+        BenchTarget(name: "relay / PostgreSQL's pages alone", figure: "relay", reference: "PostgreSQL's pages alone"),
+        BenchTarget(
+            name: "relay / librdkafka alone", figure: "relay", reference: "librdkafka alone", limit: .atLeast(0.7)),
+    ]
 
-        // As PostgreSQL prints them.
-        var values: [UUID: [UInt8]] = [:]
-        let stored = try admin.run("SELECT id, fields FROM store.object")
-        for (id, fields) in try stored.decode(UUID.self, CanonicalJSON.self) { values[id] = fields.bytes }
+    private static let referenceTopic = "bench.reference"
+    /// The relay's page size.
+    private static let pageCount = 4_000
 
-        var figures = BenchFigures()
-        for round in 1...options.rounds {
-            print("round \(round) of \(options.rounds)")
-            figures.add("librdkafka alone", "events/s", try produceAlone(made.items, values, place))
-            let pages = try readAlone(environment, place, &admin)
-            figures.add("PostgreSQL's pages alone", "events/s", pages.rate)
-            figures.add("PostgreSQL's CPU, pages alone", "µs/event", pages.backendMicroseconds)
-            figures.add("relay", "events/s", try relay(place, &admin))
-        }
-        print(figures.table(title: "relay, medians of \(options.rounds) rounds, on \(place.brokerName)"))
-        let pages = figures.median("relay") / figures.median("PostgreSQL's pages alone")
-        print("  relay / PostgreSQL's pages alone: \(BenchFigures.text(pages))")
-        print(
-            BenchFigures.ratio(
-                "relay / librdkafka alone", figures.median("relay") / figures.median("librdkafka alone"), aim: 0.7))
+    var installation: BenchInstallation.Configuration {
+        BenchInstallation.Configuration(topics: [Self.referenceTopic: Topics.entry.partitions])
     }
 
-    /// The same keys, headers and values as the relay's, without PostgreSQL.
-    private func produceAlone(
-        _ items: [BenchObjects.Item], _ values: [UUID: [UInt8]], _ place: BenchPlace
-    ) throws -> Double {
-        var producer = try Producer(brokers: place.brokers)
-        let messages = items.map { item in
+    final class Fixture {
+        let objects: BenchObjects
+        /// The fields as PostgreSQL returns them.
+        let values: [UUID: [UInt8]]
+        var connection: Connection
+
+        init(_ installation: BenchInstallation, count: Int) throws {
+            var connection = try Connection(installation.cluster.conninfo)
+            objects = try BenchObjects(installation.environment, count: count, on: &connection)
+            try objects.store(on: &connection)
+            values = Dictionary(
+                uniqueKeysWithValues: try connection.run("SELECT id, fields FROM store.object")
+                    .decode(UUID.self, CanonicalJSON.self).map { ($0, $1.bytes) })
+            self.connection = connection
+        }
+    }
+
+    func setUp(_ installation: BenchInstallation) async throws -> Fixture { try Fixture(installation, count: objects) }
+
+    func measure(
+        _ fixture: Fixture, on installation: BenchInstallation, _ report: inout BenchReport
+    ) async throws {
+        report.add("librdkafka alone", "events/s", try produce(fixture, to: installation.cluster.brokers))
+        let before = installation.processorTime(of: .database)
+        let rate = try readPages(fixture, in: installation.environment)
+        let processorTime = installation.processorTime(of: .database) - before
+        report.add("PostgreSQL's pages alone", "events/s", rate)
+        report.add("PostgreSQL's processor time, pages alone", "µs/event", processorTime / Double(objects) * 1e6)
+        report.add("relay", "events/s", try await relay(fixture, on: installation))
+    }
+
+    /// Produces the relay's keys, headers and values without PostgreSQL.
+    private func produce(_ fixture: Fixture, to brokers: String) throws -> Double {
+        var producer = try Producer(brokers: brokers)
+        let messages = fixture.objects.items.map { item in
             let key = item.key.id.text
             let headers: [(name: StaticString, value: [UInt8])] = [
                 ("ce_specversion", EventHeaders.specVersionValue), ("ce_id", "1:1:\(item.position)"),
@@ -66,73 +76,53 @@ struct BenchRelay: ParsableCommand {
                 ("fieldpost-position", "\(item.position)"), ("fieldpost-edit-position", "\(item.position)"),
                 ("fieldpost-generation", "1"), ("fieldpost-epoch", "1"),
             ].map { ($0.0, Array($0.1.utf8)) }
-            return (key: Array(key.utf8), headers: headers, value: values[item.key.id] ?? [])
+            return (key: Array(key.utf8), headers: headers, value: fixture.values[item.key.id] ?? [])
         }
         let start = ContinuousClock.now
         for message in messages {
             var headers = Headers(capacity: message.headers.count)
             for header in message.headers { unsafe headers.add(header.name, header.value.span.bytes) }
             try unsafe producer.send(
-                "bench.limit", key: message.key.span.bytes, value: message.value.span.bytes, headers: headers)
+                Self.referenceTopic, key: message.key.span.bytes, value: message.value.span.bytes, headers: headers)
         }
-        guard producer.flush(waitMax: .seconds(120)) else {
-            throw BenchPlace.Missing(description: "the broker is too slow")
-        }
+        guard producer.flush(waitMax: .seconds(120)) else { throw ClusterFailure("producer flush timed out") }
         let time = ContinuousClock.now - start
         _ = producer.deliveries(waitMax: .zero)
         return Double(messages.count) / time.inSeconds
     }
 
-    /// The same pages, read and thrown away.
-    private func readAlone(
-        _ environment: EnvironmentID, _ place: BenchPlace, _ admin: inout Connection
-    ) throws -> (rate: Double, backendMicroseconds: Double) {
-        let before = try CPUTime.backends(on: &admin)
-        var connection = try Connection(place.conninfo)
+    /// Reads the relay's pages and discards them.
+    private func readPages(_ fixture: Fixture, in environment: EnvironmentID) throws -> Double {
         let kinds = Topics.all.flatMap(\.kinds)
         let start = ContinuousClock.now
         var (position, count) = (Int64(0), 0)
         while true {
-            let rows = try connection.run(
+            let rows = try fixture.connection.run(
                 Feed.changes(in: environment, after: position, kinds: kinds, countMax: Self.pageCount))
             count += rows.count
             guard rows.count == Self.pageCount else { break }
             position = try rows[rows.count - 1].value(0)
         }
-        let rate = Double(count) / (ContinuousClock.now - start).inSeconds
-        // Its backend is still there.
-        try connection.run("SELECT 1")
-        return (rate, (try CPUTime.backends(on: &admin) - before) / Double(count) * 1e6)
+        return Double(count) / (ContinuousClock.now - start).inSeconds
     }
 
-    /// As the relay's.
-    private static let pageCount = 4_000
-
-    /// The rest of the objects after the relay's first page: its start and its first connection are not measured.
-    private func relay(_ place: BenchPlace, _ admin: inout Connection) throws -> Double {
-        try admin.run("UPDATE realm.relay SET position = 0")
-        let target = try admin.run("SELECT max(position) FROM store.change")[0].decode(Int64.self)
-        let folder = try ClusterFolder("bench-relay")
-        defer { folder.remove() }
-        let process = try ClusterProcess(
-            ClusterProcess.Command(
-                executable: LocalCluster.executables + "/change-relay",
-                environment: [
-                    "FIELDPOST_DATABASE_URL": place.conninfo, "FIELDPOST_KAFKA_BROKERS": place.brokers,
-                    "FIELDPOST_ADMIN_PORT": String(try Ports.free()), "FIELDPOST_LOG_LEVEL": "error",
-                ], logPath: folder.path + "/log"))
+    /// Publishes all objects; the first page is not measured, because it includes the start of the process.
+    private func relay(_ fixture: Fixture, on installation: BenchInstallation) async throws -> Double {
+        try fixture.connection.run("UPDATE realm.relay SET position = 0")
+        let target = try fixture.connection.run("SELECT max(position) FROM store.change")[0].decode(Int64.self)
+        let process = try installation.start(Services.changeRelay)
         defer { process.kill9() }
         var (first, start) = (Int64(0), ContinuousClock.now)
-        while true {
-            guard process.isRunning else { throw BenchPlace.Missing(description: process.logTail()) }
-            let position = try admin.run("SELECT position FROM realm.relay").first?.decode(Int64.self) ?? 0
+        try await waitUntil("the relay has published all objects", within: .seconds(300), interval: .milliseconds(5)) {
+            guard process.isRunning else { throw ClusterFailure(process.logTail()) }
+            let position =
+                try fixture.connection.run("SELECT position FROM realm.relay").first?.decode(Int64.self) ?? 0
             if first == 0, position > 0 { (first, start) = (position, .now) }
-            if position >= target { break }
-            // The question takes time of the same cores.
-            poll(nil, 0, 5)
+            return position >= target
         }
         let time = ContinuousClock.now - start
-        let count = try admin.run("SELECT count(*) FROM store.object WHERE position > \(first)")[0].decode(Int64.self)
+        let count = try fixture.connection.run(
+            "SELECT count(*) FROM store.object WHERE position > \(first)")[0].decode(Int64.self)
         return Double(count) / time.inSeconds
     }
 }

@@ -1,4 +1,3 @@
-import Algorithms
 import ArgumentParser
 import Essentials
 import FoundationEssentials
@@ -8,101 +7,86 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Calls to the back end per second, against what so many calls in flight allow.
-struct BenchSubmit: AsyncParsableCommand {
+/// Back-end calls per second of one worker, compared with calls in flight / mean latency.
+struct BenchSubmit: BenchScenario {
     static let configuration = CommandConfiguration(
         commandName: "submit",
-        abstract: "Back-end calls per second by one worker, against calls in flight / mean latency.",
+        abstract: "Compare entry-submitter's calls/s with in flight / latency.",
         discussion: """
-            All calls count, reading back included. Measured between 10 % and 90 % of a round's calls; the mean \
-            latency is that of these calls.
-
-            On a bad day (20 ms, 5 % 503, 2 % 429 with Retry-After 1 s, 2 % lost answers) the time until all entries \
-            are in is compared with that of a model which uses every place at once, keeps every Retry-After, and lets \
-            every unknown outcome settle; then the faults end.
+            All calls count, including reads after writes. The rate is that between 10 % and 90 % of a \
+            repetition's calls; \
+            the mean latency is that of these calls.
             """)
 
-    @OptionGroup var options: BenchClusterOptions
+    @OptionGroup var options: BenchOptions
 
-    @Option(help: "Entries to submit in a round; half of them where some calls are slow.")
+    @Option(help: "Entries per run; half of them if some calls are slow.")
     var entries = 10_000
 
-    @Option(help: "Milliseconds that the broker takes longer to answer, as if it were on another machine.")
-    var brokerRoundTrip = 0
+    static let targets = [
+        BenchTarget(
+            name: "20 ms: of in flight / latency", figure: "20 ms, calls", reference: "20 ms, limit",
+            limit: .atLeast(0.9)),
+        BenchTarget(name: "20 ms: of the HTTP client alone", figure: "20 ms, calls", reference: "HTTP client alone"),
+        BenchTarget(
+            name: "1 % slow: of in flight / latency", figure: "1 % slow, calls", reference: "1 % slow, limit",
+            limit: .atLeast(0.95)),
+    ]
 
-    @Flag(inversion: .prefixedNo, help: "Whether bad days are measured too.")
-    var badDays = true
-
-    static let inFlight = 64
+    private static let inFlightMax = 64
     private static let latencyMilliseconds = 20.0
     private static let slowMilliseconds = 2_000.0
-    static let peopleCount = 6
-    private static let aloneFor = Duration.seconds(3)
+    private static let peopleCount = 6
+    private static let clientTime = Duration.seconds(3)
     private static let roundMax = Duration.seconds(300)
 
-    func run() async throws {
-        var figures = BenchFigures()
-        let organisation = GeneratedOrganisation.make(people: Self.peopleCount)
-        let variables = [
-            "FIELDPOST_WORKER_COUNT": "1", "FIELDPOST_SUBMITTER_INFLIGHT_MAX": "\(Self.inFlight)",
-        ]
-        try await BenchCluster.with(
-            variables: [.submitter: variables], arguments: brokerArguments, people: organisation.people
-        ) { bench in
-            try await bench.fillRealms(of: organisation)
-            let source = try await BenchEntries(bench, organisation)
-            for round in 1...options.rounds {
-                print("round \(round) of \(options.rounds)")
-                figures.add("fixed, HTTP client alone", "calls/s", try await callAlone(bench))
-                for (name, slow, count) in [("fixed", 0.0, entries), ("1 % slow", 0.01, entries / 2)] {
-                    let measured = try await measure(count, slow: slow, source, bench)
-                    let limit = Double(Self.inFlight) / measured.latency.inSeconds
-                    figures.add("\(name), calls", "calls/s", measured.rate)
-                    figures.add("\(name), in flight / mean latency", "calls/s", limit)
-                    figures.add("\(name), mean latency", "ms", measured.latency.inSeconds * 1_000)
-                    figures.add("\(name), measured for", "s", measured.time.inSeconds)
-                    for (part, seconds) in measured.processorTimes {
-                        figures.add("\(name), processor time of \(part)", "µs/call", seconds * 1_000_000)
-                    }
-                    figures.add("\(name), share of the limit", "", measured.rate / limit)
-                }
-            }
-        }
-        if badDays { try await measureBadDays(&figures) }
-        print(figures.table(title: "submit, medians of \(options.rounds) rounds, on \(BenchCluster.place)"))
-        print(BenchFigures.ratio("20 ms", figures.median("fixed, share of the limit"), aim: 0.9))
-        let alone = figures.median("fixed, calls") / figures.median("fixed, HTTP client alone")
-        print("  20 ms, against the HTTP client alone: \(BenchFigures.text(alone))")
-        print(BenchFigures.ratio("1 % at 2 s", figures.median("1 % slow, share of the limit"), aim: 0.95))
-        guard badDays else { return }
-        print(
-            BenchFigures.ratio("bad day, 90 % of the entries", figures.median("bad day, share of the model"), aim: 0.7))
-        print(
-            BenchFigures.ratio(
-                "bad day, the last entry", figures.median("bad day, last entry / the model's"), aim: 2, isAtMost: true))
-        print(
-            BenchFigures.ratio(
-                "normal speed back after", figures.median("bad day, normal speed after"), aim: 10, isAtMost: true))
+    private var organisation: Organisation { GeneratedOrganisation.make(people: Self.peopleCount) }
+
+    var installation: BenchInstallation.Configuration {
+        BenchInstallation.Configuration(
+            LocalCluster.Part.wayOfAnEntry,
+            variables: [
+                .submitter: [
+                    "FIELDPOST_WORKER_COUNT": "1", "FIELDPOST_SUBMITTER_INFLIGHT_MAX": "\(Self.inFlightMax)",
+                ]
+            ], organisation: organisation)
     }
 
-    var brokerArguments: [LocalCluster.Part: [String]] { [.broker: ["--round-trip", "\(brokerRoundTrip)"]] }
+    func setUp(_ installation: BenchInstallation) async throws -> BenchEntries {
+        try await BenchEntries(installation, organisation)
+    }
 
-    /// What the machine and the sandbox let through: as many reads in flight, with nothing around them.
-    private func callAlone(_ bench: BenchCluster) async throws -> Double {
-        try await setLatency(slow: 0, bench)
+    func measure(
+        _ source: BenchEntries, on installation: BenchInstallation, _ report: inout BenchReport
+    ) async throws {
+        report.add("HTTP client alone", "calls/s", try await callAlone(on: installation))
+        for (name, slow, count) in [("20 ms", 0.0, entries), ("1 % slow", 0.01, entries / 2)] {
+            let measured = try await submit(count, slow: slow, source, on: installation)
+            report.add("\(name), calls", "calls/s", measured.rate)
+            report.add("\(name), limit", "calls/s", Double(Self.inFlightMax) / measured.latency)
+            report.add("\(name), mean latency", "ms", measured.latency * 1_000)
+            for (part, seconds) in measured.processorTimes {
+                report.add("\(name), processor time of \(part)", "µs/call", seconds * 1_000_000)
+            }
+        }
+    }
+
+    /// The limit of the machine and the emulator: reads with the same number in flight.
+    private func callAlone(on installation: BenchInstallation) async throws -> Double {
+        try await setLatency(slow: 0, on: installation)
         let credentials = Data("\(SandboxSAP.user):\(LocalCluster.passwordOfSAP)".utf8).base64EncodedString()
         let request = Request(
-            bench.cluster.sapURL + "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/",
+            installation.cluster.sapURL + "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/",
             headers: [("Authorization", "Basic \(credentials)")])
         let start = ContinuousClock.now
         let calls = try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<Self.inFlight {
+            for _ in 0..<Self.inFlightMax {
                 group.addTask {
                     var count = 0
-                    while ContinuousClock.now - start < Self.aloneFor {
-                        let response = try await bench.client.send(request)
+                    while ContinuousClock.now - start < Self.clientTime {
+                        let response = try await installation.client.send(request)
                         guard response.status == 200 else {
-                            throw BenchPlace.Missing(description: "the back end answers \(response.status)")
+                            throw ClusterFailure("the back end returns \(response.status)")
                         }
                         count += 1
                     }
@@ -114,81 +98,71 @@ struct BenchSubmit: AsyncParsableCommand {
         return Double(calls) / (ContinuousClock.now - start).inSeconds
     }
 
-    func setLatency(slow: Double, _ bench: BenchCluster) async throws {
-        _ = try await bench.sap.setSwitches(
+    private func setLatency(slow: Double, on installation: BenchInstallation) async throws {
+        _ = try await installation.sap.setSwitches(
             """
             {"latencyMs":\(Int(Self.latencyMilliseconds)),"rateSlow":\(slow),"slowMs":\(Int(Self.slowMilliseconds))}
             """)
     }
 
-    struct Measured {
+    private struct Measurement {
         let rate: Double
-        let latency: Duration
-        let time: Duration
-        /// In seconds per call, from the start of the submitter until all is settled.
+        /// Mean latency, in seconds.
+        let latency: Double
+        /// In seconds per call, from the start of the submitter until all entries are settled.
         var processorTimes: [(part: String, seconds: Double)] = []
     }
 
-    struct Sample {
+    /// The back end's counters at a time.
+    private struct Sample {
         let time: ContinuousClock.Instant
         let calls: Int
         let slow: Int
     }
 
-    /// Has the submitter find its entries ready when it starts, and watches the back end's counts.
-    ///
-    /// - Parameter sampled: The share of the entries that belong to a trace that is recorded.
-    func measure(
-        _ count: Int, slow: Double, _ source: BenchEntries, _ bench: BenchCluster, sampled: Double = 0
-    ) async throws -> Measured {
-        guard await bench.cluster.terminate(.submitter, within: .seconds(30)) != nil else {
-            throw BenchPlace.Missing(description: "the submitter does not stop")
-        }
-        let settledBefore = try await settledCount(bench)
-        try await write(count, source, bench, sampled: sampled)
-        try await setLatency(slow: slow, bench)
+    /// Writes entries while the submitter is stopped, starts it, and samples the back end's counters.
+    private func submit(
+        _ count: Int, slow: Double, _ source: BenchEntries, on installation: BenchInstallation
+    ) async throws -> Measurement {
+        try await installation.stop(.submitter)
+        let settledBefore = try await settledCount(on: installation)
+        try await write(count, source, on: installation)
+        try await setLatency(slow: slow, on: installation)
         let parts: [LocalCluster.Part] = [.sap, .database, .relay, .broker]
-        let before = parts.map(bench.processorTime)
-        try bench.cluster.start(.submitter)
-        var samples = [try await sample(bench)]
-        let deadline = ContinuousClock.now + Self.roundMax
-        var isSettled = false
-        while !isSettled {
+        let before = parts.map(installation.processorTime)
+        try installation.cluster.start(.submitter)
+        var samples = [try await sample(on: installation)]
+        try await waitUntil("all entries are settled", within: Self.roundMax, interval: .zero) {
             for _ in 0..<10 {
                 try await Task.sleep(for: .milliseconds(50))
-                samples.append(try await sample(bench))
+                samples.append(try await sample(on: installation))
             }
-            isSettled = try await settledCount(bench) >= settledBefore + count
-            guard ContinuousClock.now < deadline else {
-                throw BenchPlace.Missing(description: "the entries were not submitted within \(Self.roundMax)")
-            }
+            return try await settledCount(on: installation) >= settledBefore + count
         }
-        var measured = try Self.steady(samples)
+        var measurement = try Self.steadyState(samples)
         let calls = Double((samples.last?.calls ?? 0) - samples[0].calls)
-        measured.processorTimes = zip([LocalCluster.Part.submitter] + parts, [0] + before).map { part, before in
-            (part.name, (bench.processorTime(of: part) - before) / calls)
+        measurement.processorTimes = zip([LocalCluster.Part.submitter] + parts, [0] + before).map { part, before in
+            (part.name, (installation.processorTime(of: part) - before) / calls)
         }
-        return measured
+        return measurement
     }
 
-    /// What happened between 10 % and 90 % of the calls.
-    private static func steady(_ samples: [Sample]) throws -> Measured {
+    /// The rate and the latency between 10 % and 90 % of the calls.
+    private static func steadyState(_ samples: [Sample]) throws -> Measurement {
         guard let first = samples.first, let last = samples.last, last.calls > first.calls else {
-            throw BenchPlace.Missing(description: "the back end was not called")
+            throw ClusterFailure("the back end was not called")
         }
         let all = last.calls - first.calls
         guard let start = samples.first(where: { ($0.calls - first.calls) * 10 >= all }),
             let end = samples.first(where: { ($0.calls - first.calls) * 10 >= all * 9 }), end.calls > start.calls
-        else { throw BenchPlace.Missing(description: "too few calls to measure") }
+        else { throw ClusterFailure("\(all) calls are too few to measure") }
         let (calls, slow) = (Double(end.calls - start.calls), Double(end.slow - start.slow))
         let latency = ((calls - slow) * latencyMilliseconds + slow * slowMilliseconds) / calls
-        return Measured(
-            rate: calls / (end.time - start.time).inSeconds, latency: .seconds(latency / 1_000),
-            time: end.time - start.time)
+        return Measurement(rate: calls / (end.time - start.time).inSeconds, latency: latency / 1_000)
     }
 
-    func sample(_ bench: BenchCluster) async throws -> Sample {
-        let response = try await bench.client.send(Request(bench.cluster.sapURL + "/sandbox/stats"))
+    private func sample(on installation: BenchInstallation) async throws -> Sample {
+        let response = try await installation.client.send(Request(installation.cluster.sapURL + "/sandbox/stats"))
         let counts = try JSONDecoder().decode([String: Int].self, from: Data(response.body))
         let calls = counts.filter {
             ["reads", "creates", "updates", "deletes", "tokenFetches"].contains($0.key) || $0.key.hasSuffix("istings")
@@ -196,42 +170,30 @@ struct BenchSubmit: AsyncParsableCommand {
         return Sample(time: .now, calls: calls.values.reduce(0, +), slow: counts["slow"] ?? 0)
     }
 
-    private func settledCount(_ bench: BenchCluster) async throws -> Int {
-        try await bench.pool.run { connection in
+    private func settledCount(on installation: BenchInstallation) async throws -> Int {
+        try await installation.pool.run { connection in
             let rows = try connection.run("SELECT count(*) FROM submission.ledger WHERE phase = 'settled'")
             return Int(try rows[0].decode(Int64.self))
         }
     }
 
-    /// Writes the entries as devices' edits, and waits until the relay has published them.
-    func write(
-        _ count: Int, _ source: BenchEntries, _ bench: BenchCluster, sampled: Double = 0
-    ) async throws {
-        let (environment, people) = (bench.environment, bench.people)
-        try await bench.pool.run { connection in
+    /// Writes entries as edits of devices, and waits until the relay has published them.
+    private func write(_ count: Int, _ source: BenchEntries, on installation: BenchInstallation) async throws {
+        let (environment, people) = (installation.environment, installation.people)
+        try await installation.pool.run { connection in
             let paths = try people.map { try RealmPath.user($0.email) }
             var directory = RealmDirectory()
             let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
-            for numbers in (0..<count).chunks(ofCount: 1_000) {
+            for start in stride(from: 0, to: count, by: 1_000) {
                 var batch = WriteBatch(environment: environment)
-                for (decision, number) in numbers.enumerated() {
+                for number in start..<min(start + 1_000, count) {
                     let entry = try source.make(number)
-                    if Double.random(in: 0..<1) < sampled { batch.trace(.sampled(), decision: decision) }
                     let key = ObjectKey(realm: realms[paths[entry.person]] ?? 0, kind: .timeEntry, id: UUID())
-                    batch.put(key, try CanonicalJSON(entry.fields), decision: decision, isEdit: true)
+                    batch.put(key, try CanonicalJSON(entry.fields), decision: number - start, isEdit: true)
                 }
                 _ = try batch.commit(on: &connection)
             }
         }
-        try await bench.waitUntilRelayed(within: Self.roundMax)
-    }
-}
-
-extension TraceContext {
-    /// A new trace that is recorded.
-    static func sampled() -> TraceContext? {
-        TraceContext(
-            traceHigh: .random(in: 1...UInt64.max), traceLow: .random(in: 1...UInt64.max),
-            spanID: .random(in: 1...UInt64.max), flags: 1)
+        try await installation.waitUntilRelayed(within: Self.roundMax)
     }
 }

@@ -3,23 +3,23 @@ import DeviceClient
 import FoundationEssentials
 import Model
 
-/// A person with a device: drafts, corrects, submits, edits and deletes entries until each is as planned.
+/// A person with a device, who drafts, corrects, submits, edits and deletes entries until each is as planned.
 struct Author {
-    /// When and how long the person is without a connection.
+    /// A time without a connection.
     struct Absence: Equatable, Sendable {
         /// After this share of the drafts, from 0 to 1.
         let afterShare: Double
         let duration: Duration
     }
 
-    /// One entry after the other, until it is over: what is not written by then is never written.
+    /// One entry at a time until `isOver`; the remaining entries are never written.
     struct Pace: Sendable {
-        /// From one entry to the next.
+        /// Time between two entries.
         let pause: Duration
         let isOver: @Sendable () -> Bool
     }
 
-    /// Entries that are written in one go before their mutations are sent.
+    /// Entries that are written before their mutations are sent.
     static let portionCount = 20
 
     let device: Device
@@ -30,10 +30,10 @@ struct Author {
     private var scripts: [UUID: EntryScript]
     private var statuses: [UUID: EntryStatus] = [:]
     private var unfinishedCount: Int
-    /// What the gateway answered, by the mutations' numbers.
+    /// The responses to mutations, by their numbers.
     private(set) var answers: [Int64: MutationOutcome] = [:]
-    /// Mutations that were answered anew, and otherwise.
-    private(set) var changedAnswers: [Int64] = []
+    /// Mutations with two different responses.
+    private(set) var conflictingResponses: [Int64] = []
 
     init(device: Device, plans: [EntryPlan], absence: Absence?, tally: FlowTally, pace: Pace? = nil) {
         self.device = device
@@ -45,7 +45,7 @@ struct Author {
         unfinishedCount = order.count
     }
 
-    /// What kept entries from ending as planned, by their ids.
+    /// The reasons for which entries did not end as planned, by their ids.
     var failures: [UUID: String] {
         scripts.compactMapValues { script in
             if case .failed(let reason) = script.phase { return reason }
@@ -53,10 +53,10 @@ struct Author {
         }
     }
 
-    /// Entries that are still on their way.
+    /// Entries that are not finished.
     var unfinished: [UUID] { order.filter { scripts[$0]?.isFinished == false } }
 
-    /// The plans of what was begun, or is not over.
+    /// The plans of entries that were begun.
     var begun: [EntryPlan] { order.compactMap { scripts[$0]?.plan } }
 
     /// Works until every entry is finished, or the task is cancelled.
@@ -64,7 +64,7 @@ struct Author {
         guard let choices = await choices() else { return }
         try await begin()
         if let pace { return try await work(choices, pace) }
-        // Somebody with little left to do, as in a second run, stays.
+        // A person with few remaining entries, as in a second run, stays online.
         let absence = unfinishedCount * 2 > order.count ? absence : nil
         var wayBack: Task<Void, any Error>?
         for portion in order.chunks(ofCount: Self.portionCount) {
@@ -75,12 +75,12 @@ struct Author {
             guard try await waitForRoom() else { return }
         }
         while unfinishedCount > 0 {
-            guard await device.hasNews() else { return }
-            try await hear()
+            guard await device.waitForUpdates() else { return }
+            try await processUpdates()
         }
     }
 
-    /// Writes at a pace, and waits for what comes of it.
+    /// Writes at a pace, and waits until all entries are finished.
     private mutating func work(_ choices: ReportingChoices, _ pace: Pace) async throws {
         for index in order.indices {
             if pace.isOver() {
@@ -90,11 +90,11 @@ struct Author {
             }
             try await write(order[index...index], choices)
             try await Task.sleep(for: pace.pause)
-            try await hear()
+            try await processUpdates()
         }
         while unfinishedCount > 0 {
-            guard await device.hasNews() else { return }
-            try await hear()
+            guard await device.waitForUpdates() else { return }
+            try await processUpdates()
         }
     }
 
@@ -102,18 +102,18 @@ struct Author {
     private mutating func choices() async -> ReportingChoices? {
         while true {
             if let choices = ReportingChoices(await device.copy) { return choices }
-            guard await device.hasNews() else { return nil }
+            guard await device.waitForUpdates() else { return nil }
         }
     }
 
-    /// Takes up what an earlier run left.
+    /// Continues from the entries of an earlier run.
     private mutating func begin() async throws {
-        _ = await device.takeNews()
+        _ = await device.takeUpdates()
         let copy = await device.copy
         for id in order {
             let seen = copy[device.realm, ObjectID(kind: .timeEntry, id: id)].flatMap { SeenEntry($0) }
             scripts[id]?.begin(seen: seen)
-            try await look(at: id, seen)
+            try await evaluate(id, seen)
         }
     }
 
@@ -152,48 +152,48 @@ struct Author {
         return Array(try JSONEncoder().encode(fields))
     }
 
-    /// Waits while the queue is long, unless nobody takes from it.
+    /// Waits while the queue is long, unless the device is offline.
     ///
     /// - Returns: False when the task was cancelled.
     private mutating func waitForRoom() async throws -> Bool {
         while await device.isOnline, await device.waitingCount > Device.batchCountMax {
-            guard await device.hasNews() else { return false }
-            try await hear()
+            guard await device.waitForUpdates() else { return false }
+            try await processUpdates()
         }
         return true
     }
 
-    private mutating func hear() async throws {
-        let news = await device.takeNews()
-        tally.answered(news.answers.count)
-        for answer in news.answers {
+    private mutating func processUpdates() async throws {
+        let updates = await device.takeUpdates()
+        tally.answered(updates.answers.count)
+        for answer in updates.answers {
             guard let outcome = answer.outcome else { continue }
             if let before = answers.updateValue(outcome, forKey: answer.sequence), before != outcome {
-                changedAnswers.append(answer.sequence)
+                conflictingResponses.append(answer.sequence)
             }
         }
-        var touched = Set(news.changed.lazy.map(\.object).filter { $0.kind == .timeEntry }.map(\.id))
-        for answer in news.answers {
+        var touched = Set(updates.changed.lazy.map(\.object).filter { $0.kind == .timeEntry }.map(\.id))
+        for answer in updates.answers {
             guard let outcome = answer.outcome, var script = scripts[answer.mutation.id] else { continue }
-            script.hear(outcome, of: answer.mutation)
+            script.take(outcome, of: answer.mutation)
             update(script)
-            // The device may have shown what followed from a mutation before it heard that it was accepted.
-            if script.awaitsAnswer { touched.insert(answer.mutation.id) }
+            // The copy may have the effect of a mutation before its response arrives.
+            if script.awaitsResponse { touched.insert(answer.mutation.id) }
         }
         guard !touched.isEmpty else { return }
         let seen = await device.entries(touched)
         for id in touched {
-            // After a restore it may be on its way again.
-            if seen[id] == nil, scripts[id]?.phase == .submitted, await device.isUnsettled(id) { continue }
-            try await look(at: id, seen[id])
+            // After a restore the entry may be in flight again.
+            if seen[id] == nil, scripts[id]?.phase == .submitted, await device.hasUnconfirmedChanges(id) { continue }
+            try await evaluate(id, seen[id])
         }
     }
 
-    private mutating func look(at id: UUID, _ seen: SeenEntry?) async throws {
+    private mutating func evaluate(_ id: UUID, _ seen: SeenEntry?) async throws {
         guard var script = scripts[id] else { return }
         tally.moved(from: statuses[id], to: seen?.status)
         statuses[id] = seen?.status
-        let mutation = script.look(seen)
+        let mutation = script.evaluate(seen)
         update(script)
         if let mutation { try await device.enqueue([mutation]) }
     }

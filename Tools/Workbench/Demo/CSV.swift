@@ -26,35 +26,35 @@ struct CSV: Equatable {
     }
 
     private struct Parser {
-        enum Place { case fieldStart, plain, quoted, afterQuote, afterReturn }
+        enum State { case fieldStart, plain, quoted, afterQuote, afterReturn }
 
-        var place = Place.fieldStart
+        var state = State.fieldStart
         var field: [UInt8] = []
         var record: [String] = []
         var records: [[String]] = []
 
         mutating func take(_ byte: UInt8) throws(Problem) {
-            switch (place, UnicodeScalar(byte)) {
-            case (.quoted, "\""): place = .afterQuote
+            switch (state, UnicodeScalar(byte)) {
+            case (.quoted, "\""): state = .afterQuote
             case (.quoted, _): field.append(byte)
-            case (.fieldStart, "\""): place = .quoted
+            case (.fieldStart, "\""): state = .quoted
             case (.afterQuote, "\""):
                 field.append(byte)
-                place = .quoted
+                state = .quoted
             case (.afterReturn, "\n"), (.fieldStart, "\n"), (.plain, "\n"), (.afterQuote, "\n"): endRecord()
             case (.afterReturn, _): throw problem("a carriage return must be followed by a line feed")
             case (_, ","): endField()
-            case (_, "\r"): place = .afterReturn
+            case (_, "\r"): state = .afterReturn
             case (.afterQuote, _): throw problem("something follows a closing quote")
             case (.plain, "\""): throw problem("a quote in a field without quotes")
             case (.fieldStart, _), (.plain, _):
                 field.append(byte)
-                place = .plain
+                state = .plain
             }
         }
 
         mutating func finish() throws(Problem) -> [[String]] {
-            switch place {
+            switch state {
             case .quoted: throw problem("a quoted field does not end")
             case .afterReturn: throw problem("a carriage return must be followed by a line feed")
             case .plain, .afterQuote: endRecord()
@@ -66,7 +66,7 @@ struct CSV: Equatable {
         private mutating func endField() {
             record.append(String(decoding: field, as: UTF8.self))
             field.removeAll(keepingCapacity: true)
-            place = .fieldStart
+            state = .fieldStart
         }
 
         private mutating func endRecord() {

@@ -1,7 +1,7 @@
-/// What the demo's people do with defects in Compass itself, at their desks.
+/// The changes of defects that the demo's people make in Compass itself.
 ///
-/// In each phase at most one thing happens to a defect, and phases are further apart than two looks: who is told of it
-/// follows from the history alone.
+/// In each phase a defect changes at most once, and phases are further apart than two polls: the recipients of notices
+/// follow from the history alone.
 struct DefectPlan: Sendable {
     struct Step: Equatable, Sendable {
         /// The defect's headline, which no other one has.

@@ -1,24 +1,26 @@
 import Model
 
-/// What the history of the tracker says that people are to have, read plainly.
+/// The notices and mirrors that people must have, evaluated directly from the tracker's history.
 struct DefectReading: Sendable {
     /// A notice as a person reads it.
-    struct Told: Hashable, Comparable, Sendable {
+    struct NoticeContent: Hashable, Comparable, Sendable {
         let code: String
         let text: String
 
-        static func < (one: Told, other: Told) -> Bool { (one.text, one.code) < (other.text, other.code) }
+        static func < (one: NoticeContent, other: NoticeContent) -> Bool {
+            (one.text, one.code) < (other.text, other.code)
+        }
     }
 
     /// By login, in no order.
-    private(set) var notices: [String: [Told]] = [:]
+    private(set) var notices: [String: [NoticeContent]] = [:]
     /// By login and record.
     private(set) var mirrors: [String: [String: Defect]] = [:]
 
-    /// What was done and by whom, in order, by headline.
+    /// The actions and their users, in order, by headline.
     private(set) var actions: [String: [String]] = [:]
 
-    /// - Parameter people: The logins of those who are asked about.
+    /// - Parameter people: The logins of the people to evaluate.
     init(_ history: [SandboxCompass.Line], people: Set<String>) {
         var records: [String: Defect] = [:]
         var deleted: Set<String> = []
@@ -27,7 +29,7 @@ struct DefectReading: Sendable {
             let isAssigned = line.action == "Submit" || line.action == "Assign"
             if people.contains(line.owner), line.owner != line.user {
                 notices[line.owner, default: []].append(
-                    Told(
+                    NoticeContent(
                         code: isAssigned ? "defect-assigned" : "defect-modified",
                         text: "\(line.record) (\(line.headline)) has been "
                             + (isAssigned ? "assigned to you" : "modified")))

@@ -3,18 +3,17 @@ import FoundationEssentials
 import Model
 import Synchronization
 
-/// What people do with defects from their devices, as themselves: each reports one while offline, changes it, and
-/// opens it.
+/// The changes of defects that people make on their devices: each reports one while offline, changes it, and opens it.
 struct DefectShift: Sendable {
-    /// So many people do.
+    /// Maximum number of people.
     static let peopleMax = 12
-    /// What history then has of each one's defect.
+    /// The resulting history of each defect.
     static let actions = ["Submit", "Modify", "Open"]
     private static let severities = (reported: "2-Major", changed: "1-Critical")
-    /// How long they are offline.
+    /// Time offline.
     private static let absence = Duration.milliseconds(500)
 
-    /// With what each is called in Compass.
+    /// The devices, with their people's logins in Compass.
     let people: [(device: Device, login: String)]
     /// The name by which their defects are known.
     let environment: String
@@ -23,8 +22,8 @@ struct DefectShift: Sendable {
 
     func headline(of login: String) -> String { "\(environment): found by \(login)" }
 
-    /// - Parameter onEach: Is told of each command that is done.
-    /// - Returns: What was not done, a line each.
+    /// - Parameter onEach: Called after each completed command.
+    /// - Returns: The commands that failed, a line each.
     func work(_ onEach: @escaping @Sendable () -> Void) async throws -> [String] {
         try await Device.whileRunning(people.map(\.device)) {
             try await withThrowingTaskGroup(of: [String].self) { group in
@@ -51,7 +50,7 @@ struct DefectShift: Sendable {
         return []
     }
 
-    /// What a person writes of a `DefectCommand`.
+    /// The fields of a `DefectCommand` that a person writes.
     private struct Wish: Encodable {
         let operation: DefectCommand.Operation
         var record: String?
@@ -81,7 +80,7 @@ struct DefectShift: Sendable {
         }
     }
 
-    /// - Returns: Why the login is refused.
+    /// - Returns: The reason if the login is refused.
     private func logIn(_ device: Device, _ login: String) async throws -> String? {
         let realm = device.realm
         @Sendable func account(_ state: DeviceState) -> DefectAccount? {
@@ -104,8 +103,8 @@ struct DefectShift: Sendable {
         return refusal.withLock { $0 }.map { "\(login): the login is refused: \($0)" }
     }
 
-    /// Hands a command in while the device is offline, and waits for what comes of it. One of an earlier run is not
-    /// handed in again.
+    /// Enqueues a command while the device is offline, and waits for its result. A command of an earlier run is not
+    /// repeated.
     private func carry(
         _ wish: Wish, _ id: UUID, by device: Device
     ) async throws -> (DefectCommand.Status, [String], record: String?) {
@@ -116,7 +115,7 @@ struct DefectShift: Sendable {
             try await device.enqueue([Mutation(operation: .put, kind: .defectCommand, id: id, fields: fields)])
             try await comesBack.value
             try await device.until { $0.queue.count == 0 }
-            for answer in await device.takeNews().answers {
+            for answer in await device.takeUpdates().answers {
                 guard case .rejected(let code, let detail) = answer.outcome else { continue }
                 return (.refused, ["\(code): \(detail)"], nil)
             }

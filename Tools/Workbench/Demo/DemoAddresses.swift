@@ -2,19 +2,20 @@ import FoundationEssentials
 import HTTPClient
 import Postgres
 
-/// Where the demo's parts are, asked once before it begins: once it runs, whatever is away is waited for.
+/// The addresses of the components that the demo needs. They are checked once before the demo begins; afterwards the
+/// demo waits for unavailable components.
 struct DemoAddresses: Sendable {
     private struct Part {
         let name: String
         let url: String
-        /// What it answers when it is what it should be.
+        /// A path and the expected status of its response.
         let path: String
         let status: Int
         let option: String
     }
 
-    /// How long a part may take to answer, in which it is asked again.
-    private static let answerMax = Duration.seconds(8)
+    /// The time limit of a check, with retries.
+    private static let responseMax = Duration.seconds(8)
 
     private let client: Client
     private let parts: [Part]
@@ -45,17 +46,17 @@ struct DemoAddresses: Sendable {
             } ?? [])
     }
 
-    /// An address that was given, else that of the environment's variable, else the default, without a slash at its
-    /// end.
+    /// Returns the given address, otherwise that of the environment variable, otherwise the default, without a slash at
+    /// the end.
     static func url(_ given: String?, _ variable: String, default port: Int) -> String {
         let inherited = ProcessInfo.processInfo.environment[variable].flatMap { $0.isEmpty ? nil : $0 }
         return url(given ?? inherited ?? "http://127.0.0.1:\(port)")
     }
 
-    /// Without a slash at its end.
+    /// Removes a slash at the end.
     static func url(_ given: String) -> String { given.hasSuffix("/") ? String(given.dropLast()) : given }
 
-    /// - Throws: ``DemoProblem`` that names each part that does not answer.
+    /// - Throws: ``DemoFailure`` with each component that does not respond.
     func check() async throws {
         let objections = await withTaskGroup(of: (Int, String?).self) { group in
             for (index, part) in parts.enumerated() { group.addTask { (index, await objection(to: part)) } }
@@ -64,20 +65,20 @@ struct DemoAddresses: Sendable {
             return found.sorted { $0.0 < $1.0 }.compactMap(\.1)
         }
         guard objections.isEmpty else {
-            throw DemoProblem(
+            throw DemoFailure(
                 objections.joined(separator: "; ")
                     + ". Does the cluster run (deploy/up), and is its environment sourced?")
         }
     }
 
     private func objection(to part: Part) async -> String? {
-        let end = ContinuousClock.now + Self.answerMax
+        let end = ContinuousClock.now + Self.responseMax
         var last = ""
         repeat {
             do {
                 let left = max(end - ContinuousClock.now, .milliseconds(100))
                 let answer = try await client.send(
-                    Request(part.url + part.path, connectMax: left, totalMax: left, answerBytesMax: 1 << 20))
+                    Request(part.url + part.path, connectMax: left, totalMax: left, responseBytesMax: 1 << 20))
                 if answer.status == part.status { return nil }
                 last = "answers \(answer.status) to \(part.path)"
             } catch {
@@ -85,11 +86,11 @@ struct DemoAddresses: Sendable {
             }
             try? await Task.sleep(for: .milliseconds(200))
         } while ContinuousClock.now < end && !Task.isCancelled
-        return "\(part.name) at \(part.url) \(last); \(part.option) says where it is"
+        return "\(part.name) at \(part.url) \(last); set its address with \(part.option)"
     }
 }
 
 extension DemoBackend {
-    /// How a person says where it is.
+    /// The option that sets the address.
     fileprivate static var addressOption: String { kind == "sap" ? "--sap (SAP_URL)" : "--\(kind)" }
 }

@@ -3,29 +3,28 @@ import FoundationEssentials
 import HTTPClient
 import Model
 
-/// A stand-in that the demo talks to behind Fieldpost's back.
-protocol DemoStandIn: Sendable {
+/// An emulator with control routes.
+protocol EmulatorControl: Sendable {
     static var name: String { get }
     var client: Client { get }
     /// Without a slash at the end.
     var url: String { get }
 }
 
-/// A back end's stand-in, from its own side: its master data, its faults, and what it really recorded.
-protocol DemoBackend: DemoStandIn {
-    /// As `environment add --backend` calls it.
+/// The control side of a back end's emulator: master data, faults, and the recorded data.
+protocol DemoBackend: EmulatorControl {
+    /// The name of the back end in `environment add --backend`.
     static var kind: String { get }
     static var user: String { get }
-    /// Names the services' variable with the password of the sandbox's user. Without their prefix: it is none of
-    /// their settings.
+    /// The services' variable with the password of the emulator's user. It has no prefix, because it is no setting.
     static var passwordVariable: String { get }
 
-    /// The organisation as an environment's own, in the back end's ids.
+    /// The organisation with ids of the back end that are unique to the environment.
     func placed(_ organisation: Organisation, in environment: String) -> Organisation
-    /// How the back end calls the person.
+    /// The back end's reference of a person.
     func reference(of person: Organisation.Person) -> [String: String]
     func load(_ organisation: Organisation) async throws
-    /// Every record, cancelled ones too.
+    /// All records, including cancelled ones.
     func recorded() async throws -> [BackendRecord]
 }
 
@@ -35,18 +34,18 @@ private struct LateCommits: Decodable {
 
 /// The switches of `--chaos`, and those that end it.
 enum DemoSwitches {
-    /// Chance chooses whom a fault meets, and each kind comes at least once.
-    static let chaos =
+    /// Faults are random, and each kind occurs at least once.
+    static let faults =
         #"{"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01,"latencyMs":20,"#
         + #""next503":1,"next429":1,"nextLostAfterWrite":1,"nextLateCommit":1}"#
-    /// No faults, whatever an earlier run left switched on.
+    /// No faults, including those that an earlier run switched on.
     static let calm =
         #"{"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0,"latencyMs":0,"#
         + #""next503":0,"next429":0,"nextLostAfterWrite":0,"nextLateCommit":0}"#
 }
 
-extension DemoStandIn {
-    /// - Returns: How many milliseconds a late commit may take.
+extension EmulatorControl {
+    /// - Returns: The maximum delay of a late commit, in milliseconds.
     func setSwitches(_ switches: String) async throws -> Int {
         let answer = try await send("POST", "/sandbox/switches", Array(switches.utf8))
         return try JSONDecoder().decode(LateCommits.self, from: Data(answer)).lateCommitMs
@@ -65,16 +64,16 @@ extension DemoStandIn {
         let response = try await client.send(
             Request(
                 method, url + path, headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,
-                totalMax: .seconds(120), answerBytesMax: 256 * 1024 * 1024))
+                totalMax: .seconds(120), responseBytesMax: 256 * 1024 * 1024))
         guard response.status == 200 else {
             let text = String(decoding: response.body.prefix(300), as: UTF8.self)
-            throw DemoProblem("the sandbox of \(Self.name) answers \(response.status) to \(method) \(path): \(text)")
+            throw DemoFailure("the sandbox of \(Self.name) answers \(response.status) to \(method) \(path): \(text)")
         }
         return response.body
     }
 }
 
-/// A record as SAP's `GET /sandbox/recorded` tells it; what e-conomic's tells is said in the same words.
+/// A record of SAP's `GET /sandbox/recorded`; records of e-conomic are converted to it.
 struct BackendRecord: Decodable, Equatable, Sendable {
     var record: String
     /// `PersonWorkAgreementExternalID`

@@ -8,58 +8,47 @@ import Telemetry
 
 /// `workbench demo`: an organisation's people register time, do tasks and share appointments on their devices, and
 /// everything is checked.
-struct DemoCommand: AsyncParsableCommand {
+struct DemoCommand: ScenarioCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "An organisation's people register time, do tasks and share on devices; at the end all is checked.",
+        abstract: "Simulate an organisation's devices, and verify the result.",
         discussion: """
-            Needs the services and the sandbox. A second run continues: what is there is not made again. The exit \
-            status is 1 when the devices, their realms, what was planned and the back end differ.
+            Needs the services and the emulators. A second run continues with the existing data. The exit status is 1 \
+            if the devices, their realms, the plan and the back end differ.
+
+            --data names a folder with time sheets of Tock and, optionally, service requests of Los Angeles and \
+            meetings of OpenStack; without it an organisation of 40 people is generated. The environment is added \
+            unless it exists. Its default name is tock with --data, otherwise demo, followed by -economic with \
+            --economic and -entra with --entra.
+
+            The default addresses are GATEWAY_URL, IDENTITY_URL and SAP_URL, otherwise the ports 8080, 8081 and 8200 \
+            of 127.0.0.1.
+
+            --chaos injects 5 % 503, 2 % 429, 2 % lost responses, 1 % late commits and 20 ms latency into the back end.
+
+            After a failover with loss, an entry whose deletion was lost returns from the back end's record; \
+            --without-deletions avoids deletions.
             """)
 
-    @Option(
-        help: """
-            Folder with the Tock time sheets, and with service requests of Los Angeles and OpenStack's meetings if \
-            there are any; without it an organisation is generated.
-            """)
-    var data: String?
-    @Option(help: "How many people: 40 are generated, and all of --data take part, unless given.") var people: Int?
-    @Option(help: "Seed of the generated organisation, and of who is offline when.") var seed: UInt64 = 1
-    @Option(help: "The realm-gateway's address. (default: GATEWAY_URL, else http://127.0.0.1:8080)")
-    var gateway: String?
-    @Option(help: "The sandbox's identity provider. (default: IDENTITY_URL, else http://127.0.0.1:8081)")
-    var identity: String?
-    @Option(help: "The SAP sandbox. (default: SAP_URL, else http://127.0.0.1:8200)") var sap: String?
-    @Option(help: "The e-conomic sandbox, to be the environment's back end in place of SAP.") var economic: String?
-    @Option(help: "The sandbox of Compass, to be the environment's tracker of defects; without it there is none.")
-    var compass: String?
-    @Option(
-        help: """
-            The environment, added unless it is there: tock with --data, and demo without, unless given; with \
-            --economic its name ends in -economic, with --entra in -entra.
-            """)
-    var environment: String?
-    @Flag(help: "The identity provider of an environment that is added has the shape of Microsoft Entra ID.")
-    var entra = false
-    @Option(help: "PostgreSQL connection string; FIELDPOST_DATABASE_URL unless given.") var database: String?
-    @Option(help: "How many devices work on entries at a time.") var devicesParallel = 200
-    @Flag(
-        help: """
-            Has the back end's sandbox answer 5 % 503 and 2 % 429, lose 2 % of its answers, commit 1 % late and take \
-            20 ms.
-            """)
-    var chaos = false
-    @Flag(
-        help: """
-            Nobody makes mistakes that are deleted: after a failover with loss, an entry whose deletion was lost comes \
-            back with the back end's record.
-            """)
-    var withoutDeletions = false
-    @Option(help: "Seconds after which what is unfinished counts as a difference.") var timeLimit = 1800
-    @Flag(help: "Only compare devices, realms and back end; write nothing.") var verifyOnly = false
-    @Option(help: "File for the figures as JSON.") var json: String?
+    @Option(help: "Folder with real data; an organisation is generated unless given.") var data: String?
+    @Option(help: "Number of people; all of the organisation unless given.") var people: Int?
+    @Option(help: "Seed of the organisation, and of the times offline.") var seed: UInt64 = 1
+    @Option(help: "Address of the realm-gateway.") var gateway: String?
+    @Option(help: "Address of the identity provider.") var identity: String?
+    @Option(help: "Address of the SAP emulator.") var sap: String?
+    @Option(help: "Address of the e-conomic emulator, the back end instead of SAP.") var economic: String?
+    @Option(help: "Address of the Compass emulator; no defects unless given.") var compass: String?
+    @Option(help: "Name of the environment.") var environment: String?
+    @Flag(help: "Add an environment with an issuer like Microsoft Entra ID's.") var entra = false
+    @Option(help: "PostgreSQL connection string. (default: FIELDPOST_DATABASE_URL)") var database: String?
+    @Option(help: "Maximum number of concurrent devices.") var devicesParallel = 200
+    @Flag(help: "Inject faults into the back end.") var chaos = false
+    @Flag(help: "Write no entries that are deleted later.") var withoutDeletions = false
+    @Option(help: "Seconds after which unfinished work is a difference.") var timeLimit = 1800
+    @Flag(help: "Only compare devices, realms and back end.") var verifyOnly = false
+    @OptionGroup var output: ScenarioOptions
 
-    /// Every device has a stream of its own open all the time, and now and then a request beside it.
+    /// Every device has an open stream, and at times a request.
     private static let connectionsMax = 20_000
 
     func validate() throws {
@@ -68,7 +57,7 @@ struct DemoCommand: AsyncParsableCommand {
         guard people.map({ $0 >= 1 }) ?? true else { throw ValidationError("--people must be at least 1") }
     }
 
-    func run() async throws {
+    func report() async throws -> ScenarioReport {
         let variable = Setting.databaseURL.variable
         guard let conninfo = database ?? ProcessInfo.processInfo.environment[variable], !conninfo.isEmpty else {
             throw ValidationError("give --database or set \(variable)")
@@ -92,26 +81,9 @@ struct DemoCommand: AsyncParsableCommand {
             environmentName: environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic")
                 + (entra ? "-entra" : ""),
             seed: seed,
-            parallelMax: devicesParallel, isChaotic: chaos, hasDeletions: !withoutDeletions,
+            parallelMax: devicesParallel, hasFaults: chaos, hasDeletions: !withoutDeletions,
             deadline: ContinuousClock.now + .seconds(timeLimit))
-        let report = try await run.run(data: data, people: people, isVerifyOnly: verifyOnly)
-        run.console.say(report.text)
-        if verifyOnly {
-            // Nothing was changed, nobody's login either.
-        } else if login == nil {
-            run.console.say(
-                "nobody can log in: \(DemoLogin.secretVariable) and \(Setting.secretKeys.variable) are not both set")
-        } else {
-            let people = report.examples.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
-            run.console.say(
-                "people can log in with the password \(DemoLogin.password): \(people.joined(separator: ", "))")
-        }
-        if let json {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            try encoder.encode(report).write(to: URL(fileURLWithPath: json))
-        }
-        if report.differenceCount > 0 { throw ExitCode(1) }
+        return try await run.run(data: data, people: people, isVerifyOnly: verifyOnly)
     }
 
     private func backend(_ client: Client) -> any DemoBackend {

@@ -4,32 +4,26 @@ import ServiceRuntime
 import Synchronization
 import Telemetry
 
-/// Shows the demo's steps: a bar that moves on a terminal, a line every few seconds elsewhere.
+/// Displays the demo's steps: a progress bar on a terminal, otherwise a line every few seconds.
 final class DemoConsole: Sendable {
-    /// How far a step is.
+    /// The progress of a step.
     struct Progress: Sendable {
         var done: Int
         var total: Int
         var note = ""
     }
 
-    /// A finished step and how long it took.
-    struct Step: Encodable, Sendable {
-        let name: String
-        let seconds: Double
-    }
-
     private let isTerminal = isatty(STDOUT_FILENO) == 1
-    private let finished = Mutex<[Step]>([])
+    private let finished = Mutex<[ScenarioReport.Step]>([])
 
     private static let barWidth = 24
     private static let nameWidth = 24
 
-    var steps: [Step] { finished.withLock { $0 } }
+    var steps: [ScenarioReport.Step] { finished.withLock { $0 } }
 
-    func say(_ line: String) { write(line + "\n") }
+    func log(_ line: String) { write(line + "\n") }
 
-    /// Shows `progress` while `body` runs, and remembers how long it took.
+    /// Displays `progress` while `body` runs, and records the duration.
     func step<Success: Sendable>(
         _ name: String, progress: @escaping @Sendable () -> Progress, _ body: () async throws -> Success
     ) async throws -> Success {
@@ -44,7 +38,7 @@ final class DemoConsole: Sendable {
         let success = try await body()
         display.cancel()
         let elapsed = ContinuousClock.now - start
-        finished.withLock { $0.append(Step(name: name, seconds: elapsed.inSeconds)) }
+        finished.withLock { $0.append(.init(name: name, values: ["seconds": elapsed.inSeconds])) }
         show(name, progress(), elapsed: elapsed, isLast: true)
         return success
     }

@@ -16,7 +16,7 @@ struct DemoDefects: Sendable {
 
     /// Seconds between looks: the shortest there is.
     private static let pollSeconds = DefectTracker.pollSecondsRange.lowerBound
-    private static let lookInterval = Duration.milliseconds(500)
+    private static let pollInterval = Duration.milliseconds(500)
 
     init(_ compass: SandboxCompass, pool: Pool, environment: EnvironmentID, named name: String, people: [String]) {
         self.compass = compass
@@ -41,7 +41,7 @@ struct DemoDefects: Sendable {
         let logins = Dictionary(people.map { ($0, $0) }) { first, _ in first }
         let (found, environment) = (tracker, environment)
         try await pool.run { connection in
-            // A second run goes on with what the first one made.
+            // A second run continues with the first run's defects.
             if try DefectTracker.load(environment, on: &connection) == nil { try connection.run(found.save()) }
             if try connection.run(DefectLogins.people(in: environment)).count != logins.count {
                 try connection.run(DefectLogins.replace(logins, in: environment))
@@ -49,11 +49,11 @@ struct DemoDefects: Sendable {
         }
     }
 
-    /// Plays one phase after the other, each once what was to be told of those before was told.
+    /// Executes the phases; each begins when all notices of the preceding phase have arrived.
     ///
-    /// - Parameter onEach: Is told how many steps are done.
+    /// - Parameter onEach: Called with the number of completed steps.
     func play(_ onEach: @Sendable (Int) -> Void) async throws {
-        while try await !isWatched() { try await Task.sleep(for: Self.lookInterval) }
+        while try await !isWatched() { try await Task.sleep(for: Self.pollInterval) }
         var before = 0
         for phase in plan.phases {
             let history = try await ownHistory()
@@ -67,7 +67,7 @@ struct DemoDefects: Sendable {
                     })
             }
             before += phase.count
-            while try await noticeCount() < reading().noticeCount { try await Task.sleep(for: Self.lookInterval) }
+            while try await noticeCount() < reading().noticeCount { try await Task.sleep(for: Self.pollInterval) }
             onEach(before)
         }
     }
@@ -83,7 +83,7 @@ struct DemoDefects: Sendable {
         return try await compass.history().filter { headlines.contains($0.headline) }
     }
 
-    /// Whether Compass was looked at: what was there before is no news.
+    /// Whether Compass was polled: earlier changes cause no notices.
     private func isWatched() async throws -> Bool {
         let environment = environment
         return try await pool.run {

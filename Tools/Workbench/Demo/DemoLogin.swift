@@ -6,17 +6,17 @@ import Secrets
 import ServiceSettings
 import Tenants
 
-/// How the demo's people log in at onboarding: by the client that the sandbox's identity provider knows.
+/// The login of the demo's people at onboarding, by the OAuth client of the emulated identity provider.
 struct DemoLogin: Sendable {
     static let clientID = "fieldpost"
     static let secretVariable = "SANDBOX_CLIENT_SECRET"
-    /// The sandbox's password of everybody.
+    /// The password of all people.
     static let password = "sandbox"
 
     private let secret: String
     private let secrets: SecretBox
 
-    /// - Returns: `nil` when the environment has not got the client's secret, or no key to seal it with.
+    /// - Returns: `nil` if the environment variables have no client secret, or no key to seal it with.
     static func inherited() throws -> DemoLogin? {
         let variables = ProcessInfo.processInfo.environment
         let keys = variables.filter { $0.key == Setting.secretKeys.variable }
@@ -25,10 +25,10 @@ struct DemoLogin: Sendable {
         return DemoLogin(secret: secret, secrets: secrets)
     }
 
-    /// Seals what the services open.
+    /// Seals a text for the services.
     ///
-    /// - Parameter place: What it is sealed for.
-    func seal(_ text: String, at place: String) throws -> Bytea { Bytea(try secrets.seal(text, at: place)) }
+    /// - Parameter context: The context of the sealed text.
+    func seal(_ text: String, at context: String) throws -> Bytea { Bytea(try secrets.seal(text, at: context)) }
 
     /// Gives an environment of this identity provider its login, unless it has one.
     ///

@@ -14,7 +14,7 @@ extension DemoRun {
             people: organisation.people.map(\.email))
         if isVerifyOnly { return defects }
         guard let login else {
-            console.say(
+            console.log(
                 "there are no defects: \(DemoLogin.secretVariable) and \(Setting.secretKeys.variable) are not both set")
             return nil
         }
@@ -25,7 +25,7 @@ extension DemoRun {
 
 extension DemoRun {
     /// `nil` without Compass.
-    func defectShift(_ fleet: DemoFleet) -> DefectShift? {
+    func defectShift(_ fleet: Fleet) -> DefectShift? {
         guard compass != nil else { return nil }
         let members = fleet.members.prefix(DefectShift.peopleMax)
         return DefectShift(
@@ -33,7 +33,7 @@ extension DemoRun {
             environment: environmentName)
     }
 
-    /// - Returns: What was not done in time, or refused.
+    /// - Returns: The commands that were refused, or not done in time.
     func handIn(_ shift: DefectShift) async throws -> [String] {
         let doneCount = Counter()
         return try await console.step(
@@ -53,7 +53,7 @@ private final class Counter: Sendable {
     func add() { count.add(1, ordering: .relaxed) }
 }
 
-/// The people at their desks, while the demo goes on.
+/// Runs the changes in Compass itself during the demo.
 final class DefectDesk: Sendable {
     private let defects: DemoDefects?
     private let doneCount = Atomic<Int>(0)
@@ -64,9 +64,9 @@ final class DefectDesk: Sendable {
         DemoConsole.Progress(done: doneCount.load(ordering: .relaxed), total: defects?.stepCount ?? 0)
     }
 
-    /// They work, however often something on the way is away.
+    /// Executes the changes, with retries.
     ///
-    /// - Returns: What was not done in time.
+    /// - Returns: The changes that were not done in time.
     func play(_ run: DemoRun) async throws -> [String] {
         guard let defects else { return [] }
         let isDone = try await run.beforeDeadline {
@@ -74,6 +74,6 @@ final class DefectDesk: Sendable {
             return true
         }
         if isDone == true { return [] }
-        return ["only \(progress.done) of \(progress.total) changes of defects were told of in time"]
+        return ["only \(progress.done) of \(progress.total) changes of defects had their notices in time"]
     }
 }

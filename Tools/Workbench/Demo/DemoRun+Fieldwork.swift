@@ -5,7 +5,7 @@ import HTTPClient
 import Model
 import Postgres
 
-/// What the demo does with teams, tasks, positions and appointments.
+/// The demo's teams, tasks, positions and appointments.
 struct DemoFieldwork: Sendable {
     let plan: FieldworkPlan
     /// The ids of the people's `Person` objects, by number.
@@ -13,17 +13,17 @@ struct DemoFieldwork: Sendable {
 }
 
 extension DemoRun {
-    /// Gives people their roles, and looks up who they are.
+    /// Gives people their roles, and reads their ids.
     ///
-    /// - Throws: ``DemoProblem`` when the environment is another demo's, whose tasks and calendars are not as planned.
+    /// - Throws: ``DemoFailure`` when the environment is another demo's, whose tasks and calendars are not as planned.
     func prepare(
         _ plan: FieldworkPlan, _ organisation: Organisation, in environment: EnvironmentID, isVerifyOnly: Bool
     ) async throws -> DemoFieldwork {
         let before = try await snapshot(environment).masters.keys
         guard plan.tasks.isEmpty || before.isEmpty || plan.tasks.contains(where: { before.contains($0.id) }) else {
-            throw DemoProblem(
-                "the environment \(environmentName) has \(before.count) tasks of something else, such as a demo with "
-                    + "other people or other data: do it again as it was done, or take another with --environment")
+            throw DemoFailure(
+                "the environment \(environmentName) has \(before.count) tasks of another program, such as a demo with "
+                    + "other people or other data: repeat it with the same options, or use another --environment")
         }
         let people = try await trying { try await setup.objects(of: organisation.people, in: environment) }
         if !isVerifyOnly {
@@ -33,9 +33,9 @@ extension DemoRun {
         return DemoFieldwork(plan: plan, people: people)
     }
 
-    /// - Returns: How many mutations were answered; what was refused, or did not come to its end in time.
+    /// - Returns: The number of responses to mutations, and the mutations that were rejected or not completed in time.
     func work(
-        _ fieldwork: DemoFieldwork, _ fleet: DemoFleet, in environment: EnvironmentID
+        _ fieldwork: DemoFieldwork, _ fleet: Fleet, in environment: EnvironmentID
     ) async throws -> (mutations: Int, troubles: [String]) {
         let tally = FieldworkTally()
         let shift = FieldworkShift(fieldwork, fleet, before: try await snapshot(environment), tally: tally)
@@ -65,7 +65,7 @@ extension DemoRun {
         }
     }
 
-    /// What the verdict compares of tasks, positions and shares.
+    /// The expected tasks, positions and shares.
     func reading(in environment: EnvironmentID) async throws -> FieldworkReading {
         FieldworkReading(try await snapshot(environment))
     }

@@ -5,9 +5,10 @@ import HTTPClient
 import Model
 import Postgres
 import ServiceRuntime
+import ServiceSettings
 import Synchronization
 
-/// The demo's steps, one after the other. Whatever is away for a while is waited for until the deadline.
+/// The demo's steps. Unavailable components are retried until the deadline.
 struct DemoRun: Sendable {
     let console: DemoConsole
     let client: Client
@@ -15,41 +16,36 @@ struct DemoRun: Sendable {
     let gateway: GatewayClient
     let identity: IdentitySandbox
     let backend: any DemoBackend
-    /// `nil`: there are no defects.
+    /// `nil`: no defects.
     let compass: SandboxCompass?
-    /// `nil`: nobody can log in.
+    /// `nil`: no person can log in.
     let login: DemoLogin?
     let isEntra: Bool
     let environmentName: String
     let seed: UInt64
     let parallelMax: Int
-    let isChaotic: Bool
+    let hasFaults: Bool
     let hasDeletions: Bool
     let deadline: ContinuousClock.Instant
 
-    /// Maximum time of unchanged differences once the devices are done: a worker that was killed keeps its keys for
-    /// a lease of 30 s, and its partitions until its group has noticed, which another kill may delay. The time begins
-    /// again with each change: on a slow machine the services are still at work.
+    /// Maximum time of unchanged differences after the devices are done: a killed worker keeps its keys for a lease of
+    /// 30 s, and its partitions until its group has detected the failure, which another kill may delay. The time
+    /// restarts with each change, because on a slow machine the services are still working.
     private static let settleMax = Duration.seconds(90)
-    private static let troublesShownMax = 5
-    /// A wait between two looks at what others are to bring about.
-    private static let lookInterval = Duration.milliseconds(500)
+    private static let errorsShownMax = 5
+    /// The polling interval.
+    private static let pollInterval = Duration.milliseconds(500)
 
-    func run(data: String?, people: Int?, isVerifyOnly: Bool) async throws -> DemoReport {
+    func run(data: String?, people: Int?, isVerifyOnly: Bool) async throws -> ScenarioReport {
         let (organisation, plan) = try await load(data: data, people: people)
-        var report = DemoReport()
-        report.people = organisation.people.count
-        for (index, person) in organisation.people.enumerated() {
-            let role = FieldworkPlan.role(of: index, among: organisation.people.count)
-            if report.examples[role.title] == nil { report.examples[role.title] = person.email }
-        }
-        report.rowsTotal = organisation.rowsTotal
+        var report = ScenarioReport()
+        report.add("people", organisation.people.count)
         let environment = try await prepare(organisation, isVerifyOnly: isVerifyOnly)
         let fieldwork = try await prepare(plan, organisation, in: environment.id, isVerifyOnly: isVerifyOnly)
         let defects = try await prepareDefects(organisation, in: environment.id, isVerifyOnly: isVerifyOnly)
         let fleet = try await trying {
             let tokens = try await DeviceTokens(identity, environment: environmentName, issuer: environment.issuer)
-            return try await DemoFleet.make(
+            return try await Fleet.make(
                 organisation, seed: seed, hasDeletions: hasDeletions, gateway: gateway, tokens: tokens)
         }
         let reader = RealmReader(pool: pool, environment: environment.id)
@@ -61,7 +57,7 @@ struct DemoRun: Sendable {
             defer { untold.cancel() }
             failures = try await work(fleet, reader, &report)
             let work = try await work(fieldwork, fleet, in: environment.id)
-            report.mutations += work.mutations
+            report.add("mutations of tasks and appointments", work.mutations)
             troubles = work.troubles
             if defects != nil {
                 troubles += try await console.step("defects", progress: { desk.progress }) { try await untold.value }
@@ -71,14 +67,30 @@ struct DemoRun: Sendable {
         var verdict = try await verdict(fleet, fieldwork, defects, reader)
         verdict.add(failures: failures)
         for line in troubles { verdict.note("device", "tasks and appointments", line) }
-        report.take(verdict, organisation)
+        verdict.add(to: &report, organisation)
         report.steps = console.steps
+        if !isVerifyOnly { showLogins(organisation) }
         return report
+    }
+
+    /// Prints one person of each role, who can log in.
+    private func showLogins(_ organisation: Organisation) {
+        guard login != nil else {
+            return console.log(
+                "no person can log in: \(DemoLogin.secretVariable) and \(Setting.secretKeys.variable) must both be set")
+        }
+        var emails: [String: String] = [:]
+        for (index, person) in organisation.people.enumerated() {
+            let role = FieldworkPlan.role(of: index, among: organisation.people.count).title
+            if emails[role] == nil { emails[role] = person.email }
+        }
+        let people = emails.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        console.log("people can log in with the password \(DemoLogin.password): \(people.joined(separator: ", "))")
     }
 
     // MARK: Before
 
-    /// What the folder lacks of both tasks and calendars is generated.
+    /// Generates tasks and calendars if the folder has neither.
     private func load(data: String?, people: Int?) async throws -> (Organisation, FieldworkPlan) {
         let counts = Mutex(DemoConsole.Progress(done: 0, total: 1))
         return try await console.step("organisation", progress: { counts.withLock { $0 } }) {
@@ -142,9 +154,9 @@ struct DemoRun: Sendable {
                 ready.store(count, ordering: .relaxed)
                 if count >= people.count { return }
                 guard ContinuousClock.now < deadline else {
-                    throw DemoProblem("only \(count) of \(people.count) realms were initialized in time")
+                    throw DemoFailure("only \(count) of \(people.count) realms were initialized in time")
                 }
-                try await Task.sleep(for: Self.lookInterval)
+                try await Task.sleep(for: Self.pollInterval)
             }
         }
     }
@@ -152,15 +164,15 @@ struct DemoRun: Sendable {
     // MARK: The devices at work
 
     private func work(
-        _ fleet: DemoFleet, _ reader: RealmReader, _ report: inout DemoReport
+        _ fleet: Fleet, _ reader: RealmReader, _ report: inout ScenarioReport
     ) async throws -> [UUID: String] {
-        if isChaotic { _ = try await trying { try await backend.setSwitches(DemoSwitches.chaos) } }
+        if hasFaults { _ = try await trying { try await backend.setSwitches(DemoSwitches.faults) } }
         let tally = FlowTally()
         let total = fleet.planCount
         let positionBefore = try await trying { try await reader.position() }
         let start = ContinuousClock.now
-        let failures = try await console.step(
-            "entries on their way",
+        let outcomes = try await console.step(
+            "entries in flight",
             progress: {
                 let now = tally.now
                 return DemoConsole.Progress(done: now.finished, total: total, note: now.line)
@@ -169,47 +181,44 @@ struct DemoRun: Sendable {
             try await beforeDeadline { try await fleet.work(parallelMax: parallelMax, tally: tally) }
         }
         let elapsed = ContinuousClock.now - start
-        if failures == nil { await tellTroubles(of: fleet) }
-        report.mutations = tally.now.mutations
-        report.events = try await trying { try await reader.eventCount(after: positionBefore) }
-        report.eventsPerSecond = Double(report.events) / max(elapsed.inSeconds, 0.001)
+        if outcomes == nil {
+            for line in await fleet.errors().prefix(Self.errorsShownMax) { console.log(line) }
+        }
+        report.add("mutations of entries", tally.now.mutations)
+        let events = try await trying { try await reader.eventCount(after: positionBefore) }
+        report.add("events", events)
+        report.add("event rate", Double(events) / max(elapsed.inSeconds, 0.001), "events/s")
         var measured: [Duration] = []
         for member in fleet.members { measured += await member.device.measured }
-        report.releasedAfter = DemoReport.Latency(Percentiles(measured))
-        if isChaotic {
-            // A record that was to come late may still be on its way; without it, one too many would not be seen.
+        let latencies = Percentiles(measured)
+        for percent in [50, 95, 99] {
+            guard let latency = latencies[percent] else { continue }
+            report.add("device to released, p\(percent)", latency.inSeconds * 1_000, "ms")
+        }
+        if hasFaults {
+            // A late commit may be pending; an additional record would otherwise not be detected.
             let lateMilliseconds = try await trying { try await backend.setSwitches(DemoSwitches.calm) }
             try await Task.sleep(for: .milliseconds(lateMilliseconds + 500))
         }
-        return failures ?? [:]
-    }
-
-    /// The time is up: what the first devices met with last may tell why.
-    func tellTroubles(of fleet: DemoFleet) async {
-        var shownCount = 0
-        for member in fleet.members where shownCount < Self.troublesShownMax {
-            guard let trouble = await member.device.trouble else { continue }
-            console.say("\(member.device.person.email): \(trouble)")
-            shownCount += 1
-        }
+        return (outcomes ?? []).reduce(into: [:]) { $0.merge($1.failures) { $1 } }
     }
 
     // MARK: The verdict
 
-    /// Compares until there is nothing to say, or nothing changes any more.
+    /// Compares until there are no differences, or until they no longer change.
     private func verdict(
-        _ fleet: DemoFleet, _ fieldwork: DemoFieldwork, _ defects: DemoDefects?, _ reader: RealmReader
+        _ fleet: Fleet, _ fieldwork: DemoFieldwork, _ defects: DemoDefects?, _ reader: RealmReader
     ) async throws -> Verdict {
         let progress = Mutex(DemoConsole.Progress(done: 0, total: fleet.members.count))
         return try await console.step("verdict", progress: { progress.withLock { $0 } }) {
-            var looks = VerdictLooks(settleMax: Self.settleMax)
+            var settling = VerdictSettling(settleMax: Self.settleMax)
             while true {
                 let verdict = try await trying {
                     progress.withLock { $0.done = 0 }
                     return try await judge(fleet, fieldwork, defects, reader) { progress.withLock { $0.done += 1 } }
                 }
-                if looks.areEnough(verdict.differences, now: .now) { return verdict }
-                // Said even when it goes away: what differed for a moment may be worth a look.
+                if settling.areFinal(verdict.differences, now: .now) { return verdict }
+                // Reported even if it disappears later: a temporary difference may be relevant.
                 let first = verdict.differences.first?.description ?? ""
                 progress.withLock { $0.note = "looked again at \(verdict.differences.count) differences: \(first)" }
                 try await Task.sleep(for: .seconds(1))
@@ -218,17 +227,17 @@ struct DemoRun: Sendable {
     }
 
     private func judge(
-        _ fleet: DemoFleet, _ fieldwork: DemoFieldwork, _ defects: DemoDefects?, _ reader: RealmReader,
+        _ fleet: Fleet, _ fieldwork: DemoFieldwork, _ defects: DemoDefects?, _ reader: RealmReader,
         _ onEach: () -> Void
     ) async throws -> Verdict {
         try await fleet.refresh()
         let people = fleet.members.map(\.device.person)
         var verdict = Verdict(of: people, records: try await backend.recorded())
         let reading = try await reading(in: reader.environment)
-        let told = try await defects?.reading()
+        let defectReading = try await defects?.reading()
         verdict.compare(fieldwork, reading, own: fleet.members.map(\.device.realm))
         var others: [RealmPath: RealmContent] = [:]
-        if let told, let shift = defectShift(fleet) { verdict.compare(shift, told) }
+        if let defectReading, let shift = defectShift(fleet) { verdict.compare(shift, defectReading) }
         for (member, id) in zip(fleet.members, fieldwork.people) {
             let (person, own) = (member.device.person, member.device.realm)
             let contents = await member.device.contents
@@ -240,8 +249,8 @@ struct DemoRun: Sendable {
                 verdict.compare(person.email, path, device: contents[path] ?? [:], stored: others[path] ?? [:])
             }
             verdict.compare(person, member.plans, realm: stored)
-            if let told {
-                verdict.compare(person.email, login: EmailAddress.lowered(person.email), told, realm: stored)
+            if let defectReading {
+                verdict.compare(person.email, login: EmailAddress.lowered(person.email), defectReading, realm: stored)
             }
             onEach()
         }

@@ -16,13 +16,14 @@ struct DemoSetup: Sendable {
     let pool: Pool
     let environmentName: String
     let identity: IdentitySandbox
-    let backend: any DemoBackend
-    /// `nil`: nobody can log in, unless that was settled before.
+    /// `nil`: an environment without a back end.
+    let backend: (any DemoBackend)?
+    /// `nil`: no person can log in, unless the environment already has a login.
     var login: DemoLogin?
     /// Whether the identity provider of an environment that is added has the shape of Microsoft Entra ID.
     var isEntra = false
 
-    /// How the people of the demo sign in, and where their objects are.
+    /// The demo's environment.
     struct Environment: Sendable {
         let id: EnvironmentID
         /// The issuer of their tokens.
@@ -31,36 +32,41 @@ struct DemoSetup: Sendable {
 
     static let audience = "fieldpost"
 
-    /// Adds the environment, unless it is there: one that is there keeps its identity provider and its back end.
+    /// Adds the environment unless it exists; an existing one keeps its identity provider and its back end.
     func addEnvironment(_ people: [Organisation.Person]) async throws -> Environment {
         let (name, backend, login, provider) = (environmentName, backend, login, identity.url)
         let isEntra = isEntra
         let (issuer, keys) = try await identity.issuer(below: isEntra ? IdentitySandbox.tenant(of: name) : name)
         let domains = Set(people.compactMap { $0.email.split(separator: "@").last.map(String.init) }).sorted()
-        let members = people.map { BackendPerson(email: $0.email, reference: backend.reference(of: $0)) }
+        let members = backend.map { backend in
+            people.map { BackendPerson(email: $0.email, reference: backend.reference(of: $0)) }
+        }
         return try await pool.run { connection in
             if let there = try Self.find(name, on: &connection) {
-                try connection.run(EnvironmentStore.addPeople(members, to: name))
+                if let members { try connection.run(EnvironmentStore.addPeople(members, to: name)) }
                 try login?.open(there.id, of: provider, on: &connection)
                 return there
             }
             var environment = StoredEnvironment(name: name)
             environment.domains = domains
             (environment.issuer, environment.audience, environment.jwksURL) = (issuer, Self.audience, keys)
-            // Its tokens say nothing of addresses but the name that people log in with.
-            if isEntra { environment.addressVouchedBy = AddressVouching.issuer.rawValue }
-            let sort = type(of: backend)
-            (environment.backend, environment.backendURL, environment.backendUser) = (sort.kind, backend.url, sort.user)
-            environment.backendPasswordVariable = sort.passwordVariable
-            try connection.run(
-                EnvironmentStore.save(environment) + [try EnvironmentStore.addPeople(members, to: name)])
+            // Its tokens have no verified address, only the login name.
+            if isEntra { environment.addressVerifiedBy = AddressVerification.issuer.rawValue }
+            environment.backend = StoredEnvironment.noBackend
+            if let backend {
+                let kind = type(of: backend)
+                (environment.backend, environment.backendURL) = (kind.kind, backend.url)
+                (environment.backendUser, environment.backendPasswordVariable) = (kind.user, kind.passwordVariable)
+            }
+            try connection.run(EnvironmentStore.save(environment))
+            if let members { try connection.run(EnvironmentStore.addPeople(members, to: name)) }
             let added = try Self.found(name, on: &connection)
             try login?.open(added.id, of: provider, on: &connection)
             return added
         }
     }
 
-    /// - Throws: ``DemoProblem`` when there is no such environment with an identity provider.
+    /// - Throws: ``DemoFailure`` when there is no such environment with an identity provider.
     func environment() async throws -> Environment {
         let name = environmentName
         return try await pool.run { try Self.found(name, on: &$0) }
@@ -68,7 +74,7 @@ struct DemoSetup: Sendable {
 
     private static func found(_ name: String, on connection: inout Connection) throws -> Environment {
         guard let environment = try find(name, on: &connection) else {
-            throw DemoProblem("there is no environment \(name) with an identity provider")
+            throw DemoFailure("there is no environment \(name) with an identity provider")
         }
         return environment
     }
@@ -79,7 +85,7 @@ struct DemoSetup: Sendable {
         return Environment(id: id, issuer: stored.issuer)
     }
 
-    /// Invites people who are not known yet: from then on their realms are filled.
+    /// Invites people, so that their realms are filled.
     func invite(_ people: [Organisation.Person], to environment: EnvironmentID) async throws {
         for batch in people.chunks(ofCount: Registration.batchCountMax) {
             let emails = batch.map { EmailAddress.lowered($0.email) }
@@ -102,15 +108,15 @@ struct DemoSetup: Sendable {
             let persons = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
             var batch = WriteBatch(environment: environment)
             for (decision, (key, role)) in zip(keys, roles.map(\.role)).enumerated() {
-                guard let person = persons[key] else { throw DemoProblem("there is no Person \(key.id.text)") }
+                guard let person = persons[key] else { throw DemoFailure("there is no Person \(key.id.text)") }
                 try batch.patch(person, try CanonicalJSON(encoding: ["role": role]), decision: decision)
             }
             if try batch.commit(on: &connection).missed.isEmpty { return }
         }
-        throw DemoProblem("others write the people whose roles are given all the time")
+        throw DemoFailure("others write the people whose roles are given all the time")
     }
 
-    /// How often roles are given when others write the same people.
+    /// Maximum number of attempts while other transactions change the same people.
     private static let givingMax = 10
 
     /// The ids of people's `Person` objects, in their order.
@@ -119,12 +125,12 @@ struct DemoSetup: Sendable {
         let found = try await pool.run { try People.objects(of: emails, in: environment, on: &$0) }
         let ids = Dictionary(found.map { ($0.email, $0.id) }, uniquingKeysWith: { first, _ in first })
         return try emails.map { email in
-            guard let id = ids[email] else { throw DemoProblem("\(email) was not invited") }
+            guard let id = ids[email] else { throw DemoFailure("\(email) was not invited") }
             return id
         }
     }
 
-    /// How many of the people have a filled realm.
+    /// The number of people with a filled realm.
     func initializedCount(of people: [Organisation.Person], in environment: EnvironmentID) async throws -> Int {
         let emails = people.map { EmailAddress.lowered($0.email) }
         return try await pool.run { connection in

@@ -4,20 +4,20 @@ import FoundationEssentials
 import HTTPClient
 import Model
 
-/// A phone: its token, its copy of its realms, its outgoing queue, online or not.
+/// A device: its token, its copy of its realms, its outgoing queue, online or offline.
 ///
-/// Whoever uses it queues mutations and takes the news. The rest happens in ``run()``: one stream, one request of
-/// mutations at a time, both opened again with growing pauses whenever anything on the way is away.
+/// The caller enqueues mutations and takes updates. ``run()`` does the rest: one stream, one request of mutations at a
+/// time, both retried with exponential backoff.
 actor Device {
-    /// What has happened since it was asked for the last time.
-    struct News: Sendable {
+    /// The changes and responses since the last call of ``takeUpdates()``.
+    struct Updates: Sendable {
         var changed: Set<ObjectAddress> = []
         var answers: [QueuedMutation] = []
     }
 
     let person: Organisation.Person
     let realm: RealmPath
-    /// Ticks when there are news; several ticks may fall together.
+    /// Yields after updates; several updates may yield once.
     private nonisolated let ticks: AsyncStream<Void>
 
     private var gateway: GatewayClient
@@ -25,20 +25,20 @@ actor Device {
     private var token: String?
     private var state: DeviceState
     private var clock = ReleaseClock()
-    private var news = News()
+    private var updates = Updates()
     private(set) var isOnline = true
     private(set) var receivedCount = 0
-    /// Every realm that was ever opened.
+    /// All realms that were ever opened.
     private(set) var opened: Set<RealmPath> = []
-    /// The last thing that went wrong, for the person who waits.
-    private(set) var trouble: String?
+    /// The last error.
+    private(set) var lastError: String?
     private var sending = SendingClock()
 
     /// The most mutations in one request.
     static let batchCountMax = 100
     private static let backoff = Backoff(first: .milliseconds(200), waitMax: .seconds(3))
 
-    private let newsTick: AsyncStream<Void>.Continuation
+    private let updateTick: AsyncStream<Void>.Continuation
     /// Of the present ``run()``.
     private var workTick: AsyncStream<Void>.Continuation?
     private var onlineTick: AsyncStream<Void>.Continuation?
@@ -53,7 +53,7 @@ actor Device {
         self.tokens = tokens
         self.token = token
         state = DeviceState(clientID: clientID)
-        (ticks, newsTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (ticks, updateTick) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     // MARK: The person's side
@@ -61,51 +61,51 @@ actor Device {
     /// Mutations that have no answer yet.
     var waitingCount: Int { state.queue.count }
 
-    /// What the last whole checkpoint had.
+    /// The copy as of the last consistent checkpoint.
     var copy: DeviceCopy { state.copy }
 
-    /// What the device shows, by realm: the copy, and on top what is not in it yet.
+    /// The optimistic view by realm: the copy, and the mutations that are not in it yet.
     var contents: [RealmPath: RealmContent] { state.contents }
 
     var measured: [Duration] { clock.measured }
 
-    /// Where it has its answers from.
+    /// The address of its gateway.
     var gatewayURL: String { gateway.url }
 
-    /// Who numbers its mutations, and what was decided about them.
+    /// The queue of its mutations, with their outcomes.
     var queue: DeviceQueue { state.queue }
 
-    /// The longest time from a first try to an answer, since it was asked the last time; also one that goes on.
+    /// Returns the longest time from a first attempt to a response since the last call, including a current one.
     func takeLongestSending() -> Duration { sending.takeLongest(at: .now) }
 
-    /// The entries as of the last whole checkpoint, of those asked for.
+    /// Returns entries as of the last consistent checkpoint.
     func entries(_ ids: Set<UUID>) -> [UUID: SeenEntry] {
         ids.reduce(into: [:]) { seen, id in
             seen[id] = copy[realm, ObjectID(kind: .timeEntry, id: id)].flatMap { SeenEntry($0) }
         }
     }
 
-    /// - Parameter path: The own realm unless given.
-    /// - Throws: `InvalidMutation`; those before it are queued.
+    /// - Parameter path: The person's own realm unless given.
+    /// - Throws: `InvalidMutation`; the mutations before it are enqueued.
     func enqueue(_ mutations: [Mutation], in path: RealmPath? = nil) throws {
         for mutation in mutations { _ = try state.enqueue(mutation, in: path ?? realm) }
         workTick?.yield()
     }
 
-    /// Waits for news.
+    /// Waits for updates.
     ///
-    /// - Returns: False when the task was cancelled.
-    nonisolated func hasNews() async -> Bool {
+    /// - Returns: `false` if the task was cancelled.
+    nonisolated func waitForUpdates() async -> Bool {
         for await _ in ticks { return true }
         return false
     }
 
-    func takeNews() -> News {
-        defer { news = News() }
-        return news
+    func takeUpdates() -> Updates {
+        defer { updates = Updates() }
+        return updates
     }
 
-    /// Waits until the device is as it is to be: at each checkpoint and each answer it looks.
+    /// Waits for a condition, which is checked after each checkpoint and each response.
     ///
     /// - Throws: `CancellationError` when the task was cancelled before.
     func until(_ isSo: @Sendable (DeviceState) -> Bool) async throws {
@@ -122,8 +122,8 @@ actor Device {
     private var watchers: [Int: AsyncStream<Void>.Continuation] = [:]
     private var watcherCount = 0
 
-    private func tell() {
-        newsTick.yield()
+    private func notify() {
+        updateTick.yield()
         for watcher in watchers.values { watcher.yield() }
     }
 
@@ -147,9 +147,9 @@ actor Device {
         }
     }
 
-    /// Goes offline for so long.
+    /// Goes offline for a time.
     ///
-    /// - Returns: The way back.
+    /// - Returns: The task that reconnects.
     func leave(for duration: Duration) -> Task<Void, any Error> {
         goOffline()
         return Task {
@@ -158,7 +158,7 @@ actor Device {
         }
     }
 
-    /// Closes the stream; what is queued stays queued.
+    /// Closes the stream; the queue is kept.
     func goOffline() {
         isOnline = false
         clock.wentOffline()
@@ -173,7 +173,7 @@ actor Device {
 
     // MARK: Running
 
-    /// Lives until its task is cancelled; afterwards it may run again.
+    /// Runs until the task is cancelled; it may be called again afterwards.
     func run() async throws {
         let (work, workTick) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let (online, onlineTick) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -187,10 +187,10 @@ actor Device {
         }
     }
 
-    /// Fetches what is new, once: afterwards the copy is whole as of now, and nothing that the gateway has lost is
-    /// unsent.
+    /// Fetches all updates once: afterwards the copy is current, and the queue has no mutation that the gateway may
+    /// have lost.
     ///
-    /// - Throws: What went wrong on the way.
+    /// - Throws: The first error.
     func refresh() async throws {
         do {
             try await readStream(isLive: false)
@@ -198,19 +198,19 @@ actor Device {
             while state.queue.hasToSend { try await sendBatch() }
             try await readStream(isLive: false)
         } catch {
-            hearTrouble(error)
+            record(error)
             throw error
         }
     }
 
-    /// Stores the person's own login of Compass, however often something on the way is away.
+    /// Stores the person's Compass login, with retries.
     func storeCompassLogin(_ user: String, password: String) async throws {
         var backoff = Device.backoff
         while true {
             do {
                 return try await gateway.putCompassLogin(user, password: password, token: currentToken())
             } catch {
-                hearTrouble(error)
+                record(error)
                 try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
             }
         }
@@ -232,15 +232,15 @@ actor Device {
                 reading.cancel()
             }
             guard isOnline else { continue }
-            if case .failure(let error) = outcome { hearTrouble(error) }
-            if hasMovedOn { backoff.succeeded() }
-            hasMovedOn = false
+            if case .failure(let error) = outcome { record(error) }
+            if madeProgress { backoff.succeeded() }
+            madeProgress = false
             try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
         }
     }
 
-    /// Whether the stream brought anything since it was opened.
-    private var hasMovedOn = false
+    /// Whether the stream received anything since it was opened.
+    private var madeProgress = false
 
     private func readStream(isLive: Bool) async throws {
         let token = try await currentToken()
@@ -252,12 +252,12 @@ actor Device {
     }
 
     private func take(_ line: SyncLine) {
-        hasMovedOn = true
+        madeProgress = true
         if case .objects(_, _, let list) = line { receivedCount += list.count }
         if case .open(let path, _) = line { opened.insert(path) }
         let changed = state.take(line).changed
         if state.queue.isInDoubt { workTick?.yield() }
-        if case .checkpoint = line, changed.isEmpty { tell() }
+        if case .checkpoint = line, changed.isEmpty { notify() }
         guard !changed.isEmpty else { return }
         let now = ContinuousClock.now
         for object in changed.lazy.map(\.object) where object.kind == .timeEntry && clock.isRunning(for: object.id) {
@@ -265,13 +265,14 @@ actor Device {
                 clock.seenReleased(object.id, at: now)
             }
         }
-        news.changed.formUnion(changed)
-        tell()
+        updates.changed.formUnion(changed)
+        notify()
     }
 
-    /// Whether an object that the copy lacks may still come: it was not sent, or its answer is newer than the copy.
-    func isUnsettled(_ entry: UUID) -> Bool {
-        state.isUnsettled(ObjectAddress(realm, ObjectID(kind: .timeEntry, id: entry)))
+    /// Whether an object that the copy lacks may still arrive: its mutation is unsent, or its response is newer than
+    /// the copy.
+    func hasUnconfirmedChanges(_ entry: UUID) -> Bool {
+        state.hasUnconfirmedChanges(ObjectAddress(realm, ObjectID(kind: .timeEntry, id: entry)))
     }
 
     private func sendQueued(_ workTicks: AsyncStream<Void>) async throws {
@@ -282,35 +283,35 @@ actor Device {
                     try await sendBatch()
                     backoff.succeeded()
                 } catch {
-                    hearTrouble(error)
+                    record(error)
                     try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
                 }
             }
         }
     }
 
-    /// Sends the oldest mutations; without an answer they stay where they are and go out again.
+    /// Sends the oldest mutations; without a response they stay in the queue and are sent again.
     private func sendBatch() async throws {
         sending.begin(at: .now)
         let token = try await currentToken()
         guard let request = state.nextRequest(countMax: Self.batchCountMax) else { return sending.giveUp() }
         let now = ContinuousClock.now
-        for item in request.mutations where item.mutation.asksSubmission { clock.sent(item.mutation.id, at: now) }
+        for item in request.mutations where item.mutation.requestsSubmission { clock.sent(item.mutation.id, at: now) }
         let response = try await gateway.send(request.body, token: token)
-        guard let answer = try QueueAnswer.read(status: response.status, body: response.body) else {
-            throw GatewayClient.Refusal(response)
+        guard let answer = try QueueResponse.read(status: response.status, body: response.body) else {
+            throw GatewayClient.UnexpectedResponse(response)
         }
-        let told = state.take(answer, to: request, newClientID: UUID())
-        guard told.hasMovedOn else {
-            throw GatewayClient.Refusal(
+        let result = state.take(answer, to: request, newClientID: UUID())
+        guard result.madeProgress else {
+            throw GatewayClient.UnexpectedResponse(
                 status: response.status, detail: "no answer to mutation \(request.mutations.first?.sequence ?? 0)")
         }
         sending.end(at: .now)
-        news.answers += told.answers
-        tell()
+        updates.answers += result.answers
+        notify()
     }
 
-    // MARK: Trouble
+    // MARK: Errors
 
     private func currentToken() async throws -> String {
         if let token { return token }
@@ -319,21 +320,21 @@ actor Device {
         return fresh.first ?? ""
     }
 
-    private func hearTrouble(_ error: any Error) {
-        if let refusal = error as? GatewayClient.Refusal {
+    private func record(_ error: any Error) {
+        if let refusal = error as? GatewayClient.UnexpectedResponse {
             if refusal.status == 401 { token = nil }
             if let url = refusal.movedTo {
                 gateway = GatewayClient(client: gateway.client, url: url)
             }
         }
         if (error as? HTTPError)?.isCancelled ?? (error is CancellationError) { return }
-        trouble = (error as? HTTPError)?.message ?? "\(error)"
+        lastError = (error as? HTTPError)?.message ?? "\(error)"
     }
 }
 
 extension Mutation {
-    /// Whether it asks for an entry's submission.
-    fileprivate var asksSubmission: Bool {
+    /// Whether the mutation requests an entry's submission.
+    fileprivate var requestsSubmission: Bool {
         fields.flatMap { try? JSONObject($0) }?.isTrue(EntryField.submitRequested.rawValue) ?? false
     }
 }

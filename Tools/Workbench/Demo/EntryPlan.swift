@@ -2,7 +2,7 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What a person does with one entry in the demo.
+/// The plan of an entry in the demo.
 enum EntryVariant: CaseIterable, Sendable {
     /// Draft, then submit.
     case plain
@@ -17,7 +17,7 @@ enum EntryVariant: CaseIterable, Sendable {
     /// A mistake that is noticed after its release, and deleted.
     case deletedAfter
 
-    /// Whether nothing of the entry may be left in the end.
+    /// Whether the entry must be deleted without a trace.
     var isMistake: Bool {
         switch self {
         case .plain, .submittedAtOnce, .correctedBefore, .editedAfter: false
@@ -26,7 +26,7 @@ enum EntryVariant: CaseIterable, Sendable {
     }
 }
 
-/// What a person knows of an entry before drafting it, and how it is to end.
+/// The data of an entry before it is drafted, and its expected end.
 struct EntryPlan: Equatable, Sendable {
     let entry: PlannedEntry
     /// The object's id; a mistake has one of its own.
@@ -74,7 +74,7 @@ struct EntryPlan: Equatable, Sendable {
         return ((Int(bytes.14) << 8 | Int(bytes.15)) * 1000) >> 16
     }
 
-    /// The text in the end.
+    /// The final text.
     var text: String {
         switch variant {
         case .plain, .submittedAtOnce, .correctedBefore, .deletedBefore, .deletedAfter: entry.text
@@ -90,7 +90,7 @@ struct EntryPlan: Equatable, Sendable {
         }
     }
 
-    /// The length in the first draft; a correction also takes back a quarter of an hour too much.
+    /// The duration in the first draft; a correction also removes an excess quarter of an hour.
     var draftSeconds: Int {
         switch variant {
         case .plain, .submittedAtOnce, .editedAfter, .deletedBefore, .deletedAfter: entry.durationSeconds

@@ -2,9 +2,9 @@ import DeviceClient
 import FoundationEssentials
 import Model
 
-/// One entry on its way, from the side of the person: a state machine that answers with the next mutation.
+/// The state machine of an entry, from the person's side: it returns the next mutation.
 ///
-/// It needs no memory of an earlier run: what the realm holds tells how far the entry has come.
+/// It does not depend on an earlier run's state: the realm determines the phase.
 struct EntryScript: Sendable {
     enum Phase: Equatable, Sendable {
         case toDraft
@@ -13,9 +13,9 @@ struct EntryScript: Sendable {
         case corrected
         /// Waiting for the final status.
         case submitted
-        /// The edit after the release is under way; accepted at the position once it is known.
+        /// The edit after the release is in flight, or accepted at the position.
         case editing(accepted: Int64?)
-        /// The delete is on its way; accepted or not yet.
+        /// The deletion is in flight, or accepted.
         case deleting(isAccepted: Bool)
         case done
         /// It ended, but not as planned.
@@ -34,7 +34,7 @@ struct EntryScript: Sendable {
         }
     }
 
-    /// Whether the person has nothing to do without news from the server.
+    /// Whether the next step needs an update from the server.
     var isWaiting: Bool {
         switch phase {
         case .submitted, .editing, .deleting, .done, .failed: true
@@ -43,14 +43,14 @@ struct EntryScript: Sendable {
     }
 
     /// Whether an answer of the gateway can bring the entry to its end.
-    var awaitsAnswer: Bool {
+    var awaitsResponse: Bool {
         switch phase {
         case .editing, .deleting: true
         case .toDraft, .drafted, .corrected, .submitted, .done, .failed: false
         }
     }
 
-    /// Goes on from what the realm holds.
+    /// Continues from the realm's content.
     mutating func begin(seen: SeenEntry?) {
         guard let seen else { return }
         if plan.variant == .deletedBefore || !seen.isSubmitRequested {
@@ -98,7 +98,7 @@ struct EntryScript: Sendable {
     /// Looks at the entry in the device's copy after a change there; `nil` when it is not, or no longer, there.
     ///
     /// - Returns: What the person does about it.
-    mutating func look(_ seen: SeenEntry?) -> Mutation? {
+    mutating func evaluate(_ seen: SeenEntry?) -> Mutation? {
         switch phase {
         case .submitted:
             guard let seen else {
@@ -109,17 +109,17 @@ struct EntryScript: Sendable {
         case .editing(let accepted):
             // The edit itself leaves the status; only a later `released` is the back end's answer to it. A draft is an
             // entry that a restored database had lost: it goes the whole way again.
-            guard let seen, let accepted, seen.position > accepted, seen.status.isAnswer else { return nil }
+            guard let seen, let accepted, seen.position > accepted, seen.status.isResult else { return nil }
             return settle(seen)
         case .deleting(let isAccepted):
-            // One that came and went between two looks of the gateway was never shown: then its answer must do.
+            // An entry that existed between two polls of the gateway only is never shown; its response suffices.
             if seen == nil && isAccepted { phase = .done }
             return nil
         case .toDraft, .drafted, .corrected, .done, .failed: return nil
         }
     }
 
-    /// What follows a status that the server gave.
+    /// Handles a status that the server has set.
     private mutating func judge(_ seen: SeenEntry) -> Mutation? {
         switch seen.status {
         case .released where plan.variant == .deletedAfter:
@@ -128,7 +128,7 @@ struct EntryScript: Sendable {
         case .released where plan.variant == .editedAfter && seen.text != plan.text:
             phase = .editing(accepted: nil)
             return patch("\"text\":\(JSON.string(plan.text))")
-        default: return seen.status.isAnswer ? settle(seen) : nil
+        default: return seen.status.isResult ? settle(seen) : nil
         }
     }
 
@@ -142,15 +142,15 @@ struct EntryScript: Sendable {
         return nil
     }
 
-    /// Ends the script: it cannot go on.
+    /// Ends the script with a failure.
     mutating func giveUp(_ reason: String) { phase = .failed(reason) }
 
-    /// Hears the gateway's answer to one of the entry's mutations; it is to be looked at anew afterwards.
-    mutating func hear(_ outcome: MutationOutcome, of mutation: Mutation) {
+    /// Handles the response to one of the entry's mutations; the caller evaluates the entry again afterwards.
+    mutating func take(_ outcome: MutationOutcome, of mutation: Mutation) {
         switch (outcome, phase) {
         case (.accepted(let position), .editing(nil)): phase = .editing(accepted: position)
         case (.accepted, .deleting) where mutation.operation == .delete: phase = .deleting(isAccepted: true)
-        // What came of a mutation whose answer is forgotten, the copy tells.
+        // If the result of a mutation has expired, the copy shows its effect.
         case (.accepted, _), (.forgotten, _): break
         // A second run: the mistake was made and deleted in an earlier one.
         case (.rejected("deleted", _), _) where plan.variant.isMistake: phase = .done
@@ -161,8 +161,8 @@ struct EntryScript: Sendable {
 }
 
 extension EntryStatus {
-    /// Whether it is what the back end, or whoever judges entries, made of a submitted one.
-    fileprivate var isAnswer: Bool {
+    /// Whether the status is a result of a submission.
+    fileprivate var isResult: Bool {
         switch self {
         case .suggestion, .draft, .submitted: false
         case .invalid, .released, .rejected, .approved, .recorded: true

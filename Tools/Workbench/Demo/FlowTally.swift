@@ -2,12 +2,12 @@ import FoundationEssentials
 import Model
 import Synchronization
 
-/// How far all devices are, counted while they work.
+/// Counts the progress of all devices.
 final class FlowTally: Sendable {
     struct Counts: Equatable, Sendable {
-        /// Entries and mistakes that are as they should be in the end, or cannot become so any more.
+        /// Entries and mistakes that have reached their final state, or cannot reach it.
         var finished = 0
-        /// What the devices show, by status.
+        /// The entries that devices show, by status.
         var statuses: [EntryStatus: Int] = [:]
         /// Mutations that were answered.
         var mutations = 0

@@ -1,14 +1,14 @@
 import FoundationEssentials
 import HTTPClient
 
-/// The sandbox's identity provider: it gives a token to whoever asks.
+/// A client of the emulated identity provider, which issues tokens to every caller.
 struct IdentitySandbox: Sendable {
     private struct Discovery: Decodable {
         let issuer: String
         let jwks_uri: String?
     }
 
-    private struct Wanted: Encodable {
+    private struct TokenRequest: Encodable {
         let email: String
         let name: String
         let environment: String?
@@ -30,7 +30,7 @@ struct IdentitySandbox: Sendable {
         let base = path.map { "\(url)/\($0)" } ?? url
         let response = try await client.send(Request(base + "/.well-known/openid-configuration"))
         guard response.status == 200 else {
-            throw DemoProblem("the identity provider answers \(response.status) to a request for its configuration")
+            throw DemoFailure("the identity provider answers \(response.status) to a request for its configuration")
         }
         let discovery = try JSONDecoder().decode(Discovery.self, from: Data(response.body))
         return (discovery.issuer, discovery.jwks_uri ?? discovery.issuer + "/jwks")
@@ -40,30 +40,30 @@ struct IdentitySandbox: Sendable {
     ///
     /// - Parameter path: As ``issuer(below:)`` has it.
     func tokens(for people: [Organisation.Person], issuerBelow path: String?) async throws -> [String] {
-        let wanted = people.map { Wanted(email: $0.email, name: $0.name, environment: path) }
+        let requests = people.map { TokenRequest(email: $0.email, name: $0.name, environment: path) }
         let response = try await client.send(
             Request(
                 "POST", url + "/sandbox/tokens", headers: [("Content-Type", "application/json")],
-                body: Array(try JSONEncoder().encode(wanted))))
+                body: Array(try JSONEncoder().encode(requests))))
         guard response.status == 200 else {
-            throw DemoProblem("the identity provider answers \(response.status) to POST /sandbox/tokens")
+            throw DemoFailure("the identity provider answers \(response.status) to POST /sandbox/tokens")
         }
         let tokens = try JSONDecoder().decode([String].self, from: Data(response.body))
         guard tokens.count == people.count else {
-            throw DemoProblem("the identity provider gives \(tokens.count) tokens for \(people.count) people")
+            throw DemoFailure("the identity provider gives \(tokens.count) tokens for \(people.count) people")
         }
         return tokens
     }
 }
 
-/// Where devices get their tokens.
+/// The source of devices' tokens.
 struct DeviceTokens: Sendable {
     let identity: IdentitySandbox
     let issuerPath: String?
 
-    /// Finds out whether the environment's tokens come from the provider itself or from an issuer below it.
+    /// Determines whether the environment's issuer is the provider itself or one below it.
     ///
-    /// - Throws: ``DemoProblem`` when the environment trusts neither.
+    /// - Throws: ``DemoFailure`` when the environment trusts neither.
     init(_ identity: IdentitySandbox, environment name: String, issuer: String) async throws {
         self.identity = identity
         for path in [name, IdentitySandbox.tenant(of: name), nil]
@@ -71,7 +71,7 @@ struct DeviceTokens: Sendable {
             issuerPath = path
             return
         }
-        throw DemoProblem("the environment \(name) trusts \(issuer), which is not the identity provider given")
+        throw DemoFailure("the environment \(name) trusts \(issuer), which is not the identity provider given")
     }
 
     func tokens(for people: [Organisation.Person]) async throws -> [String] {
@@ -79,8 +79,8 @@ struct DeviceTokens: Sendable {
     }
 }
 
-/// What keeps the demo from going on, in one line for the person who started it.
-struct DemoProblem: Error, CustomStringConvertible {
+/// A failure of the demo, in one line for its operator.
+struct DemoFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
 }

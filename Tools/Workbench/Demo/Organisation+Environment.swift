@@ -3,11 +3,11 @@ import FoundationEssentials
 import Model
 
 extension Organisation {
-    /// The organisation as an environment's own: in SAP it is a company, with customers, projects and accounting codes
-    /// that no other environment has, and its entries and e-mail addresses are nobody else's.
+    /// The organisation with data unique to the environment: in SAP a company code, customers, projects and accounting
+    /// codes; also entries and e-mail addresses.
     ///
-    /// Two environments can have the same back end then, whatever their data: nothing of one meets the other's. The
-    /// same environment always gives the same ids, so a second run meets the first one's entries again.
+    /// Two environments can therefore use the same back end. The ids depend on the environment only, so a second run
+    /// finds the first run's entries.
     func placed(in environment: String) -> Organisation {
         let company = Self.companyCode(of: environment)
         func own(_ id: String) -> String { "\(company)-\(id)" }

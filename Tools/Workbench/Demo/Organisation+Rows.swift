@@ -3,7 +3,7 @@ import FoundationEssentials
 import Model
 
 extension Organisation {
-    /// Plans the entries of rows by the week, and makes everybody a member of the teams of the projects reported on.
+    /// Plans the entries of weekly rows, and adds each person to the teams of their projects.
     init(
         customers: [Customer], projects: [Project], elements: [Element], people: [Person], rows: [WeekRow],
         projectTitles: [String: String]

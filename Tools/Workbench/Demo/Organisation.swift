@@ -2,9 +2,9 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// An employer whose people register time: what the demo's back end knows, and what its devices will do.
+/// An employer whose people register time: the master data of the back end, and the plans of the devices.
 struct Organisation: Equatable, Sendable {
-    /// Who projects are done for.
+    /// A customer of projects.
     struct Customer: Equatable, Sendable {
         /// The customer's number in the back end.
         let id: String
@@ -58,10 +58,10 @@ struct Organisation: Equatable, Sendable {
     let teamMembers: [TeamMember]
     /// Every entry the devices will draft; a source row's entries stand together, in the order of their days.
     let entries: [PlannedEntry]
-    /// How many source rows the entries came from. Every row has at least one entry.
+    /// The number of source rows. Every row has at least one entry.
     let rowsTotal: Int
 
-    /// How many entries have which expectation; those expected invalid are counted by reason.
+    /// The number of entries by expectation; entries expected invalid are counted by reason.
     var expectationCounts: [PlannedEntry.Expectation: Int] {
         entries.reduce(into: [:]) { $0[$1.expectation, default: 0] += 1 }
     }

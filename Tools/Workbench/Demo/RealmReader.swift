@@ -3,7 +3,7 @@ import FoundationEssentials
 import Model
 import Postgres
 
-/// What PostgreSQL holds, for the demo's verdict and figures.
+/// Reads an environment from PostgreSQL, for comparisons and figures.
 struct RealmReader: Sendable {
     let pool: Pool
     let environment: EnvironmentID
@@ -24,7 +24,7 @@ struct RealmReader: Sendable {
                 String.self, UUID.self, Int64.self, JSONBytes.self)
             {
                 guard let kind = Kind(rawValue: name) else { continue }
-                content[ObjectID(kind: kind, id: id)] = HeldObject(position: position, fields: fields.bytes)
+                content[ObjectID(kind: kind, id: id)] = DeviceObject(position: position, fields: fields.bytes)
             }
             return content
         }

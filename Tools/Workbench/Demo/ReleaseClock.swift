@@ -1,18 +1,18 @@
 import FoundationEssentials
 
-/// Measures from the sending of the wish to be submitted to the sight of `released` on the device's stream.
+/// Measures the time from a request for submission until the device's stream has `released`.
 ///
-/// Only while the device is online throughout: time it spends offline on purpose is not the server's.
+/// Only while the device is online: time offline does not count.
 struct ReleaseClock: Sendable {
     private var sentAt: [UUID: ContinuousClock.Instant] = [:]
     private(set) var measured: [Duration] = []
 
-    /// The first sending counts; a repeat after a lost answer does not.
+    /// The first attempt counts; retries do not.
     mutating func sent(_ entry: UUID, at now: ContinuousClock.Instant) {
         if sentAt[entry] == nil { sentAt[entry] = now }
     }
 
-    /// The entry was seen released; it is measured once.
+    /// The device received the released entry; it is measured once.
     mutating func seenReleased(_ entry: UUID, at now: ContinuousClock.Instant) {
         if let start = sentAt.removeValue(forKey: entry) { measured.append(now - start) }
     }

@@ -2,7 +2,7 @@ import DeviceClient
 import FoundationEssentials
 import Model
 
-/// What a person can choose on the device, found in the device's own copy.
+/// A person's choices for reporting, from the device's copy.
 struct ReportingChoices: Sendable {
     /// A template with a node for each of its contexts.
     struct Choice: Equatable, Sendable {

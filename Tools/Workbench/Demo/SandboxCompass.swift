@@ -2,10 +2,10 @@ import Essentials
 import FoundationEssentials
 import HTTPClient
 
-/// Compass's stand-in, from its own side: who works there, what they do, and what was done.
-struct SandboxCompass: DemoStandIn {
+/// The control side of the Compass emulator: users, their changes, and the history.
+struct SandboxCompass: EmulatorControl {
     static let name = "Compass"
-    /// What an environment's tracker is asked by.
+    /// The account that polls an environment's tracker.
     static let (serviceUser, servicePassword) = ("fieldpost", "sandbox")
     static let (repository, database) = ("CCMRepo", "SAMPL")
 
@@ -23,7 +23,7 @@ struct SandboxCompass: DemoStandIn {
         let projects: [String: [String]]
     }
 
-    /// What somebody does in Compass itself; without a record they make one.
+    /// A user's change in Compass itself; without a record it adds one.
     struct Change: Encodable {
         var record: String?
         let user: String
@@ -42,7 +42,7 @@ struct SandboxCompass: DemoStandIn {
         /// The server's local time.
         let timestamp: String
         let newState: String
-        /// Whose the record was afterwards; empty: nobody's.
+        /// The owner afterwards; empty: none.
         let owner: String
         let headline: String
         let isDeleted: Bool
@@ -50,7 +50,7 @@ struct SandboxCompass: DemoStandIn {
         let changes: [String: String]
     }
 
-    /// Makes them users, with the password of everybody, and a project for their defects.
+    /// Adds people as users with the common password, and a project for their defects.
     func load(_ people: [(login: String, name: String)]) async throws {
         let users = people.map { Organisation.User(name: $0.login, fullName: $0.name, password: DemoLogin.password) }
         let body = Organisation(users: users, projects: [DefectPlan.project: DefectPlan.components])

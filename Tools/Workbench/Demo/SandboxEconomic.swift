@@ -3,12 +3,12 @@ import FoundationEssentials
 import HTTPClient
 import Model
 
-/// e-conomic's stand-in. It calls everything by numbers: an accounting code is an activity of one project. Nobody is
-/// ever inactive there.
+/// The control side of the e-conomic emulator. All ids are numbers: an accounting code is an activity of one project.
+/// No employee is ever inactive.
 struct SandboxEconomic: DemoBackend {
     static let kind = "economic"
     static let name = "e-conomic"
-    /// The tokens say who calls.
+    /// The tokens identify the caller.
     static let user = ""
     static let passwordVariable = "SANDBOX_ECONOMIC_TOKENS"
 

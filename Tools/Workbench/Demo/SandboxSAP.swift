@@ -3,7 +3,7 @@ import FoundationEssentials
 import HTTPClient
 import Model
 
-/// SAP's stand-in.
+/// The control side of the SAP emulator.
 struct SandboxSAP: DemoBackend {
     static let kind = "sap"
     static let name = "SAP"

@@ -3,7 +3,7 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What a device sees of an entry.
+/// An entry on a device.
 struct SeenEntry: Equatable, Sendable {
     let position: Int64
     let status: EntryStatus
@@ -20,7 +20,7 @@ struct SeenEntry: Equatable, Sendable {
     }
 
     /// - Returns: `nil` when the fields are not those of an entry.
-    init?(_ object: HeldObject) {
+    init?(_ object: DeviceObject) {
         guard let fields = try? JSONObject(object.fields) else { return nil }
         let status = fields.text(of: "status") ?? EntryStatus.draft.rawValue
         guard let status = EntryStatus(rawValue: status) else { return nil }

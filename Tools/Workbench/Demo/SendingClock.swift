@@ -1,4 +1,4 @@
-/// How long a device waits for answers: from the first try of what it sends to the answer, however often it tries.
+/// Measures how long a device waits for responses: from the first attempt of a request, including retries.
 struct SendingClock {
     private var since: ContinuousClock.Instant?
     private var longest = Duration.zero
@@ -14,7 +14,7 @@ struct SendingClock {
         since = nil
     }
 
-    /// The longest since it was asked the last time; one that goes on counts, up to now and anew from now.
+    /// Returns the longest time since the last call. A current wait counts up to now, and from now on again.
     mutating func takeLongest(at now: ContinuousClock.Instant) -> Duration {
         defer {
             longest = .zero

@@ -1,11 +1,11 @@
 import Essentials
 import FoundationEssentials
 
-/// Ids that are the same in every run: a second demo meets the first one's people and entries again.
+/// Ids that are equal in every run: a second demo finds the people and entries of the first.
 enum StableID {
-    /// A version 8 UUID (RFC 9562 §5.8: the maker's own scheme), made of the parts by two runs of FNV-1a.
+    /// A version 8 UUID (RFC 9562 §5.8, a custom scheme) of the parts, by two passes of FNV-1a.
     ///
-    /// Not for secrets: whoever knows the parts knows the id.
+    /// Not for secrets: the parts determine the id.
     static func uuid(_ parts: String...) -> UUID {
         let text = parts.joined(separator: "\u{1F}")
         var bytes = [UInt8](repeating: 0, count: 16)

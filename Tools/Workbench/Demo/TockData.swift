@@ -7,14 +7,14 @@ import Model
 ///
 /// Files: `timesheets-tock.csv`, `timesheets-tock-employees.csv`, `tree-tock-projects.csv`, each plain or `.gz`.
 /// The tree is agency > accounting code > project; here it is customer > project > accounting code, in the order in
-/// which an entry's author chooses. A row is one employee's hours on one project in one week; ``WeekSpread`` says how
-/// it becomes entries by the day.
+/// which an entry's author chooses. A row is one employee's hours on one project in one week; ``WeekSpread``
+/// defines how it becomes entries by the day.
 ///
-/// Odd rows are kept: those of 0 hours, and those outside an employee's dates, are entries that are expected invalid;
-/// an employee without dates is always active. A row that cannot be read, or whose employee, project or accounting
-/// code is not in the other files, is a ``Problem``: it is never left out silently.
+/// No row is dropped: rows of 0 hours, and rows outside an employee's dates, become entries that are expected invalid;
+/// an employee without dates is always active. A row that cannot be read, or whose employee, project or accounting code
+/// is missing in the other files, throws a ``Problem``.
 enum TockData {
-    /// What is wrong with the files.
+    /// An error in the files.
     struct Problem: Error, Equatable, CustomStringConvertible {
         let description: String
     }

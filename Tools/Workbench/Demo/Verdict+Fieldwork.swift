@@ -3,7 +3,7 @@ import FoundationEssentials
 import Model
 
 extension Verdict {
-    /// How tasks and calendars ended.
+    /// Counts of tasks and calendars by result.
     struct Fieldwork: Equatable, Encodable, Sendable {
         var teams = 0
         var completed = 0
@@ -15,7 +15,7 @@ extension Verdict {
         var shares = 0
         var positions = 0
 
-        /// For people, with their names.
+        /// The counts with their names.
         var rows: [(name: String, count: Int)] {
             [
                 ("teams", teams), ("tasks completed", completed), ("tasks open", open),
@@ -26,14 +26,14 @@ extension Verdict {
         }
     }
 
-    /// Masters, memberships and calendars must be as planned, and copies as whoever reads what people wrote expects
-    /// them.
+    /// Checks masters, memberships and calendars against the plan, and copies against a direct evaluation of what
+    /// people wrote.
     ///
     /// - Parameter own: The people's own realms, by number.
     mutating func compare(_ work: DemoFieldwork, _ reading: FieldworkReading, own: [RealmPath]) {
         let snapshot = reading.snapshot
         for line in reading.differences() { note("fan-out", "copies", line) }
-        for line in snapshot.dead.sorted() { note("services", "dead keys", line) }
+        for line in snapshot.dead.sorted() { note("services", "dead-lettered keys", line) }
         compare(work.plan.tasks, snapshot.masters, work.people)
         let memberships = work.plan.crews.flatMap { crew in
             crew.members.map { Membership.id(of: work.people[$0], in: crew.id) }
@@ -56,10 +56,10 @@ extension Verdict {
             }
         }
         let strange = Set(masters.keys).subtracting(tasks.map(\.id))
-        for id in strange.sorted() { note("task", id.text, "is there, and nobody planned it") }
+        for id in strange.sorted() { note("task", id.text, "is there, but not planned") }
     }
 
-    /// What is not as planned, in a sentence.
+    /// The difference from the plan, in a sentence.
     private static func difference<Fields: KindFields>(_ stored: JSONObject?, _ expected: Fields?) -> String? {
         switch (stored, expected) {
         case (nil, nil): return nil
@@ -70,7 +70,7 @@ extension Verdict {
                 return "cannot be read"
             }
             guard fields != expected else { return nil }
-            // Both written by one encoder: what is absent is absent in both.
+            // One encoder wrote both, so absent fields are absent in both.
             let texts = [fields, expected].map { (try? JSONEncoder().encode($0)).map { Array($0) } ?? [] }
             let names = JSONValue.differingFields(texts[0], texts[1]).joined(separator: ", ")
             return "differs from what was planned: \(names)"
@@ -87,7 +87,7 @@ extension Verdict {
         }
     }
 
-    /// Every calendar's appointments, and their links, are in its owner's realm as its last edit has them.
+    /// Checks that every calendar's appointments and links are in its owner's realm as of the last edit.
     private mutating func compare(_ work: DemoFieldwork, _ snapshot: FieldworkSnapshot, _ own: [RealmPath]) {
         var appointments: [RealmPath: [UUID: Appointment]] = [:]
         var links: [RealmPath: Set<UUID>] = [:]
@@ -111,14 +111,14 @@ extension Verdict {
         }
     }
 
-    /// There are exactly the planned objects of a kind in a realm; their ids say all of them.
+    /// Checks that a realm has exactly the planned objects of a kind, by their ids.
     private mutating func compare(
         _ name: String, _ kind: Kind, _ snapshot: FieldworkSnapshot, _ path: RealmPath, _ planned: Set<UUID>
     ) {
         let stored = Set(snapshot.objects(kind, in: path).keys)
         for id in planned.subtracting(stored).sorted() { note(name, "\(kind.rawValue) \(id.text)", "is not there") }
         for id in stored.subtracting(planned).sorted() {
-            note(name, "\(kind.rawValue) \(id.text)", "is there, and nobody planned it")
+            note(name, "\(kind.rawValue) \(id.text)", "is there, but not planned")
         }
     }
 }

@@ -5,13 +5,13 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// Compares, entry by entry, what a device shows, what its realm in PostgreSQL holds, and what the back end recorded.
+/// Compares each entry on a device, in its realm in PostgreSQL, and in the back end.
 ///
-/// A value without I/O: it is given all three, person by person, and the plans, and says where they differ.
+/// A value without I/O: it receives the three sides and the plans of each person, and reports differences.
 struct Verdict: Sendable {
-    /// One thing that is not as it should be.
+    /// A difference.
     struct Difference: Equatable, Sendable, CustomStringConvertible {
-        /// The person's e-mail address, or the back end's name of the person.
+        /// The person's e-mail address, or the back end's reference of the person.
         let person: String
         /// The object, entry or record.
         let subject: String
@@ -21,22 +21,22 @@ struct Verdict: Sendable {
     }
 
     private(set) var differences: [Difference] = []
-    /// Entries as they are in the realms.
+    /// Entries in the realms by status.
     private(set) var statuses: [EntryStatus: Int] = [:]
-    /// Invalid entries by what their status logs say.
+    /// Invalid entries by the messages of their status logs.
     private(set) var reasons: [String: Int] = [:]
     /// Planned entries that ended as expected in realm and back end.
     private(set) var rightEntries: Set<UUID> = []
-    /// How tasks and calendars ended.
+    /// Counts of tasks and calendars by result.
     var fieldwork = Fieldwork()
-    /// What people have of defects.
+    /// Counts of notices and mirrors of defects.
     var defects = Defects()
-    /// Mistakes of which nothing is left.
+    /// Mistakes that were deleted without a trace.
     private(set) var goneCount = 0
-    /// The records that count and belong to no entry seen so far, by marker.
+    /// The live records without an entry so far, by marker.
     private var recordsByMarker: [String: [BackendRecord]] = [:]
 
-    /// - Parameter records: All records of the back end. Those of other people than `people` are not looked at.
+    /// - Parameter records: All records of the back end. Records of people other than `people` are ignored.
     init(of people: [Organisation.Person], records: [BackendRecord]) {
         let numbers = Set(people.map(\.personWorkAgreementExternalId))
         for record in records where record.isLive && numbers.contains(record.person) {
@@ -56,7 +56,7 @@ struct Verdict: Sendable {
 
     // MARK: Device and realm
 
-    /// The device's copy of a realm must be the realm: the same objects, at the same positions, with the same fields.
+    /// Compares the device's copy of a realm with the realm: objects, positions and fields.
     mutating func compare(_ person: String, _ path: RealmPath, device: RealmContent, stored: RealmContent) {
         for id in Set(device.keys).union(stored.keys).sorted() {
             let subject = "\(id) in \(path)"
@@ -77,7 +77,7 @@ struct Verdict: Sendable {
 
     // MARK: Realm and back end
 
-    /// Every entry must have ended as planned, and have exactly the records that follow from that.
+    /// Checks that every entry ended as planned, with exactly the corresponding records.
     mutating func compare(_ person: Organisation.Person, _ plans: [EntryPlan], realm: RealmContent) {
         let logs = Self.logs(in: realm)
         check(logs, of: person, realm)
@@ -92,11 +92,11 @@ struct Verdict: Sendable {
             if plan.variant.isMistake { goneCount += 1 } else { rightEntries.insert(plan.id) }
         }
         for id in unplanned.sorted(by: { $0.text < $1.text }) {
-            note(person.email, "entry \(id.text)", "is in the realm, and nobody wrote it")
+            note(person.email, "entry \(id.text)", "is in the realm, but was not written")
         }
     }
 
-    /// After all people: no record may be left over.
+    /// Reports records without an entry; called after all people.
     mutating func finish() {
         for record in recordsByMarker.values.joined().sorted(by: { $0.record < $1.record }) {
             note(record.person, "record \(record.record)", "belongs to no entry: \(record.note)")
@@ -104,7 +104,7 @@ struct Verdict: Sendable {
         recordsByMarker = [:]
     }
 
-    /// What the devices themselves could not bring to its end.
+    /// Adds the entries that devices could not finish.
     mutating func add(failures: [UUID: String]) {
         for (id, reason) in failures.sorted(by: { $0.key.text < $1.key.text }) {
             note("device", "entry \(id.text)", reason)
@@ -112,7 +112,7 @@ struct Verdict: Sendable {
     }
 
     private mutating func check(
-        _ plan: EntryPlan, of person: Organisation.Person, _ object: HeldObject?, _ messages: [String],
+        _ plan: EntryPlan, of person: Organisation.Person, _ object: DeviceObject?, _ messages: [String],
         _ records: [BackendRecord]
     ) {
         let subject = "entry \(plan.id.text)"
@@ -135,16 +135,16 @@ struct Verdict: Sendable {
         switch plan.entry.expectation {
         case .released:
             if entry.status != .released {
-                let said = messages.isEmpty ? "" : " (\(messages.joined(separator: "; ")))"
-                note(person.email, subject, "is \(entry.status.rawValue), not released\(said)")
+                let text = messages.isEmpty ? "" : " (\(messages.joined(separator: "; ")))"
+                note(person.email, subject, "is \(entry.status.rawValue), not released\(text)")
             }
             checkOne(records, plan, entry, person, subject)
         case .invalid(let reason):
             if entry.status != .invalid {
                 note(person.email, subject, "is \(entry.status.rawValue), not invalid")
             } else if !messages.contains(where: { $0.contains(reason.rawValue) }) {
-                let said = messages.isEmpty ? "nothing" : messages.joined(separator: "; ")
-                note(person.email, subject, "its log says \(said), not '\(reason.rawValue)'")
+                let text = messages.isEmpty ? "nothing" : messages.joined(separator: "; ")
+                note(person.email, subject, "its log has \(text), not '\(reason.rawValue)'")
             }
             checkNone(records, person, subject, "is invalid")
         }
@@ -209,7 +209,7 @@ struct Verdict: Sendable {
         return logs
     }
 
-    /// The newest line of every entry says the entry's status, and no line is of an entry that is gone.
+    /// Checks that the newest line of every entry has the entry's status, and that no line belongs to a deleted entry.
     private mutating func check(
         _ logs: [UUID: [TimeEntryStatus]], of person: Organisation.Person, _ realm: RealmContent
     ) {
@@ -226,10 +226,41 @@ struct Verdict: Sendable {
         }
     }
 
-    /// A message without what differs from entry to entry: names and dates.
+    /// A message without names and dates.
     private static func reason(_ message: String) -> String {
         message.split(separator: " ").map { word in
             word.contains(where: \.isNumber) && word.contains { $0.isLetter || $0 == "-" } ? "…" : word
         }.joined(separator: " ")
+    }
+}
+
+extension Verdict {
+    /// Adds the figures and the differences to a report.
+    func add(to report: inout ScenarioReport, _ organisation: Organisation) {
+        for status in EntryStatus.allCases {
+            if let count = statuses[status] { report.add("entries \(status.rawValue)", count) }
+        }
+        for (reason, count) in reasons.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+            report.add("entries invalid: \(reason)", count)
+        }
+        report.add("mistakes made and deleted", goneCount)
+        let rows = Dictionary(grouping: organisation.entries, by: \.sourceRow)
+        report.add("source rows", organisation.rowsTotal)
+        report.add("source rows accounted for", rows.values.count { $0.allSatisfy { rightEntries.contains($0.id) } })
+        for (name, count) in fieldwork.rows + defects.rows { report.add(name, count) }
+        report.differences += differences.map(\.description)
+    }
+}
+
+extension Organisation {
+    /// The first people, with their entries and team memberships.
+    func limited(toPeople count: Int) -> Organisation {
+        let people = Array(people.prefix(count))
+        let ids = Set(people.map(\.id))
+        let entries = entries.filter { ids.contains($0.person) }
+        return Organisation(
+            customers: customers, projects: projects, elements: elements, people: people,
+            teamMembers: teamMembers.filter { ids.contains($0.person) }, entries: entries,
+            rowsTotal: Set(entries.map(\.sourceRow)).count)
     }
 }

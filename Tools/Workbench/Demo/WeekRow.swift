@@ -2,7 +2,7 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What a person reported for one project and one period, as time sheets by the week have it: without days.
+/// A row of a weekly time sheet: a person's hours for one project and one period.
 struct WeekRow: Equatable, Sendable {
     let id: Int
     let person: String

@@ -3,8 +3,8 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// Edits one calendar on its owners' devices, one edit after the other: the next one is made when everybody has what
-/// the last one was, and nobody has what it was no more.
+/// Edits a calendar on its owners' devices. The next edit begins when all recipients have the last one, and former
+/// recipients no longer have it.
 struct CalendarDesk: Sendable {
     let calendar: FieldworkPlan.Calendar
     /// By the number of the person.
@@ -12,10 +12,10 @@ struct CalendarDesk: Sendable {
     /// The ids of the people's `Person` objects, by number.
     let people: [UUID]
 
-    /// - Parameter before: When some of it was there, only what it is in the end is written.
+    /// - Parameter before: If it has some of the calendar, only the final state is written.
     func work(before: FieldworkSnapshot, onEdit: (_ isMade: Bool) -> Void) async throws {
         let isBegun = calendar.edits.contains { edit in
-            edit.items.contains { before.knows(ObjectID($0), in: devices[edit.owner].realm) }
+            edit.items.contains { before.contains(ObjectID($0), in: devices[edit.owner].realm) }
         }
         guard !isBegun, let first = calendar.edits.first else { return try await finish(onEdit) }
         var last = first
@@ -41,11 +41,11 @@ struct CalendarDesk: Sendable {
         try await write(FieldworkPlan.CalendarEdit(owner: owner, recipients: [], items: []))
     }
 
-    /// Has the owner's device show what the edit says, from what it shows.
+    /// Enqueues the mutations that lead to the edit's state.
     private func write(_ edit: FieldworkPlan.CalendarEdit) async throws {
         let (device, realm) = (devices[edit.owner], devices[edit.owner].realm)
         try await device.until { $0.copy.contents[realm] != nil && $0.queue.count == 0 }
-        // With what was answered and has not come back yet.
+        // Including accepted mutations that are not in the copy yet.
         let shown = await device.contents[realm] ?? [:]
         var mutations: [Mutation] = []
         for item in edit.items {
@@ -81,7 +81,7 @@ struct CalendarDesk: Sendable {
         try await device.enqueue(mutations)
     }
 
-    /// Waits until the owner's device and every recipient's are as the edit says.
+    /// Waits until the owner's and every recipient's device have the edit's state.
     private func awaitSeen(
         _ edit: FieldworkPlan.CalendarEdit, after last: FieldworkPlan.CalendarEdit
     ) async throws {
@@ -115,7 +115,7 @@ extension ObjectID {
     fileprivate init(_ item: FieldworkPlan.CalendarItem) { self.init(kind: .appointment, id: item.id) }
 }
 
-extension HeldObject {
+extension DeviceObject {
     fileprivate var appointment: Appointment? { try? JSONDecoder().decode(Appointment.self, from: Data(fields)) }
     fileprivate var sharedItem: SharedItem? { try? JSONDecoder().decode(SharedItem.self, from: Data(fields)) }
 }

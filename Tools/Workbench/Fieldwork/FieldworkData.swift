@@ -10,7 +10,7 @@ import Model
 /// Files: `tasks-la311-2017.csv` and `calendar-openstack-meetings-history.jsonl`, each plain or `.gz`. A row or a line
 /// that cannot be read is a ``Problem``: it is never left out silently.
 enum FieldworkData {
-    /// What is wrong with the files.
+    /// An error in the files.
     struct Problem: Error, CustomStringConvertible {
         let description: String
     }
@@ -111,7 +111,7 @@ enum FieldworkData {
         return calendars
     }
 
-    /// An item keeps its id as long as its place among the meeting's times is there, and its owner stays.
+    /// An item keeps its id while its index among the meeting's times and its owner stay.
     private static func edit(
         _ chairs: [Int], _ items: [MeetingCalendar.Item], in file: String, number: Int,
         after last: FieldworkPlan.CalendarEdit?

@@ -3,45 +3,45 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What was accepted of what people did: what must not be lost of it, and what they may have seen at most.
+/// The accepted mutations: a lower limit of what must be kept, and an upper limit of what people may have seen.
 struct FieldworkHistory: Sendable {
     /// The newest progress of each task that was written on a copy, with its position.
     private var progress: [UUID: (position: Int64, fields: JSONObject)] = [:]
-    /// Who ever was in a team.
+    /// All former and current members of each team.
     private var members: [UUID: Set<UUID>] = [:]
-    /// Who ever was made a manager.
+    /// All former and current managers.
     private var managers: Set<UUID> = []
-    /// Everything that was ever shared: the ids of the shares.
+    /// All shares ever made, by their ids.
     private var shares: [UUID: Set<UUID>] = [:]
     private(set) var acceptedCount = 0
     /// By code.
     private(set) var rejectedCounts: [String: Int] = [:]
 
-    /// Refusals that say that what a device showed was no longer so. Others would be a mistake.
+    /// Expected rejections: the device's state was outdated. Others are errors.
     private static let expectedCodes: Set = [
         "realm-not-permitted", "deleted", "unknown-object", "kind-not-allowed", "operation-not-allowed",
         "invalid-field", "name-taken",
     ]
 
-    /// Takes what a person's device was answered.
+    /// Takes the responses to a person's device.
     mutating func take(_ answers: [QueuedMutation], of person: UUID) {
-        for answer in answers {
-            switch answer.outcome {
+        for response in answers {
+            switch response.outcome {
             case .accepted(let position):
                 acceptedCount += 1
-                accepted(answer, at: position, of: person)
+                accepted(response, at: position, of: person)
             case .rejected(let code, _): rejectedCounts[code, default: 0] += 1
             case .forgotten, nil: break
             }
         }
     }
 
-    private mutating func accepted(_ answer: QueuedMutation, at position: Int64, of person: UUID) {
-        let mutation = answer.mutation
+    private mutating func accepted(_ response: QueuedMutation, at position: Int64, of person: UUID) {
+        let mutation = response.mutation
         guard let fields = mutation.fields.flatMap({ try? JSONObject($0) }) else { return }
-        switch (mutation.kind, answer.realm.realmClass.name) {
+        switch (mutation.kind, response.realm.realmClass.name) {
         case (.fieldTask, .team), (.fieldTask, .user):
-            // Of two in one request both are told the position at which the later one left the task.
+            // Two mutations in one request both get the position of the later one.
             if progress[mutation.id].map({ $0.position <= position }) ?? true {
                 progress[mutation.id] = (position, fields)
             }
@@ -57,7 +57,7 @@ struct FieldworkHistory: Sendable {
         }
     }
 
-    /// Progress that is not on the master although nobody wrote another one, and refusals that nobody can explain.
+    /// Progress that is missing on the master although it was not overwritten, and unexpected rejections.
     func differences(_ snapshot: FieldworkSnapshot) -> [String] {
         var differences: [String] = []
         let masters = snapshot.objects(.fieldTask, in: .manager)
@@ -75,7 +75,7 @@ struct FieldworkHistory: Sendable {
         return differences.sorted()
     }
 
-    /// Realms that were opened to somebody who never had to do with them.
+    /// Realms that were opened to a person who never had access.
     func differences(of player: FieldworkPlay.Player, opened: Set<RealmPath>) -> [String] {
         opened.sorted().compactMap { path in
             let isTheirs =

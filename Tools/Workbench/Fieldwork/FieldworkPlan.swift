@@ -2,10 +2,10 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What an organisation's people do with teams, tasks, positions and appointments, and how that is to end.
+/// The planned work of an organisation's people on teams, tasks, positions and appointments, with its expected result.
 ///
-/// People are named by their numbers in ``Organisation/people``. The last is a manager, and the one before, if there
-/// are three, an administrator, who manages as well.
+/// People are numbered as in ``Organisation/people``. The last is a manager, and the one before, if there are three, an
+/// administrator, who also manages.
 struct FieldworkPlan: Equatable, Sendable {
     struct Crew: Equatable, Sendable {
         /// The id of the `Team`.
@@ -20,14 +20,14 @@ struct FieldworkPlan: Equatable, Sendable {
             case open
             /// By a doer, on a device.
             case completed(Timestamp, by: Int)
-            /// The manager takes its team away.
+            /// The manager removes its team.
             case referred(Timestamp)
             /// The manager deletes it.
             case cancelled(Timestamp)
         }
 
         let id: UUID
-        /// As the manager makes it, but for the assignee.
+        /// The task as its manager creates it, without the assignee.
         let definition: FieldTask
         /// Whose own task it is, when it has no team.
         var assignee: Int?
@@ -43,7 +43,7 @@ struct FieldworkPlan: Equatable, Sendable {
             return task
         }
 
-        /// What the master is to be in the end; `nil`: deleted.
+        /// The expected master; `nil`: deleted.
         ///
         /// - Parameter people: The ids of the `Person` objects.
         func expected(_ people: [UUID]) -> FieldTask? {
@@ -71,13 +71,13 @@ struct FieldworkPlan: Equatable, Sendable {
         }
     }
 
-    /// An appointment that somebody owns, and shares.
+    /// A shared appointment, with its owner.
     struct CalendarItem: Equatable, Sendable {
         let id: UUID
         let appointment: Appointment
     }
 
-    /// What a calendar is from some moment on.
+    /// A state of a calendar from some time on.
     struct CalendarEdit: Equatable, Sendable {
         let owner: Int
         let recipients: [Int]
@@ -99,7 +99,7 @@ struct FieldworkPlan: Equatable, Sendable {
 
     var editCount: Int { calendars.reduce(0) { $0 + $1.edits.count } }
 
-    /// Everybody who does something, in the order of their numbers.
+    /// All people with planned work, in the order of their numbers.
     var participants: [Int] {
         var people = Set(tasks.map(\.manager))
         if let head { people.insert(head) }
@@ -113,7 +113,7 @@ struct FieldworkPlan: Equatable, Sendable {
 
     // MARK: Who does what
 
-    /// The role of a person among so many.
+    /// The role of a person by number.
     static func role(of person: Int, among count: Int) -> Role {
         switch count - person {
         case 1: .manager
@@ -124,7 +124,7 @@ struct FieldworkPlan: Equatable, Sendable {
 
     static func managers(among count: Int) -> [Int] { (0..<count).filter { role(of: $0, among: count).isManager } }
 
-    /// Those who are in teams: the workers, or whoever there is.
+    /// The members of teams: the workers, or all people without workers.
     static func workers(among count: Int) -> [Int] {
         let workers = (0..<count).filter { !role(of: $0, among: count).isManager }
         return workers.isEmpty ? Array(0..<count) : workers
@@ -144,7 +144,7 @@ struct FieldworkPlan: Equatable, Sendable {
 }
 
 extension Role {
-    /// What people call it.
+    /// The display name.
     var title: String {
         switch self {
         case .admin: "administrator"

@@ -3,13 +3,13 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// What people do with teams, tasks, positions and shares, as chance has it: each with a device, from what the device
-/// shows, whether or not it is still so.
+/// Random actions of people on teams, tasks, positions and shares, from what their devices show, even if it is
+/// outdated.
 struct FieldworkPlay: Sendable {
     struct Player: Sendable {
         let id: UUID
         let device: Device
-        /// A manager as long as the play goes on.
+        /// A manager during the whole run.
         let isManager: Bool
     }
 
@@ -21,12 +21,12 @@ struct FieldworkPlay: Sendable {
         random = SplitMix64(seed: seed)
     }
 
-    /// Tasks whose progress is written on copies alone: the last such mutation that was accepted counts.
+    /// Tasks whose progress is written on copies only: the last accepted mutation counts.
     static func isForDoers(_ task: UUID) -> Bool { task.uuid.0 % 2 == 1 }
 
-    /// Somebody does something, or has no connection for a while.
+    /// Performs one action of a random person, or switches a device offline or online.
     ///
-    /// - Returns: A person who leaves the organisation, or comes back to it: that is for others to write.
+    /// - Returns: A person who leaves the organisation or returns to it; the caller writes that.
     mutating func step() async throws -> UUID? {
         guard let player = players.randomElement(using: &random) else { return nil }
         if !player.isManager, random.happens(2) { return player.id }
@@ -70,7 +70,7 @@ struct FieldworkPlay: Sendable {
     // MARK: Managers
 
     private mutating func manage(_ player: Player, _ contents: [RealmPath: RealmContent]) -> Act? {
-        // Nobody changes their own role: somebody who was made a manager neither.
+        // A person cannot change their own role.
         let others = players.filter { !$0.isManager && $0.id != player.id }
         if random.happens(4), let other = others.randomElement(using: &random) {
             let role: Role = random.happens(50) ? .manager : .worker
@@ -111,7 +111,7 @@ struct FieldworkPlay: Sendable {
         }
     }
 
-    // MARK: Everybody
+    // MARK: All people
 
     private mutating func work(_ player: Player, _ contents: [RealmPath: RealmContent]) -> Act? {
         let own = player.device.realm

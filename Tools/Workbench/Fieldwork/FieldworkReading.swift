@@ -3,8 +3,8 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// Who sees what of tasks, positions and shares, read off the objects that people write, in the plainest way there is:
-/// to compare the services with, which it knows nothing of.
+/// The access of people to tasks, positions and shares, evaluated directly from the objects that people write. It is
+/// independent of the services, which are compared with it.
 struct FieldworkReading {
     let snapshot: FieldworkSnapshot
     private let people: Set<UUID>
@@ -47,10 +47,10 @@ struct FieldworkReading {
         for (id, task) in snapshot.objects(.fieldTask, in: .manager) {
             let (team, assignee) = (task.id(of: "team"), task.id(of: "assignee"))
             if let team, !teams.contains(team) { problems.append("the task \(id.text) names a team that is gone") }
-            let isStranger = assignee.map { assignee in
+            let isOutsider = assignee.map { assignee in
                 !people.contains(assignee) || team.map { members[$0]?.contains(assignee) != true } ?? false
             }
-            if isStranger == true {
+            if isOutsider == true {
                 problems.append("the task \(id.text) has an assignee who cannot do it")
             }
             expect(.fieldTask, id, task, in: team.map(RealmPath.team) ?? assignee.flatMap(own))
@@ -81,7 +81,7 @@ struct FieldworkReading {
             expect(.share, id, share, in: path)
             let sides = ["owner", "recipient"].compactMap { share.id(of: $0) }
             let realms = sides.compactMap(own)
-            if realms.count < 2 { problems.append("\(path) has a Share of somebody whom nobody knows") }
+            if realms.count < 2 { problems.append("\(path) has a Share with an unknown person") }
             if realms.count == 2, id != Share.id(of: sides[0], with: sides[1]) {
                 problems.append("\(path) has a Share whose id is not that of its two people")
             }
@@ -114,7 +114,7 @@ struct FieldworkReading {
         "\(path) \(kind.rawValue) \(id.text) \(String(decoding: fields, as: UTF8.self))"
     }
 
-    /// What differs between the copies that there are and those that there are to be, a line each.
+    /// The differences between existing and expected copies, a line each.
     func differences() -> [String] {
         let ((expected, problems), found) = (copies(), found())
         return problems.sorted() + expected.subtracting(found).sorted().map { "missing: \($0)" }
@@ -148,17 +148,17 @@ struct FieldworkReading {
 
     /// Realms of which a device holds something, and should not, a line each.
     func strange(to person: UUID, device: [RealmPath: RealmContent]) -> [String] {
-        let wanted = realms(of: person, device: device)
-        return device.filter { !wanted.contains($0.key) && !$0.value.isEmpty }.keys.sorted()
+        let expectedPaths = realms(of: person, device: device)
+        return device.filter { !expectedPaths.contains($0.key) && !$0.value.isEmpty }.keys.sorted()
             .map { "holds \($0)" }
     }
 
-    /// What a device shows that it should not, and what it lacks.
+    /// The unexpected and the missing objects of a device.
     func differences(of person: UUID, device: [RealmPath: RealmContent]) -> [String] {
         let name = snapshot.emails[person] ?? person.text
-        let wanted = realms(of: person, device: device)
+        let expectedPaths = realms(of: person, device: device)
         var differences = strange(to: person, device: device).map { "\(name) \($0)" }
-        for path in wanted {
+        for path in expectedPaths {
             let (held, stored) = (device[path] ?? [:], snapshot.realms[path] ?? [:])
             for (object, there) in stored where held[object]?.fields != there.fields {
                 differences.append("\(name) has not \(path) \(object) as it is")

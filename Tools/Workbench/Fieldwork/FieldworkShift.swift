@@ -3,24 +3,24 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// People do on their devices what a ``FieldworkPlan`` has for them, each in the order of time: managers make teams and
-/// tasks and end some of them; who is to do a task completes it once the device shows it, and now and then tells where
-/// that was; calendars are edited, and each edit is seen by everybody it is shared with before the next one.
+/// Executes a ``FieldworkPlan`` on people's devices in order of time. Managers create teams and tasks, and end some
+/// tasks. An assignee completes a task once the device has it, and at times reports a position. Calendars are edited;
+/// all recipients receive an edit before the next one begins.
 struct FieldworkShift: Sendable {
     let plan: FieldworkPlan
     /// By the number of the person.
     let devices: [Device]
     /// The ids of the people's `Person` objects, by number.
     let people: [UUID]
-    /// When a person is without a connection, by number.
+    /// The times without a connection, by number of the person.
     let absences: [Author.Absence?]
-    /// What there was before: a second run goes on.
+    /// The state before this run: a second run continues.
     let before: FieldworkSnapshot
     let masters: [UUID: JSONObject]
     let tally: FieldworkTally
 
     init(
-        _ fieldwork: DemoFieldwork, _ fleet: DemoFleet, before: FieldworkSnapshot, tally: FieldworkTally
+        _ fieldwork: DemoFieldwork, _ fleet: Fleet, before: FieldworkSnapshot, tally: FieldworkTally
     ) {
         (plan, people) = (fieldwork.plan, fieldwork.people)
         devices = fleet.members.map(\.device)
@@ -32,12 +32,12 @@ struct FieldworkShift: Sendable {
 
     /// Mutations that a manager leaves waiting at a time.
     private static let waitingMax = 500
-    /// Of so many tasks with a place, a person tells at one that they were there.
+    /// The interval of tasks with a location at which a person reports a position.
     private static let positionEvery = 8
     private static let calendarsParallelMax = 16
 
     func work() async throws {
-        for device in working { _ = await device.takeNews() }
+        for device in working { _ = await device.takeUpdates() }
         try await Device.whileRunning(working) {
             try await makeTeams()
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -52,11 +52,11 @@ struct FieldworkShift: Sendable {
 
     private var working: [Device] { plan.participants.map { devices[$0] } }
 
-    /// What was answered since the work began: how much, and what was refused, a line each.
+    /// The number of responses since the begin, and the rejected mutations, a line each.
     func answers() async -> (count: Int, refused: [String]) {
         var (count, refused) = (0, [String]())
         for device in working {
-            let answers = await device.takeNews().answers
+            let answers = await device.takeUpdates().answers
             count += answers.count
             for answer in answers {
                 guard case .rejected(let code, let detail) = answer.outcome else { continue }
@@ -80,7 +80,7 @@ struct FieldworkShift: Sendable {
                 mutations.append(try .put(.membership, id, Membership(person: people[member], team: crew.id)))
             }
         }
-        // Somebody who is a manager since a moment ago may not have heard of it.
+        // A new manager's device may not have the role yet.
         try await devices[head].until { $0.copy.contents[.manager] != nil }
         try await devices[head].enqueue(mutations, in: .common)
         try await devices[head].until { $0.queue.count == 0 }
@@ -88,7 +88,7 @@ struct FieldworkShift: Sendable {
 
     private enum Act { case make, end }
 
-    /// What a manager does with tasks, in the order of time.
+    /// A manager's actions on tasks, in order of time.
     private func acts(of manager: Int) -> [(task: FieldworkPlan.TaskLife, act: Act)] {
         var acts: [(time: Timestamp, task: FieldworkPlan.TaskLife, act: Act)] = []
         for task in plan.tasks where task.manager == manager {
@@ -108,7 +108,7 @@ struct FieldworkShift: Sendable {
         try await device.until { $0.copy.contents[.manager] != nil }
         for (task, act) in acts(of: manager) {
             let object = ObjectID(kind: .fieldTask, id: task.id)
-            let isKnown = before.knows(object, in: .manager) || masters[task.id] != nil
+            let isKnown = before.contains(object, in: .manager) || masters[task.id] != nil
             switch (act, task.end) {
             case (.make, let end):
                 if !isKnown {
@@ -134,7 +134,7 @@ struct FieldworkShift: Sendable {
         try await device.enqueue([mutation], in: .manager)
     }
 
-    // MARK: Who does a task
+    // MARK: Assignees
 
     private func completions() -> [Int: [FieldworkPlan.TaskLife]] {
         var tasks: [Int: [FieldworkPlan.TaskLife]] = [:]
@@ -144,10 +144,9 @@ struct FieldworkShift: Sendable {
         return tasks.mapValues { $0.sorted { ($0.ended ?? .begin, $0.id) < ($1.ended ?? .begin, $1.id) } }
     }
 
-    /// What a doer still has to complete. What somebody else completed, deleted or moved between two runs is left to
-    /// the verdict.
+    /// Whether an assignee still has to complete a task. Changes by others between two runs are left to the comparison.
     private func isLeft(_ task: FieldworkPlan.TaskLife) -> Bool {
-        guard before.knows(ObjectID(kind: .fieldTask, id: task.id), in: .manager) || masters[task.id] != nil else {
+        guard before.contains(ObjectID(kind: .fieldTask, id: task.id), in: .manager) || masters[task.id] != nil else {
             return true
         }
         guard let master = masters[task.id], !master.isTrue("isCompleted") else { return false }
@@ -183,7 +182,7 @@ struct FieldworkShift: Sendable {
         try await wayBack?.value
     }
 
-    /// Where a doer's device has a task: a manager does on the master what nobody else has.
+    /// The realm of a task on the assignee's device: a manager works on the master if no other realm has it.
     private func realm(of task: FieldworkPlan.TaskLife, _ doer: Int) -> RealmPath {
         if let team = task.definition.team { return .team(team) }
         return task.assignee == doer ? devices[doer].realm : .manager

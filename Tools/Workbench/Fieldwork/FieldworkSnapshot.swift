@@ -7,13 +7,13 @@ import Postgres
 
 /// All objects of an environment at one moment, and whose realm is whose.
 struct FieldworkSnapshot: Sendable {
-    /// What each realm holds.
+    /// The objects of each realm.
     var realms: [RealmPath: RealmContent] = [:]
-    /// What was deleted, as long as that is known.
+    /// The deleted objects whose deletion is stored.
     var deleted: [RealmPath: Set<ObjectID>] = [:]
     /// People's addresses by the ids of their `Person` objects.
     var emails: [UUID: String] = [:]
-    /// Keys that wait for a person, and why.
+    /// Dead-lettered keys, with their reasons.
     var dead: [String] = []
 
     /// The kinds that ``FieldworkReading`` reads.
@@ -50,7 +50,7 @@ struct FieldworkSnapshot: Sendable {
                 snapshot.deleted[path, default: []].insert(object)
                 continue
             }
-            snapshot.realms[path, default: [:]][object] = HeldObject(position: position, fields: fields.bytes)
+            snapshot.realms[path, default: [:]][object] = DeviceObject(position: position, fields: fields.bytes)
         }
         for (id, email) in try answers[2].decode(UUID.self, String.self) { snapshot.emails[id] = email }
         snapshot.dead = try answers[3].decode(String.self)
@@ -63,7 +63,7 @@ struct FieldworkSnapshot: Sendable {
     }
 
     /// Whether an object is in a realm, or was.
-    func knows(_ object: ObjectID, in path: RealmPath) -> Bool {
+    func contains(_ object: ObjectID, in path: RealmPath) -> Bool {
         realms[path]?[object] != nil || deleted[path]?.contains(object) ?? false
     }
 

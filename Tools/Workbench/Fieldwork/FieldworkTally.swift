@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How far people are with teams, tasks, positions and appointments, counted while they work.
+/// Counts the progress of teams, tasks, positions and appointments.
 final class FieldworkTally: Sendable {
     struct Counts: Equatable, Sendable {
         /// Tasks and edits that people are done with.
@@ -8,7 +8,7 @@ final class FieldworkTally: Sendable {
         /// In this run, as all that follows.
         var made = 0
         var completed = 0
-        /// Edits of calendars that everybody concerned has seen.
+        /// Edits of calendars that all recipients have received.
         var edits = 0
         var positions = 0
 
@@ -25,6 +25,6 @@ final class FieldworkTally: Sendable {
 
     func count(_ what: any WritableKeyPath<Counts, Int> & Sendable) { counts.withLock { $0[keyPath: what] += 1 } }
 
-    /// So many tasks and edits are done with, now or in an earlier run.
+    /// Counts finished tasks and edits, of this or an earlier run.
     func finish(_ count: Int) { counts.withLock { $0.finished += count } }
 }

@@ -55,8 +55,8 @@ enum GeneratedFieldwork {
         }
     }
 
-    private static func place(using random: inout SplitMix64) -> TaskPlace {
-        TaskPlace(
+    private static func place(using random: inout SplitMix64) -> TaskLocation {
+        TaskLocation(
             latitude: 55 + Double(Int.random(in: 0..<10_000, using: &random)) / 10_000,
             longitude: 12 + Double(Int.random(in: 0..<10_000, using: &random)) / 10_000,
             street: "Strandvejen \(Int.random(in: 1...400, using: &random))", countryCode: "DK")

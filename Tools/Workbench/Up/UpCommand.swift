@@ -3,24 +3,25 @@ import Foundation
 import LocalCluster
 import UnixSignals
 
-/// `workbench up`: what `deploy/up` does once everything is built.
+/// `workbench up`: runs what `deploy/up` has built.
 struct UpCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "up",
-        abstract: "Runs all of Fieldpost on this machine, with stand-ins for what is not its own, until Ctrl-C.",
+        abstract: "Run Fieldpost with emulators on this machine until Ctrl-C.",
         discussion: """
-            deploy/up builds and then runs this, in the folder of the sources. What is kept between runs is in \
-            .fieldpost; `source .fieldpost/environment` to use fieldpost, psql and kcat on it. What ends is started \
-            again, after a longer wait each time.
+            deploy/up builds and then runs this command in the folder of the sources. State between runs is in \
+            .fieldpost; run `source .fieldpost/environment` to use fieldpost, psql and kcat with it. A process that \
+            ends \
+            is restarted with exponential backoff.
             """)
 
-    @Option(help: "For the demo: the folder with real data, as it takes it.") var data: String?
-    @Option(help: "For the demo: only so many people.") var people: Int?
-    @Flag(help: "For the demo: the environment's identity provider has the shape of Microsoft Entra ID.")
+    @Option(help: "For the demo: folder with real data.") var data: String?
+    @Option(help: "For the demo: number of people.") var people: Int?
+    @Flag(help: "For the demo: an issuer in the form of Microsoft Entra ID.")
     var entra = false
-    @Flag(help: "The back ends answer late, refuse, lose answers and commit late.") var chaos = false
-    @Flag(help: "Only set up and run.") var noDemo = false
-    @Flag(help: "End after the demo, with its exit status.") var once = false
+    @Flag(help: "Inject faults into the back ends.") var chaos = false
+    @Flag(help: "Run without the demo.") var noDemo = false
+    @Flag(help: "Stop after the demo, with its exit status.") var once = false
     @Option(help: ArgumentHelp("Seconds that went by before, in what is printed.", visibility: .hidden))
     var secondsBefore = 0
     @Argument(parsing: .postTerminator, help: "After `--`: options of `workbench demo`, with SAP as the back end.")
@@ -63,15 +64,15 @@ struct UpCommand: AsyncParsableCommand {
         if chaos { options.insert("--chaos", at: 0) }
         if let people { options.insert(contentsOf: ["--people", "\(people)"], at: 0) }
         if let data { options.insert(contentsOf: ["--data", data], at: 0) }
-        return UpPlan(demoOptions: options, isChaotic: chaos, hasDemo: !noDemo, endsAfterDemo: once)
+        return UpPlan(demoOptions: options, hasFaults: chaos, hasDemo: !noDemo, endsAfterDemo: once)
     }
 }
 
-/// What `workbench up` is to do.
+/// The options of `workbench up`.
 struct UpPlan: Equatable, Sendable {
-    /// Of the demo with SAP.
+    /// Options of the demo with SAP.
     var demoOptions: [String] = []
-    var isChaotic = false
+    var hasFaults = false
     var hasDemo = true
     var endsAfterDemo = false
 
@@ -87,17 +88,17 @@ struct UpPlan: Equatable, Sendable {
     }
 }
 
-/// One short line at a time, with the seconds since the start.
+/// Prints lines with the seconds since the start.
 struct UpConsole: Sendable {
     private let start: ContinuousClock.Instant
 
     init(secondsBefore: Int) { start = .now - .seconds(secondsBefore) }
 
-    func say(_ line: String) {
+    func log(_ line: String) {
         let seconds = "\((ContinuousClock.now - start).components.seconds)"
         show("[\(String(repeating: " ", count: max(0, 4 - seconds.count)))\(seconds)s] \(line)\n")
     }
 
-    /// Writes a text as it is.
+    /// Writes a text without changes.
     func show(_ text: String) { try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) }
 }

@@ -1,25 +1,26 @@
 import LocalCluster
 import Model
 
-/// Ports of this machine: free ones are chosen once and remembered; a port that another process has taken since moves.
+/// Ports of this machine: free ports are chosen once and stored; a port that another process has taken since is
+/// replaced.
 struct UpPorts: Equatable, Sendable {
-    /// Each by its name, also those of names that nobody wants any more.
+    /// All ports by name, including unused names.
     private(set) var ports: [String: Int] = [:]
-    /// What was remembered of those that had to move.
+    /// The stored ports that were replaced.
     private(set) var moved: [String: Int] = [:]
 
     private static let step = 100
 
     /// - Parameters:
-    ///   - remembered: What `text` gave before.
-    ///   - wanted: The names, each with the port that is tried first.
-    ///   - take: Claims a port; `false` when another process has it.
-    init(_ remembered: String, wanted: [(name: String, port: Int)], take: (Int) -> Bool) {
-        for line in remembered.split(separator: "\n") {
+    ///   - stored: The `text` of an earlier run.
+    ///   - preferred: The names, each with its preferred port.
+    ///   - take: Claims a port; `false` if another process has it.
+    init(_ stored: String, preferred: [(name: String, port: Int)], take: (Int) -> Bool) {
+        for line in stored.split(separator: "\n") {
             let parts = line.split(separator: "=")
             if parts.count == 2, let port = Int(parts[1]) { ports[String(parts[0])] = port }
         }
-        for (name, first) in wanted {
+        for (name, first) in preferred {
             let old = ports[name]
             var port = old ?? first
             while ports.contains(where: { $0.key != name && $0.value == port }) || !take(port) { port += Self.step }
@@ -33,8 +34,8 @@ struct UpPorts: Equatable, Sendable {
 
     subscript(name: String) -> Int { ports[name] ?? 0 }
 
-    /// All that listens, in the order of the catalogue.
-    static var wanted: [(name: String, port: Int)] {
+    /// The preferred ports, in the order of the catalogue.
+    static var preferred: [(name: String, port: Int)] {
         [
             ("postgres", 15432), ("broker", 19092), ("identity", 18081), ("sap", 18200), ("economic", 18300),
             ("compass", 18202), ("console", 18084),

@@ -6,7 +6,7 @@ import Postgres
 import Synchronization
 import Tenants
 
-/// Sets everything up, runs the demo, and keeps everything running until it is cancelled.
+/// Starts the installation, runs the demo, and supervises all processes until it is cancelled.
 final class UpRun: Sendable {
     private let plan: UpPlan
     private let state: UpState
@@ -27,10 +27,10 @@ final class UpRun: Sendable {
     /// The exit status that a signal gave.
     var interruption: Int32? { interruptedWith.withLock { $0 } }
 
-    /// A signal has come: whatever fails from now on fails for that reason.
+    /// A signal was received: it is the reason of later failures.
     func interrupted(_ status: Int32) { interruptedWith.withLock { $0 = status } }
 
-    /// - Returns: The exit status of the demo, when it ends with that.
+    /// - Returns: The exit status of the demo, if it ends after the demo.
     func run() async throws -> Int32 {
         let cluster = try await startDatabase()
         try Task.checkCancellation()
@@ -39,13 +39,13 @@ final class UpRun: Sendable {
         try await cluster.startAll(LocalCluster.Part.standIns)
         try await setSwitches()
         try await cluster.runCommand(["topics", "apply"], log: "topics")
-        console.say("sandbox: broker, identity provider, SAP, e-conomic and Compass")
+        console.log("sandbox: broker, identity provider, SAP, e-conomic and Compass")
         try await cluster.startAll(LocalCluster.Part.services)
-        console.say("\(Services.all.map(\.name).formatted(.list(type: .and).locale(Self.english))) are ready")
-        console.say("the console: \(cluster.consoleURL) (\(LocalCluster.consoleAdministrator), password: sandbox)")
+        console.log("\(Services.all.map(\.name).formatted(.list(type: .and).locale(Self.english))) are ready")
+        console.log("the console: \(cluster.consoleURL) (\(LocalCluster.consoleAdministrator), password: sandbox)")
 
         let status = plan.hasDemo ? try await runDemos(cluster) : 0
-        if status != 0 { console.say("the demo ended with status \(status)") }
+        if status != 0 { console.log("the demo ended with status \(status)") }
         if plan.endsAfterDemo { return status }
         console.show(try addresses(cluster))
         while true {
@@ -56,26 +56,26 @@ final class UpRun: Sendable {
 
     private static let english = Locale(identifier: "en_GB")
 
-    /// Stops everything in the opposite order, each part in a bound.
+    /// Stops all parts in the reverse order of their start, each within a time limit.
     func stop() async {
         guard let cluster = cluster.withLock({ $0 }) else { return }
         let console = console
         if let demo = demo.withLock({ $0 }), demo.isRunning { demo.signal(SIGTERM) }
         await cluster.stopInOrder(each: Self.stopMax) { name in
-            console.say("\(name) did not stop in \(Self.stopMax.components.seconds) s and is killed")
+            console.log("\(name) did not stop within \(Self.stopMax.components.seconds) s and is killed")
         }
         demo.withLock { $0 }?.kill9()
         for name in (try? FileManager.default.contentsOfDirectory(atPath: state.path + "/pid")) ?? [] {
             try? FileManager.default.removeItem(atPath: "\(state.path)/pid/\(name)")
         }
-        console.say("stopped")
+        console.log("stopped")
     }
 
     private func supervise(_ cluster: LocalCluster) {
         for fall in cluster.supervisor.restartWhatEnded() {
             let end = fall.end.map { "ended with status \($0.status)" } ?? "could not be started"
             let wait = fall.wait.components.seconds
-            console.say("\(fall.name) \(end); it starts again in \(wait) s (log: .fieldpost/log/\(fall.name).log)")
+            console.log("\(fall.name) \(end); it is restarted in \(wait) s (log: .fieldpost/log/\(fall.name).log)")
         }
     }
 
@@ -84,7 +84,7 @@ final class UpRun: Sendable {
     private func startDatabase() async throws -> LocalCluster {
         let (state, console) = (state, console)
         let (server, conninfo) = try await onOwnThread {
-            try state.startDatabase { console.say("creating a PostgreSQL in \($0)") }
+            try state.startDatabase { console.log("creating a PostgreSQL in \($0)") }
         }
         try state.writeEnvironment(executables: LocalCluster.executables)
         var options = LocalCluster.Options()
@@ -94,30 +94,30 @@ final class UpRun: Sendable {
         options.hasCompass = true
         options.hasConsole = true
         for part in options.services { options.variables[part] = ["FIELDPOST_SHUTDOWN_MAX": "10s"] }
-        // What the demo has made is looked at for as long as the folder is there.
+        // The demo's tasks are kept as long as the folder.
         for name in ["COMPLETED_KEEP", "ARCHIVE_AFTER"] {
             options.variables[.taskFanOut]?["FIELDPOST_TASK_\(name)"] = "3650d"
         }
         let cluster = LocalCluster(state.home, server, conninfo: conninfo, options)
         try cluster.superviseDatabase()
         self.cluster.withLock { $0 = cluster }
-        console.say("PostgreSQL on 127.0.0.1:\(state.ports["postgres"])")
+        console.log("PostgreSQL on 127.0.0.1:\(state.ports["postgres"])")
         return cluster
     }
 
-    /// The sandbox's addresses are stored with the environment: they follow a port that had to change.
+    /// Updates the emulators' addresses in the database after a port has changed.
     private func moveAddresses(_ conninfo: String) throws {
         guard !state.ports.moved.isEmpty else { return }
         var connection = try Connection(conninfo)
         for (name, old) in state.ports.moved.sorted(by: { $0.key < $1.key }) {
             let new = state.ports[name]
-            console.say("port \(old) of \(name) is taken, it moves to \(new)")
+            console.log("port \(old) of \(name) is taken, it moves to \(new)")
             let (from, to) = ("http://127.0.0.1:\(old)", "http://127.0.0.1:\(new)")
             try connection.run(EnvironmentStore.moveAddress(from: from, to: to))
         }
     }
 
-    /// Who can log in on the device page, one of each role: of the demo's environment if it is there.
+    /// One person of each role who can log in on the device page; of the demo's environment if it exists.
     private func findPeople(_ conninfo: String) throws -> [(role: String, email: String)] {
         var connection = try Connection(conninfo)
         let rows = try connection.run(
@@ -129,21 +129,23 @@ final class UpRun: Sendable {
 
     private func setSwitches() async throws {
         var switches = #"{"latencyMs":0,"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0}"#
-        if plan.isChaotic {
+        if plan.hasFaults {
             switches =
                 #"{"latencyMs":20,"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01}"#
-            console.say(
-                "chaos: 5 % 503, 2 % 429, 2 % of answers lost after recording, 1 % late commits, 20 ms latency")
+            console.log(
+                "fault injection: 5 % 503, 2 % 429, 2 % of responses lost after recording, 1 % late commits, 20 ms "
+                    + "latency"
+            )
         }
         let client = Client()
         defer { client.shutDown() }
         for part in [LocalCluster.Part.sap, .economic, .compass] {
             let url = state.home.url(part)
-            let answer = try await client.send(
+            let response = try await client.send(
                 Request(
                     "POST", url + "/sandbox/switches", headers: [("Content-Type", "application/json")],
                     body: Array(switches.utf8), totalMax: .seconds(10)))
-            guard answer.status == 200 else {
+            guard response.status == 200 else {
                 throw ClusterFailure("the sandbox at \(url) did not take its switches")
             }
         }
@@ -151,23 +153,17 @@ final class UpRun: Sendable {
 
     /// The demo's environment with SAP as its back end, then a small one with e-conomic.
     private func runDemos(_ cluster: LocalCluster) async throws -> Int32 {
-        console.say("the demo begins: an environment with SAP and Compass")
+        console.log("demo: an environment with SAP and Compass")
         let first = try await runDemo(plan.demoOptions, cluster)
-        console.say("the demo goes on: an environment with e-conomic")
-        let chaos = plan.isChaotic ? ["--chaos"] : []
+        console.log("demo: an environment with e-conomic")
+        let chaos = plan.hasFaults ? ["--chaos"] : []
         let second = try await runDemo(["--economic", cluster.economicURL, "--people", "10"] + chaos, cluster)
         return second == 0 ? first : second
     }
 
-    /// Beside it, what ends is started again.
+    /// Supervises the installation while a demo runs.
     private func runDemo(_ options: [String], _ cluster: LocalCluster) async throws -> Int32 {
-        let addresses = [
-            "--gateway", cluster.gatewayURL, "--identity", cluster.identityURL,
-        ]
-        let standIns =
-            options.contains("--economic") ? [] : ["--sap", cluster.sapURL, "--compass", cluster.compassURL]
-        let process = try cluster.startCommand(
-            ["demo"] + addresses + standIns + options, of: "workbench", log: nil)
+        let process = try cluster.startDemo(options, log: nil, hasCompass: !options.contains("--economic"))
         demo.withLock { $0 = process }
         while process.isRunning {
             supervise(cluster)
@@ -182,7 +178,7 @@ final class UpRun: Sendable {
         let home = state.home
         let people = try findPeople(cluster.conninfo).map { (Role(rawValue: $0.role)?.title ?? $0.role, $0.email) }
         let admin = LocalCluster.Part.services.map { "  \($0.name) :\(home.adminPorts[$0] ?? 0)" }.joined()
-        var lines = [("device page", "\(cluster.onboardingURL)/device      (password of everybody: sandbox)")]
+        var lines = [("device page", "\(cluster.onboardingURL)/device      (password of all people: sandbox)")]
         lines += people.map { ("  \($0.0)", $0.1) }
         lines.append(
             ("console", "\(cluster.consoleURL)      (\(LocalCluster.consoleAdministrator), password: sandbox)"))

@@ -16,8 +16,8 @@ struct UpState: Sendable {
     init(folder path: String) throws {
         self.path = path
         let folder = try ClusterFolder(lasting: path)
-        let remembered = (try? String(contentsOfFile: path + "/ports", encoding: .utf8)) ?? ""
-        ports = UpPorts(remembered, wanted: UpPorts.wanted, take: Ports.take)
+        let stored = (try? String(contentsOfFile: path + "/ports", encoding: .utf8)) ?? ""
+        ports = UpPorts(stored, preferred: UpPorts.preferred, take: Ports.take)
         try Data(ports.text.utf8).write(to: URL(fileURLWithPath: path + "/ports"))
         var home = ClusterHome(folder, ports)
         password = try Self.secret(path + "/password", byteCount: 18) {
@@ -38,9 +38,9 @@ struct UpState: Sendable {
         return variables.filter { names.contains($0.key) }
     }
 
-    /// Blocks until PostgreSQL runs, with the database.
+    /// Blocks until PostgreSQL is ready, with the database.
     ///
-    /// - Parameter willCreate: Is told where its files are going to be, when there are none.
+    /// - Parameter willCreate: Called with the path of its files before they are created.
     func startDatabase(willCreate: (String) -> Void) throws -> (server: ClusterServer, conninfo: String) {
         let folder = try databaseFolder()
         if !FileManager.default.fileExists(atPath: folder + "/data") { willCreate(folder) }
@@ -49,7 +49,7 @@ struct UpState: Sendable {
         return (server, try server.makeDatabaseUnlessThere("fieldpost"))
     }
 
-    /// Below `/root`, say, PostgreSQL's user does not get to `.fieldpost`.
+    /// PostgreSQL's user may have no access to `.fieldpost`, for example below `/root`.
     private func databaseFolder() throws -> String {
         if getuid() != 0 || ClusterServer.canEnter(path) { return path + "/postgres" }
         let sum = try runToEnd("sh", ["-c", "printf %s \"$0\" | cksum", path]).prefix { $0 != " " }
@@ -82,15 +82,14 @@ struct UpState: Sendable {
         }
     }
 
-    /// The addresses of services' endpoints and of stand-ins, with what people call them and the variables they are
-    /// found under.
+    /// The addresses of services' endpoints and emulators, with their titles and variables.
     var addresses: [(title: String, variable: String, url: String)] {
         Services.all.compactMap { service in
             service.endpoint.map { ($0.title, $0.variable, home.url(LocalCluster.Part(service))) }
         } + [
-            ("identity provider", "IDENTITY_URL", home.url(.identity)), ("SAP stand-in", "SAP_URL", home.url(.sap)),
-            ("e-conomic stand-in", "ECONOMIC_URL", home.url(.economic)),
-            ("Compass stand-in", "COMPASS_URL", home.url(.compass)),
+            ("identity provider", "IDENTITY_URL", home.url(.identity)), ("SAP emulator", "SAP_URL", home.url(.sap)),
+            ("e-conomic emulator", "ECONOMIC_URL", home.url(.economic)),
+            ("Compass emulator", "COMPASS_URL", home.url(.compass)),
         ]
     }
 

@@ -1,0 +1,86 @@
+import ArgumentParser
+
+/// The options of all emulators of back ends; `--port` has a default of its own for each.
+struct EmulatorOptions: ParsableArguments {
+    @Option(help: "Address to listen on.") var host = "127.0.0.1"
+    @Option(help: "File that keeps the state over a restart; in memory unless given.") var state: String?
+
+    func configuration(port: Int) -> EmulatorConfiguration {
+        EmulatorConfiguration(host: host, port: port, statePath: state)
+    }
+}
+
+extension EmulatorService {
+    /// Serves, and prints the address.
+    func run(as name: String) async throws {
+        try await run { [address] in print("sandbox \(name) listens on \(address.host):\($0)") }
+    }
+}
+
+/// `sandbox sap`.
+struct SAPCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sap", abstract: "Emulate SAP S/4HANA: time sheets, projects, business partners.")
+
+    @OptionGroup var options: EmulatorOptions
+    @Option(help: "Port to listen on; 0 takes a free one.") var port = 8200
+    @Option(help: "User that is accepted.") var user = "FIELDPOST"
+    @Option(help: "Password of the user.") var password = "sandbox"
+
+    func run() async throws {
+        try await SAPService(options.configuration(port: port), user: user, password: password).run(as: "sap")
+    }
+}
+
+/// `sandbox economic`.
+struct EconomicCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "economic", abstract: "Emulate e-conomic: time entries, projects, activities.")
+
+    @OptionGroup var options: EmulatorOptions
+    @Option(help: "Port to listen on; 0 takes a free one.") var port = 8201
+    @Option(help: "X-AppSecretToken that is accepted.") var appSecretToken = "sandbox-app"
+    @Option(help: "X-AgreementGrantToken that is accepted.") var agreementGrantToken = "sandbox-grant"
+
+    func run() async throws {
+        try await EconomicService(
+            options.configuration(port: port), appSecretToken: appSecretToken,
+            agreementGrantToken: agreementGrantToken
+        ).run(as: "economic")
+    }
+}
+
+/// `sandbox compass`.
+struct CompassCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "compass", abstract: "Emulate HCL Compass: defects, queries, edit sessions.")
+
+    @OptionGroup var options: EmulatorOptions
+    @Option(help: "Port to listen on; 0 takes a free one.") var port = 8202
+    @Option(help: "Schema repository.") var repository = "CCMRepo"
+    @Option(help: "User database.") var database = "SAMPL"
+    @Option(help: "Service account that sees every record, added if missing.")
+    var user = "fieldpost"
+    @Option(help: "Password of that account, and of the people in --data.") var password = "sandbox"
+    @Option(
+        help: ArgumentHelp(
+            "Tracker to load if there are no defects: lines of JSON, plain or .gz. May be repeated.",
+            valueName: "file"))
+    var data: [String] = []
+
+    func run() async throws {
+        let service = try CompassService(
+            options.configuration(port: port), repository: repository, database: database)
+        if service.system.withState({ $0.users[user] == nil }) {
+            service.system.load(
+                CompassOrganisation(users: [CompassUser(name: user, password: password, isService: true)]))
+        }
+        if service.system.recordCount == 0 {
+            for path in data {
+                let count = try CompassTracker.load(path, into: service.system, password: password)
+                print("\(path): \(count) defects")
+            }
+        }
+        try await service.run(as: "compass")
+    }
+}

@@ -1,0 +1,159 @@
+import Foundation
+import HTTPClient
+import LocalCluster
+import Model
+import ObjectStore
+import Postgres
+
+/// A cluster with an environment whose people have tokens.
+struct BenchInstallation: Sendable {
+    struct Configuration: Sendable {
+        var services: [LocalCluster.Part] = []
+        var variables: [LocalCluster.Part: [String: String]] = [:]
+        /// Topics of the broker in addition to the catalogue's, with their partitions.
+        var topics: [String: Int] = [:]
+        var brokerRoundTrip = 0
+        /// Open files that this process and its children need.
+        var fileCount: Int?
+        /// The people, and what they can book on; their realms are filled.
+        var organisation: Organisation?
+
+        init(
+            _ services: [LocalCluster.Part] = [], variables: [LocalCluster.Part: [String: String]] = [:],
+            topics: [String: Int] = [:], organisation: Organisation? = nil
+        ) {
+            self.services = services
+            self.variables = variables
+            self.topics = topics
+            self.organisation = organisation
+        }
+    }
+
+    static let description =
+        "librdkafka's mock cluster (the sandbox broker, a process of its own) and a PostgreSQL with fsync"
+
+    let cluster: LocalCluster
+    let client: Client
+    let pool: Pool
+    let people: [Organisation.Person]
+    let environment: EnvironmentID
+    /// One per person.
+    let tokens: [String]
+    let gateway: GatewayClient
+    let sap: SandboxSAP
+
+    private static let environmentName = "bench"
+    private static let realmsMax = Duration.seconds(120)
+
+    /// Runs `body` on a cluster that is stopped afterwards.
+    static func with<Success>(
+        _ configuration: Configuration, _ body: (BenchInstallation) async throws -> Success
+    ) async throws -> Success {
+        if let count = configuration.fileCount { try raiseFileLimit(to: count) }
+        return try await LocalCluster.run("bench", options(configuration)) { cluster in
+            let client = Client()
+            defer { client.shutDown() }
+            let pool = try Pool(cluster.conninfo, size: 2)
+            defer { pool.stop() }
+            return try await body(BenchInstallation(cluster, client, pool, configuration))
+        }
+    }
+
+    /// Raises the limit of open files for this process and its children.
+    private static func raiseFileLimit(to count: Int) throws {
+        var limit = rlimit()
+        unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        if limit.rlim_cur >= rlim_t(count) { return }
+        limit.rlim_cur = rlim_t(count)
+        limit.rlim_max = max(limit.rlim_max, limit.rlim_cur)
+        guard unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
+            throw ClusterFailure("cannot raise the limit of open files to \(count) (see ulimit -n)")
+        }
+    }
+
+    private static func options(_ configuration: Configuration) -> LocalCluster.Options {
+        var options = LocalCluster.Options()
+        options.services = configuration.services
+        options.variables = configuration.variables
+        // All devices of a benchmark have one network address.
+        options.variables[.gateway, default: [:]]["FIELDPOST_HTTP_CONNECTIONS_NETWORK_MAX"] = "0"
+        options.arguments[.broker] =
+            ["--round-trip", "\(configuration.brokerRoundTrip)"]
+            + configuration.topics.flatMap { ["--topic", "\($0.key):\($0.value)"] }
+        options.database = [
+            "fsync": "on", "shared_buffers": "512MB", "max_wal_size": "4GB", "track_wal_io_timing": "on",
+        ]
+        return options
+    }
+
+    private init(
+        _ cluster: LocalCluster, _ client: Client, _ pool: Pool, _ configuration: Configuration
+    ) async throws {
+        let identity = IdentitySandbox(client: client, url: cluster.identityURL)
+        let sap = SandboxSAP(client: client, url: cluster.sapURL)
+        let setup = DemoSetup(pool: pool, environmentName: Self.environmentName, identity: identity, backend: sap)
+        let people = configuration.organisation?.people ?? [Organisation.Person("u0@bench.example")]
+        let added = try await setup.addEnvironment(people)
+        tokens = try await DeviceTokens(identity, environment: Self.environmentName, issuer: added.issuer)
+            .tokens(for: people)
+        environment = added.id
+        (self.cluster, self.client, self.pool, self.people, self.sap) = (cluster, client, pool, people, sap)
+        gateway = GatewayClient(client: client, url: cluster.gatewayURL)
+        // The gateway loads environments at its start, and periodically.
+        if configuration.services.contains(.gateway) { try await restart(.gateway) }
+        if let organisation = configuration.organisation { try await fillRealms(of: organisation, setup) }
+    }
+
+    private func fillRealms(of organisation: Organisation, _ setup: DemoSetup) async throws {
+        try await sap.load(organisation)
+        try await setup.invite(people, to: environment)
+        try await waitUntil("all realms are initialized", within: Self.realmsMax) {
+            try await setup.initializedCount(of: people, in: environment) == people.count
+        }
+    }
+
+    // MARK: Processes
+
+    /// Stops a service and starts it again.
+    func restart(_ part: LocalCluster.Part) async throws {
+        try await stop(part)
+        try cluster.start(part)
+        try await cluster.waitUntilReady(part)
+    }
+
+    func stop(_ part: LocalCluster.Part) async throws {
+        guard await cluster.terminate(part, within: .seconds(30)) != nil else {
+            throw ClusterFailure("\(part.name) does not stop within 30 s")
+        }
+    }
+
+    /// Starts a service that is not one of the cluster's.
+    func start(_ service: ServiceDescription, variables: [String: String] = [:]) throws -> ClusterProcess {
+        let own = ["FIELDPOST_ADMIN_PORT": String(try Ports.free()), "FIELDPOST_LOG_LEVEL": "error"]
+        return try cluster.startCommand(
+            [], of: service.name, log: service.name, variables: own.merging(variables) { $1 })
+    }
+
+    /// Waits until the relay has published all changes so far.
+    func waitUntilRelayed(within: Duration) async throws {
+        let target = try await pool.run { connection in
+            try connection.run("SELECT max(position) FROM store.change")[0].decode(Int64.self)
+        }
+        try await waitUntil("the relay has published all changes", within: within, interval: .milliseconds(50)) {
+            try await pool.run { connection in
+                let rows = try connection.run("SELECT coalesce(min(position), 0) FROM realm.relay")
+                return try rows[0].decode(Int64.self) >= target
+            }
+        }
+    }
+
+    /// Processor time of a process and its children so far, in seconds.
+    func processorTime(of part: LocalCluster.Part) -> Double {
+        cluster.process(part).map { ProcessUsage.processorTime(of: $0.id) } ?? 0
+    }
+
+    /// A value of `/proc/<pid>/status`, in kB.
+    func memory(of part: LocalCluster.Part, _ name: String) -> Double {
+        cluster.process(part).flatMap { ProcessUsage.memory(name, of: $0.id) } ?? .nan
+    }
+}

@@ -1,0 +1,61 @@
+import Foundation
+
+/// Processor time and memory of a process, from `/proc` (proc(5)).
+enum ProcessUsage {
+    /// A value of `/proc/<pid>/status`, in kB; `nil` if the process has ended.
+    static func memory(_ name: String, of process: pid_t) -> Double? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix(name + ":") })
+        else { return nil }
+        return line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap { Double($0) }
+    }
+
+    /// Processor time of a process and its children, in seconds; ended children count too.
+    static func processorTime(of process: pid_t) -> Double {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        let children = names.filter { pid_t($0) != nil && stat($0)?.dropFirst().first == "\(process)" }
+        return children.map { ticks(stat($0), in: 11..<13) }.reduce(ticks(stat("\(process)"), in: 11..<15), +)
+            / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// Fields 14 and 15 are utime and stime, 16 and 17 those of children that were waited for.
+    private static func ticks(_ fields: [Substring]?, in range: Range<Int>) -> Double {
+        guard let fields, fields.count >= range.upperBound else { return 0 }
+        return fields[range].compactMap { Double($0) }.reduce(0, +)
+    }
+
+    /// The fields of a process's `stat` from the third, its state; the name before them may contain spaces.
+    private static func stat(_ process: String) -> [Substring]? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
+            let end = text.lastIndex(of: ")")
+        else { return nil }
+        return text[text.index(after: end)...].split(separator: " ")
+    }
+}
+
+/// Time for which a process of the machine waited for a processor or for the disk: other processes distort the figures.
+struct SystemPressure {
+    /// `total` of the line `some` (Linux, `Documentation/accounting/psi.rst`); `nil` if the kernel does not count it.
+    private let processor: Duration?
+    private let disk: Duration?
+    private let time = ContinuousClock.now
+
+    static func now() -> SystemPressure { SystemPressure(processor: total("cpu"), disk: total("io")) }
+
+    private static func total(_ resource: String) -> Duration? {
+        guard let text = try? String(contentsOfFile: "/proc/pressure/\(resource)", encoding: .utf8),
+            let line = text.split(separator: "\n").first(where: { $0.hasPrefix("some ") }),
+            let total = line.split(separator: "=").last.flatMap({ Int64($0) })
+        else { return nil }
+        return .microseconds(total)
+    }
+
+    /// Adds the share of the time since `self` in which a process waited.
+    func add(to report: inout BenchReport) {
+        let now = SystemPressure.now()
+        for (name, before, after) in [("processor", processor, now.processor), ("disk", disk, now.disk)] {
+            guard let before, let after else { continue }
+            report.add("\(name) pressure", "%", (after - before) / (now.time - time) * 100)
+        }
+    }
+}

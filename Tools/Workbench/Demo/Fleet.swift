@@ -1,0 +1,123 @@
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import HTTPClient
+import Model
+
+/// The devices of an organisation's people, with the entries that each person writes.
+struct Fleet: Sendable {
+    struct Member: Sendable {
+        let device: Device
+        let plans: [EntryPlan]
+        var absence: Author.Absence?
+    }
+
+    /// A person's work.
+    struct Outcome: Sendable {
+        let device: Device
+        /// The plans of the entries that were begun.
+        let plans: [EntryPlan]
+        /// The reasons for which entries did not end as planned.
+        let failures: [UUID: String]
+        let answers: [Int64: MutationOutcome]
+        let conflictingResponses: [Int64]
+    }
+
+    let members: [Member]
+
+    private static let refreshParallelMax = 16
+
+    /// Makes a device for every person.
+    ///
+    /// - Parameter seed: The seed of the times without a connection; `nil`: every device is always online.
+    static func make(
+        _ organisation: Organisation, seed: UInt64?, hasDeletions: Bool = true, gateway: GatewayClient,
+        tokens: DeviceTokens
+    ) async throws -> Fleet {
+        var random = SplitMix64(seed: seed ?? 0)
+        let entries = Dictionary(grouping: organisation.entries, by: \.person)
+        let granted = try await tokens.tokens(for: organisation.people)
+        return Fleet(
+            members: try zip(organisation.people, granted).enumerated().map { index, item in
+                let device = try Device(
+                    person: item.0, gateway: gateway, tokens: tokens, token: item.1, clientID: UUID())
+                let plans = (entries[item.0.id] ?? []).flatMap(EntryPlan.plans)
+                return Member(
+                    device: device, plans: plans.filter { hasDeletions || !$0.variant.isMistake },
+                    absence: seed != nil && index % 3 == 2 ? absence(using: &random) : nil)
+            })
+    }
+
+    private static func absence(using random: inout SplitMix64) -> Author.Absence {
+        Author.Absence(
+            afterShare: .random(in: 0.3...0.6, using: &random),
+            duration: .milliseconds(Int.random(in: 1500...5000, using: &random)))
+    }
+
+    var planCount: Int { members.reduce(0) { $0 + $1.plans.count } }
+
+    /// Runs all members until their entries are finished.
+    ///
+    /// - Parameters:
+    ///   - parallelMax: Maximum number of concurrent members.
+    ///   - pace: If given, members write one entry at a time, and begin one after the other.
+    func work(
+        parallelMax: Int = .max, tally: FlowTally, pace: Author.Pace? = nil
+    ) async throws -> [Outcome] {
+        try await withThrowingTaskGroup(of: (Int, Outcome).self) { group in
+            var outcomes: [(Int, Outcome)] = []
+            for (index, member) in members.enumerated() {
+                if index >= parallelMax, let outcome = try await group.next() { outcomes.append(outcome) }
+                group.addTask {
+                    if let pace { try await Task.sleep(for: pace.pause * index / members.count) }
+                    return (index, try await Self.work(member, tally, pace))
+                }
+            }
+            for try await outcome in group { outcomes.append(outcome) }
+            return outcomes.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+    }
+
+    private static func work(_ member: Member, _ tally: FlowTally, _ pace: Author.Pace?) async throws -> Outcome {
+        try await Device.whileRunning([member.device]) {
+            var author = Author(
+                device: member.device, plans: member.plans, absence: member.absence, tally: tally, pace: pace)
+            try await author.work()
+            return Outcome(
+                device: member.device, plans: author.begun, failures: author.failures, answers: author.answers,
+                conflictingResponses: author.conflictingResponses)
+        }
+    }
+
+    /// Lets every device fetch what is new, a few at a time.
+    ///
+    /// - Throws: The first failure; the others are refreshed by the next attempt.
+    func refresh() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, member) in members.enumerated() {
+                if index >= Self.refreshParallelMax { try await group.next() }
+                group.addTask { try await member.device.refresh() }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// The last error of each device.
+    func errors() async -> [String] {
+        var errors: [String] = []
+        for device in members.map(\.device) {
+            guard let error = await device.lastError else { continue }
+            errors.append("\(device.person.email) at \(await device.gatewayURL): \(error)")
+        }
+        return errors
+    }
+}
+
+extension Organisation.Person {
+    /// A person without a record in the back end.
+    init(_ email: String) {
+        self.init(
+            id: email, name: email, email: email, active: nil, personWorkAgreementExternalId: "", companyCode: "",
+            businessPartnerUuid: StableID.uuid("person", email))
+    }
+}

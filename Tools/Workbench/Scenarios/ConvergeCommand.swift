@@ -1,0 +1,82 @@
+import ArgumentParser
+import LocalCluster
+import Model
+
+/// `workbench converge`: random work on teams, tasks, positions and shares, with kills.
+struct ConvergeCommand: ScenarioCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "converge",
+        abstract: "Run random work with kills, and check that all data converge.",
+        discussion: """
+            Starts a cluster with two instances of each necessary service. Each seed is an environment whose people \
+            work on devices, at times offline. When an environment is quiescent, copies and devices are compared with \
+            a direct evaluation of what people wrote. The exit status is 1 if they differ.
+            """)
+
+    @Option(help: "Number of seeds.") var seeds = 20
+    @Option(help: "First seed; the others follow it. Random unless given.") var first: UInt64?
+    @Option(help: "People per environment, each with a device.") var people = 8
+    @Option(help: "Number of actions per environment.") var steps = 400
+    @Option(help: "Number of concurrent environments.") var parallel = 4
+    @Option(help: "Kills and freezes per environment; 0: none.") var kills = 6
+    @OptionGroup var output: ScenarioOptions
+
+    private static let settleMax = Duration.seconds(300)
+    private static let freezeMax = Duration.seconds(4)
+    private static let pause = Duration.milliseconds(700)
+    private static let services = [
+        Services.changeRelay, Services.realmGateway, Services.taskFanOut, Services.locationFanOut,
+        Services.shareFanOut,
+    ].map { LocalCluster.Part($0) }
+
+    func validate() throws {
+        guard (1...100_000).contains(seeds) else { throw ValidationError("--seeds is 1…100000") }
+        guard (2...1_000).contains(people) else { throw ValidationError("--people is 2…1000") }
+        guard (1...1_000_000).contains(steps) else { throw ValidationError("--steps is 1…1000000") }
+        guard (1...64).contains(parallel) else { throw ValidationError("--parallel is 1…64") }
+        guard (0...10_000).contains(kills) else { throw ValidationError("--kills is 0…10000") }
+    }
+
+    func report() async throws -> ScenarioReport {
+        let first = first ?? .random(in: 1...999_999)
+        print("converge: seeds \(first) to \(first + UInt64(seeds) - 1)")
+        var options = LocalCluster.Options.quick
+        options.services = Self.services.flatMap { [$0, $0.second] }
+        return try await ScenarioStage.run("converge", options, devices: people * parallel) { stage in
+            let killer = Killer(
+                cluster: stage.cluster, parts: stage.cluster.services + [.database, .broker], seed: first,
+                pause: Self.pause, freezeMax: Self.freezeMax)
+            let killing = Task { [count = kills * seeds / min(parallel, seeds)] in
+                try await killer.kill(count)
+                while !Task.isCancelled {
+                    try killer.startWhatEnded()
+                    try await Task.sleep(for: .milliseconds(500))
+                }
+            }
+            defer { killing.cancel() }
+            return try await run((0..<UInt64(seeds)).map { first + $0 }, on: stage)
+        }
+    }
+
+    private func run(_ seeds: [UInt64], on stage: ScenarioStage) async throws -> ScenarioReport {
+        try await withThrowingTaskGroup(of: (UInt64, [String]).self) { group in
+            var report = ScenarioReport()
+            func take(_ result: (seed: UInt64, differences: [String])?) {
+                guard let result else { return }
+                print("seed \(result.seed): \(result.differences.count) differences")
+                report.differences += result.differences.prefix(20).map { "seed \(result.seed): \($0)" }
+            }
+            for (index, seed) in seeds.enumerated() {
+                if index >= parallel { take(try await group.next()) }
+                group.addTask {
+                    let course = ConvergeCourse(
+                        seed: seed, peopleCount: people, stepCount: steps, settleMax: Self.settleMax, stage: stage)
+                    return (seed, try await course.run())
+                }
+            }
+            while let result = try await group.next() { take(result) }
+            report.add("seeds", seeds.count)
+            return report
+        }
+    }
+}

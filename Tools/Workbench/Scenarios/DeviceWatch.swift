@@ -1,0 +1,157 @@
+import Access
+import BackendConnections
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import HTTPClient
+import LocalCluster
+import Model
+import Postgres
+import Synchronization
+import Tenants
+
+/// Three devices in an environment of their own that measure how long their changes take.
+///
+/// The first receives its own changes. The second shares objects with the third, by the relay, Kafka and
+/// `share-fan-out`.
+final class DeviceWatch: Sendable {
+    static let environment = "watch"
+    private static let emails = (1...3).map { "device\($0)@\(environment).example" }
+    /// Time from a received change to the next one.
+    private static let pause = Duration.milliseconds(100)
+
+    /// The current wait of a kind, and the longest since the last call of `takeWaits`.
+    private struct Wait {
+        var since: ContinuousClock.Instant?
+        var longest = Duration.zero
+        /// Number of completed waits.
+        var count = 0
+
+        mutating func begin(_ now: ContinuousClock.Instant) { since = now }
+
+        mutating func end(_ now: ContinuousClock.Instant) {
+            longest = max(longest, since.map { now - $0 } ?? .zero)
+            since = nil
+            count += 1
+        }
+
+        func longest(at now: ContinuousClock.Instant) -> Duration { max(longest, since.map { now - $0 } ?? .zero) }
+    }
+
+    private struct Waits {
+        var accepted = Wait()
+        var seen = Wait()
+        var shared = Wait()
+    }
+
+    private let devices: [Device]
+    private let people: [UUID]
+    private let waits = Mutex(Waits())
+
+    /// Adds the environment with the command line of the cluster's build.
+    init(on stage: ScenarioStage) async throws {
+        let (cluster, identity) = (stage.cluster, stage.identity)
+        let issuer = try await identity.issuer(below: Self.environment).issuer
+        let file = cluster.folder.path + "/\(Self.environment).json"
+        let people = Self.emails.map { "{\"email\": \"\($0)\", \"reference\": {}}" }
+        try Data("[\(people.joined(separator: ", "))]".utf8).write(to: URL(filePath: file))
+        try await cluster.runCommand([
+            "environment", "add", Self.environment, "--domain", "\(Self.environment).example", "--issuer", issuer,
+            "--audience", DemoSetup.audience, "--backend", "none", "--people", file,
+        ])
+        try await cluster.runCommand(["environment", "invite", "--all", "--environment", Self.environment])
+        let tokens = try await DeviceTokens(identity, environment: Self.environment, issuer: issuer)
+        devices = try Self.emails.map { email in
+            try Device(
+                person: Organisation.Person(email), gateway: stage.gateway, tokens: tokens, token: nil,
+                clientID: UUID())
+        }
+        let emails = Self.emails
+        self.people = try await stage.pool.run { connection in
+            guard let environment = try EnvironmentStore.load(Self.environment, on: &connection)?.id else { return [] }
+            let found = try People.objects(of: emails, in: environment, on: &connection)
+            let ids = Dictionary(found.map { ($0.email, $0.id) }, uniquingKeysWith: { first, _ in first })
+            return emails.compactMap { ids[$0] }
+        }
+        guard self.people.count == emails.count else {
+            throw ClusterFailure("the people of the environment \(Self.environment) were not added")
+        }
+    }
+
+    /// Measures until the task is cancelled.
+    func run() async throws {
+        try await Device.whileRunning(devices) { [self] in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await self.writeAndRead() }
+                group.addTask { try await self.shareAndReceive() }
+                try await group.next()
+            }
+        }
+    }
+
+    /// Returns the longest waits since the last call, including the current ones, in seconds.
+    func takeWaits() -> [String: Double] {
+        let now = ContinuousClock.now
+        return waits.withLock { waits in
+            defer { (waits.accepted.longest, waits.seen.longest, waits.shared.longest) = (.zero, .zero, .zero) }
+            return [
+                "accepted": waits.accepted.longest(at: now).inSeconds, "seen": waits.seen.longest(at: now).inSeconds,
+                "shared": waits.shared.longest(at: now).inSeconds,
+            ]
+        }
+    }
+
+    /// The number of notes that the first and the third device have received.
+    var counts: (seen: Int, shared: Int) { waits.withLock { ($0.seen.count, $0.shared.count) } }
+
+    private func writeAndRead() async throws {
+        let (device, id) = (devices[0], UUID())
+        let address = ObjectID(kind: .note, id: id)
+        let realm = device.realm
+        for number in 1... {
+            let text = "\(number)"
+            begin(\.accepted, \.seen)
+            try await device.enqueue([.put(.note, id, Note(title: "Watch", body: text))])
+            try await device.until { $0.queue.count == 0 }
+            end(\.accepted)
+            try await device.until { $0.copy[realm, address]?.isNote(text) ?? false }
+            end(\.seen)
+            try await Task.sleep(for: Self.pause)
+        }
+    }
+
+    private func shareAndReceive() async throws {
+        let (writer, reader, id) = (devices[1], devices[2], UUID())
+        let address = ObjectID(kind: .note, id: id)
+        let realm = RealmPath.share(Share.id(of: people[1], with: people[2]))
+        let link = SharedItem(kind: .note, item: id, recipient: people[2])
+        for number in 1... {
+            let text = "\(number)"
+            begin(\.shared)
+            try await writer.enqueue([.put(.note, id, Note(title: "Watch", body: text))])
+            if number == 1 {
+                try await writer.enqueue([.put(.sharedItem, SharedItem.id(of: id, with: people[2]), link)])
+            }
+            try await reader.until { $0.copy[realm, address]?.isNote(text) ?? false }
+            end(\.shared)
+            try await Task.sleep(for: Self.pause)
+        }
+    }
+
+    private func begin(_ paths: WritableKeyPath<Waits, Wait>...) {
+        let now = ContinuousClock.now
+        waits.withLock { waits in for path in paths { waits[keyPath: path].begin(now) } }
+    }
+
+    private func end(_ path: WritableKeyPath<Waits, Wait>) {
+        let now = ContinuousClock.now
+        waits.withLock { $0[keyPath: path].end(now) }
+    }
+}
+
+extension DeviceObject {
+    /// Whether it is a note with this text.
+    fileprivate func isNote(_ text: String) -> Bool {
+        (try? JSONDecoder().decode(Note.self, from: Data(fields)))?.body == text
+    }
+}

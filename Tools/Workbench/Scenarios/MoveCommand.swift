@@ -1,0 +1,208 @@
+import ArgumentParser
+import DeviceClient
+import Essentials
+import Foundation
+import LocalCluster
+import Model
+import Postgres
+import Synchronization
+import TenantMigration
+
+/// `workbench move`: an environment moves between two installations while its devices work.
+struct MoveCommand: ScenarioCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "move",
+        abstract: "Move an environment while its devices work, and compare.",
+        discussion: """
+            Starts two installations with one back end and one identity provider. Devices write entries all the time; \
+            the environment is exported, imported, cut over and activated as operators do it, and the devices follow \
+            the redirect. Afterwards the moved tables, the devices, the responses to mutations and the back end's \
+            records are compared. The exit status is 1 if they differ.
+            """)
+
+    @Option(help: "Number of objects in addition to the devices'.") var objects = 100_000
+    @Option(help: "Number of devices.") var devices = 20
+    @Option(help: "Stored responses of former devices. (default: --objects / 10)")
+    var answers: Int?
+    @Option(help: "Time between two entries of a device, in milliseconds.") var pause = 2_000
+    @Option(help: "Number of times that the stream is cut and resumed.") var cuts = 0
+    @Option(help: "Seed of the organisation.") var seed: UInt64 = 1
+    @OptionGroup var output: ScenarioOptions
+
+    private static let environment = "move"
+    private static let services = LocalCluster.Part.wayOfAnEntry + [.poller]
+    private static let newSecretKeys = Data(repeating: 9, count: 32).base64EncodedString()
+    /// Latency of the back end, so that entries are in flight at the cut-over.
+    private static let switches = #"{"latencyMs":100}"#
+    private static let readyMax = Duration.seconds(900)
+    private static let endMax = Duration.seconds(3_600)
+    private static let settleMax = Duration.seconds(90)
+    /// Time before the move, for the pauses that devices always have.
+    private static let quietTime = Duration.seconds(10)
+    /// Number of repetitions of the organisation's weeks.
+    private static let roundCount = 16
+    /// Parts of `fieldpost check` that differ by design: the seed's entries have no status log and no change log.
+    private static let unchecked: Set = ["statuses", "changes"]
+
+    func validate() throws {
+        guard (1_000...100_000_000).contains(objects) else { throw ValidationError("--objects is 1000…100000000") }
+        guard (1...1_000).contains(devices) else { throw ValidationError("--devices is 1…1000") }
+        guard (0...100_000_000).contains(answers ?? 0) else { throw ValidationError("--answers is 0…100000000") }
+        guard (10...600_000).contains(pause) else { throw ValidationError("--pause is 10…600000 ms") }
+        guard (0...100).contains(cuts) else { throw ValidationError("--cuts is 0…100") }
+    }
+
+    func report() async throws -> ScenarioReport {
+        var options = LocalCluster.Options.quick
+        options.services = Self.services
+        // The entries are some years old.
+        options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
+        var newOptions = options
+        (newOptions.hasOthers, newOptions.secretKeys) = (false, Self.newSecretKeys)
+        return try await ScenarioStage.run(
+            "move-old", options, devices: devices, limits: MoveStore.limits, unchecked: Self.unchecked
+        ) { old in
+            try await ScenarioStage.run(
+                "move-new", newOptions, devices: devices, limits: MoveStore.limits, unchecked: Self.unchecked
+            ) { new in
+                try await run(from: old, to: new)
+            }
+        }
+    }
+
+    private func run(from old: ScenarioStage, to new: ScenarioStage) async throws -> ScenarioReport {
+        let organisation = old.sap.placed(
+            GeneratedOrganisation.make(people: devices, seed: seed).repeated(Self.roundCount), in: Self.environment)
+        let environment = try await prepare(organisation, on: old)
+        let tokens = try await DeviceTokens(
+            old.identity, environment: Self.environment, issuer: environment.issuer)
+        let fleet = try await Fleet.make(organisation, seed: nil, gateway: old.gateway, tokens: tokens)
+        let (tally, isOver) = (FlowTally(), Flag())
+        let course = MoveCourse(
+            name: Self.environment, environment: environment.id, objectCount: objects, cutCount: cuts, old: old,
+            new: new, fleet: fleet, tally: tally)
+        var report = ScenarioReport(columns: ["seconds", "rows", "rows/s"])
+        let pace = Author.Pace(pause: .milliseconds(pause), isOver: { isOver.isSet })
+        let working = Task { try await fleet.work(tally: tally, pace: pace) }
+        defer { working.cancel() }
+        let answered: [Int64]
+        do {
+            try await waitUntil("the entries of all devices are released", within: Self.readyMax) {
+                tally.now.statuses[.released, default: 0] >= 2 * devices
+            }
+            _ = await fleet.takePauses()
+            try await Task.sleep(for: Self.quietTime)
+            report.add("longest pause of a device before the move", await fleet.takePauses().max() ?? 0, "s")
+            answered = try await course.move(&report)
+        } catch {
+            for line in await fleet.errors() { old.console.log(line) }
+            throw error
+        }
+        isOver.set()
+        let outcomes = try await finish(working, fleet, old.console)
+        let moved = try await new.pool.run { try MoveStore.find(Self.environment, on: &$0)?.environment }
+        guard let moved else { throw ClusterFailure("the environment is not at the new installation") }
+        try await MoveJudge.compareObjects(environment.id, at: old.pool, moved, at: new.pool, &report)
+        let rows = report.figures.filter { $0.name.hasPrefix("rows of ") }.reduce(0) { $0 + $1.value }
+        let copied = rows - (report.steps[1].values["rows"] ?? 0)
+        report.steps[0].values.merge(
+            ["rows": copied, "rows/s": copied / max(report.steps[0].values["seconds"] ?? 0, 0.001)]) { $1 }
+        let judge = MoveJudge(
+            reader: RealmReader(pool: new.pool, environment: moved), backend: old.sap, gateway: new.gateway,
+            tokens: tokens)
+        try await judge.compare(outcomes, settle: Self.settleMax, &report)
+        try await judge.compareResponses(outcomes, answeredAtOld: answered, &report)
+        return report
+    }
+
+    /// Writes the environment, its people and the seed at the old installation.
+    private func prepare(
+        _ organisation: Organisation, on old: ScenarioStage
+    ) async throws -> DemoSetup.Environment {
+        let setup = DemoSetup(
+            pool: old.pool, environmentName: Self.environment, identity: old.identity, backend: old.sap)
+        try await old.sap.load(organisation)
+        let environment = try await setup.addEnvironment(organisation.people)
+        // The password is then sealed with the keys of the old installation.
+        try await old.cluster.runCommand([
+            "environment", "edit", Self.environment, "--backend-password-from", LocalCluster.passwordVariable,
+        ])
+        try await setup.invite(organisation.people, to: environment.id)
+        old.console.log("\(devices) people are invited; writing \(objects) objects")
+        let seed = MoveSeed(environment: environment.id, objectCount: objects, responseCount: answers ?? objects / 10)
+        try await old.pool.run { try seed.write(on: &$0) }
+        try await waitUntil("all realms are initialized", within: Self.readyMax) {
+            try await setup.initializedCount(of: organisation.people, in: environment.id) == organisation.people.count
+        }
+        _ = try await old.sap.setSwitches(Self.switches)
+        return environment
+    }
+
+    /// Waits until all begun entries are finished.
+    private func finish(
+        _ working: Task<[Fleet.Outcome], any Error>, _ fleet: Fleet, _ console: DemoConsole
+    ) async throws -> [Fleet.Outcome] {
+        let timeout = Task {
+            try await Task.sleep(for: Self.endMax)
+            for line in await fleet.errors() { console.log(line) }
+            working.cancel()
+        }
+        defer { timeout.cancel() }
+        return try await working.value
+    }
+}
+
+/// A condition that one task sets and others read.
+private final class Flag: Sendable {
+    private let state = Atomic(false)
+    var isSet: Bool { state.load(ordering: .relaxed) }
+    func set() { state.store(true, ordering: .relaxed) }
+}
+
+extension Organisation {
+    /// The same weeks several times, on later days.
+    fileprivate func repeated(_ count: Int) -> Organisation {
+        let later = (1..<count).flatMap { round in
+            // A person who joins during the first weeks has joined before the later ones.
+            entries.filter { $0.expectation != .invalid(.notActive) }.map { entry in
+                PlannedEntry(
+                    id: StableID.uuid("round-\(round)", entry.id.text), person: entry.person,
+                    day: entry.day.adding(days: round * 7 * GeneratedOrganisation.weekCount),
+                    durationSeconds: entry.durationSeconds, project: entry.project,
+                    accountingCode: entry.accountingCode, text: entry.text, sourceRow: entry.sourceRow,
+                    expectation: entry.expectation)
+            }
+        }
+        return Organisation(
+            customers: customers, projects: projects, elements: elements, people: people, teamMembers: teamMembers,
+            entries: entries + later, rowsTotal: rowsTotal)
+    }
+}
+
+extension Fleet {
+    /// The longest time of each device from a first attempt to a response since the last call, in seconds.
+    func takePauses() async -> [Double] {
+        var pauses: [Double] = []
+        for member in members { pauses.append(await member.device.takeLongestSending().inSeconds) }
+        return pauses
+    }
+
+    /// The highest mutation number of each device that has a response.
+    func answered() async -> [Int64] {
+        var numbers: [Int64] = []
+        for member in members {
+            numbers.append(await member.device.queue.storedMutations.last { $0.outcome != nil }?.sequence ?? 0)
+        }
+        return numbers
+    }
+
+    /// The number of devices that use a gateway and have a response beyond `numbers`.
+    func count(at url: String, beyond numbers: [Int64]) async -> Int {
+        var count = 0
+        for (old, (new, member)) in zip(numbers, zip(await answered(), members))
+        where new > old {
+            if await member.device.gatewayURL == url { count += 1 }
+        }
+        return count
+    }
+}

@@ -1,0 +1,127 @@
+import Essentials
+import FoundationEssentials
+import LocalCluster
+import Model
+import Postgres
+import TenantMigration
+
+/// The operators' steps of a move, with their durations.
+struct MoveCourse: Sendable {
+    let name: String
+    /// Its number at the old installation.
+    let environment: EnvironmentID
+    let objectCount: Int
+    let cutCount: Int
+    let old: ScenarioStage
+    let new: ScenarioStage
+    let fleet: Fleet
+    let tally: FlowTally
+
+    private static let pollInterval = Duration.milliseconds(20)
+    private static let arriveMax = Duration.seconds(600)
+    /// Approximate size of an object in the stream, in bytes.
+    private static let objectBytes = 500
+
+    /// - Returns: The highest mutation number of each device with a response of the old installation.
+    func move(_ report: inout ScenarioReport) async throws -> [Int64] {
+        _ = await fleet.takePauses()
+        let begin = ContinuousClock.now
+        let hold = Task { try await writeBlockedAt() }
+        defer { hold.cancel() }
+        let receipt = try await send(&report)
+        let arrived = ContinuousClock.now
+        let held = try await hold.value
+        let answered = await fleet.answered()
+        // The environment is write-blocked at both installations.
+        async let before = digests(of: environment, at: .tables, old)
+        let moved = try await new.pool.run { [name] in try MoveStore.find(name, on: &$0)?.environment }
+        guard let moved else { throw ClusterFailure("the environment did not arrive") }
+        async let after = digests(of: moved, at: .arrived, new)
+        MoveJudge.compare(try await before, try await after, &report)
+        let compared = ContinuousClock.now
+        let token = try await command("leave", receipt, "--to", new.cluster.gatewayURL, on: old)
+        let left = ContinuousClock.now
+        _ = try await command("begin", token.filter { !$0.isWhitespace }, on: new)
+        let beganAt = ContinuousClock.now
+        old.console.log("the environment is active at the new installation")
+        let released = tally.now.statuses[.released, default: 0]
+        try await wait("every device has a response of the new installation") {
+            await fleet.count(at: new.cluster.gatewayURL, beyond: answered) == fleet.members.count
+        }
+        let back = ContinuousClock.now
+        let pauses = await fleet.takePauses().sorted()
+        try await wait("entries are released at the new installation") {
+            tally.now.statuses[.released, default: 0] > released
+        }
+        let releasedAt = ContinuousClock.now
+        let heldRows = MoveTransfer(name: name, old: old.cluster, new: new.cluster).heldRowCount()
+        report.addStep("copied while devices worked", held - begin)
+        report.addStep("copied while write-blocked", arrived - held, rows: heldRows)
+        report.addStep("compared", compared - arrived)
+        report.addStep("leave", left - compared)
+        report.addStep("begin", beganAt - left)
+        report.addStep("until the last device had a response", back - beganAt)
+        report.addStep("until an entry was released", releasedAt - beganAt)
+        report.add("write-blocked", (beganAt - held).inSeconds, "s")
+        report.add("longest pause of a device", pauses.last ?? 0, "s")
+        report.add("median of the devices' longest pauses", pauses.isEmpty ? 0 : pauses[pauses.count / 2], "s")
+        return answered
+    }
+
+    private func command(_ step: String, _ arguments: String..., on stage: ScenarioStage) async throws -> String {
+        try await stage.cluster.runCommand(
+            ["environment", step, name] + arguments + ["--key-from", MoveTransfer.keyVariable],
+            variables: [MoveTransfer.keyVariable: MoveTransfer.key])
+    }
+
+    /// Transfers the environment; the stream is cut `cutCount` times.
+    private func send(_ report: inout ScenarioReport) async throws -> String {
+        let transfer = MoveTransfer(name: name, old: old.cluster, new: new.cluster)
+        var memory = MoveTransfer.Memory()
+        var resume: String?
+        for cut in 0... {
+            let isLast = cut >= cutCount
+            let bytes = isLast ? nil : max(1, objectCount * Self.objectBytes / (2 * (cutCount + 1)))
+            switch try await transfer.send(resume: resume, cutAfter: bytes, memory: &memory) {
+            case .complete(let receipt):
+                report.add("peak memory of export", memory.export, "MB")
+                report.add("peak memory of import", memory.imported, "MB")
+                return receipt
+            case .cut(let position):
+                let how = position == nil ? "restarts" : "resumes"
+                old.console.log("the stream was cut, and \(how)")
+                resume = position
+            }
+        }
+        throw ClusterFailure("every stream was cut")
+    }
+
+    private func writeBlockedAt() async throws -> ContinuousClock.Instant {
+        while true {
+            let isHeld = try await old.pool.run { [name] in try MoveStore.find(name, on: &$0)?.state == .held }
+            if isHeld { return .now }
+            try await Task.sleep(for: Self.pollInterval)
+        }
+    }
+
+    private func digests(
+        of environment: EnvironmentID, at source: MoveDigest.Source, _ stage: ScenarioStage
+    ) async throws -> [String: MoveDigest] {
+        try await stage.pool.run { try MoveDigest.ofOthers(environment, at: source, on: &$0) }
+    }
+
+    private func wait(_ condition: String, _ isMet: () async -> Bool) async throws {
+        try await waitUntil(condition, within: Self.arriveMax, interval: Self.pollInterval, isMet)
+    }
+}
+
+extension ScenarioReport {
+    fileprivate mutating func addStep(_ name: String, _ duration: Duration, rows: Int? = nil) {
+        var values = ["seconds": duration.inSeconds]
+        if let rows {
+            values["rows"] = Double(rows)
+            values["rows/s"] = Double(rows) / max(duration.inSeconds, 0.001)
+        }
+        steps.append(Step(name: name, values: values))
+    }
+}

@@ -1,0 +1,197 @@
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import HTTPClient
+import Model
+import Postgres
+import TenantMigration
+
+/// The comparisons after a move: of tables, of responses to mutations, and of devices, realms and the back end.
+struct MoveJudge: Sendable {
+    let reader: RealmReader
+    let backend: SandboxSAP
+    let gateway: GatewayClient
+    let tokens: DeviceTokens
+
+    /// Number of responses per device that are requested again.
+    private static let repeatedCountMax = 20
+
+    // MARK: Tables
+
+    /// Compares the write-blocked tables with those that arrived.
+    static func compare(_ old: [String: MoveDigest], _ new: [String: MoveDigest], _ report: inout ScenarioReport) {
+        for table in MovedTable.all.map(\.name) where table != MovedTable.objects.name {
+            let (before, after) = (old[table], new[table])
+            if let count = after?.count, count > 0 { report.add("rows of \(table)", count) }
+            guard before != after else { continue }
+            report.differences.append(
+                "\(table): \(before?.description ?? "no rows") at the old installation, "
+                    + "\(after?.description ?? "no rows") arrived")
+        }
+    }
+
+    /// Compares the objects that have not been written at the new installation.
+    static func compareObjects(
+        _ old: EnvironmentID, at oldPool: Pool, _ new: EnvironmentID, at newPool: Pool, _ report: inout ScenarioReport
+    ) async throws {
+        let (position, changed, after) = try await newPool.run { connection in
+            let position = try connection.run(
+                "SELECT position FROM realm.move WHERE environment_id = \(new.rawValue)"
+            )[0].decode(Int64.self)
+            // One snapshot: no write falls between the two queries.
+            return try connection.transaction(.snapshot) { transaction in
+                (
+                    position, try MoveDigest.written(after: position, in: new, in: &transaction),
+                    try MoveDigest.ofObjects(new, upTo: position, in: &transaction)
+                )
+            }
+        }
+        let (total, before) = try await oldPool.run { connection in
+            let total = try connection.run(
+                "SELECT count(*) FROM store.object WHERE environment_id = \(old.rawValue)")[0].decode(Int64.self)
+            return (total, try MoveDigest.ofObjects(old, without: changed, on: &connection))
+        }
+        report.add("rows of \(MovedTable.objects.name)", total)
+        report.add("objects unchanged since the move", after.count)
+        if before != after {
+            report.differences.append(
+                "objects not written since \(position): \(before) at the old installation, \(after) at the new one")
+        }
+    }
+
+    // MARK: Responses
+
+    /// Checks that each response is stored, is the only one, and is returned again.
+    func compareResponses(
+        _ outcomes: [Fleet.Outcome], answeredAtOld: [Int64], _ report: inout ScenarioReport
+    ) async throws {
+        let allStored = try await storedResponses()
+        var (acceptedCount, rejectedCount, repeatedCount) = (0, 0, 0)
+        for (outcome, last) in zip(outcomes, answeredAtOld) {
+            let (email, queue) = (outcome.device.person.email, await outcome.device.queue)
+            for sequence in outcome.conflictingResponses {
+                report.differences.append("\(email): mutation \(sequence) got two different responses")
+            }
+            let stored = allStored[queue.clientID] ?? [:]
+            for (sequence, result) in outcome.answers.sorted(by: { $0.key < $1.key }) {
+                switch result {
+                case .accepted: acceptedCount += 1
+                case .rejected, .forgotten: rejectedCount += 1
+                }
+                guard let position = stored[sequence] else {
+                    report.differences.append("\(email): the response to mutation \(sequence) is not stored")
+                    continue
+                }
+                if position != result.position {
+                    report.differences.append("\(email): the stored response to mutation \(sequence) differs")
+                }
+            }
+            if stored.count != outcome.answers.count {
+                report.differences.append(
+                    "\(email): \(stored.count) responses are stored, the device got \(outcome.answers.count)")
+            }
+            let repeated = queue.storedMutations.filter { $0.sequence <= last && $0.outcome != nil }.suffix(
+                Self.repeatedCountMax)
+            repeatedCount += repeated.count
+            report.differences += try await requestAgain(
+                Array(repeated), of: outcome.device.person, client: queue.clientID)
+        }
+        report.add("mutations accepted", acceptedCount)
+        report.add("mutations rejected", rejectedCount)
+        report.add("responses requested again", repeatedCount)
+    }
+
+    /// Positions of accepted mutations, `nil` for rejected ones, by client and number.
+    private func storedResponses() async throws -> [UUID: [Int64: Int64?]] {
+        let environment = reader.environment
+        return try await reader.pool.run { connection in
+            try connection.run(
+                """
+                SELECT client_id, sequence, position FROM device.mutation
+                WHERE environment_id = \(environment.rawValue)
+                """
+            ).decode(UUID.self, Int64.self, Int64?.self).reduce(into: [:]) { answers, row in
+                answers[row.0, default: [:]][row.1] = row.2
+            }
+        }
+    }
+
+    private func requestAgain(
+        _ mutations: [QueuedMutation], of person: Organisation.Person, client: UUID
+    ) async throws -> [String] {
+        if mutations.isEmpty { return [] }
+        let list = mutations.map { item in
+            let mutation = item.mutation
+            var json = "{\"sequence\":\(item.sequence),\"realm\":\(JSON.string(item.realm.description)),"
+            json += "\"op\":\"\(mutation.operation.rawValue)\",\"kind\":\"\(mutation.kind.rawValue)\","
+            json += "\"id\":\"\(mutation.id.text)\""
+            if let fields = mutation.fields { json += ",\"fields\":" + String(decoding: fields, as: UTF8.self) }
+            return json + "}"
+        }
+        let body = "{\"clientId\":\"\(client.text)\",\"mutations\":[\(list.joined(separator: ","))]}"
+        let token = try await tokens.tokens(for: [person]).first ?? ""
+        let response = try await gateway.send(Array(body.utf8), token: token)
+        guard case .results(let outcomes, _) = try QueueResponse.read(status: response.status, body: response.body)
+        else {
+            return ["\(person.email): the repeated request got \(response.status)"]
+        }
+        return mutations.filter { outcomes[$0.sequence] != $0.outcome }.map {
+            "\(person.email): mutation \($0.sequence) was \($0.outcome.map { "\($0)" } ?? ""), and the repeated "
+                + "request got "
+                + "\(outcomes[$0.sequence].map { "\($0)" } ?? "not answered")"
+        }
+    }
+
+    // MARK: Devices, realms and the back end
+
+    /// Compares until there are no differences, or until they no longer change.
+    func compare(_ outcomes: [Fleet.Outcome], settle: Duration, _ report: inout ScenarioReport) async throws {
+        let fleet = Fleet(members: outcomes.map { .init(device: $0.device, plans: $0.plans) })
+        var settling = VerdictSettling(settleMax: settle)
+        while true {
+            try await fleet.refresh()
+            let (verdict, realmCount) = try await comparison(of: outcomes)
+            if settling.areFinal(verdict.differences, now: .now) {
+                report.differences += verdict.differences.map(\.description)
+                report.add("realms of devices compared", realmCount)
+                report.add("entries compared", verdict.rightEntries.count + verdict.goneCount)
+                return
+            }
+            try await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    private func comparison(of outcomes: [Fleet.Outcome]) async throws -> (Verdict, Int) {
+        let records = try await backend.recorded()
+        var verdict = Verdict(of: outcomes.map(\.device.person), records: records)
+        var (others, realmCount): ([RealmPath: RealmContent], Int) = ([:], 0)
+        for outcome in outcomes {
+            let (device, person) = (outcome.device, outcome.device.person)
+            let token = try await tokens.tokens(for: [person]).first ?? ""
+            let contents = await device.contents
+            for path in try await gateway.realms(token: token).union(contents.keys).sorted() {
+                var stored = path == device.realm ? nil : others[path]
+                if stored == nil { stored = try await reader.content(of: path) }
+                if path != device.realm { others[path] = stored }
+                verdict.compare(person.email, path, device: contents[path] ?? [:], stored: stored ?? [:])
+                if path == device.realm { verdict.compare(person, outcome.plans, realm: stored ?? [:]) }
+                realmCount += 1
+            }
+            if await device.gatewayURL != gateway.url {
+                verdict.note(person.email, "device", "still uses the old installation")
+            }
+            for (id, reason) in outcome.failures.sorted(by: { $0.key.text < $1.key.text }) {
+                verdict.note(person.email, "entry \(id.text)", reason)
+            }
+        }
+        verdict.finish()
+        return (verdict, realmCount)
+    }
+}
+
+extension MutationOutcome {
+    /// The object's position, if the mutation was accepted.
+    fileprivate var position: Int64? {
+        if case .accepted(let position) = self { position } else { nil }
+    }
+}

@@ -1,0 +1,168 @@
+import Essentials
+import FoundationEssentials
+import HTTPClient
+import LocalCluster
+import Model
+
+/// The operations on services, with their measured values in seconds.
+struct RehearsalOperations: Sendable {
+    let stage: ScenarioStage
+    let devices: DeviceWatch
+    let lag: LagWatch
+    let instanceCount: Int
+    /// Time for which a service is stopped.
+    let stopTime: Duration
+    /// The executables that replace those of the cluster; `nil`: the same.
+    let build: String?
+
+    typealias Operation = @Sendable (_ values: inout [String: Double]) async throws -> Void
+
+    static let columns = ["ended", "ready", "accepted", "seen", "shared", "lag", "drained"]
+    private static let endMax = Duration.seconds(60)
+    private static let drainedMax = Duration.seconds(180)
+
+    private var cluster: LocalCluster { stage.cluster }
+
+    /// The operations in their order: with another build, the schema is migrated before the first replacement.
+    func all(on parts: [LocalCluster.Part]) -> [(step: String, Operation)] {
+        var steps: [(String, Operation)] = parts.map { part in
+            (
+                "\(part.name) stopped",
+                { values in
+                    values["ended"] = try await end([part])
+                    try await Task.sleep(for: stopTime)
+                    values["ready"] = try await start([part], of: nil)
+                }
+            )
+        }
+        if let build {
+            steps.append(
+                (
+                    "schema migrated",
+                    { values in
+                        values["ready"] = try await timed {
+                            try await cluster.runCommand(
+                                ["migrate", "--schema", LocalCluster.schemaFolder], from: build)
+                        }
+                    }
+                ))
+        }
+        return steps
+            + parts.flatMap { part -> [(String, Operation)] in
+                let others = (2...instanceCount).map { part.instance($0) }
+                return [
+                    (
+                        "\(part.name) replaced",
+                        { values in
+                            values["ended"] = try await end([part])
+                            values["ready"] = try await start([part], of: build)
+                        }
+                    ),
+                    (
+                        "\(part.name) scaled",
+                        { values in
+                            values["ready"] = try await start(others, alongside: [part], of: build)
+                            try await waitUntilDrained()
+                            values["ended"] = try await end(others)
+                            try await waitUntilAssigned([part])
+                        }
+                    ),
+                    (
+                        "\(part.name) killed",
+                        { values in
+                            await cluster.kill9(part)
+                            values["ready"] = try await start([part], of: build)
+                        }
+                    ),
+                ]
+            }
+    }
+
+    /// Performs an operation, and waits until no group lags and the watched devices receive changes.
+    func perform(_ name: String, _ operation: Operation) async throws -> ScenarioReport.Step {
+        var step = ScenarioReport.Step(name: name)
+        _ = (devices.takeWaits(), lag.takeLongest())
+        try await operation(&step.values)
+        let done = ContinuousClock.now
+        try await waitUntilDrained()
+        step.values["drained"] = (ContinuousClock.now - done).inSeconds
+        let before = devices.counts
+        try await waitUntil("the watched devices receive changes", within: Self.drainedMax) {
+            devices.counts.seen > before.seen && devices.counts.shared > before.shared
+        }
+        step.values.merge(devices.takeWaits()) { $1 }
+        step.values["lag"] = lag.takeLongest()
+        let ready = step.values["ready"].map { ", ready after \(ScenarioReport.text($0)) s" } ?? ""
+        stage.console.log("\(name)\(ready), drained after \(ScenarioReport.text(step.values["drained"] ?? 0)) s")
+        return step
+    }
+
+    /// Stops instances at once.
+    ///
+    /// - Returns: The time until the last one had ended.
+    private func end(_ parts: [LocalCluster.Part]) async throws -> Double {
+        try await timed {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for part in parts {
+                    group.addTask {
+                        let end = await cluster.terminate(part, within: Self.endMax)
+                        guard end == .exited(status: 0) else {
+                            let how = end.map { "ended with \($0)" } ?? "did not end within \(Self.endMax)"
+                            throw ClusterFailure("\(part.name) got SIGTERM and \(how)")
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
+    }
+
+    /// Starts instances of a service, and waits until each is ready and has partitions.
+    private func start(
+        _ parts: [LocalCluster.Part], alongside others: [LocalCluster.Part] = [], of executables: String?
+    ) async throws -> Double {
+        try await timed {
+            for part in parts { try cluster.start(part, of: executables) }
+            for part in parts { try await cluster.waitUntilReady(part) }
+            try await waitUntilAssigned(others + parts)
+        }
+    }
+
+    private func timed(_ body: () async throws -> some Any) async throws -> Double {
+        let start = ContinuousClock.now
+        _ = try await body()
+        return (ContinuousClock.now - start).inSeconds
+    }
+
+    /// Waits until instances of a service have all partitions of its topics between them, and each has some.
+    ///
+    /// Releases without the metric are not waited for.
+    private func waitUntilAssigned(_ instances: [LocalCluster.Part]) async throws {
+        let total = instances[0].service?.topics.map(\.partitions).reduce(0, +) ?? 0
+        guard total > 0 else { return }
+        try await waitUntil(
+            "\(instances[0].name) has \(total) partitions", within: Self.drainedMax, interval: .milliseconds(50)
+        ) {
+            var counts: [Int] = []
+            for part in instances {
+                if let count = await partitionCount(of: part) { counts.append(count) }
+            }
+            return counts.isEmpty || counts.reduce(0, +) == total && !counts.contains(0)
+        }
+    }
+
+    /// - Returns: `nil` if the release has no such metric.
+    private func partitionCount(of part: LocalCluster.Part) async -> Int? {
+        let request = Request(cluster.adminURL(part) + "/metrics", connectMax: .seconds(2), totalMax: .seconds(2))
+        guard let response = try? await stage.client.send(request), response.status == 200 else { return 0 }
+        let values = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
+            .filter { $0.hasPrefix("fieldpost_partitions{") }
+            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
+        return values.isEmpty ? nil : Int(values.reduce(0, +))
+    }
+
+    private func waitUntilDrained() async throws {
+        let now = ContinuousClock.now
+        try await waitUntil("no group lags", within: Self.drainedMax) { lag.isDrained(since: now) }
+    }
+}

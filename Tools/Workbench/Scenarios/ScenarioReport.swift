@@ -1,0 +1,52 @@
+import CommandLineSupport
+import Foundation
+
+/// The result of a scenario.
+struct ScenarioReport: Encodable, Sendable {
+    struct Figure: Encodable, Sendable {
+        let name: String
+        let value: Double
+        let unit: String
+    }
+
+    /// A step of the scenario with its measured values, by the names in ``columns``.
+    struct Step: Encodable, Sendable {
+        let name: String
+        var values: [String: Double] = [:]
+    }
+
+    /// The names of the steps' values, with their units.
+    let columns: [String]
+    var steps: [Step] = []
+    private(set) var figures: [Figure] = []
+    var differences: [String] = []
+
+    private static let shownMax = 50
+
+    init(columns: [String] = ["seconds"]) { self.columns = columns }
+
+    mutating func add(_ name: String, _ value: some BinaryInteger) { add(name, Double(value), "") }
+
+    mutating func add(_ name: String, _ value: Double, _ unit: String) {
+        figures.append(Figure(name: name, value: value, unit: unit))
+    }
+
+    /// The tables of steps and figures, the first differences, and the verdict.
+    var text: String {
+        var table = Table([("step", .left)] + columns.map { ($0, .right) }, empty: "")
+        for step in steps { table.add([step.name] + columns.map { step.values[$0].map(Self.text) ?? "-" }) }
+        var list = Table([("figure", .left), ("value", .right), ("unit", .left)], empty: "")
+        for figure in figures {
+            let isCount = figure.unit.isEmpty && figure.value.isFinite
+            list.add([figure.name, isCount ? "\(Int(figure.value))" : Self.text(figure.value), figure.unit])
+        }
+        var lines = [table.text, list.text]
+        lines += differences.prefix(Self.shownMax).map { "  \($0)" }
+        let hidden = differences.count - Self.shownMax
+        if hidden > 0 { lines.append("  … and \(hidden) more") }
+        lines.append("verdict: " + (differences.isEmpty ? "no differences" : "\(differences.count) differences"))
+        return lines.joined(separator: "\n")
+    }
+
+    static func text(_ value: Double) -> String { String(format: abs(value) >= 1_000 ? "%.0f" : "%.1f", value) }
+}

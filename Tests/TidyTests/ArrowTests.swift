@@ -5,7 +5,7 @@ import Testing
 /// The imports between modules.
 @Suite struct ArrowTests {
     /// Package.swift names what the sources import, no more and no less.
-    @Test func aTargetDependsOnWhatItImports() throws {
+    @Test func targetDependenciesMatchImports() throws {
         let package = try PackageModules()
         #expect(package.modules.count > 30)
         let own = Set(package.modules.map(\.name))
@@ -15,7 +15,7 @@ import Testing
             let imports = module.imports
             let needed = Set(imports.keys).subtracting([module.name])
             for name in needed.intersection(own.union(others)).subtracting(module.own.union(module.others)) {
-                Issue.record("\(imports[name] ?? ""): \(module.name) imports \(name), which Package.swift does not say")
+                Issue.record("\(imports[name] ?? ""): \(module.name) imports \(name), which Package.swift lacks")
             }
             // A product may be made of modules of other names.
             for name in module.own.subtracting(needed) {

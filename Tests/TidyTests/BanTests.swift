@@ -5,7 +5,7 @@ import Postgres
 import TestSupport
 import Testing
 
-/// What the compiler cannot forbid.
+/// A pattern that the compiler cannot forbid.
 struct Ban: Sendable, CustomTestStringConvertible {
     let pattern: String
     var allowedIn: [String] = []
@@ -40,7 +40,7 @@ struct Ban: Sendable, CustomTestStringConvertible {
         Ban(pattern: "$0.checkpointCount ==", reason: "it passes: wait for a condition that stays"),
     ]
 
-    @Test(arguments: everywhere) func nothingIsUsedOutsideItsPlace(ban: Ban) {
+    @Test(arguments: everywhere) func bannedPatternsAreNotUsed(ban: Ban) {
         for file in SourceFile.all where !ban.allowedIn.contains(where: { file.path.hasPrefix($0) }) {
             for line in file.lines(with: ban.pattern) {
                 Issue.record("\(file.path):\(line): \(ban.pattern): \(ban.reason)")
@@ -53,7 +53,7 @@ struct Ban: Sendable, CustomTestStringConvertible {
         "World.run", "try fieldpost(", "waitUntilExit",
     ]
 
-    @Test(arguments: blocking) func whatBlocksHasThreadsOfItsOwn(pattern: String) {
+    @Test(arguments: blocking) func blockingSuitesUseTheirOwnThreads(pattern: String) {
         for file in SourceFile.all where file.path.hasPrefix("Tests/") && !file.lines(with: pattern).isEmpty {
             for line in file.lines(with: "@Suite struct") {
                 Issue.record("\(file.path):\(line): @Suite(.ownThreads), since \(pattern) blocks")
@@ -96,7 +96,7 @@ struct Ban: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func onlyEntryPointsKnowTheCommandLine() {
+    @Test func onlyEntryPointsImportArgumentParser() {
         for file in SourceFile.all
         where file.path.hasPrefix("Shared/") && !file.path.hasPrefix("Shared/Admin/CommandLineSupport/") {
             #expect(file.lines(with: "import ArgumentParser").isEmpty, "\(file.path): services have settings")

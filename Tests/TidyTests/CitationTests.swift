@@ -2,9 +2,9 @@ import Model
 import TestSupport
 import Testing
 
-/// Comments and documents cite what everybody can read: laws by their numbers, documents that are in the project.
+/// Comments and documents cite only available sources: laws by their numbers, documents of the project.
 @Suite struct CitationTests {
-    @Test func thereAreSixLaws() throws {
+    @Test func citedLawsExist() throws {
         let document = try #require(TextFile.documents.first { $0.path == "docs/contributors/architecture.md" })
         for number in 1...6 {
             #expect(document.lines.contains { $0.hasPrefix("### Law \(number): ") }, "Law \(number)")
@@ -27,15 +27,15 @@ import Testing
         "the issue,", "the issue.", "design/",
     ]
 
-    @Test(arguments: forbidden) func nothingIsCitedThatIsNotHere(words: String) {
+    @Test(arguments: forbidden) func unavailableSourcesAreNotCited(words: String) {
         for file in TextFile.documents + TextFile.code {
             for (line, _) in file.prose(with: words) {
-                Issue.record("\(file.path):\(line): \(words): say it here, or cite what is in the project")
+                Issue.record("\(file.path):\(line): \(words): state it here, or cite a document of the project")
             }
         }
     }
 
-    @Test func documentsThatCommentsCiteAreThere() throws {
+    @Test func citedDocumentsExist() throws {
         let names = Set(TextFile.documents.compactMap { $0.path.split(separator: "/").last.map(String.init) })
             .union(["CONFIGURATION.md", "STATISTICS.md"])  // librdkafka's own
         for file in TextFile.documents + TextFile.code {
@@ -48,7 +48,7 @@ import Testing
     }
 
     /// `README's Decisions` is a heading of the README; a comment is out of date where it is not.
-    @Test func headingsThatAreCitedAreThere() throws {
+    @Test func citedHeadingsExist() throws {
         let readme = try #require(TextFile.documents.first { $0.path == "README.md" })
         for file in TextFile.documents + TextFile.code {
             for (line, text) in file.prose(with: "README") {
@@ -67,8 +67,8 @@ import Testing
         }
     }
 
-    /// An operator looks a line of the log up.
-    @Test func everyErrorLineIsInOperations() throws {
+    /// Operators look up log lines in the runbooks.
+    @Test func everyErrorLogIsDocumented() throws {
         let overview = try #require(projectText("docs/operators/troubleshooting.md"))
         let operations = overview + TextFile.runbooks.map(\.text).joined()
         var count = 0
@@ -82,7 +82,7 @@ import Testing
             for match in file.text.matches(of: /\.(?:error|critical)\(\s*"([^"\\]+)"/) {
                 count += 1
                 if !TextFile.contains(operations, "`\(match.output.1)`") {
-                    Issue.record("\(file.path): no runbook says what to do about: \(match.output.1)")
+                    Issue.record("\(file.path): no runbook documents the log line: \(match.output.1)")
                 }
             }
         }

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The commands of every executable with a command line, as each says them by `--experimental-dump-help`.
+/// The commands of every executable with a command line, as printed by `--experimental-dump-help`.
 enum CommandReference {
-    /// swift-argument-parser's description of a command (ArgumentParserToolInfo), as far as it is told here.
+    /// swift-argument-parser's description of a command (ArgumentParserToolInfo), limited to the fields used here.
     private struct Command: Decodable {
         let commandName: String
         let abstract: String?
@@ -19,7 +19,7 @@ enum CommandReference {
             return below.isEmpty ? [(name, self)] : below.flatMap { $0.leaves(below: name) }
         }
 
-        /// Those of its own: all have `--help` and `--version`.
+        /// The arguments except `--help` and `--version`, which all commands have.
         var own: [Argument] {
             (arguments ?? []).filter { $0.shouldDisplay && !["help", "version"].contains($0.preferredName?.name) }
         }
@@ -41,7 +41,7 @@ enum CommandReference {
         let allValues: [String]?
         let abstract: String?
 
-        /// As it is typed.
+        /// The argument as typed.
         var text: String {
             let name = preferredName.map { ($0.kind == "long" ? "--" : "-") + $0.name } ?? ""
             let value = "\(valueName ?? "value")".uppercased()
@@ -52,7 +52,7 @@ enum CommandReference {
             }
         }
 
-        /// As it stands in a line of usage.
+        /// The argument in a usage line.
         var usage: String {
             let text = text + (isRepeating ? " …" : "")
             return isOptional ? "[\(text)]" : text
@@ -60,7 +60,7 @@ enum CommandReference {
 
         var row: [String] {
             let words = allValues.map { " One of " + $0.map { "`\($0)`" }.joined(separator: ", ") + "." } ?? ""
-            // What stands in a folder of this machine is told as it is below the project's.
+            // Paths in the project's folder are shown relative to it.
             let value = defaultValue?.replacing(projectFolder.path + "/", with: "")
             let fallback = value.map { "`\($0)`" } ?? (isOptional ? "" : "required")
             return ["`\(text)`", fallback, (abstract ?? "") + words]
@@ -73,20 +73,20 @@ enum CommandReference {
     static func overview() throws -> String {
         let rows = try programs().flatMap { program in
             program.leaves().map { name, command in
-                ["[`\(name)`](#\(name.replacing(" ", with: "-")))", told(command.abstract)]
+                ["[`\(name)`](#\(name.replacing(" ", with: "-")))", marked(command.abstract)]
             }
         }
         return Documents.table(["command", "does"], rows)
     }
 
-    /// A section for each command: its usage, what it says of itself, its arguments.
+    /// A section for each command: its usage, discussion and arguments.
     static func reference() throws -> String {
         try programs().map { program in
             let leaves = program.leaves()
             let common = common(of: leaves.map(\.command))
             var parts = ["## \(program.commandName)", program.abstract ?? ""]
             if !common.isEmpty {
-                parts += ["Options of several commands, unless a command says otherwise of its own:", table(common)]
+                parts += ["Options of several commands, unless a command overrides them:", table(common)]
             }
             var earlier: [(name: String, command: Command)] = []
             for (name, command) in leaves {
@@ -97,13 +97,13 @@ enum CommandReference {
         }.joined(separator: "\n\n")
     }
 
-    /// Options that four commands or more have are told once; a command whose option of that name is another tells its
+    /// Returns the options that at least four commands share; a command with a different option of that name lists its
     /// own.
     private static func common(of commands: [Command]) -> [Argument] {
         let options = commands.flatMap(\.own).filter { $0.kind != "positional" }
         return options.reduce(into: []) { common, option in
-            let isTold = common.contains { $0.preferredName == option.preferredName }
-            if !isTold && options.count(where: { $0 == option }) >= 4 { common.append(option) }
+            let isListed = common.contains { $0.preferredName == option.preferredName }
+            if !isListed && options.count(where: { $0 == option }) >= 4 { common.append(option) }
         }
     }
 
@@ -112,7 +112,7 @@ enum CommandReference {
     ) -> [String] {
         let own = command.own.filter { !common.contains($0) }
         let (options, positions) = (own.filter { $0.kind != "positional" }, own.filter { $0.kind == "positional" })
-        var parts = ["### \(name)", "```\n\(usage(name, command.own))\n```", told(command.abstract)]
+        var parts = ["### \(name)", "```\n\(usage(name, command.own))\n```", marked(command.abstract)]
         let sameText = earlier.first {
             command.discussion?.isEmpty == false && $0.command.discussion == command.discussion
         }
@@ -135,14 +135,14 @@ enum CommandReference {
         return words.joined(separator: " ")
     }
 
-    /// Lines that begin as a list's do stay lines; others are one paragraph.
+    /// Keeps the lines of lists; joins other lines into one paragraph.
     private static func lines(of discussion: String?) -> String {
         (discussion ?? "").components(separatedBy: "\n\n").map { paragraph in
             let lines = paragraph.split(separator: "\n").map(String.init)
             guard lines.first?.hasSuffix(":") == true, lines.count > 1 else {
-                return told(lines.joined(separator: " "))
+                return marked(lines.joined(separator: " "))
             }
-            return told(lines[0]) + "\n\n" + lines.dropFirst().map { "- " + told($0) }.joined(separator: "\n")
+            return marked(lines[0]) + "\n\n" + lines.dropFirst().map { "- " + marked($0) }.joined(separator: "\n")
         }.joined(separator: "\n\n")
     }
 
@@ -152,15 +152,15 @@ enum CommandReference {
             ["argument", "default", "meaning"],
             arguments.map { argument in
                 var row = argument.row
-                row[2] = told(row[2])
+                row[2] = marked(row[2])
                 return row
             })
     }
 
     private static func anchor(_ name: String) -> String { name.replacing(" ", with: "-") }
 
-    /// A line of help, with options and variables as code.
-    private static func told(_ text: String?) -> String {
+    /// Returns a line of help with options and variables as code.
+    private static func marked(_ text: String?) -> String {
         (text ?? "").replacing(/(^|[ (])(--[a-z][a-z-]*|[A-Z]+_[A-Z_]+)/) { "\($0.1)`\($0.2)`" }
     }
 

@@ -8,13 +8,13 @@ import Yams
 @Suite(.ownThreads) struct ConsoleDeploymentTests {
     private static let name = "lag-monitor"
 
-    /// What a console cannot be without.
+    /// Variables that a console requires.
     private static let needed = ["URL", "PORT", "ISSUER", "CLIENT_ID", "CLIENT_SECRET", "ADMINISTRATORS"].map {
         "FIELDPOST_CONSOLE_\($0)"
     }
 
-    /// Compose gives all of it, empty where it is not said; systemd's file has it to be filled in.
-    @Test func aConsoleIsGivenWhatItNeeds() throws {
+    /// Compose sets all required variables, empty by default; the systemd file lists them to be filled in.
+    @Test func consoleHasItsRequiredVariables() throws {
         let compose = try #require(try Deployment.compose()[Self.name]).variables
         let systemd = try #require(try Deployment.systemd()[Self.name]).variables
         let kubernetes = try Deployment.kubernetesConsole()
@@ -26,14 +26,14 @@ import Yams
         }
         let ports = [compose, systemd, kubernetes.variables].map { $0["FIELDPOST_CONSOLE_PORT"] }
         #expect(Set(ports).count == 1)
-        #expect(kubernetes.variables["FIELDPOST_CONSOLE_CLIENT_SECRET"] == "…", "it is a secret's to say")
-        // Without these there is none, and nothing listens.
+        #expect(kubernetes.variables["FIELDPOST_CONSOLE_CLIENT_SECRET"] == "…", "the value comes from a secret")
+        // Without these variables there is no console, and no port is opened.
         #expect(systemd["FIELDPOST_CONSOLE_URL"] == nil)
         #expect(try Deployment.kubernetes()[Self.name]?.variables["FIELDPOST_CONSOLE_URL"] == nil)
     }
 
-    /// A setting that does not exist keeps a service from starting, also one that was a comment before.
-    @Test func whatIsProposedExists() throws {
+    /// A service does not start with an unknown setting, including one that was commented out before.
+    @Test func commentedSettingsExist() throws {
         var count = 0
         for (service, variables) in try Deployment.proposed() {
             let own = try SettingReference.variables(of: service)
@@ -46,24 +46,24 @@ import Yams
         #expect(Set(console.variables.keys).subtracting(own) == [])
     }
 
-    @Test func composeAsksEveryServiceHowItIs() throws {
+    @Test func composeConsoleListsEveryService() throws {
         let text = try #require(try Deployment.compose()[Self.name]?.variables["FIELDPOST_CONSOLE_SERVICES"])
-        let asked = text.split(separator: ",").map { $0.trimmingPrefix(" ") }
+        let listed = text.split(separator: ",").map { $0.trimmingPrefix(" ") }
         let all = Services.all.map { "\($0.name)=http://\($0.name):\($0.localAdminPort)" }
-        #expect(Set(asked.map(String.init)) == Set(all))
+        #expect(Set(listed.map(String.init)) == Set(all))
     }
 
-    /// What compose takes from its file of secrets is told in the example of that file.
-    @Test func theExampleTellsOfWhatComposeTakes() throws {
+    /// The example of the secrets file lists all variables that compose reads from it.
+    @Test func exampleListsVariablesOfCompose() throws {
         let compose = try #require(projectText("deploy/compose.yaml"))
         let example = try #require(projectText("deploy/compose.env.example"))
         let taken = Set(compose.matches(of: /\$\{([A-Z_]+):/).map { String($0.1) })
-        let told = Set(example.matches(of: /(?m)^#?([A-Z_]+)=/).map { String($0.1) })
-        #expect(taken == told)
+        let listed = Set(example.matches(of: /(?m)^#?([A-Z_]+)=/).map { String($0.1) })
+        #expect(taken == listed)
     }
 
-    /// Whoever administers comes in by the ingress alone; the provider is outside.
-    @Test func theConsolesPodMayTalk() throws {
+    /// Administrators reach the console only through the ingress; the identity provider is outside the cluster.
+    @Test func consolePodHasNetworkAccess() throws {
         let folder = "deploy/kubernetes/console"
         let template = try ProjectDocument("\(folder)/lag-monitor.yaml").root["spec"]?["template"]
         #expect(template?["metadata"]?["labels"]?["fieldpost/outside"]?.string == "true")

@@ -3,17 +3,17 @@ import ProjectDocuments
 import Testing
 import Yams
 
-/// What a file of deployment says of how a service is run.
+/// The configuration of a service in a deployment file.
 struct Deployed: Equatable {
-    /// What is run.
+    /// The executable.
     var program: String
-    /// What its environment has beside what all have.
+    /// Environment variables in addition to those of all services.
     var variables: [String: String]
 }
 
-/// The files of deployment, read as what they say of the services.
+/// The deployment files, parsed into the configuration of the services.
 enum Deployment {
-    /// `deploy/compose.yaml`: what has a port for its metrics and health.
+    /// Reads `deploy/compose.yaml`: the services with an admin port.
     static func compose() throws -> [String: Deployed] {
         let root = try ProjectDocument("deploy/compose.yaml").root
         var found: [String: Deployed] = [:]
@@ -26,7 +26,7 @@ enum Deployment {
         return found
     }
 
-    /// `deploy/systemd`: what the target wants, each with its own settings.
+    /// Reads `deploy/systemd`: the units of the target, each with its own settings.
     static func systemd() throws -> [String: Deployed] {
         let target = try #require(projectText("deploy/systemd/fieldpost.target"))
         var found: [String: Deployed] = [:]
@@ -40,7 +40,7 @@ enum Deployment {
         return found
     }
 
-    /// `deploy/kubernetes/services`: the deployments, each of which is in a file of its name.
+    /// Reads `deploy/kubernetes/services`: the deployments, each in a file of its name.
     static func kubernetes() throws -> [String: Deployed] {
         var found: [String: Deployed] = [:]
         for (name, documents) in try kubernetesDocuments() {
@@ -53,7 +53,7 @@ enum Deployment {
         return found
     }
 
-    /// `deploy/kubernetes/console`: what `lag-monitor` has there beside what it has anyway.
+    /// Reads `deploy/kubernetes/console`: the settings of `lag-monitor` in addition to its base configuration.
     static func kubernetesConsole() throws -> Deployed {
         let folder = "deploy/kubernetes/console"
         let container = try ProjectDocument("\(folder)/lag-monitor.yaml")
@@ -63,7 +63,7 @@ enum Deployment {
         return Deployed(program: name, variables: settings.merging(own(of: container)) { $1 })
     }
 
-    /// What stands in files of settings as a comment, for whom it concerns to take the sign away: by the file.
+    /// The commented-out settings of the configuration files, by file.
     static func proposed() throws -> [String: Set<String>] {
         let services = Services.all.map { (path: "deploy/systemd/\($0.name).env", name: $0.name) }
         return try Dictionary(
@@ -84,7 +84,7 @@ enum Deployment {
             })
     }
 
-    /// The variables that a container itself has; `…` where the value is elsewhere.
+    /// The variables of a container; `…` for a value from another source.
     private static func own(of container: Node?) -> [String: String] {
         let variables = (container?["env"]?.sequence ?? []).map {
             ($0["name"]?.string ?? "", $0["value"]?.string ?? "…")
@@ -101,7 +101,7 @@ enum Deployment {
         return isTaking ? merged(map?["data"]) : [:]
     }
 
-    /// A mapping's texts with those of the mappings that it merges (`<<`), where it does not say otherwise.
+    /// Returns a mapping's texts and those of merged mappings (`<<`), which it can override.
     private static func merged(_ node: Node?) -> [String: String] {
         var texts: [String: String] = [:]
         for (name, value) in node?.members ?? [] {
@@ -112,6 +112,6 @@ enum Deployment {
 }
 
 extension Node {
-    /// Whether it is a document of Kubernetes of this kind.
+    /// Whether it is a Kubernetes document of this kind.
     func isKind(_ kind: String) -> Bool { self["kind"]?.string == kind }
 }

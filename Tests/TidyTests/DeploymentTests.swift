@@ -5,11 +5,11 @@ import TestSupport
 import Testing
 import Yams
 
-/// The files of deployment have every service of the catalogue, with its ports and its needs, and nothing else.
+/// The deployment files contain exactly the services of the catalogue, with their ports and requirements.
 @Suite(.ownThreads) struct DeploymentTests {
     private static let names = Set(Services.all.map(\.name))
 
-    /// How the services are run, by the sort of files that say it.
+    /// The configurations of the services, by the kind of deployment files.
     private static let files: [(name: String, read: @Sendable () throws -> [String: Deployed])] = [
         ("compose", Deployment.compose), ("systemd", Deployment.systemd), ("kubernetes", Deployment.kubernetes),
     ]
@@ -39,7 +39,7 @@ import Yams
                 #expect(own.contains(variable) || shared.contains(variable), "\(service) has no \(variable)")
             }
             #expect(found.variables["FIELDPOST_DATABASE_URL"] != nil, "\(service)")
-            // One file has it for all of a machine; elsewhere it goes to nobody who does not open secrets.
+            // One file sets it for a whole machine; otherwise only services that open secrets get it.
             if own.contains("FIELDPOST_SECRET_KEYS") || name != "systemd" {
                 let isGiven = found.variables["FIELDPOST_SECRET_KEYS"] != nil
                 #expect(isGiven == own.contains("FIELDPOST_SECRET_KEYS"), "\(service): secret keys")
@@ -47,8 +47,8 @@ import Yams
         }
     }
 
-    /// What the image says is there for all of its programs, which refuse what they do not know.
-    @Test func theImageHasThePrograms() throws {
+    /// Variables of the image apply to all of its programs, which reject unknown variables.
+    @Test func imageContainsThePrograms() throws {
         let file = try #require(projectText("deploy/Containerfile")).replacing(/\\\n */, with: "")
         let programs = try #require(file.firstMatch(of: /ARG programs="([^"]+)"/)?.1).split(separator: " ")
         #expect(Set(programs.map(String.init)) == Self.names.union(["fieldpost"]))
@@ -65,7 +65,7 @@ import Yams
         }
     }
 
-    @Test func prometheusAsksEveryService() throws {
+    @Test func prometheusScrapesEveryService() throws {
         let jobs = try ProjectDocument("deploy/prometheus/prometheus.yaml").root["scrape_configs"]?.sequence
         var ports: [String: Int] = [:]
         for job in try #require(jobs) {
@@ -76,24 +76,24 @@ import Yams
         #expect(ports == Dictionary(uniqueKeysWithValues: Services.all.map { ($0.name, $0.localAdminPort) }))
     }
 
-    /// Dashboards, rules and triggers for scaling ask for metrics that are made.
-    @Test func nobodyAsksForAMetricThatIsNotMade() throws {
+    /// Dashboards, alert rules and scaling triggers query only exported metrics.
+    @Test func queriedMetricsAreExported() throws {
         let help = try #require(projectText("Shared/Platform/Telemetry/MetricsHelp.swift"))
         let label = "messaging_consumer_group_name"
         let made = Set(help.matches(of: /"([a-z_]+)":/).map { String($0.1) }).union([label])
         let folders = ["deploy/grafana/dashboards", "deploy/kubernetes/services", "deploy/prometheus"]
-        var asked: Set<String> = []
+        var queried: Set<String> = []
         for folder in folders {
             let path = projectFolder.appendingPathComponent(folder).path
             for file in try FileManager.default.contentsOfDirectory(atPath: path) {
                 let text = try #require(projectText("\(folder)/\(file)"))
                 for name in text.matches(of: /\b(?:fieldpost|kafka|messaging|process|http_server|worker)_[a-z_]+/) {
                     let name = name.output.replacing(/_(?:bucket|sum|count)$/, with: "")
-                    asked.insert(made.contains(String(name)) ? String(name) : "\(name), in \(file)")
+                    queried.insert(made.contains(String(name)) ? String(name) : "\(name), in \(file)")
                 }
             }
         }
-        #expect(asked.subtracting(made) == [])
-        #expect(asked.count > 20)
+        #expect(queried.subtracting(made) == [])
+        #expect(queried.count > 20)
     }
 }

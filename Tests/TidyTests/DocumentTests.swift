@@ -46,14 +46,14 @@ import Yams
         #expect(schemas?["Headers"]?["properties"]?.names == Set(EventHeaders.all.map(\.name)))
     }
 
-    @Test func theProgramsSchemaIsTheNewestFile() throws {
+    @Test func schemaVersionMatchesTheNewestFile() throws {
         let folder = projectFolder.appendingPathComponent("deploy/schema").path
         let numbers = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".sql") }
             .map { Int32($0.prefix(3)) }
         #expect(numbers.compactMap(\.self).max() == Schema.version)
     }
 
-    /// A script that is not executable, or that goes on after a failure, is found here and not on somebody's laptop.
+    /// Every script is executable and exits at its first failure.
     @Test(arguments: [
         "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/rootfs",
         "deploy/rootfs-trial", "deploy/package-trial",

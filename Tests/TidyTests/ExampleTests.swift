@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Programs stand in `examples/`, where the tests build and run them; documents show lines of them.
+/// The programs in `examples/` are built and run by the tests; documents quote lines of them.
 @Suite struct ExampleTests {
     /// A block of a document whose first line is a comment with the path of an example.
     private struct Quotation {
@@ -12,7 +12,7 @@ import Testing
         let pieces: [String]
     }
 
-    @Test func whatDocumentsShowOfAnExampleIsInIt() throws {
+    @Test func quotedExampleLinesExist() throws {
         let quotations = try Documents.paths().flatMap { try Self.quotations(of: $0) }
         #expect(quotations.contains { $0.path.hasSuffix(".swift") } && quotations.contains { $0.path.hasSuffix(".py") })
         for quotation in quotations {

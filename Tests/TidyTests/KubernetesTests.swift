@@ -2,12 +2,12 @@ import Model
 import Testing
 import Yams
 
-/// What no schema says of `deploy/kubernetes`: how workers are scaled, who may talk to whom, and how nothing pauses.
+/// Rules of `deploy/kubernetes` that no schema checks: scaling of workers, network policies, rolling updates.
 @Suite struct KubernetesTests {
     /// `worker.count`, unless it is set.
     private static let workers = 2
 
-    @Test(arguments: Services.all.map(\.name)) func aServiceIsScaledByItsWork(name: String) throws {
+    @Test(arguments: Services.all.map(\.name)) func serviceScalesByItsLag(name: String) throws {
         let service = try #require(Services.all.first { $0.name == name })
         let documents = try #require(try Deployment.kubernetesDocuments()[name])
         let names = documents.compactMap { $0["metadata"]?["name"]?.string }
@@ -25,16 +25,16 @@ import Yams
         #expect(names.contains("\(name)-http") == hasEndpoint)
         let deployment = try #require(documents.first { $0.isKind("Deployment") })
         let isScaled = hasEndpoint || scaled != nil
-        #expect((deployment["spec"]?["replicas"] == nil) == isScaled, "who scales it says how many there are")
+        #expect((deployment["spec"]?["replicas"] == nil) == isScaled, "the autoscaler sets the number of replicas")
     }
 
-    @Test(arguments: Services.all.map(\.name)) func aServiceTalksToWhatItNeeds(name: String) throws {
+    @Test(arguments: Services.all.map(\.name)) func serviceHasItsNetworkAccess(name: String) throws {
         let service = try #require(Services.all.first { $0.name == name })
         let documents = try #require(try Deployment.kubernetesDocuments()[name])
         let template = documents.first { $0.isKind("Deployment") }?["spec"]?["template"]
         let labels = try #require(template?["metadata"]?["labels"])
         #expect((labels["fieldpost/kafka"]?.string == "true") == service.needs.contains(.kafka))
-        // Who carries notices calls nobody but people's receivers.
+        // The delivery service calls only people's receivers.
         let isOutside = !service.needs.isDisjoint(with: [.backEnds, .identityProviders]) || name == "notice-deliverer"
         #expect((labels["fieldpost/outside"]?.string == "true") == isOutside)
         #expect((labels["fieldpost/devices"]?.string == "true") == (service.endpoint != nil))
@@ -43,8 +43,8 @@ import Yams
         #expect(documents.contains { $0.isKind("PodDisruptionBudget") })
     }
 
-    /// All pods have the same rights, which are none; and go when what they began is done.
-    @Test func podsDifferInWhatTheyRunAlone() throws {
+    /// All pods run without privileges and exit after their work in flight is finished.
+    @Test func podsDifferOnlyInTheirPrograms() throws {
         let all = try Deployment.kubernetesDocuments()
         let deployments = all.values.joined().filter { $0.isKind("Deployment") }.compactMap { $0["spec"] }
         let pods = deployments.compactMap { $0["template"]?["spec"] }
@@ -57,7 +57,7 @@ import Yams
             let wait = pod["containers"]?[0]?["lifecycle"]?["preStop"]?["sleep"]?["seconds"]?.int ?? 0
             let shutdownMax = 20
             #expect(pod["terminationGracePeriodSeconds"]?.int ?? 0 >= wait + shutdownMax + 5)
-            // Kubernetes would make variables of services' names, and a program refuses what it does not know.
+            // Kubernetes would set variables by services' names, and a program rejects unknown variables.
             #expect(pod["enableServiceLinks"]?.bool == false)
             #expect(pod["automountServiceAccountToken"]?.bool == false)
         }

@@ -3,7 +3,7 @@ import Testing
 
 /// Every call of librdkafka that can block, and the limit that it has.
 ///
-/// Functions of librdkafka wait for brokers for as long as 60 s, or for ever, and one of them ignores the limit that
+/// Functions of librdkafka wait for brokers for up to 60 s, or without limit, and one of them ignores the limit that
 /// it is given: a service that hangs in such a call makes no progress and reports nothing. `BlockingCallTests` of
 /// KafkaTests measure that the limits hold.
 @Suite struct LibrdkafkaCallTests {
@@ -14,7 +14,7 @@ import Testing
     }
 
     /// Calls that the client's own threads answer wait for no broker.
-    private static let local = "none: the client's main thread answers, no broker is asked"
+    private static let local = "none: the client's main thread answers, no broker is queried"
 
     static let blocking = [
         Call(function: "rd_kafka_poll", file: "Admin.swift", limit: "0"),
@@ -23,8 +23,8 @@ import Testing
         Call(function: "rd_kafka_queue_poll", file: "Admin+Requests.swift", limit: "`waitMax` and 1 s"),
         Call(function: "rd_kafka_offsets_for_times", file: "Client+Offsets.swift", limit: "`waitMax`"),
         Call(function: "rd_kafka_metadata", file: "Client+Offsets.swift", limit: "`waitMax`"),
-        Call(function: "rd_kafka_new", file: "Client.swift", limit: "none: it starts threads, no broker is asked"),
-        Call(function: "rd_kafka_destroy", file: "Client.swift", limit: "none: nothing was asked of the client yet"),
+        Call(function: "rd_kafka_new", file: "Client.swift", limit: "none: it starts threads, no broker is queried"),
+        Call(function: "rd_kafka_destroy", file: "Client.swift", limit: "none: the client has sent no request yet"),
         Call(function: "rd_kafka_poll", file: "CoordinatorClient.swift", limit: "0"),
         Call(function: "rd_kafka_queue_poll", file: "CoordinatorClient.swift", limit: "until `waitMax`"),
         Call(function: "rd_kafka_subscribe", file: "Consumer.swift", limit: local),
@@ -36,13 +36,12 @@ import Testing
         Call(function: "rd_kafka_assign", file: "ConsumerContext.swift", limit: local),
         Call(function: "rd_kafka_incremental_assign", file: "ConsumerContext.swift", limit: local),
         Call(function: "rd_kafka_incremental_unassign", file: "ConsumerContext.swift", limit: local),
-        Call(function: "rd_kafka_destroy_flags", file: "EndingClient.swift", limit: "5 s, on a thread of its own"),
+        Call(function: "rd_kafka_destroy_flags", file: "ClientDestruction.swift", limit: "5 s, on a thread of its own"),
         Call(function: "rd_kafka_consumer_poll", file: "KeyScan.swift", limit: "100 ms, until `waitMax`"),
         Call(function: "rd_kafka_assign", file: "KeyScan.swift", limit: local),
-        Call(function: "rd_kafka_purge", file: "Producer.swift", limit: "0: RD_KAFKA_PURGE_F_NON_BLOCKING"),
         Call(function: "rd_kafka_queue_poll", file: "Producer+Queue.swift", limit: "the caller's `waitMax`"),
-        Call(function: "rd_kafka_consumer_poll", file: "WrittenTimes.swift", limit: "100 ms, until `waitMax`"),
-        Call(function: "rd_kafka_assign", file: "WrittenTimes.swift", limit: local),
+        Call(function: "rd_kafka_consumer_poll", file: "MessageTimestamps.swift", limit: "100 ms, until `waitMax`"),
+        Call(function: "rd_kafka_assign", file: "MessageTimestamps.swift", limit: local),
     ]
 
     /// Calls that read or change memory of the client, or only enqueue a request.
@@ -89,7 +88,7 @@ import Testing
         #expect(Set(Self.blocking.map { "\($0.file) \($0.function)" }) == used)
     }
 
-    /// What librdkafka's header gives a time limit, can block; so can these, to which it gives none.
+    /// Functions with a timeout in librdkafka's header can block; so can these, which have none.
     @Test func blockingCallsAreNotListedAsImmediate() throws {
         let header = try String(contentsOfFile: "/usr/include/librdkafka/rdkafka.h", encoding: .utf8)
         let code = header.replacing(/\/\*(?:[^*]|\*(?!\/))*\*\//, with: "")
@@ -108,7 +107,7 @@ import Testing
     }
 
     /// Its limit is ignored while a partition's leader is down (librdkafka 2.0.2 to 2.8).
-    @Test func theCallWithoutALimitIsNotUsed() {
+    @Test func callWithoutTimeoutIsNotUsed() {
         for file in SourceFile.all {
             for line in file.lines(with: "rd_kafka_query_watermark_offsets(") {
                 Issue.record("\(file.path):\(line): Client.offsets has a limit that holds")

@@ -3,9 +3,9 @@ import Model
 import TestSupport
 import Testing
 
-/// Documents lead where they say, and what code cites is there.
+/// Links of documents and paths cited in code exist.
 @Suite struct LinkTests {
-    @Test(arguments: TextFile.documents) func linksLeadSomewhere(document: TextFile) throws {
+    @Test(arguments: TextFile.documents) func linkTargetsExist(document: TextFile) throws {
         let link = /\]\((?<target>[^)\s]+)\)/
         for (number, line) in document.unfenced {
             for match in line.replacing(/`[^`]*`/, with: "").matches(of: link) {
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func pathsThatAreNamedAreThere() {
+    @Test func citedPathsExist() {
         let everything = Self.everything()
         for folder in Self.folders {
             for file in TextFile.documents + TextFile.code {

@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Parts of documents are made from the code. Each stands between two comments:
+/// The generated parts of documents match the code. Each part is between two comments:
 ///
 ///     <!-- made by deploy/docs: topics -->
 ///     <!-- end -->
 ///
 /// `deploy/docs` runs this suite with `WRITE_DOCS=yes`, which writes them; otherwise the suite compares.
 @Suite(.ownThreads) struct MadeDocumentTests {
-    /// What can be made, by the name in the comment.
+    /// The generated parts, by the name in the comment.
     private static let parts: [String: @Sendable () throws -> String] = [
         "commands": { try CommandReference.overview() },
         "command reference": { try CommandReference.reference() },
@@ -20,7 +20,7 @@ import Testing
         "modules": { try ModulePicture.diagram() },
     ]
 
-    @Test func documentsSayWhatTheCodeDoes() throws {
+    @Test func generatedPartsMatchTheCode() throws {
         let isWriting = ProcessInfo.processInfo.environment["WRITE_DOCS"] == "yes"
         var used: Set<String> = []
         for path in try Documents.paths() {
@@ -32,20 +32,20 @@ import Testing
                 }
             } else {
                 let isAsMade = made == text
-                #expect(isAsMade, "\(path) is not what the code says: run deploy/docs")
+                #expect(isAsMade, "\(path) differs from the code: run deploy/docs")
             }
         }
         #expect(used == Set(Self.parts.keys), "each part that can be made is in a document")
     }
 
-    /// `text` with its parts as they should be.
+    /// Returns `text` with its parts regenerated.
     private static func making(_ text: String, in path: String, _ used: inout Set<String>) throws -> String {
         let (begin, end) = ("<!-- made by deploy/docs: ", "<!-- end -->")
         let pieces = text.components(separatedBy: begin)
         var made = pieces[0]
         for piece in pieces.dropFirst() {
             let name = String(piece.prefix { $0 != "\n" }.dropLast(" -->".count))
-            let part = try #require(Self.parts[name], "\(path): nobody makes '\(name)'")
+            let part = try #require(Self.parts[name], "\(path): no generator for '\(name)'")
             let rest = try #require(piece.range(of: end), "\(path): '\(name)' has no end")
             used.insert(name)
             made += "\(begin)\(name) -->\n\n\(try part())\n\n\(piece[rest.lowerBound...])"

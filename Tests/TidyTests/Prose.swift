@@ -11,7 +11,7 @@ struct ProseBlock: Sendable {
 
     var words: [Substring] { Self.words(in: text) }
 
-    /// Words by sentence. A sentence ends with a full stop, exclamation or question mark, or with the block.
+    /// Tokens by sentence. A sentence ends with a full stop, exclamation or question mark, or with the block.
     var sentences: [[Substring]] {
         var sentences: [[Substring]] = [[]]
         for word in words {

@@ -3,7 +3,7 @@ import Model
 import TestSupport
 import Testing
 
-/// The settings of every service, as each says them by `--print-settings`.
+/// The settings of every service, as printed by `--print-settings`.
 enum SettingReference {
     /// As `SettingDescription` writes it.
     private struct Setting: Decodable, Equatable {
@@ -21,7 +21,7 @@ enum SettingReference {
         let settings: [Setting]
     }
 
-    /// A table of what all have, of what several have, and of each service's own.
+    /// Returns tables of the settings of all services, of several services, and of each service.
     static func tables() throws -> String {
         let services = try services()
         let all = services.flatMap(\.settings)
@@ -75,7 +75,7 @@ enum SettingReference {
         return Documents.table(head, rows)
     }
 
-    /// The default says what sort of value it is.
+    /// The default indicates the kind of value.
     private static func short(_ allowed: String) -> String {
         let sorts = ["a text of ", "an integer from ", "a duration from ", ", such as 30s"]
         return sorts.reduce(allowed) { $0.replacing($1, with: "") }

@@ -4,14 +4,14 @@ import Testing
     static let lineCountMax = 350
     static let lineLengthMax = 120
 
-    @Test func aFileHasOneIdea() {
+    @Test func fileLengthIsLimited() {
         for file in SourceFile.all {
             let count = file.lines.count - 1
             #expect(count <= Self.lineCountMax, "\(file.path) has \(count) lines")
         }
     }
 
-    @Test func aLineFitsBesideAnother() {
+    @Test func lineLengthIsLimited() {
         for file in SourceFile.all {
             for (index, line) in file.lines.enumerated() where line.count > Self.lineLengthMax {
                 // Neither a raw literal nor a row of a table can be broken.
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsLeftToBeDone() {
+    @Test func codeHasNoOpenTasks() {
         for file in SourceFile.all {
             for (index, line) in file.lines.enumerated() where line.contains("TODO") || line.contains("FIXME") {
                 Issue.record("\(file.path):\(index + 1): do it, or write an issue")

@@ -19,7 +19,7 @@ struct SourceFile: Sendable, CustomTestStringConvertible {
             && (name.hasSuffix("Rule") || name.hasSuffix("Rules") || name == "Permissions")
     }
 
-    /// All of the project's. These tests' own are left out: they name what they forbid.
+    /// All source files except these tests, which name the terms that they forbid.
     static let all: [SourceFile] = {
         let root = projectFolder.path + "/"
         var files: [SourceFile] = []

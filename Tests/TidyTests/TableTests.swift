@@ -3,7 +3,7 @@ import Model
 import TestSupport
 import Testing
 
-/// Whose a table is: the SQL of a schema is written in one module.
+/// Ownership of tables: one module contains the SQL of a schema.
 @Suite struct TableTests {
     /// A statement outside the owning modules that names tables of `access` or `backend`.
     struct Exception: Sendable, CustomTestStringConvertible {
@@ -25,7 +25,7 @@ import Testing
             path: "Services/ChangeRelay/Retention/Retention.swift", tables: ["access.audit"],
             reason: "the name of a table whose rows a gauge counts; no statement reads it"),
         Exception(
-            path: "Services/Fieldpost/Check/Comparison.swift",
+            path: "Services/Fieldpost/Check/Reconciliation.swift",
             tables: ["backend.connection", "backend.defect_tracker"],
             reason: "whether a comparison is still to come depends on whether there is something to compare with"),
         Exception(
@@ -33,7 +33,7 @@ import Testing
             reason: "a device is locked and compared with its person's account in one statement"),
         Exception(
             path: "Services/Onboarding/RealmWatch.swift", tables: ["access.provider"],
-            reason: "which sessions are told anything depends on whether unknown people are hidden"),
+            reason: "which sessions are notified depends on whether unknown people are hidden"),
         Exception(
             path: "Services/Onboarding/SessionStore.swift",
             tables: ["access.provider", "backend.connection", "backend.person"],
@@ -43,12 +43,12 @@ import Testing
             path: "Shared/Admin/TenantMigration/EnvironmentImport.swift", tables: ["access.audit"],
             reason: "its records get numbers of the installation that they come to"),
         Exception(
-            path: "Shared/Admin/TenantMigration/MoveBeginning.swift", tables: ["access.integration", "access.person"],
+            path: "Shared/Admin/TenantMigration/MoveActivation.swift", tables: ["access.integration", "access.person"],
             reason: "numbers that came along are not given again"),
         Exception(
             path: "Shared/Admin/TenantMigration/MoveRemoval.swift",
             tables: ["access.address", "access.domain", "access.provider"],
-            reason: "what tells devices where an environment has gone stays when the rest is removed"),
+            reason: "the redirect record for devices stays when the rest is removed"),
         Exception(
             path: "Shared/Admin/TenantMigration/MovedTable.swift",
             tables: [
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test(arguments: exceptions) func anExceptionIsNeeded(exception: Exception) {
+    @Test(arguments: exceptions) func exceptionIsNeeded(exception: Exception) {
         let file = SourceFile.all.first { $0.path == exception.path }
         #expect(file?.tablesInTexts().isSuperset(of: exception.tables) == true)
     }
@@ -91,7 +91,7 @@ import Testing
 }
 
 extension SourceFile {
-    /// What looks like a table with its schema in the file's string literals.
+    /// Returns table names qualified by a schema in the file's string literals.
     fileprivate func tablesInTexts() -> Set<String> {
         var tables: Set<String> = []
         var isInText = false

@@ -24,7 +24,7 @@ struct TextFile: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// All text of the project, and of nobody else: neither what was built nor what a run left behind.
+    /// All text files of the project, without build products and output of runs.
     static let all: [TextFile] = {
         var files: [TextFile] = []
         var folders = [""]
@@ -48,18 +48,18 @@ struct TextFile: Sendable, CustomTestStringConvertible {
 
     static let documents = all.filter { $0.sort == .document }
 
-    /// Whatever is not these tests' own: they name what they forbid.
+    /// Code except these tests, which name the terms that they forbid.
     static let code = all.filter { $0.sort != .document && !$0.path.hasPrefix("Tests/TidyTests/") }
 
-    /// What is said to people, with the numbers of the lines: a document's text outside of
+    /// Returns prose with line numbers: a document's text outside of
     /// its examples, and the comments of code.
     ///
-    /// - Parameter word: Only lines with it.
-    func prose(with word: String) -> [(number: Int, text: Substring)] {
-        guard Self.contains(text, word) else { return [] }
-        if sort == .document { return unfenced.map { ($0, $1[...]) }.filter { Self.contains(String($1), word) } }
+    /// - Parameter term: A text that the returned lines contain.
+    func prose(with term: String) -> [(number: Int, text: Substring)] {
+        guard Self.contains(text, term) else { return [] }
+        if sort == .document { return unfenced.map { ($0, $1[...]) }.filter { Self.contains(String($1), term) } }
         return lines.enumerated().compactMap { index, line -> (number: Int, text: Substring)? in
-            guard Self.contains(String(line), word) else { return nil }
+            guard Self.contains(String(line), term) else { return nil }
             let text: Substring? =
                 switch sort {
                 case .yaml: line
@@ -73,7 +73,7 @@ struct TextFile: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// As C does it: what Swift has takes minutes for all of the project in a debug build.
+    /// Searches with `strstr`: Swift's own search takes minutes for the whole project in a debug build.
     static func contains(_ text: String, _ word: String) -> Bool { unsafe strstr(text, word) != nil }
 
     /// Lines that are in no fenced block: where links and headings are.

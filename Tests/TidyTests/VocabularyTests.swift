@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// A word or phrase that prose does not use.
-private struct BannedTerm: Sendable {
-    /// ICU pattern, matched between word boundaries without regard to case. A blank also matches a line break.
+/// A term or phrase that prose does not use.
+struct BannedTerm: Sendable {
+    /// ICU pattern, matched between `\b` boundaries without regard to case. A blank also matches a line break.
     let pattern: String
     let replacement: String
 
@@ -23,7 +23,7 @@ private struct VocabularyException: Sendable {
 
 /// Documents use the standard terms of the field, in short sentences, paragraphs and cells.
 @Suite struct VocabularyTests {
-    private static let terms = [
+    static let terms = [
         BannedTerm("told|tells?|telling", "report, return, notify, expose"),
         BannedTerm("says?|said|saying", "report, state, display, log"),
         BannedTerm("hears?|heard", "receive, detect"),
@@ -92,7 +92,7 @@ private struct VocabularyException: Sendable {
     private static let exceptions: [VocabularyException] = []
     private static let exceptionCountMax = 40
 
-    private static let openings: Set<String> = ["What", "Who", "Where", "How", "Since", "So"]
+    static let openings: Set<String> = ["What", "Who", "Where", "How", "Since", "So"]
     private static let limits: [ProseBlock.Kind: Int] = [.paragraph: 80, .cell: 30]
     private static let sentenceWordsMax = 25
 
@@ -155,7 +155,7 @@ private struct VocabularyException: Sendable {
         #expect(text.utf8.count <= 8 * 1_024)
     }
 
-    /// Prints the frequencies of house words and of their replacements.
+    /// Prints the frequencies of house terms and of their replacements.
     @Test func standardTermsAreMoreFrequentThanHouseWords() throws {
         let wordCount = Self.documents.reduce(0) { sum, document in
             sum + document.blocks.reduce(0) { $0 + $1.words.count }

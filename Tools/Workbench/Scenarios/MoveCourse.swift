@@ -39,9 +39,9 @@ struct MoveCourse: Sendable {
         async let after = digests(of: moved, at: .arrived, new)
         MoveJudge.compare(try await before, try await after, &report)
         let compared = ContinuousClock.now
-        let token = try await command("leave", receipt, "--to", new.cluster.gatewayURL, on: old)
+        let token = try await command("cut-over", receipt, "--to", new.cluster.gatewayURL, on: old)
         let left = ContinuousClock.now
-        _ = try await command("begin", token.filter { !$0.isWhitespace }, on: new)
+        _ = try await command("activate", token.filter { !$0.isWhitespace }, on: new)
         let beganAt = ContinuousClock.now
         old.console.log("the environment is active at the new installation")
         let released = tally.now.statuses[.released, default: 0]
@@ -58,8 +58,8 @@ struct MoveCourse: Sendable {
         report.addStep("copied while devices worked", held - begin)
         report.addStep("copied while write-blocked", arrived - held, rows: heldRows)
         report.addStep("compared", compared - arrived)
-        report.addStep("leave", left - compared)
-        report.addStep("begin", beganAt - left)
+        report.addStep("cut over", left - compared)
+        report.addStep("activate", beganAt - left)
         report.addStep("until the last device had a response", back - beganAt)
         report.addStep("until an entry was released", releasedAt - beganAt)
         report.add("write-blocked", (beganAt - held).inSeconds, "s")

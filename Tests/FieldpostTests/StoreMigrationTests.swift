@@ -115,7 +115,7 @@ import Testing
             do {
                 try connection.run("SELECT * FROM store.copy_some()")
                 return
-            } catch let error as PostgresError where error.isLocked {}
+            } catch where error.isLocked {}
         }
     }
 

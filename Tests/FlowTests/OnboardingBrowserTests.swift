@@ -85,7 +85,7 @@ extension FlowTests {
             try await logIn(browser, login, email, password: "sandbox")
             try await choose("refuse", browser, login)
             try await browser.wait("document.querySelector('[data-code=consent-refused]')", on: login)
-            try await browser.wait("document.getElementById('problem').textContent.includes('refused')", on: device)
+            try await browser.wait("document.getElementById('problem').textContent.includes('denied')", on: device)
             _ = try await browser.value("document.getElementById('retry').click()", on: login)
             try await logIn(browser, login, email, password: "sandbox")
             try await choose("allow", browser, login)

@@ -115,7 +115,9 @@ import Testing
             do {
                 try connection.run("SELECT * FROM store.copy_some()")
                 return
-            } catch where error.isLocked {}
+            } catch {
+                guard error.isLocked else { throw error }
+            }
         }
     }
 

@@ -275,7 +275,7 @@ let tests: [Target] = [
         name: "TestSupport",
         dependencies: [
             "BackendContract", "CBroker", "CKafka", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster",
-            "Model", "ObjectStore", "Postgres",
+            "Model", "ObjectStore", "Postgres", logging,
         ], path: "Tests/TestSupport"),
     .target(name: "CTestNames", path: "Tests/CTestNames"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),

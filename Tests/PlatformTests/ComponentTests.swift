@@ -40,28 +40,6 @@ private func withRunning(
 
 private struct Failure: Error, CustomStringConvertible { let description: String }
 
-/// The errors that workers log.
-private final class ErrorLog: Sendable {
-    private let logged = Mutex<[String]>([])
-    var texts: [String] { logged.withLock { $0 } }
-    var logger: Logger { Logger(label: "test") { _ in Handler(log: self) } }
-
-    private struct Handler: LogHandler {
-        let log: ErrorLog
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.error
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            log.logged.withLock { $0.append("\(event.metadata?["error"] ?? "")") }
-        }
-    }
-}
-
 @Suite(.ownThreads) struct ComponentTests {
     @Test func failedWorkerRestartsAndProcessBecomesReady() async throws {
         let health = Health(stallMax: .seconds(60))
@@ -93,12 +71,12 @@ private final class ErrorLog: Sendable {
             control.pause(.milliseconds(3))
             throw Failure(description: run % 2 == 0 ? "first broker rejects" : "second broker rejects")
         }
-        let errors = ErrorLog()
-        try await withRunning([worker], health: Health(stallMax: .seconds(60)), logger: errors.logger) {
+        let log = LogCapture()
+        try await withRunning([worker], health: Health(stallMax: .seconds(60)), logger: log.logger) {
             #expect(await eventually { runs.load(ordering: .relaxed) >= 20 })
         }
         let (first, second) = ("first broker rejects", "second broker rejects")
-        #expect(errors.texts == [second, first, first, second])
+        #expect(log.errorEvents.map { $0.metadata["error"] } == [second, first, first, second])
     }
 
     @Test func finalErrorStopsProcessAndOtherWorkers() async throws {

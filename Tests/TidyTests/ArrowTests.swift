@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// The contracts that adapters are tested with import nothing of a tool, but no service needs them.
+    /// Modules of `Shared` that are only for tests of adapters, in this package and in others.
     static let forTestsOnly: Set = ["BackendContract"]
 
     @Test func shippedModulesImportNoTool() throws {
@@ -65,8 +65,8 @@ import Testing
 
     /// The modules of values, which a rule may import.
     static let ofRules: Set = [
-        "Access", "BackendConnections", "BackendProtocol", "Catalogues", "Essentials", "FoundationEssentials",
-        "Identity", "KeyedWorker", "Model", "Tenants",
+        "Access", "BackendProtocol", "Catalogues", "Essentials", "FoundationEssentials", "Identity", "KeyedWorker",
+        "Model", "Tenants",
     ]
 
     @Test func rulesImportModulesOfValues() {

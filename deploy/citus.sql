@@ -15,7 +15,7 @@
 --   - realm.environment is the counter, which every transaction that writes objects updates. As a reference table each
 --     update would go to every node in two phases. So it is distributed by its own id, and colocated with the
 --     transaction's other writes.
---   - The relay polls for environments with changes, and a worker for due parked keys, without naming one: both queries
+--   - The relay polls for environments with changes, and a worker for due deferred keys, without naming one: both queries
 --     go to every node. The statements of devices and of event processing name one.
 --   - A move (docs/operators/moving.md) creates triggers while an environment is write-blocked; whether they block it on
 --     every node was not tested.

@@ -7,8 +7,7 @@ import Postgres
 struct ChangeTracker {
     /// Maximum number of realms per environment; beyond it, tracking restarts.
     private static let realmCountMax = 100_000
-    /// Rows of the change log per read.
-    /// Pointers read at a time.
+    /// Maximum number of change-log pointers per read.
     private static let pageCountMax: Int64 = 10_000
 
     private struct TrackedEnvironment {

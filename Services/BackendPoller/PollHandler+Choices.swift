@@ -15,7 +15,7 @@ extension PollHandler {
         let email: String
         let readAt: Timestamp
         /// Whether the person has no `User` object that could refer to a catalogue.
-        let lacksCatalogue: Bool
+        let removesCatalogue: Bool
         let decision: Int
     }
 
@@ -132,7 +132,7 @@ extension PollHandler {
             AudienceStore.remember(
                 choices.map {
                     AudienceStore.Reading(
-                        email: $0.email, tree: $0.tree.digest, readAt: $0.readAt, lacksCatalogue: $0.lacksCatalogue,
+                        email: $0.email, tree: $0.tree.digest, readAt: $0.readAt, removesCatalogue: $0.removesCatalogue,
                         decision: $0.decision)
                 }, in: environment))
     }

@@ -211,7 +211,8 @@ struct PollHandler: Handler {
         {
             writes.observedChoices.append(
                 ObservedChoices(
-                    tree: read.tree, nodes: nil, email: poll.person, readAt: observation.readAt, lacksCatalogue: false,
+                    tree: read.tree, nodes: nil, email: poll.person, readAt: observation.readAt,
+                    removesCatalogue: false,
                     decision: decision))
             return .finished
         }
@@ -248,7 +249,7 @@ struct PollHandler: Handler {
         writes.observedChoices.append(
             ObservedChoices(
                 tree: tree, nodes: stored.isTreeKnown ? nil : data.nodes, email: poll.person,
-                readAt: observation.readAt, lacksCatalogue: stored.user == nil, decision: decision))
+                readAt: observation.readAt, removesCatalogue: stored.user == nil, decision: decision))
         return .finished
     }
 
@@ -286,7 +287,7 @@ struct PollHandler: Handler {
     ) -> Disposition<Call> {
         if let retry = error.retry(afterAttempts: attemptCount) {
             return .park(
-                reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
+                reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
         }
         logger.warning(
             "back end refused poll; next run retries",

@@ -7,7 +7,6 @@ import Model
 /// Determines the polls of a run.
 enum ScheduleRule {
     /// The stored state of a poll.
-    typealias Known = PollRunState
 
     /// The polling mode of an environment.
     struct PollMode: Equatable {
@@ -53,7 +52,7 @@ enum ScheduleRule {
 
     /// Returns the people whose polls belong to a run, including `Poll.changesPerson` for an incremental run. A person
     /// who was never compared, or whose poll requests another comparison, does not wait for the next full one.
-    static func polls(of people: [String], known: [String: Known], mode: PollMode) -> [String] {
+    static func polls(of people: [String], known: [String: PollRunState], mode: PollMode) -> [String] {
         (mode.isIncremental ? [Poll.changesPerson] : [])
             + people.filter { person in
                 mode.isFull || known[person].map { $0.run == Poll.repeatRequestedRun } ?? true
@@ -62,7 +61,7 @@ enum ScheduleRule {
 
     /// Returns the polls that are written for `run`: new and due ones.
     static func due(
-        _ polls: [String], known: [String: Known], run: Int64, now: Timestamp, staleMax: Duration
+        _ polls: [String], known: [String: PollRunState], run: Int64, now: Timestamp, staleMax: Duration
     ) -> [String] {
         polls.filter { known[$0]?.isDue(for: run, now: now, staleMax: staleMax) ?? true }
     }

@@ -113,11 +113,11 @@ struct Scheduler: ~Copyable {
         ])
         let objects = try RealmObject.byKey(results[0])
         let finished = try PollStore.runs(results[1])
-        var runs: [String: ScheduleRule.Known] = [:]
+        var runs: [String: PollRunState] = [:]
         for (key, object) in objects {
             // An undecodable poll is written again.
             guard let poll = try? object.decoded(as: Poll.self, by: decoder) else { continue }
-            runs[poll.person] = ScheduleRule.Known(
+            runs[poll.person] = PollRunState(
                 run: poll.run, dueAt: poll.dueAt, finishedRun: finished[key.id] ?? 0)
         }
         let polled = ScheduleRule.polls(of: people, known: runs, mode: mode)

@@ -20,7 +20,7 @@ await serve("backend-poller", settings: Settings.all) { context in
     limits.resultsHoldSlots = true
     let conninfo = try configuration.text(.databaseURL)
     let staleMax = try configuration.duration(Settings.staleMax)
-    let place = try WorkerConfiguration(context, topics: [Topics.poll])
+    let group = try WorkerConfiguration(context, topics: [Topics.poll])
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
@@ -41,7 +41,7 @@ await serve("backend-poller", settings: Settings.all) { context in
         .worker("backend-poller", count: try configuration.integer(.workerCount), isFinal: isFinal) {
             [limits] control in
             let handler = PollHandler(fetcher, logger: control.logger)
-            var worker = try Worker(handler, at: place.member(control.index), limits: limits, logger: control.logger)
+            var worker = try Worker(handler, at: group.member(control.index), limits: limits, logger: control.logger)
             try worker.run(control)
         },
     ]

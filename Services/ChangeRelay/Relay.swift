@@ -188,7 +188,7 @@ struct Relay: ~Copyable {
         // Positions published for a previous generation are not stored.
         confirmed.removeAll { unprepared.contains($0.environment) }
         var statements = confirmed.map(RelayStore.store)
-        statements += newlyDeferred.map { Republish.ask($0.topic, in: $0.environment) }
+        statements += newlyDeferred.map { Republish.request($0.topic, in: $0.environment) }
         newlyDeferred = []
         statements += republished.map { Republish.done($0.request, in: $0.environment) }
         if !changedOffsets.isEmpty {

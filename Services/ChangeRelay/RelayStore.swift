@@ -110,8 +110,8 @@ enum RelayStore {
 
     static let offsets: Statement = "SELECT topic, partition, last_offset FROM realm.relay_offset"
 
-    /// Starts a new epoch after the broker lost its content: all environments are republished, including the content
-    /// that consumers had skipped.
+    /// Starts a new epoch after the broker lost its content: all environments are republished. Pending
+    /// republications and the records of missed messages (`pipeline.missed`) are therefore deleted.
     static let newEpoch: [Statement] = [
         Republish.lock,
         "UPDATE realm.relay SET epoch = (SELECT max(epoch) + 1 FROM realm.relay)",

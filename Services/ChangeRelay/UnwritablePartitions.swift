@@ -77,8 +77,7 @@ struct UnwritablePartitions {
         for topic in missing {
             reasons[topic] =
                 "the topic does not exist, or this client is not authorized to describe it: run fieldpost topics "
-                + "apply, "
-                + "or grant Describe"
+                + "apply, or grant Describe"
         }
         return reasons
     }

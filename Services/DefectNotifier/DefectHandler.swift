@@ -164,7 +164,7 @@ struct DefectHandler: Handler {
             }
         }
         if let retry = error.retry(afterAttempts: attemptCount) {
-            return .park(reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
+            return .park(reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
         }
         if context.own == nil || loginFailures.shouldReport(context.environment, context.realm) {
             logger.error(

@@ -8,7 +8,7 @@ enum Settings {
         help: "interval of comparisons of all defects with people's mirrors")
     static let staleMax = Setting(
         "notifier.overdue.max", .duration(.seconds(1) ... .seconds(86_400)), default: "30m",
-        help: "age at which an unfinished poll is restarted; longer than a run takes")
+        help: "age after which the next run restarts a poll; must exceed a run's time")
 
     static let inFlightMax = Setting(
         "notifier.inflight.max", .integer(1...1_024), default: "16",

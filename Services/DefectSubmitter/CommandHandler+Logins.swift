@@ -40,7 +40,7 @@ extension CommandHandler {
                 return .park(reason: reason, after: rule.retryMax, cause: .planned)
             }
             let wait = max(rule.retryWait(context.input.attemptCount), retryAfter ?? .zero)
-            return .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter))
+            return .park(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter))
         case .failure(.deadlineExceeded):
             return .park(reason: DeferralCause.noFreeSlot, after: rule.retryMin, cause: .planned)
         }

@@ -148,7 +148,7 @@ struct CommandHandler: Handler {
         }
     }
 
-    func unmade(_ call: Call) -> CallResult? {
+    func resultWhenSkipped(_ call: Call) -> CallResult? {
         switch call.request {
         case .command(let action, let id, let account):
             .command(.notSent(isUncertain: action.mayHaveEffects), id: id, account: account)

@@ -64,7 +64,7 @@ extension CommandRule {
         let wait = max(mayBeOpen ? settleMin : retryWait(attemptCount), retryAfter ?? .zero)
         return CommandDecision(
             ledger: mayBeOpen ? .save(record: state.attempt?.record, lease: settleMin) : .remove,
-            step: .park(reason: reason, after: wait, cause: cause ?? .away(askingFor: retryAfter)))
+            step: .park(reason: reason, after: wait, cause: cause ?? .unavailable(retryAfter: retryAfter)))
     }
 
     private func rejectLogin(_ reason: String, isUncertain: Bool, _ state: CommandState) -> CommandDecision {

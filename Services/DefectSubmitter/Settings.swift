@@ -8,7 +8,7 @@ enum Settings {
         help: "concurrent commands of one tracker, per worker")
     static let settleMin = Setting(
         "defects.settle.min", .duration(.milliseconds(100) ... .seconds(3_600)), default: "30s",
-        help: "delay before an unknown outcome is checked; longer than late saves")
+        help: "delay before an unknown outcome is checked; must be longer than a save may be late")
     static let retryMin = Setting(
         "defects.retry.min", .duration(.milliseconds(10) ... .seconds(600)), default: "1s",
         help: "first delay of the exponential backoff while a tracker is unavailable")

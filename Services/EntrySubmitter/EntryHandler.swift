@@ -189,7 +189,7 @@ struct EntryHandler: Handler {
         try EntryStore.rates(connection.run(BackendConfiguration.rateLimits(of: environment)))
     }
 
-    func unmade(_ call: Call) -> Answer? { call.answer(.notMade) }
+    func resultWhenSkipped(_ call: Call) -> Answer? { call.answer(.notMade) }
 
     func kind(of call: Call) -> CallKind {
         switch call.submission.action {

@@ -123,7 +123,7 @@ struct ObservationRule: Sendable {
         case .notProcessed(let reason, let retryAfter):
             let wait = max(retryAfter ?? .zero, retryWait)
             return SubmissionDecision(
-                step: .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter)))
+                step: .park(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
         case .notMade:
             return SubmissionDecision(
                 step: .park(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))

@@ -31,7 +31,7 @@ extension SubmissionRule {
             let wait = max(retryAfter ?? .zero, retryWait(attemptCount))
             return SubmissionDecision(
                 ledger: withoutEffect(ledger),
-                step: .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter)))
+                step: .park(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
         case .notMade:
             return SubmissionDecision(
                 ledger: withoutEffect(ledger),
@@ -45,7 +45,7 @@ extension SubmissionRule {
             let wait = max(isNamed ? retryWait(attemptCount) : settleMin, retryAfter ?? .zero)
             return SubmissionDecision(
                 ledger: ledger, lease: min(wait, settleMin),
-                step: .park(reason: reason, after: wait, cause: .away(askingFor: retryAfter)))
+                step: .park(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
         }
     }
 

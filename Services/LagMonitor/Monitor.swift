@@ -30,7 +30,7 @@ struct Monitor: ~Copyable {
     private let conninfo: String
     private let cluster: String
     private let others: Bool
-    private let placeMax: Int
+    private let partitionCountMax: Int
     private let board: SnapshotBoard
     private let logger: Logger
     private var connection: Connection?
@@ -51,12 +51,12 @@ struct Monitor: ~Copyable {
     /// - Throws: For a property that librdkafka rejects.
     init(
         conninfo: String, brokers: String, properties: [String: String], cluster: String, others: Bool,
-        placeMax: Int,
+        partitionCountMax: Int,
         board: SnapshotBoard, logger: Logger
     ) throws {
         reader = try LagReader(brokers: brokers, properties: properties, waitMax: Self.waitMax)
         (self.conninfo, self.cluster, self.others, self.logger) = (conninfo, cluster, others, logger)
-        (self.placeMax, self.board, retentions) = (placeMax, board, Retentions(of: Topics.all))
+        (self.partitionCountMax, self.board, retentions) = (partitionCountMax, board, Retentions(of: Topics.all))
     }
 
     /// Runs one collection cycle.
@@ -65,46 +65,46 @@ struct Monitor: ~Copyable {
     mutating func step() throws -> MetricsPage {
         let start = ContinuousClock.now
         problems = [:]
-        var page = LagPage(cluster: cluster, placeMax: placeMax)
-        var seen = MonitorSnapshot()
-        let parked = try exportDatabase(to: &page, &seen)
+        var page = LagPage(cluster: cluster, partitionCountMax: partitionCountMax)
+        var snapshot = MonitorSnapshot()
+        let parked = try exportDatabase(to: &page, &snapshot)
         do {
-            let look = try reader.look(at: Self.ownGroups, others: others)
-            for (subject, error) in look.problems { problems[subject] = "\(error)" }
-            history.take(look)
+            let lag = try reader.look(at: Self.ownGroups, others: others)
+            for (subject, error) in lag.problems { problems[subject] = "\(error)" }
+            history.take(lag)
             try loadAges()
             let lags = history.lags
-            let topics = Set(look.available.keys.map(\.topic))
+            let topics = Set(lag.available.keys.map(\.topic))
             if retentions.isDue(topics, at: start) { loadRetentions(of: topics, at: start) }
             problems["retentions"] = retentions.problem
             page.tell(lags, retentions: retentions.known)
-            page.tell(look.groups, rebalances: history.rebalanceCounts)
+            page.tell(lag.groups, rebalances: history.rebalanceCounts)
             if let parked { page.exportBacklog(lags, parked) }
-            seen.take(lags)
+            snapshot.take(lags)
             // Only now: the console must distinguish an hour without data from an hour without messages.
-            seen.at = Timestamp(millisecondsSinceEpoch: look.milliseconds)
+            snapshot.at = Timestamp(millisecondsSinceEpoch: lag.milliseconds)
         } catch {
             problems[Self.brokers] = "\(error)"
         }
-        seen.problems = problems
-        board.publish(seen)
+        snapshot.problems = problems
+        board.publish(snapshot)
         logProblems()
         page.export(cycle: ContinuousClock.now - start, problemCount: problems.count)
         return page.metrics
     }
 
     /// - Returns: `nil` if PostgreSQL is unavailable.
-    private mutating func exportDatabase(to page: inout LagPage, _ look: inout MonitorSnapshot) throws -> [MonitorStore
-        .Parked]?
-    {
+    private mutating func exportDatabase(
+        to page: inout LagPage, _ snapshot: inout MonitorSnapshot
+    ) throws -> [MonitorStore.Parked]? {
         do {
-            let seen = try queryDatabase()
-            page.export(seen.parked)
-            page.export(seen.reasons)
-            page.export(seen.circuits)
-            page.export(seen.behind)
-            (look.parked, look.reasons, look.behind) = (seen.parked, seen.reasons, seen.behind)
-            return seen.parked
+            let database = try queryDatabase()
+            page.export(database.parked)
+            page.export(database.reasons)
+            page.export(database.circuits)
+            page.export(database.behind)
+            (snapshot.parked, snapshot.reasons, snapshot.behind) = (database.parked, database.reasons, database.behind)
+            return database.parked
         } catch let error as PostgresError {
             problems[Self.database] = "\(error)"
             return nil
@@ -149,13 +149,13 @@ struct Monitor: ~Copyable {
             connection = consume opened
         }
         guard
-            let answers = try connection?.run([
+            let results = try connection?.run([
                 MonitorStore.parked, MonitorStore.reasons, MonitorStore.behind, MonitorStore.circuits,
             ])
         else { return DatabaseSnapshot() }
         return DatabaseSnapshot(
-            parked: try MonitorStore.parked(answers[0]), reasons: try MonitorStore.reasons(answers[1]),
-            behind: try MonitorStore.behind(answers[2]), circuits: try MonitorStore.circuits(answers[3]))
+            parked: try MonitorStore.parked(results[0]), reasons: try MonitorStore.reasons(results[1]),
+            behind: try MonitorStore.behind(results[2]), circuits: try MonitorStore.circuits(results[3]))
     }
 
     private mutating func logProblems() {

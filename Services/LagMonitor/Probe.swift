@@ -60,7 +60,7 @@ struct Probe: ~Copyable {
         guard let number = try connection?.sendProbe(route) else { return nil }
         while try connection?.receivedProbe(route) ?? 0 < number {
             if control.isStopping { return nil }
-            guard ContinuousClock.now - start < Self.waitMax else { return "no copy within 30 s" }
+            guard ContinuousClock.now - start < Self.waitMax else { return "no copy within \(Self.waitMax.shortText)" }
             control.pause(Self.pollInterval)
         }
         roundTrip.recordNanoseconds((ContinuousClock.now - start).nanoseconds)

@@ -41,7 +41,7 @@ await serve("lag-monitor", settings: Settings.all) { context in
             control in
             var monitor = try Monitor(
                 conninfo: conninfo, brokers: brokers, properties: properties, cluster: cluster, others: others,
-                placeMax: partitions, board: board, logger: control.logger)
+                partitionCountMax: partitions, board: board, logger: control.logger)
             while !control.isStopping {
                 metrics.show(try monitor.step())
                 if let problem = monitor.problem { control.impaired(problem) } else { control.progressed() }

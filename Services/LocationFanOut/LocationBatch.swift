@@ -139,8 +139,8 @@ struct LocationBatch {
                     preconditions[key] = objects[key]?.position ?? 0
                     switch change {
                     case .put:
-                        if let position = readableLocations[person] {
-                            batch.put(key, position, decision: group.inputs[0])
+                        if let location = readableLocations[person] {
+                            batch.put(key, location, decision: group.inputs[0])
                         }
                     case .delete: batch.delete(key, decision: group.inputs[0])
                     }

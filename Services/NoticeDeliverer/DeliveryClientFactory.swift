@@ -42,8 +42,8 @@ final class DeliveryClientFactory: Sendable {
     ///
     /// - Throws: `SecretBox.Failure` if a secret cannot be decrypted.
     func client(_ settings: DeliverySettings) throws(SecretBox.Failure) -> DeliveryClient {
-        func decrypted(_ sealed: [UInt8], _ which: DeliverySettings.Secret) throws(SecretBox.Failure) -> [UInt8] {
-            try secrets.open(sealed, at: which.context(settings.environment))
+        func decrypted(_ sealed: [UInt8], _ which: SecretContext.DeliverySecret) throws(SecretBox.Failure) -> [UInt8] {
+            try secrets.open(sealed, at: SecretContext.delivery(which, in: settings.environment))
         }
         var client = DeliveryClient(
             publicClient: publicClient, namedHostClient: settings.allowsPrivate ? privateClient : publicClient,

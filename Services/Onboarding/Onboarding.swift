@@ -159,7 +159,7 @@ struct Onboarding: Sendable {
         let client = clients.text(request, context)
         let id = SessionSocket.session(in: request.uri.path)
         let limits = limits
-        let problem = try await translatingDatabaseErrors {
+        let problem = try await mappingDatabaseErrors {
             try await register.pool.run { connection in
                 try SessionSocket.objection(to: id, from: client, limits, on: &connection)
             }

@@ -69,7 +69,7 @@ struct Organisation: Sendable {
     ///
     /// Known and unknown addresses execute the same statement, so that timing does not distinguish them.
     ///
-    /// - Throws: A `Problem` if the environment was transferred to another installation.
+    /// - Throws: A `Problem` if the environment has moved to another installation.
     static func find(_ email: EmailAddress, _ secrets: SecretBox, on connection: inout Connection) throws -> Lookup {
         let left = try AccessDirectory.left(on: &connection)
         guard let (settings, isKnown) = try LoginSettings.find(email, on: &connection) else { return .none }

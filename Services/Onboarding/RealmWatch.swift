@@ -28,7 +28,7 @@ struct RealmWatch: Sendable {
                     "UPDATE onboarding.session SET wants_realm = false WHERE id = ANY (\(sessions.map(\.session)))",
                 ])
             } catch let error as PostgresError where error.isRetriable || error.isDataError {
-                // A busy environment delays the others by at most one lock timeout; one that was transferred to another
+                // A busy environment delays the others by at most one lock timeout; one that has moved to another
                 // installation rejects registrations.
                 logger.warning(
                     "realm registration deferred", metadata: ["environment": "\(environment)", "error": "\(error)"])

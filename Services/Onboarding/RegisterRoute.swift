@@ -67,7 +67,7 @@ struct RegisterRoute: Sendable {
     private func withRetry<Success: Sendable>(
         _ body: @escaping @Sendable (inout Connection) throws -> Success
     ) async throws -> Success {
-        try await translatingDatabaseErrors { try await pool.runWithRetry(limits.registerRetryMax, body) }
+        try await mappingDatabaseErrors { try await pool.runWithRetry(limits.registerRetryMax, body) }
     }
 
     private func email(in request: Request) async throws -> EmailAddress {
@@ -84,7 +84,7 @@ struct RegisterRoute: Sendable {
 }
 
 /// Runs `body` and converts transient database errors into a problem with `Retry-After`.
-func translatingDatabaseErrors<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+func mappingDatabaseErrors<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
     do {
         return try await body()
     } catch let error as PostgresError where error.isRetriable || error.isTimelineChange {

@@ -25,7 +25,7 @@ struct SessionSocket: Sendable {
                 // Numbered before the device receives the upgrade: the order of requests decides which socket is
                 // newest.
                 let id = Self.session(in: request.path)
-                let claim = try await translatingDatabaseErrors {
+                let claim = try await mappingDatabaseErrors {
                     try await pool.run { [limits] connection in
                         if let claim = try id.flatMap({ try SessionStore.claim($0, on: &connection) }) { return claim }
                         throw try Self.objection(to: id, from: client, limits, on: &connection)

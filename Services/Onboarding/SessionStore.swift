@@ -124,7 +124,7 @@ struct SessionStore: Sendable {
             deviceAddress: deviceAddress, deviceName: deviceName)
     }
 
-    /// Returns the organisation and address of a login; `nil` if the environment was transferred: the device must start
+    /// Returns the organisation and address of a login; `nil` if the environment has moved: the device must start
     /// over.
     private func organisationAndEmail(
         _ settings: LoginSettings, _ address: String, on connection: inout Connection

@@ -26,14 +26,12 @@ enum Settings {
         "onboarding.domain.max", .integer(1...1_000_000), default: "600",
         help:
             "registrations per minute of one e-mail domain, over all instances; beyond it each network address still "
-            + "has "
-            + "onboarding.address.max")
+            + "has onboarding.address.max")
     static let confirm = Setting(
         "onboarding.confirm", .choice(["different", "always", "never"]), default: "different",
         help:
             "when a person must confirm the device: if the browser's network address differs from the device's, "
-            + "always, "
-            + "or never")
+            + "always, or never")
     static let pingInterval = Setting(
         "onboarding.ping", .duration(.seconds(1) ... .seconds(300)), default: "20s",
         help: "interval of WebSocket pings to waiting devices")

@@ -48,12 +48,12 @@ struct TokenRoute: Sendable {
             throw Problems.credentialMissing
         }
         let credential = DeviceCredential(body.credential)
-        let beginning = try await translatingDatabaseErrors { try await begin(credential, from: client) }
+        let beginning = try await mappingDatabaseErrors { try await begin(credential, from: client) }
         switch (beginning, credential) {
         case (.renewal(let renewal), let credential?):
             // Detached from the request: a disconnect must not prevent storing the new refresh token.
             return try await Task {
-                try await translatingDatabaseErrors { try await renew(renewal, credential, from: client) }
+                try await mappingDatabaseErrors { try await renew(renewal, credential, from: client) }
             }.value
         case (.busy(let seconds), _): throw Problems.renewalInProgress(seconds: seconds)
         case (.loginNeeded(let reason), _): throw refusal(reason)

@@ -7,10 +7,10 @@ enum Settings {
         "database.pool.size", .integer(1...64), default: "4", help: "connections that read for devices")
     static let commitPoolSize = Setting(
         "database.commit.pool.size", .integer(1...64), default: "2",
-        help: "connections that commit mutations; one per environment")
+        help: "connections that commit mutations; each environment uses at most one")
     static let livePoolSize = Setting(
         "database.live.pool.size", .integer(1...64), default: "2",
-        help: "connections that read live changes; one per environment")
+        help: "connections that read live changes; each environment uses at most one")
     static let waitingMax = Setting(
         "mutations.waiting.max", .integer(1...100_000), default: "1000",
         help: "queued mutation requests per environment; more get 503")
@@ -22,7 +22,7 @@ enum Settings {
         help: "bytes of a live device's send buffer; on overflow it reads the database")
     static let lagMax = Setting(
         "sync.lag.max", .duration(.seconds(1) ... .seconds(3600)), default: "60s",
-        help: "write timeout of a live stream")
+        help: "write timeout of a live stream, after which it is disconnected")
     static let liveInterval = Setting(
         "live.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "5ms",
         help: "poll interval for changes while there are some")

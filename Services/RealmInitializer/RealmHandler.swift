@@ -110,7 +110,7 @@ struct RealmHandler: Handler {
         }
         guard let retry = error.retry(afterAttempts: attemptCount) else { return .finished }
         return .park(
-            reason: retry.reason, after: retry.wait, cause: .away(askingFor: retry.asked))
+            reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
     }
 
     /// Writes the realm in the transaction that sets `isInitialized`: after a crash, the flag is unset and the key is
@@ -157,7 +157,7 @@ struct RealmHandler: Handler {
     /// Returns the catalogue with the tree that the person may report on; creates one if there is none.
     ///
     /// A new catalogue is a separate decision, because decisions about other people in this batch may depend on it: it
-    /// is written even if they are missed. If the catalogue was changed concurrently, all of them are missed.
+    /// is written even if those conflict. If the catalogue was changed concurrently, all of them conflict.
     private mutating func catalogue(
         _ tree: NodeTree, _ nodes: [Identified<ReportingTreeNode>], _ environment: EnvironmentID,
         _ batch: inout WriteBatch, _ progress: inout InitializationBatch, _ connection: inout Connection

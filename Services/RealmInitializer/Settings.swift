@@ -7,7 +7,7 @@ enum Settings {
         help: "concurrent initialisations per environment and worker")
     static let entryDays = Setting(
         "initializer.entry.days", .integer(0...3_660), default: "60",
-        help: "days for which existing time entries are fetched")
+        help: "past days whose existing time entries are fetched")
 
     static let all = Setting.callingWorker + [inFlightMax, entryDays]
 }

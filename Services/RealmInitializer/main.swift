@@ -16,7 +16,7 @@ await serve("realm-initializer", settings: Settings.all) { context in
     limits.inFlightMax = try configuration.integer(Settings.inFlightMax)
     // Each result holds everything that a person may report on.
     limits.resultsHoldSlots = true
-    let membership = try WorkerConfiguration(context, topics: [Topics.realm])
+    let group = try WorkerConfiguration(context, topics: [Topics.realm])
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
@@ -26,7 +26,7 @@ await serve("realm-initializer", settings: Settings.all) { context in
         .worker("realm-initializer", count: try configuration.integer(.workerCount), isFinal: isFinal) {
             [limits] control in
             var worker = try Worker(
-                RealmHandler(fetcher, logger: control.logger), at: membership.member(control.index), limits: limits,
+                RealmHandler(fetcher, logger: control.logger), at: group.member(control.index), limits: limits,
                 logger: control.logger)
             try worker.run(control)
         }

@@ -26,7 +26,8 @@ public enum EntryStatus: String, Codable, CaseIterable, Sendable {
     case draft
     /// Accepted by the server; the back end has not confirmed it yet.
     case submitted
-    /// Not accepted by the back end; the status log has the reason.
+    /// Cannot be written to the back end: it is incomplete or inconsistent, or the back end refused it. The status log
+    /// has the reason.
     case invalid
     /// Stored in the back end and released for approval.
     case released

@@ -44,7 +44,7 @@ extension Person: KindFields {
 
 /// Fields of a `PersonLookup` object: a person's entry for searches. In `/common`, under the person's id.
 public struct PersonLookup: Codable, Equatable, Sendable {
-    /// The name to search for.
+    /// The name by which other people find the person.
     public var name: String
     /// The person's own e-mail address.
     public var email: String

@@ -15,11 +15,11 @@ package struct MinuteOfDay: Equatable, Sendable {
     }
 }
 
-/// A daily time without notifications, written `22:00-06:30`: the first minute is included, the last is not.
+/// A daily time without notifications, written `22:00-06:30`: the start is included, the end is not.
 package struct QuietHours: Equatable, Sendable {
     /// The first minute, inclusive.
     package let from: MinuteOfDay
-    /// The last minute, exclusive.
+    /// The end, exclusive: the minute after the last.
     package let to: MinuteOfDay
 
     /// Parses two different times; returns `nil` for any other text.

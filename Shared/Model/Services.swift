@@ -126,7 +126,7 @@ package enum Services {
             it is the only writer of an entry's outcome (`submitted` and all later statuses)
             """,
         topics: [Topics.entry], needs: [.kafka, .backEnds], localAdminPort: 18094,
-        // The emulator commits at most one second late, so unknown outcomes need no longer settle time.
+        // The emulator commits at most one second late, so a short settle time is enough for unknown outcomes.
         showcaseSettings: ["FIELDPOST_SUBMITTER_SETTLE_MIN": .text("5s")])
 
     /// Reads back ends.
@@ -158,7 +158,7 @@ package enum Services {
     /// Copies shared items.
     package static let shareFanOut = ServiceDescription(
         name: "share-fan-out",
-        summary: "maintains the copies of shared appointments and notes in the shares of two people",
+        summary: "maintains the copies of shared appointments and notes for the people they are shared with",
         topics: [Topics.share], needs: [.kafka], localAdminPort: 18099)
 
     /// Notifies people of defects.
@@ -194,7 +194,7 @@ package enum Services {
         name: "lag-monitor",
         summary: """
             reports the lag of every consumer group, Fieldpost's and others': in messages, in seconds and as a status, \
-            and the deferred and unpublished changes; it only reads, except for its synthetic probe
+            and the deferred keys and unpublished changes; it only reads, except for its synthetic probe
             """,
         sources: ["Kafka's offsets", "PostgreSQL"], needs: [.kafka], localAdminPort: 18103)
 

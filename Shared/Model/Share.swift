@@ -5,8 +5,8 @@ public import FoundationEssentials
 ///
 /// It defines the owner and the recipient of the realm ``RealmPath/share(_:)`` with its own id, and is stored there;
 /// both people's own realms have copies that list their shares. `share-fan-out` creates all of them for the first
-/// ``SharedItem``; either person ends the share by a delete. Its id is derived from both people (``id(of:with:)``):
-/// there is one per pair.
+/// ``SharedItem`` from the owner to the recipient; either person ends the share by a delete. Its id is derived from
+/// both people (``id(of:with:)``): there is one per pair.
 public struct Share: Codable, Equatable, Sendable {
     /// The id of the `Person` who owns the items.
     public var owner: UUID
@@ -76,7 +76,7 @@ public struct SharedItem: Codable, Equatable, Sendable {
     /// Returns the id of a shared item: the item's first eight bytes, then the recipient's last eight.
     public static func id(of item: UUID, with recipient: UUID) -> UUID { item.paired(with: recipient) }
 
-    /// Returns the range of the ids of all shares of an item.
+    /// Returns the range of the ids of all shared items of an item: one for each recipient.
     public static func ids(of item: UUID) -> ClosedRange<UUID> { item.pairs }
 }
 

@@ -57,7 +57,8 @@ public struct TimeEntry: Codable, Equatable, Sendable {
     public var startTime: ZonedTime?
     /// The end of the work, for an interval.
     public var endTime: ZonedTime?
-    /// The duration in seconds, for a duration. (The first model's older `duration` was a fraction of hours.)
+    /// The duration in seconds, if ``timeType`` is a duration. (The first model's older `duration` was a fraction of
+    /// hours.)
     public var durationSeconds: Int?
     /// The day on which the entry was created, as its device reports it; `nil` for entries created elsewhere.
     public var createdOn: Day?

@@ -46,7 +46,7 @@ import Testing
         #expect(try World.polls(&acme).map(\.run) == [Poll.repeatRequestedRun])
 
         // The next run compares the person again, in addition to others.
-        let run = ScheduleRule.Known(run: Poll.repeatRequestedRun, dueAt: World.time(2), finishedRun: 2)
+        let run = PollRunState(run: Poll.repeatRequestedRun, dueAt: World.time(2), finishedRun: 2)
         let mode = ScheduleRule.PollMode(isIncremental: true, isFullDue: false)
         #expect(
             ScheduleRule.polls(of: [Self.email], known: [Self.email: run], mode: mode)

@@ -161,7 +161,7 @@ import Testing
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
         let unavailable = try Self.answer(.failure(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
-        guard case .park("busy", .seconds(90), .askedToWait(.seconds(90))) = unavailable else {
+        guard case .park("busy", .seconds(90), .retryAfter(.seconds(90))) = unavailable else {
             Issue.record("\(unavailable)")
             return
         }

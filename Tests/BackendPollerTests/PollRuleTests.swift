@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test func runPollsChangesAndFullComparisonsAreLessFrequent() {
-        let previous = ["ana": ScheduleRule.Known(run: 1, dueAt: Self.time(0), finishedRun: 1)]
+        let previous = ["ana": PollRunState(run: 1, dueAt: Self.time(0), finishedRun: 1)]
         func polls(isIncremental: Bool, isFullDue: Bool) -> [String] {
             ScheduleRule.polls(
                 of: ["ana", "new"], known: previous,
@@ -211,7 +211,7 @@ import Testing
 
     @Test func pendingPollIsRestartedOnlyIfOverdue() {
         func due(_ run: Int64, finished: Int64, age: Int64) -> Bool {
-            let previous = ["ana": ScheduleRule.Known(run: run, dueAt: Self.time(0), finishedRun: finished)]
+            let previous = ["ana": PollRunState(run: run, dueAt: Self.time(0), finishedRun: finished)]
             return ScheduleRule.due(
                 ["ana"], known: previous, run: 5, now: Self.time(age), staleMax: .seconds(100)) == ["ana"]
         }

@@ -104,7 +104,7 @@ import Testing
         let open = state(modify, record: "R1", isOpen: true, lease: .seconds(9))
         let unavailable = CommandResult.notProcessed(reason: "r", retryAfter: .seconds(100))
         let retry = rule.decide(open, .result(unavailable), attemptCount: 3)
-        #expect(retry.step == .park(reason: "r", after: .seconds(100), cause: .askedToWait(.seconds(100))))
+        #expect(retry.step == .park(reason: "r", after: .seconds(100), cause: .retryAfter(.seconds(100))))
         #expect(rule.decide(open, .result(unavailable), attemptCount: 19).outcome?.status == .refused)
         let unknown = CommandResult.unknown(reason: "r", retryAfter: nil)
         #expect(rule.decide(open, .result(unknown), attemptCount: 19).outcome?.status == .unknown)

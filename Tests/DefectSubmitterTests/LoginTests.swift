@@ -90,7 +90,7 @@ import Testing
                 let call = try world.step(reference).call()
                 let result = try await world.call(call)
                 let step = try world.step(reference, result)
-                guard case .park(let reason, _, .away(askingFor: nil)) = step.disposition else {
+                guard case .park(let reason, _, .unavailable(retryAfter: nil)) = step.disposition else {
                     Issue.record("\(step)")
                     return
                 }

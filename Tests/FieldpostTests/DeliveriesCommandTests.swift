@@ -32,8 +32,8 @@ import Testing
         return try DeliverySettings.load(Self.id, on: &connection)
     }
 
-    private func opened(_ sealed: Bytea?, _ which: DeliverySettings.Secret, key: String = key) throws -> [UInt8] {
-        try SecretBox([key]).open(try #require(sealed).bytes, at: which.context(Self.id))
+    private func opened(_ sealed: Bytea?, _ which: SecretContext.DeliverySecret, key: String = key) throws -> [UInt8] {
+        try SecretBox([key]).open(try #require(sealed).bytes, at: SecretContext.delivery(which, in: Self.id))
     }
 
     @Test func omittedOptionsKeepStoredValues() throws {

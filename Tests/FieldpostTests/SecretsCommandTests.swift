@@ -38,8 +38,8 @@ import Testing
             let password = Bytea(try box.seal("password-\(id)", at: SecretContext.backendPassword(environment)))
             let account = Bytea(try box.seal("account-\(id)", at: SecretContext.defectAccount(environment)))
             let own = try box.seal("own-\(id)", at: SecretContext.personalDefectLogin(environment, realm: 9))
-            let deliveries = try DeliverySettings.Secret.allCases.map {
-                Bytea(try box.seal("\($0)-\(id)", at: $0.context(environment)))
+            let deliveries = try SecretContext.DeliverySecret.allCases.map {
+                Bytea(try box.seal("\($0)-\(id)", at: SecretContext.delivery($0, in: environment)))
             }
             let tokens = try (1...600).map { number in
                 Bytea(try box.seal("token-\(number)", at: SecretContext.refreshToken(environment, person: 7)))
@@ -104,8 +104,8 @@ import Testing
         for (id, webhook, mail, push) in try connection.run(
             "SELECT environment_id, webhook_secret, smtp_password, push_key FROM backend.delivery"
         ).decode(EnvironmentID.self, Bytea.self, Bytea.self, Bytea.self) {
-            for (sealed, secret) in zip([webhook, mail, push], DeliverySettings.Secret.allCases) {
-                #expect(try box.openText(sealed.bytes, at: secret.context(id)) == "\(secret)-\(id)")
+            for (sealed, secret) in zip([webhook, mail, push], SecretContext.DeliverySecret.allCases) {
+                #expect(try box.openText(sealed.bytes, at: SecretContext.delivery(secret, in: id)) == "\(secret)-\(id)")
             }
         }
         let tokens = try connection.run(

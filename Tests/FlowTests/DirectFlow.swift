@@ -15,7 +15,7 @@ struct DirectFlow: Sendable {
     /// The number in the back end of each entry's accounting code.
     private let elements: [UUID: String]
 
-    /// Brings the people's realms about.
+    /// Creates the people's realms.
     init(_ cluster: LocalCluster, people: Int, entries: Int, seed: UInt64) async throws {
         let organisation = SmallOrganisation(peopleCount: people)
         try await organisation.load(into: cluster)

@@ -45,7 +45,7 @@ extension FlowTests {
             let position = try flow.position()
             try await flow.waitForRuns(2)
             #expect(try flow.position() == position, "seed \(seed)")
-            // The full comparison finds nothing that was missed, but who deleted what.
+            // The full comparison finds no missed change except the authors of deletions.
             try await flow.waitForFullRun()
             #expect(try flow.position() == position, "seed \(seed)")
             let gone = try #require(hours.keys.min())

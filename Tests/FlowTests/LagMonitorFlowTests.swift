@@ -114,6 +114,6 @@ private struct MonitorFigures {
     func lag(_ group: String) -> Double { sum("kafka_consumergroup_group_sum_lag", of: group) }
     func seconds(_ group: String) -> Double { sum("kafka_consumergroup_group_max_lag_seconds", of: group) }
     var behind: Double { sum("fieldpost_relay_behind_positions") }
-    /// -1 before its first look.
+    /// -1 before its first collection cycle.
     var problems: Double { text.contains("fieldpost_monitor_problems") ? sum("fieldpost_monitor_problems") : -1 }
 }

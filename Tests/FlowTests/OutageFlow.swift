@@ -15,7 +15,7 @@ struct BooksFlow: Sendable {
     static let environment = "books"
     private static let email = "ana@books.example"
 
-    /// Brings it about, with one person.
+    /// Adds the environment, with one person.
     init(_ cluster: LocalCluster) async throws {
         self.cluster = cluster
         let client = Client()

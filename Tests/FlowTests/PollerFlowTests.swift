@@ -47,7 +47,7 @@ extension LocalCluster.Options {
     }
 }
 
-/// Two people whose back end is looked at every five seconds.
+/// Two people whose back end is polled every five seconds.
 private struct PollerFlow: Sendable {
     let cluster: LocalCluster
     let organisation = SmallOrganisation(peopleCount: 2)

@@ -180,7 +180,7 @@ private struct RunningPrometheus {
         return Set(found?.data.alerts.filter { $0.state == "firing" }.compactMap { $0.labels["alertname"] } ?? [])
     }
 
-    /// - Returns: `nil` while it does not response.
+    /// - Returns: `nil` while it does not respond.
     private func get<Answer: Decodable>(_ what: String, as type: Answer.Type) async throws -> Answer? {
         let client = Client()
         defer { client.shutDown() }

@@ -136,7 +136,7 @@ struct RealmWriter: ~Copyable {
         try patch(id, email, #"{"deleteRequested":true}"#)
     }
 
-    /// As often as services change the entry meanwhile.
+    /// Retries while services change the entry.
     private mutating func patch(_ id: UUID, _ email: String, _ fields: String) throws {
         let key = ObjectKey(realm: try number(of: try RealmPath.user(email)), kind: .timeEntry, id: id)
         let environment = environment

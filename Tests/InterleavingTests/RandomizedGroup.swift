@@ -182,7 +182,9 @@ struct RandomizedGroup<H: Handler> {
         let startBefore = now + .seconds((callTicksMax + 1) * Self.tickSeconds)
         let prepared = decided.map { disposition in
             let prepared = disposition.map { call in
-                PreparedCall<H>(call: call, kind: handler.kind(of: call), unmade: handler.unmade(call), make: nil)
+                PreparedCall<H>(
+                    call: call, kind: handler.kind(of: call), resultWhenSkipped: handler.resultWhenSkipped(call),
+                    make: nil)
             }
             guard case .call(let call, _) = prepared else { return prepared }
             return .call(call, startBefore: startBefore)
@@ -234,7 +236,7 @@ struct RandomizedGroup<H: Handler> {
         }
         let (due, environments) = try DeferredKeys.takeDue(
             request, group: group, partitions: partitions, lease: limits.dueLease, on: &connection)
-        members[index].scheduler.due(due, of: request, parkedIn: environments)
+        members[index].scheduler.due(due, of: request, deferredIn: environments)
     }
 
     // MARK: Calls

@@ -139,7 +139,7 @@ struct CallingHandler: Handler {
                 return .call(key.id, startBefore: .now + .seconds(600))
             case .answer where calls.requestedPause != nil:
                 let wait = calls.requestedPause ?? .zero
-                return .park(reason: "busy", after: wait, cause: .askedToWait(wait))
+                return .park(reason: "busy", after: wait, cause: .retryAfter(wait))
             case .answer(let id) where calls.unavailableKeys.contains(id):
                 return .park(reason: "unavailable", after: .zero, cause: .backendUnavailable)
             case .answer(let id):

@@ -136,7 +136,7 @@ import Testing
 
     private struct NoCall: ScheduledCall {
         let kind = CallKind.read
-        var unmade: Never? { nil }
+        var resultWhenSkipped: Never? { nil }
     }
 
     private typealias Scheduler = WorkScheduler<String, NoCall>
@@ -152,7 +152,7 @@ import Testing
             switch action {
             case .takeDue(let request):
                 due = request
-                work.due([], of: request, parkedIn: [])
+                work.due([], of: request, deferredIn: [])
             case .decide(let items, _):
                 count += items.count
                 work.committed(work.plan(items.map { _ in .finished }, now: time), missed: [], now: time)
@@ -188,7 +188,7 @@ import Testing
                     environment: environment, subject: EventSubject(realm: .manager, kind: .fieldTask, id: UUID()),
                     partition: partition, attemptCount: 0)
             }
-            work.due(keys, of: request, parkedIn: [environment])
+            work.due(keys, of: request, deferredIn: [environment])
         }
         due(2)
         let few = runCycle(&work, at: now)

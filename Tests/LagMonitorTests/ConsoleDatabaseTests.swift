@@ -160,12 +160,12 @@ import Testing
                 is_dead, is_circuit, attempts, next_at)
             SELECT 'defect-submitter', \(environment.id), k::text, 'entry.events', 0, '', 0, 'closed', true, false, 1,
                 now()
-            FROM generate_series(1, \(EnvironmentStore.parkedCountMax + 10)) AS k
+            FROM generate_series(1, \(EnvironmentStore.deferredCountMax + 10)) AS k
             """)
         try connection.runScript("ANALYZE")
         let page = try EnvironmentStore.page(after: "", countMax: 50, on: &connection)
         #expect(page.count == 50 && page[0].name == "acme")
-        #expect(page[0].isMoreParked && page[0].deadCount == EnvironmentStore.parkedCountMax + 51)
+        #expect(page[0].isMoreParked && page[0].deadCount == EnvironmentStore.deferredCountMax + 51)
         #expect(page[1].deadCount == 50 && page[1].circuitCount == 25 && page[1].waitingCount == 25)
         #expect(!page[1].isMoreParked)
         let plan = try connection.run("EXPLAIN \(EnvironmentStore.page(after: "", countMax: 50))").decode(String.self)

@@ -33,8 +33,8 @@ struct LagPageTests {
         return history
     }
 
-    private static func text(_ history: LagHistory, placeMax: Int) -> [String] {
-        var page = LagPage(cluster: "c", placeMax: placeMax)
+    private static func text(_ history: LagHistory, partitionCountMax: Int) -> [String] {
+        var page = LagPage(cluster: "c", partitionCountMax: partitionCountMax)
         page.tell(history.lags, retentions: ["t": 604_800])
         page.tell([], rebalances: history.rebalanceCounts)
         return page.metrics.parts.map { String(buffer: $0) }.joined().split(separator: "\n").map(String.init)
@@ -43,7 +43,7 @@ struct LagPageTests {
     @Test func groupsAreExportedByTopicAndPartition() {
         var history = Self.history()
         history.learn([TopicPartition(topic: "t", partition: 0): 40_000], of: "g")
-        let lines = Self.text(history, placeMax: 4)
+        let lines = Self.text(history, partitionCountMax: 4)
         let expected = [
             "fieldpost_monitor_partitions_exported 1",
             #"kafka_consumergroup_group_lag{cluster_name="c",group="g",partition="0",topic="t"} 950"#,
@@ -77,7 +77,7 @@ struct LagPageTests {
     }
 
     @Test func onlyUnhealthyPartitionsAreExportedBeyondTheLimit() {
-        let lines = Self.text(Self.history(), placeMax: 3)
+        let lines = Self.text(Self.history(), partitionCountMax: 3)
         #expect(lines.contains("fieldpost_monitor_partitions_exported 0"))
         let exported = lines.filter { $0.hasPrefix("kafka_consumergroup_group_lag{") }
         #expect(exported == [#"kafka_consumergroup_group_lag{cluster_name="c",group="g",partition="0",topic="t"} 950"#])
@@ -85,7 +85,7 @@ struct LagPageTests {
         #expect(lines.filter { $0.hasPrefix("kafka_consumergroup_group_topic_sum_lag{") }.count == 2)
         #expect(lines.filter { $0.hasPrefix("fieldpost_lag_worst_status{") }.count == 2)
         #expect(
-            !Self.text(Self.history(), placeMax: 0).contains { $0.hasPrefix("kafka_consumergroup_group_lag{") }
+            !Self.text(Self.history(), partitionCountMax: 0).contains { $0.hasPrefix("kafka_consumergroup_group_lag{") }
         )
     }
 

@@ -45,8 +45,8 @@ struct DeliveryWorld: ~Copyable {
         let box = try SecretBox([Self.key])
         let environment = acme.id
         var settings = DeliverySettings(environment: environment)
-        func sealed(_ secret: [UInt8], _ which: DeliverySettings.Secret) throws -> Bytea {
-            Bytea(try box.seal(secret, at: which.context(environment)))
+        func sealed(_ secret: [UInt8], _ which: SecretContext.DeliverySecret) throws -> Bytea {
+            Bytea(try box.seal(secret, at: SecretContext.delivery(which, in: environment)))
         }
         settings.webhookHosts = ["127.0.0.1", "localhost"]
         settings.webhookSecret = try sealed(Array(Self.secret.utf8), .webhook)

@@ -71,7 +71,9 @@ import Testing
 
     @Test func rulesImportModulesOfValues() {
         let line = /^(?:public |package |internal |private )*import (\w+)/
-        for file in SourceFile.all where file.isRule {
+        let rules = SourceFile.all.filter(\.isRule)
+        #expect(rules.count > 40)
+        for file in rules {
             for (index, text) in file.lines.enumerated() {
                 guard let found = text.prefixMatch(of: line), !Self.ofRules.contains(String(found.1)) else { continue }
                 Issue.record("\(file.path):\(index + 1): a rule does not import \(found.1)")

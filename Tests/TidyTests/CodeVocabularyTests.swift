@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Comments, texts and names in code use the standard terms of the field.
+/// Full-line comments, declared names and, outside of tests, texts in Swift files use the standard terms of the field.
 @Suite struct CodeVocabularyTests {
     /// A use of a banned term in a file.
     struct Use: CustomStringConvertible {
@@ -14,9 +14,9 @@ import Testing
 
     /// Uses that are left in a folder and the folders in it; the longest prefix counts. The numbers only shrink.
     private static let limits: [String: Int] = [
-        "Services/": 2,
-        "Shared/": 19,
-        "Tools/": 15,
+        "Services/": 1,
+        "Shared/": 15,
+        "Tools/": 14,
         "Tests/": 3,
     ]
 
@@ -67,6 +67,7 @@ import Testing
     }
 
     @Test func docCommentsNameTheSubjectFirst() {
+        #expect(SourceFile.all.count > 1_000)
         for file in SourceFile.all {
             var isInside = false
             for (index, line) in file.lines.enumerated() {
@@ -83,7 +84,7 @@ import Testing
 
     @Test func testNamesBeginWithTheSubject() {
         for file in SourceFile.all where file.path.hasPrefix("Tests/") {
-            for match in file.text.matches(of: /@Test[^\n]*\bfunc `?((?:what|who|one|it)[A-Z]\w*)/) {
+            for match in file.text.matches(of: /@Test(?:\([^\n]*\))?\s+func `?((?:what|who|one|it)[A-Z]\w*)/) {
                 Issue.record("\(file.path): \(match.output.1): begin with the subject")
             }
         }
@@ -102,7 +103,8 @@ extension SourceFile {
 
     /// String literals with blanks, except SQL; other lines are empty.
     fileprivate var literalText: String {
-        let sql = /^\s*(?:[A-Z]{3,}|ON|AS|OR|IN)\b[A-Z ]*(?:[^a-z]|$|\b[a-z_.]+\b)/
+        let sql =
+            /^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH|COPY|CREATE|ALTER|DROP|SET|FROM|WHERE|AND|JOIN|LEFT|CROSS|ORDER|UNION|VALUES|RETURNING|LOCK|CASE|WHEN|ELSE|ON|AS|OR|IN)\b/
         var isInText = false
         var isSQL = false
         return lines.map { line -> String in

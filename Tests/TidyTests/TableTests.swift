@@ -3,7 +3,7 @@ import Model
 import TestSupport
 import Testing
 
-/// Ownership of tables: one module contains the SQL of a schema.
+/// Ownership of tables: the SQL on the tables of `access` and `backend` is in the modules that own these schemas.
 @Suite struct TableTests {
     /// A statement outside the owning modules that names tables of `access` or `backend`.
     struct Exception: Sendable, CustomTestStringConvertible {
@@ -27,7 +27,7 @@ import Testing
         Exception(
             path: "Services/Fieldpost/Check/Reconciliation.swift",
             tables: ["backend.connection", "backend.defect_tracker"],
-            reason: "whether a comparison is still to come depends on whether there is something to compare with"),
+            reason: "a comparison is pending only if the environment has a back end or a defect tracker"),
         Exception(
             path: "Services/Onboarding/DeviceStore.swift", tables: ["access.person", "access.provider"],
             reason: "a device is locked and compared with its person's account in one statement"),
@@ -41,10 +41,10 @@ import Testing
                 + "sessions are found by environment, through their index"),
         Exception(
             path: "Shared/Admin/TenantMigration/EnvironmentImport.swift", tables: ["access.audit"],
-            reason: "its records get numbers of the installation that they come to"),
+            reason: "imported records are renumbered by the target installation"),
         Exception(
             path: "Shared/Admin/TenantMigration/MoveActivation.swift", tables: ["access.integration", "access.person"],
-            reason: "numbers that came along are not given again"),
+            reason: "sequences start after the imported numbers"),
         Exception(
             path: "Shared/Admin/TenantMigration/MoveRemoval.swift",
             tables: ["access.address", "access.domain", "access.provider"],
@@ -59,7 +59,7 @@ import Testing
             reason: "all tables of an environment are moved alike, row by row"),
     ]
 
-    @Test func tablesOfEnvironmentsAreNamedInOneModule() throws {
+    @Test func onlyOwnersNameTablesOfAccessAndBackend() throws {
         let tables = try Self.tables(of: ["access", "backend"])
         #expect(tables.contains("access.provider") && tables.contains("backend.connection"))
         let allowed = Dictionary(uniqueKeysWithValues: Self.exceptions.map { ($0.path, $0.tables) })
@@ -67,7 +67,7 @@ import Testing
             guard !Self.owners.contains(where: file.path.hasPrefix) else { continue }
             let named = tables.intersection(file.tablesInTexts())
             let strange = named.subtracting(allowed[file.path] ?? [])
-            #expect(strange.isEmpty, "\(file.path): their SQL belongs to one of \(Self.owners)")
+            #expect(strange.isEmpty, "\(file.path): the SQL of \(strange.sorted()) belongs to one of \(Self.owners)")
         }
     }
 

@@ -7,7 +7,7 @@ import Postgres
 /// Removes rows of the ledger that are not needed any more: no attempt is open, and the entry is closed for editing, or
 /// it is deleted and the back end has no record of it.
 ///
-/// All others stay as long as their entries: they prevent that an entry is submitted twice when it is reprocessed.
+/// All others stay as long as their entries: they prevent an entry from being submitted twice when it is reprocessed.
 struct LedgerSweep: Sweep {
     /// Maximum number of rows scanned per step.
     private static let pageCountMax: Int64 = 1_000

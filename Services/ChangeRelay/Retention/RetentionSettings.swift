@@ -16,7 +16,7 @@ enum RetentionSettings {
     static let results = Setting(
         "retention.answers", age, default: "90d",
         help: "retention of mutation results after a client's last new mutation; afterwards a repeated "
-            + "mutation gets no stored result")
+            + "mutation gets result-expired")
     static let ledger = Setting(
         "retention.ledger", age, default: "90d",
         help: "retention of ledger rows of entries that are recorded, or deleted without a back-end record")

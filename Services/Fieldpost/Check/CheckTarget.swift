@@ -40,10 +40,8 @@ enum CheckTarget: String, CaseIterable, Encodable, ExpressibleByArgument {
         case .devices:
             .manual(
                 "a device resends what it queued from the expected number on, or starts with a new clientId if it "
-                    + "queued "
-                    + "nothing; responses at unallocated positions are the result of a restore: stop the services and "
-                    + "run "
-                    + "fieldpost restore --force")
+                    + "queued nothing; responses at unallocated positions are the result of a restore: stop the "
+                    + "services and run fieldpost restore --force")
         case .relay:
             .manual("the database has lost published changes: stop the services and run fieldpost restore --force")
         }

@@ -35,7 +35,9 @@ struct DatabaseOptions: ParsableArguments {
 
 /// The connection to Kafka. `FIELDPOST_KAFKA_…` sets librdkafka's properties, as for the services.
 struct BrokerOptions: ParsableArguments {
-    @Option(help: "Kafka brokers, host:port,…. (default: FIELDPOST_KAFKA_BROKERS)")
+    @Option(
+        help: ArgumentHelp(
+            "Kafka brokers. (default: FIELDPOST_KAFKA_BROKERS or 127.0.0.1:9092)", valueName: "host:port,…"))
     var brokers: String?
 
     /// Maximum time to wait for one response of the brokers.

@@ -35,7 +35,7 @@ enum AddressFindings {
             return nil
         }
         return .warning(
-            "\(origin): certificate", "called without TLS", do: "use https: it transfers tokens and passwords")
+            "\(origin): certificate", "called without TLS", do: "use https: requests carry tokens and passwords")
     }
 
     private static func time(

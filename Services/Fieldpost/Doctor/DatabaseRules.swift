@@ -20,7 +20,7 @@ enum DatabaseRules {
         guard count > 0 else { return nil }
         let most = count == DatabaseFacts.deadKeysMax ? " or more" : ""
         return .warning(
-            "dead-lettered keys", "\(count)\(most) need manual action",
+            "dead-lettered keys", "\(count)\(most) \(count == 1 ? "needs" : "need") manual action",
             do: "list them with fieldpost deferred list --dead, and see the reason with fieldpost deferred show KEY")
     }
 

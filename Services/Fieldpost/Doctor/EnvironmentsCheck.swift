@@ -87,8 +87,7 @@ struct EnvironmentsCheck: DoctorCheck {
             case "claims": "configure the provider to add them to the ID token, or \(edit) --address-verified-by"
             default:
                 "check that it responds to this machine; \(edit) --backend-url, --backend-user, "
-                    + "--backend-password-from or "
-                    + "--people"
+                    + "--backend-password-from or --people"
             }
         return .failure(name, finding.detail, do: remedy)
     }

@@ -63,7 +63,7 @@ final class ConsoleDatabase: Sendable {
         }
     }
 
-    /// The first schema with transfers of environments, which the console displays.
+    /// The first schema with moves of environments, which the console displays.
     private static let schemaOldest: Int32 = 28
 
     var isOpen: Bool { pools.withLock { $0 != nil } }
@@ -88,7 +88,7 @@ final class ConsoleDatabase: Sendable {
     /// Runs `body` on a pooled connection's thread.
     ///
     /// - Throws: `Problem` 503 if the database is unavailable, the queue is full, a timeout expires, or the environment
-    ///   is write-blocked; `Problem` 409 if it was transferred; otherwise the errors of `body`.
+    ///   is write-blocked; `Problem` 409 if it has moved; otherwise the errors of `body`.
     func run<Success: Sendable>(
         _ kind: QueryKind = .short, _ body: @escaping @Sendable (inout Connection) throws -> Success
     ) async throws -> Success {
@@ -100,8 +100,7 @@ final class ConsoleDatabase: Sendable {
                 .serviceUnavailable,
                 detail:
                     "The query exceeded its time limit of \(Self.statementMax.shortText). Use the command line, which "
-                    + "has no "
-                    + "such limit.")
+                    + "has no such limit.")
         } catch let error as PostgresError where error.sqlState == "53300" {
             throw Problem(
                 .serviceUnavailable, detail: "Too many concurrent queries; retry later.", headers: [.retryAfter: "5"])
@@ -109,14 +108,13 @@ final class ConsoleDatabase: Sendable {
             throw Problem(
                 .conflict,
                 detail:
-                    "The environment was transferred to another installation and is read-only here. Use the console of "
-                    + "that "
-                    + "installation.")
+                    "The environment has moved to another installation; no audit record can be written here, so it "
+                    + "cannot be displayed. Use the console of that installation.")
         } catch let error as PostgresError where error.isLocked {
             throw Problem(
                 .serviceUnavailable,
                 detail:
-                    "The environment is write-blocked for its transfer to another installation, or locked by another "
+                    "The environment is write-blocked for its move to another installation, or locked by another "
                     + "transaction; retry later.", headers: [.retryAfter: "5"])
         } catch let error as PostgresError where error.isRetriable {
             throw Self.unavailable

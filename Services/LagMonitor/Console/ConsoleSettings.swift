@@ -9,8 +9,7 @@ extension Settings {
         "console.url", .text(lengthMax: 1024), default: "",
         help:
             "public base URL of the console, for example https://console.example.com; the redirect URL registered at "
-            + "the "
-            + "identity provider is this URL with /callback. https, or http on localhost; empty: the console is "
+            + "the identity provider is this URL with /callback. https, or http on localhost; empty: the console is "
             + "disabled"
     )
     static let consoleHost = Setting(
@@ -34,9 +33,8 @@ extension Settings {
     static let consoleDomains = Setting(
         "console.domains", .list(countMax: 32), default: "",
         help:
-            "e-mail domains, in lower case, whose addresses are accepted without email_verified; only if the issuer is "
-            + "a "
-            + "single tenant of Microsoft Entra ID; empty: tokens must have email_verified")
+            "e-mail domains, in lower case, whose addresses are accepted without email_verified; only if the issuer "
+            + "is a single tenant of Microsoft Entra ID; empty: tokens must have email_verified")
     static let consoleServices = Setting(
         "console.services", .list(countMax: 64), default: "",
         help: "admin addresses of the services that the console polls: name=URL, such as "

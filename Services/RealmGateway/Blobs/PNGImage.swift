@@ -35,7 +35,7 @@ enum PNGImage {
         return result + parts.rest + chunk("IEND", [])
     }
 
-    /// The chunks that are copiedTypes, except the first and the last one.
+    /// The copied chunks, except the first and the last one.
     private struct Parts {
         var (rest, orientation): ([UInt8], UInt8?) = ([], nil)
         var hasData = false

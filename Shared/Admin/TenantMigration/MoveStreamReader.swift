@@ -30,10 +30,9 @@ struct MoveStreamReader {
         }
         guard beginning.header.format == MoveLine.Header.formatCurrent, beginning.header.schema == Schema.version else {
             throw MoveFailure(
-                "the stream is of schema \(beginning.header.schema), format \(beginning.header.format); here is schema "
-                    + "\(Schema.version), format \(MoveLine.Header.formatCurrent): both installations must be of the "
-                    + "same "
-                    + "release")
+                "the stream is of schema \(beginning.header.schema), format \(beginning.header.format); here is "
+                    + "schema \(Schema.version), format \(MoveLine.Header.formatCurrent): both installations must be "
+                    + "of the same release")
         }
         guard case .header(let header) = try? JSONDecoder().decode(MoveLine.self, from: Data(json)) else {
             throw rejected("it is not the header of an environment's stream")

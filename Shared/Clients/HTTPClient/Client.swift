@@ -21,7 +21,8 @@ package final class Client: Sendable {
         package var inFlightMax = 32_768
         /// Maximum number of unread bytes of a stream; beyond it, reading from the connection is suspended.
         package var streamBufferBytesMax = 256 * 1024
-        /// A PEM file of trusted certificate authorities, instead of the system's.
+        /// A PEM file of trusted certificate authorities, in addition to libcurl's directory (`/etc/ssl/certs` on
+        /// Debian).
         package var caFile: String?
         /// The URL of a proxy, such as `http://proxy.example.com:3128`.
         package var proxy: String?

@@ -24,9 +24,8 @@ extension BackendError {
     /// Returns the delay before the next attempt of a failed read: it doubles with each attempt, up to 60 s, and is at
     /// least the back end's `Retry-After`.
     ///
-    /// - Returns: `nil` if the back end refuses the read, so that a retry cannot succeed. `asked` is the back end's
-    ///   `Retry-After`, if any.
-    package func retry(afterAttempts attemptCount: Int) -> (reason: String, wait: Duration, asked: Duration?)? {
+    /// - Returns: `nil` if the back end refuses the read, so that a retry cannot succeed.
+    package func retry(afterAttempts attemptCount: Int) -> (reason: String, wait: Duration, retryAfter: Duration?)? {
         let wait = min(Duration.seconds(1) * (1 << min(attemptCount, 6)), .seconds(60))
         return switch self {
         // Reads have no deadline.

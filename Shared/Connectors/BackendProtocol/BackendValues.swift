@@ -44,7 +44,7 @@ public struct Submission: Equatable, Sendable {
     public var person: BackendPerson
     /// The day the time is registered on.
     public var day: Day
-    /// The length in seconds.
+    /// The duration in seconds.
     public var durationSeconds: Int
     /// The person's text, without the marker.
     public var text: String?
@@ -104,7 +104,7 @@ public enum BackendStatus: String, Codable, CaseIterable, Sendable {
     case released
     /// Approved.
     case approved
-    /// Refused by an approver.
+    /// Rejected by an approver.
     case rejected
     /// Posted; closed for editing.
     case recorded
@@ -122,7 +122,7 @@ public struct BackendEntry: Hashable, Sendable {
     public var marker: String?
     /// The day the time is registered on.
     public var day: Day
-    /// The length in seconds, rounded as the back end stores it.
+    /// The duration in seconds, rounded as the back end stores it.
     public var durationSeconds: Int
     /// The text without the marker.
     public var text: String?

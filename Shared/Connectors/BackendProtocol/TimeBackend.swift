@@ -150,7 +150,7 @@ public struct BackendCapabilities: Equatable, Sendable {
 
     /// The changes that are possible to an approved record.
     public var approvedRecord: ApprovedRecord
-    /// Whether an approver can refuse a record, so that it becomes ``BackendStatus/rejected``.
+    /// Whether an approver can reject a record, so that it becomes ``BackendStatus/rejected``.
     public var hasRejection: Bool
     /// The unit to which lengths are rounded, half up: 36 for hundredths of an hour, 1 if seconds are stored.
     public var durationStepSeconds: Int

@@ -21,6 +21,7 @@ public enum SyncLine: Equatable, Sendable {
     case open(RealmPath, isReset: Bool)
     /// The realm is not permitted, or no longer permitted.
     case closed(RealmPath)
+    /// Changes of a realm's objects. A cursor is the position at which to resume after this line.
     case objects(RealmPath, cursor: String?, [Change])
     /// All realms are complete up to the position. The cursor applies to all open realms, except those listed by path.
     case checkpoint(position: Int64, cursor: String?, cursors: [RealmPath: String])

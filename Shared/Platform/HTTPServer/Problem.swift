@@ -55,7 +55,7 @@ package struct Problem: Error, HTTPResponseError, Equatable {
             .misdirectedRequest, name: "environment-moved",
             detail:
                 "The organisation has moved to another installation. "
-                + "Resume synchronisation there and resend all unsent changes.",
+                + "Resume synchronisation there and send all unsent changes there.",
             extensions: url.map { ["baseURL": .text($0)] } ?? [:])
     }
 

@@ -28,7 +28,7 @@ package struct AccessDirectory: Sendable {
     /// Without those whose client is also used for people's logins.
     package let integrations: [Integration]
     package let domains: [EnvironmentID: Set<String>]
-    /// Environments that were transferred to another installation, with their base URL there.
+    /// Environments that moved to another installation, with their base URL there.
     package let left: [EnvironmentID: String?]
 
     /// Loads the current snapshot.
@@ -56,9 +56,9 @@ package struct AccessDirectory: Sendable {
             left: try left(on: &connection))
     }
 
-    /// Loads the environments that were transferred to another installation, with their base URL there.
+    /// Loads the environments that moved to another installation, with their base URL there.
     ///
-    /// - Returns: Empty if the schema predates transfers.
+    /// - Returns: Empty if the schema predates moves.
     package static func left(on connection: inout Connection) throws(PostgresError) -> [EnvironmentID: String?] {
         let rows = try connection.runIfTableExists(
             "SELECT environment_id, moved_to FROM realm.move WHERE state = 'left'")

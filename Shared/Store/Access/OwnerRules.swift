@@ -20,8 +20,7 @@ package enum OwnerRules {
         guard id != expected else { return nil }
         return
             "the id of this \(kind.rawValue) must be \(expected.text): the \(names.first)'s first eight bytes, then "
-            + "the "
-            + "\(names.second)'s last eight"
+            + "the \(names.second)'s last eight"
     }
 
     /// Checks that a person does not share with themselves and publishes only their own addresses for lookup.

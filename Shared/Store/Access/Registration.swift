@@ -63,7 +63,7 @@ package enum Registration {
         }
     }
 
-    /// Returns the id of a person's `Realms` object, which is deterministic and survives a transfer of the environment.
+    /// Returns the id of a person's `Realms` object, which is deterministic and survives a move of the environment.
     ///
     /// - Parameter environment: The number that the environment had in its original installation.
     package static func objectID(of email: String, foundedAs environment: EnvironmentID) -> UUID {

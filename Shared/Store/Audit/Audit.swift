@@ -37,7 +37,7 @@ package struct AuditRecord: Sendable, Equatable {
         case environmentChanged = "environment.changed"
         /// An environment was cut over to another installation.
         case environmentCutOver = "environment.left"
-        /// The transfer of an environment was rolled back.
+        /// The move of an environment was rolled back.
         case environmentRolledBack = "environment.taken-back"
         /// An environment from another installation was activated.
         case environmentActivated = "environment.begun"
@@ -118,7 +118,7 @@ package struct AuditRecord: Sendable, Equatable {
     package static let removedCountMax: Int64 = 5_000
 
     /// Deletes the next page of expired records: ids increase with time. Skips records of environments that are
-    /// write-blocked for a transfer, or were transferred.
+    /// write-blocked for a move, or have moved.
     ///
     /// - Returns: The number of deleted records, the id to resume from, and whether this was the last page.
     package static func removePage(

@@ -16,19 +16,19 @@ package enum AudienceStore {
         package let readAt: Timestamp
         /// The person's new catalogue; `nil` for no change.
         package let catalogue: UUID?
-        /// Whether the person's catalogue is removed.
-        package let lacksCatalogue: Bool
+        /// Whether the person's assignment to a catalogue is removed, regardless of the stored one.
+        package let removesCatalogue: Bool
         package let decision: Int
 
         package init(
-            email: String, tree: UUID, readAt: Timestamp, catalogue: UUID? = nil, lacksCatalogue: Bool = false,
+            email: String, tree: UUID, readAt: Timestamp, catalogue: UUID? = nil, removesCatalogue: Bool = false,
             decision: Int
         ) {
             self.email = email
             self.tree = tree
             self.readAt = readAt
             self.catalogue = catalogue
-            self.lacksCatalogue = lacksCatalogue
+            self.removesCatalogue = removesCatalogue
             self.decision = decision
         }
     }
@@ -76,7 +76,7 @@ package enum AudienceStore {
             WHERE i.decision <> ALL ((SELECT realm.missed())::int[]) ORDER BY i.email
             ON CONFLICT (environment_id, email) DO UPDATE SET tree = excluded.tree, read_at = excluded.read_at,
                 changed_at = CASE WHEN p.tree = excluded.tree THEN p.changed_at ELSE excluded.read_at END,
-                catalogue = CASE WHEN p.email = ANY (\(readings.filter(\.lacksCatalogue).map(\.email))) THEN NULL
+                catalogue = CASE WHEN p.email = ANY (\(readings.filter(\.removesCatalogue).map(\.email))) THEN NULL
                     ELSE coalesce(excluded.catalogue, p.catalogue) END
             """
     }

@@ -5,7 +5,6 @@ import FoundationEssentials
 struct TreeDigestCache {
     /// Maximum size in bytes; beyond it, the cache is cleared. The trees of 5,000 catalogues with 34 nodes have 5.4
     /// million bytes.
-
     static let byteCountMax = 8_000_000
 
     private var trees: [UUID: NodeDigests] = [:]

@@ -20,9 +20,18 @@ package enum SecretContext {
         "defects/\(environment)/own/\(realm)"
     }
 
-    /// A secret for the delivery of notices.
-    package static func delivery(_ name: String, in environment: EnvironmentID) -> String {
-        "deliveries/\(environment)/\(name)"
+    /// A secret for the delivery of notices; the raw value is part of the context of stored secrets.
+    package enum DeliverySecret: String, Sendable, CaseIterable {
+        /// The key that signs webhooks.
+        case webhook
+        /// The password at the mail server.
+        case mail
+        /// The private key that identifies the sender to push services (VAPID), 32 bytes.
+        case push
+    }
+
+    package static func delivery(_ secret: DeliverySecret, in environment: EnvironmentID) -> String {
+        "deliveries/\(environment)/\(secret.rawValue)"
     }
 
     /// The refresh tokens of a person.

@@ -1,7 +1,7 @@
 package import Model
 package import Postgres
 
-/// Secrets of an environment that is transferred to an installation with other keys.
+/// Secrets of an environment that moves to an installation with other keys.
 extension SecretStore {
     /// A decrypted secret and the key of its row.
     package struct Moving {

@@ -38,9 +38,9 @@ package enum SecretStore {
             case .backendPasswords: SecretContext.backendPassword(environment)
             case .defectAccounts: SecretContext.defectAccount(environment)
             case .ownDefectLogins: SecretContext.personalDefectLogin(environment, realm: person)
-            case .webhookSecrets: SecretContext.delivery("webhook", in: environment)
-            case .mailPasswords: SecretContext.delivery("mail", in: environment)
-            case .pushKeys: SecretContext.delivery("push", in: environment)
+            case .webhookSecrets: SecretContext.delivery(.webhook, in: environment)
+            case .mailPasswords: SecretContext.delivery(.mail, in: environment)
+            case .pushKeys: SecretContext.delivery(.push, in: environment)
             case .refreshTokens: SecretContext.refreshToken(environment, person: person)
             }
         }

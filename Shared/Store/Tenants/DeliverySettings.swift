@@ -4,21 +4,6 @@ import Secrets
 
 /// An environment's settings for external delivery of notices, stored by `fieldpost environment deliveries`.
 package struct DeliverySettings: Sendable, Equatable {
-    /// A secret of the deliveries.
-    package enum Secret: String, Sendable, CaseIterable {
-        /// The key that signs webhooks.
-        case webhook
-        /// The password at the mail server.
-        case mail
-        /// The private key that identifies the sender to push services (VAPID), 32 bytes.
-        case push
-
-        /// Returns the context that the secret is sealed for.
-        package func context(_ environment: EnvironmentID) -> String {
-            SecretContext.delivery(rawValue, in: environment)
-        }
-    }
-
     package let environment: EnvironmentID
     /// The allowed hosts of people's webhooks, in lower case; empty: webhooks are disabled.
     package var webhookHosts: [String] = []

@@ -18,7 +18,7 @@ extension EnvironmentStore {
         package let deadCount: Int64
         /// Other deferred keys.
         package let waitingCount: Int64
-        /// Whether a group has more than ``parkedCountMax`` keys: the three counts are then lower bounds.
+        /// Whether a group has more than ``deferredCountMax`` keys: the three counts are then lower bounds.
         package let isMoreParked: Bool
         /// Devices that can renew their tokens without a login.
         package let deviceCount: Int64
@@ -29,7 +29,7 @@ extension EnvironmentStore {
     }
 
     /// The limit of deferred keys counted per environment and group, by the primary key.
-    package static let parkedCountMax: Int64 = 5_000
+    package static let deferredCountMax: Int64 = 5_000
 
     /// Returns the next environments, sorted by name, at most `countMax`.
     package static func page(
@@ -61,14 +61,14 @@ extension EnvironmentStore {
         CROSS JOIN LATERAL (
             SELECT coalesce(sum(circuit), 0)::int8 AS circuit, coalesce(sum(dead), 0)::int8 AS dead,
                 coalesce(sum(waiting), 0)::int8 AS waiting,
-                coalesce(bool_or(count > \(parkedCountMax)), false) AS is_more
+                coalesce(bool_or(count > \(deferredCountMax)), false) AS is_more
             FROM unnest(\(Services.all.map(\.name))) AS g(name) CROSS JOIN LATERAL (
                 SELECT count(*) AS count, count(*) FILTER (WHERE is_circuit AND NOT is_dead) AS circuit,
                     count(*) FILTER (WHERE is_dead) AS dead,
                     count(*) FILTER (WHERE NOT is_circuit AND NOT is_dead) AS waiting
                 FROM (
                     SELECT is_circuit, is_dead FROM pipeline.parked
-                    WHERE group_name = g.name AND environment_id = e.id LIMIT \(parkedCountMax + 1)
+                    WHERE group_name = g.name AND environment_id = e.id LIMIT \(deferredCountMax + 1)
                 ) k
             ) k
         ) p

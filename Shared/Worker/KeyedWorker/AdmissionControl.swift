@@ -40,7 +40,7 @@ struct AdmissionControl {
         self.now = now
         self.waitMax = waitMax
         countMax = min(limits.keysInFlightMax(beside: all - count), recovering?.max ?? .max)
-        countMaxForNewPerson = min(limits.heldMaxForNewPerson(beside: all - count), recovering?.max ?? .max)
+        countMaxForNewPerson = min(limits.keysInFlightMaxForNewPerson(beside: all - count), recovering?.max ?? .max)
         count = max(count, recovering?.count ?? 0)
     }
 

@@ -6,7 +6,7 @@ import Synchronization
 struct PreparedCall<H: Handler>: ScheduledCall {
     let call: H.Call
     let kind: CallKind
-    let unmade: H.Answer?
+    let resultWhenSkipped: H.Answer?
     /// `nil`: calls are impossible with the current settings; the decision is rolled back.
     let make: (@Sendable (H.Call) async -> H.Answer)?
     /// The trace of the call's requests.

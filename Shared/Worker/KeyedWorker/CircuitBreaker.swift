@@ -79,7 +79,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         if case .backingOff(let until) = state { until } else { nil }
     }
 
-    /// The back end responded to a call, successfully or not.
+    /// Records a call that the back end answered, even with an error about the key: the back end is available.
     ///
     /// - Returns: Whether it has recovered: all keys that wait for it are due.
     package mutating func recordSuccess(_ kind: CallKind, now: ContinuousClock.Instant) -> Bool {

@@ -53,7 +53,7 @@ package protocol Handler: SendableMetatype {
     func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRateLimits
 
     /// The result of a call that was decided and then not made. `nil`: the key is reprocessed as a retry.
-    func unmade(_ call: Call) -> Answer?
+    func resultWhenSkipped(_ call: Call) -> Answer?
 
     /// The kind of a call. A failure counts against its key only while other calls of this kind succeed.
     func kind(of call: Call) -> CallKind
@@ -65,7 +65,7 @@ extension Handler {
         CallRateLimits()
     }
     package func callerRevision(of environment: EnvironmentID) -> Int64 { 0 }
-    package func unmade(_ call: Call) -> Answer? { nil }
+    package func resultWhenSkipped(_ call: Call) -> Answer? { nil }
     package func kind(of call: Call) -> CallKind { .read }
 }
 
@@ -160,13 +160,13 @@ package enum DeferralCause: Sendable, Equatable {
     /// The other system requested a pause of this duration for all keys (Retry-After). No attempt counts.
     ///
     /// Excludes the key's own wait, such as the settle time of an unknown outcome.
-    case askedToWait(Duration)
+    case retryAfter(Duration)
     /// A planned wait, such as the settle time of an unknown outcome. No attempt counts.
     case planned
 
     /// The cause for an unavailable system, which may have requested a pause (Retry-After).
-    package static func away(askingFor wait: Duration?) -> DeferralCause {
-        wait.map { .askedToWait($0) } ?? .backendUnavailable
+    package static func unavailable(retryAfter wait: Duration?) -> DeferralCause {
+        wait.map { .retryAfter($0) } ?? .backendUnavailable
     }
 
     /// The reason of a key that waits for a free slot. Such keys become due early when slots are free.

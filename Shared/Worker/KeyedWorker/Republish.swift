@@ -26,7 +26,7 @@ package enum Republish {
     package static let lock: Statement = "SELECT pg_advisory_xact_lock(\(0x6669_656c_6472_6570 as Int64))"
 
     /// Requests a topic in every environment. Rows affected: the environments.
-    package static func ask(_ topic: String) -> Statement {
+    package static func request(_ topic: String) -> Statement {
         """
         INSERT INTO realm.republish (environment_id, topic) SELECT id, \(topic) FROM realm.environment
         ON CONFLICT (environment_id, topic) DO UPDATE SET number = excluded.number
@@ -34,7 +34,7 @@ package enum Republish {
     }
 
     /// Requests a topic in one environment.
-    package static func ask(_ topic: String, in environment: EnvironmentID) -> Statement {
+    package static func request(_ topic: String, in environment: EnvironmentID) -> Statement {
         """
         INSERT INTO realm.republish (environment_id, topic) VALUES (\(environment.rawValue), \(topic))
         ON CONFLICT (environment_id, topic) DO UPDATE SET number = excluded.number

@@ -12,7 +12,7 @@ protocol ScheduledCall: Sendable {
     associatedtype Answer: Sendable
     var kind: CallKind { get }
     /// The result if the call is not made. `nil`: its key is reprocessed.
-    var unmade: Answer? { get }
+    var resultWhenSkipped: Answer? { get }
 }
 
 /// A key to decide, with the partition it came from.

@@ -114,7 +114,7 @@ extension WorkScheduler {
         _ call: Call, for key: WorkKey, startBefore: ContinuousClock.Instant, now: ContinuousClock.Instant
     ) {
         inFlight[key]?.isCalled = true
-        inFlight[key]?.unmade = call.unmade
+        inFlight[key]?.resultWhenSkipped = call.resultWhenSkipped
         inFlight[key]?.kind = call.kind
         calls.add(
             QueuedCall(key: key, call: call, startBefore: startBefore), for: key.flow, startBefore: startBefore,
@@ -152,7 +152,7 @@ extension WorkScheduler {
         _ answer: Answer?, of key: WorkKey, slotSince: ContinuousClock.Instant? = nil, now: ContinuousClock.Instant
     ) {
         guard let entry = inFlight[key] else { return }
-        guard let result = answer ?? entry.unmade else {
+        guard let result = answer ?? entry.resultWhenSkipped else {
             if isStopping { abandon(key) } else { callWasSkipped(key, now: now) }
             return
         }

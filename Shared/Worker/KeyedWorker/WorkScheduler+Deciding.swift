@@ -105,7 +105,7 @@ extension WorkScheduler {
                 logEvents.append(.backendUnavailable(environment, reason: reason))
                 isOpening = true
             }
-        case .park(let reason, _, .askedToWait(let requestedDelay)):
+        case .park(let reason, _, .retryAfter(let requestedDelay)):
             if breaker.backOff(for: min(requestedDelay, limits.retryAfterMax), now: now) {
                 logEvents.append(.backoffRequested(environment, reason: reason, retryAfter: requestedDelay))
                 isOpening = true
@@ -137,9 +137,9 @@ extension WorkScheduler {
             switch cause {
             case .planned: (before, after ?? .zero)
             // The part beyond the requested pause is the key's own wait.
-            case .askedToWait(let requestedDelay) where after ?? .zero <= requestedDelay:
+            case .retryAfter(let requestedDelay) where after ?? .zero <= requestedDelay:
                 (before, min(after ?? .zero, limits.retryAfterMax))
-            case .askedToWait: (before, after ?? .zero)
+            case .retryAfter: (before, after ?? .zero)
             case .attempt: (before + 1, after ?? .zero)
             case .backendUnavailable where breaker.hasRecentSuccess(for: kind, now: now): (before + 1, after ?? .zero)
             case .backendUnavailable: (max(before, min(before + 1, limits.attemptsMax / 2)), after ?? .zero)

@@ -73,7 +73,7 @@ extension WorkScheduler {
         let all = counts.values.reduce(0, +)
         let fast = counts.filter { !calls.isSlow($0.key, since: slowBefore) }
         let least = fast.values.map { limits.keysInFlightMax(beside: all - $0) - $0 }.min()
-        return min(room, limits.heldMessageCountMax - heldMessageCount, least ?? limits.keysInFlightMax(beside: all))
+        return min(room, limits.messagesInFlightMax - heldMessageCount, least ?? limits.keysInFlightMax(beside: all))
     }
 
     // MARK: Deferred keys
@@ -113,7 +113,7 @@ extension WorkScheduler {
     /// Receives due keys.
     ///
     /// - Parameter environments: Environments with deferred keys of the group, including dead-lettered ones.
-    mutating func due(_ keys: [DeferredKeys.Due], of request: DueRequest, parkedIn environments: Set<EnvironmentID>) {
+    mutating func due(_ keys: [DeferredKeys.Due], of request: DueRequest, deferredIn environments: Set<EnvironmentID>) {
         environmentsWithDeferredKeys = environments
         var counts: [EnvironmentID: Int] = [:]
         for due in keys {

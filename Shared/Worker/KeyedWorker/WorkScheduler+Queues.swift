@@ -54,8 +54,8 @@ extension WorkScheduler {
         return decide(taken, now: now)
     }
 
-    /// Releases the slots of results that have arrived. Later results of this cycle release theirs when they are
-    /// decided: the next calls are then already in flight.
+    /// Releases the slots of results that have arrived. Results that arrive later in this cycle release theirs
+    /// when they are decided.
     mutating func freeSlots(now: ContinuousClock.Instant) {
         guard limits.resultsHoldSlots else { return }
         for environment in queues.keys { queues[environment] = queues[environment]?.map { freed($0, now: now) } }

@@ -27,7 +27,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         /// A call of the key waits or is in flight, or its result is not decided yet.
         var isCalled = false
         /// The result if the waiting call is not made.
-        var unmade: Answer?
+        var resultWhenSkipped: Answer?
         var kind = CallKind.read
         /// Trace of the current decision and call. A newer event's trace is `nextTrace`.
         var trace: TraceContext?

@@ -49,8 +49,8 @@ extension Worker {
 
     /// Requests republication without waiting for a message: there may be none left.
     private mutating func handleAssignmentChanges() throws {
-        let newlyRevoked = reader.revokedCount
-        defer { metrics.revoked.increment(by: reader.revokedCount - newlyRevoked) }
+        let revokedBefore = reader.revokedCount
+        defer { metrics.revoked.increment(by: reader.revokedCount - revokedBefore) }
         try reader.handleAssignmentChanges(&consumer, &connection)
     }
 
@@ -89,7 +89,7 @@ extension Worker {
         }
         let (due, environments) = try DeferredKeys.takeDue(
             request, group: group, partitions: assignment, lease: limits.dueLease, on: &connection)
-        schedule { $0.due(due, of: request, parkedIn: environments) }
+        schedule { $0.due(due, of: request, deferredIn: environments) }
     }
 
     // MARK: Decisions
@@ -133,7 +133,7 @@ extension Worker {
         let make = callers[environment]?.make
         return disposition.map { call in
             PreparedCall(
-                call: call, kind: handler.kind(of: call), unmade: handler.unmade(call),
+                call: call, kind: handler.kind(of: call), resultWhenSkipped: handler.resultWhenSkipped(call),
                 make: make, trace: item.trace)
         }
     }

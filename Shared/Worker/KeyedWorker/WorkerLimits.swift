@@ -21,10 +21,10 @@ package struct WorkerConfiguration: Sendable {
     /// The configuration of one of several workers in a process. Each is a group member with its own
     /// `group.instance.id`.
     package func member(_ index: Int) -> WorkerConfiguration {
-        var place = self
-        place.index = index
-        if let id = properties["group.instance.id"] { place.properties["group.instance.id"] = "\(id)-\(index)" }
-        return place
+        var configuration = self
+        configuration.index = index
+        if let id = properties["group.instance.id"] { configuration.properties["group.instance.id"] = "\(id)-\(index)" }
+        return configuration
     }
 }
 
@@ -56,9 +56,9 @@ package struct WorkerLimits: Sendable {
 
     package init() {}
 
-    /// Maximum number of messages of keys in flight. Each decision is redelivered as a message of its key: this leaves
-    /// room for them while calls of all keys are slow.
-    var heldMessageCountMax: Int { keysInFlightMax * 4 }
+    /// Maximum number of messages of keys in flight. The write of each decision arrives as another message of its key:
+    /// this leaves room for them while calls of all keys are slow.
+    var messagesInFlightMax: Int { keysInFlightMax * 4 }
 
     /// Maximum number of keys in flight of one environment, given the number of others: a share of the remaining
     /// capacity, so that one more slow back end still finds some.
@@ -68,5 +68,5 @@ package struct WorkerLimits: Sendable {
     }
 
     /// The same if the next key belongs to a person without keys in flight.
-    func heldMaxForNewPerson(beside others: Int) -> Int { max(1, (keysInFlightMax - others) / 2) }
+    func keysInFlightMaxForNewPerson(beside others: Int) -> Int { max(1, (keysInFlightMax - others) / 2) }
 }

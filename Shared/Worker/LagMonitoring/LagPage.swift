@@ -8,11 +8,11 @@ package struct LagPage {
     package var metrics = MetricsPage()
     private let cluster: String
     /// Maximum number of partitions of groups that are exported individually.
-    private let placeMax: Int
+    private let partitionCountMax: Int
 
-    package init(cluster: String, placeMax: Int) {
+    package init(cluster: String, partitionCountMax: Int) {
         self.cluster = cluster
-        self.placeMax = placeMax
+        self.partitionCountMax = partitionCountMax
     }
 
     /// Exports groups by topic and by partition. If there are too many partitions, only those with a problem are
@@ -60,10 +60,10 @@ package struct LagPage {
 
     /// Exports groups by partition. Values of 0 are omitted, except for the lag itself.
     private mutating func exportGroupPartitions(_ lags: [PartitionLag]) {
-        let isBrief = lags.count > placeMax
+        let isBrief = lags.count > partitionCountMax
         metrics.add("fieldpost_monitor_partitions_exported", [], isBrief ? 0 : 1)
         var series: (group: String, topic: String, labels: MetricsPage.NumberedLabels)?
-        for lag in isBrief ? Self.worst(lags, placeMax) : lags {
+        for lag in isBrief ? Self.worst(lags, partitionCountMax) : lags {
             let topic = lag.partition.topic
             if series?.group != lag.group || series?.topic != topic {
                 series = (lag.group, topic, numbered(labels(lag.group, topic)))

@@ -69,8 +69,8 @@ import Testing
             try expect(flow, entries: [own, seen], users: [user], times: 1)
 
             try flow.connection.run([
-                Republish.ask(Topics.entry.name, in: flow.environment),
-                Republish.ask(Topics.realm.name, in: flow.environment),
+                Republish.request(Topics.entry.name, in: flow.environment),
+                Republish.request(Topics.realm.name, in: flow.environment),
             ])
             try flow.publish("republication of topics") { flow in
                 try flow.connection.run("SELECT FROM realm.republish").count == 0

@@ -33,7 +33,7 @@ import Testing
         while let action = scheduler.next(now: .now) { if case .decide = action { break } }
         let gauge = Gauge()
         let calls: [Disposition<PreparedCall<CallingHandler>>] = ids.map { id in
-            let call = PreparedCall<CallingHandler>(call: id, kind: .write, unmade: nil) { id in
+            let call = PreparedCall<CallingHandler>(call: id, kind: .write, resultWhenSkipped: nil) { id in
                 gauge.enter()
                 await Task.yield()
                 gauge.leave()

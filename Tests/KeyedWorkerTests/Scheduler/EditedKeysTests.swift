@@ -10,7 +10,7 @@ import Testing
 @Suite struct EditedKeysTests {
     struct TestCall: ScheduledCall, Equatable {
         let kind = CallKind.write
-        var unmade: String? { nil }
+        var resultWhenSkipped: String? { nil }
     }
 
     typealias Scheduler = WorkScheduler<String, TestCall>
@@ -29,7 +29,7 @@ import Testing
     /// A scheduler that has scanned for deferred keys.
     private func scheduler(deferredIn environments: Set<EnvironmentID> = []) -> Scheduler {
         var work = Scheduler(WorkerLimits(), now: now)
-        work.due([], of: request, parkedIn: environments)
+        work.due([], of: request, deferredIn: environments)
         return work
     }
 
@@ -105,7 +105,7 @@ import Testing
         #expect(next(&work) == [true])
         decided(&work)
         let due = DeferredKeys.Due(environment: acme, subject: key().subject, partition: partition, attemptCount: 1)
-        work.due([due], of: request, parkedIn: [acme])
+        work.due([due], of: request, deferredIn: [acme])
         #expect(next(&work) == [true])
     }
 
@@ -126,7 +126,7 @@ import Testing
         receive(&work, at: 2, isEdit: false, of: key(in: other))
         #expect(next(&work) == [true], "it was deferred meanwhile")
         decided(&work)
-        work.due([], of: request, parkedIn: [])
+        work.due([], of: request, deferredIn: [])
         receive(&work, at: 3, isEdit: false, of: key(in: other))
         #expect(next(&work) == [false])
     }

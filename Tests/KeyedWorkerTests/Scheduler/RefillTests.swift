@@ -9,7 +9,7 @@ import Testing
 @Suite struct RefillTests {
     private struct TestCall: ScheduledCall {
         let kind = CallKind.write
-        var unmade: String?
+        var resultWhenSkipped: String?
     }
 
     private typealias Scheduler = WorkScheduler<String, TestCall>
@@ -34,7 +34,7 @@ import Testing
                 work.committed(work.plan(dispositions, now: now), missed: [], now: now)
             case .takeDue(let request):
                 requested += request.expedited.values
-                work.due([], of: request, parkedIn: [acme])
+                work.due([], of: request, deferredIn: [acme])
             case .finish, .log, .deferKeys, .take, .wait: break
             }
         }

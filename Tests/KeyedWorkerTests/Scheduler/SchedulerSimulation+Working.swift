@@ -163,7 +163,7 @@ extension SchedulerSimulation {
         }
         workers[number].scheduler.due(
             mistake == .dropsDueKeys ? [] : taken, of: request,
-            parkedIn: Set(parked.keys.map { key($0).environment }))
+            deferredIn: Set(parked.keys.map { key($0).environment }))
     }
 
     /// Deferred entries of an environment, in the worker's partitions, the longest overdue first.

@@ -16,7 +16,9 @@ struct SimulatedCall: ScheduledCall, Equatable {
     /// The attempt of the call: the position that it was decided from.
     let attempt: Int
     let kind: CallKind
-    var unmade: SimulatedResult? { kind == .write ? SimulatedResult(attempt: attempt, found: .notMade) : nil }
+    var resultWhenSkipped: SimulatedResult? {
+        kind == .write ? SimulatedResult(attempt: attempt, found: .notMade) : nil
+    }
 }
 
 /// The result of a call.
@@ -114,7 +116,7 @@ enum SimulatedRule {
             return .park(reason: "refused", after: .seconds(5), cause: .attempt)
         case .busy(let wait):
             entry.attempt = nil
-            return .park(reason: "busy", after: wait, cause: .askedToWait(wait))
+            return .park(reason: "busy", after: wait, cause: .retryAfter(wait))
         }
     }
 }

@@ -68,7 +68,7 @@ import Testing
             environment: key.environment, subject: key.subject, partition: partition, attemptCount: 1, trace: one)
         work.due(
             [due], of: DueRequest(countMax: 1, roomMax: 1, exceptions: [:], expedited: [:]),
-            parkedIn: [key.environment])
+            deferredIn: [key.environment])
         #expect(decided(&work) == one)
     }
 

@@ -11,7 +11,7 @@ import Testing
     struct TestCall: ScheduledCall, Equatable {
         let name: String
         var kind = CallKind.write
-        var unmade: String?
+        var resultWhenSkipped: String?
     }
 
     typealias Scheduler = WorkScheduler<String, TestCall>
@@ -61,8 +61,8 @@ import Testing
         work.committed(work.plan(dispositions, now: now), missed: [], now: now)
     }
 
-    private func call(_ name: String, unmade: String? = nil) -> Disposition<TestCall> {
-        .call(TestCall(name: name, unmade: unmade), startBefore: now + .seconds(600))
+    private func call(_ name: String, resultWhenSkipped: String? = nil) -> Disposition<TestCall> {
+        .call(TestCall(name: name, resultWhenSkipped: resultWhenSkipped), startBefore: now + .seconds(600))
     }
 
     private func started(_ key: WorkKey, _ name: String) -> StartedCall<TestCall> {
@@ -168,7 +168,7 @@ import Testing
         let keys = try (1...3 as ClosedRange<UInt8>).map { try key($0) }
         for (index, key) in keys.enumerated() { receive(&work, "m\(index + 1)", key) }
         #expect(runCycle(&work) == ["decide 1 2 3"])
-        decided(&work, [call("1"), call("2"), call("3", unmade: "was not made")])
+        decided(&work, [call("1"), call("2"), call("3", resultWhenSkipped: "was not made")])
         #expect(runCycle(&work) == ["start 1"])
         work.stop()
         #expect(runCycle(&work) == ["decide 3"])
@@ -281,7 +281,7 @@ import Testing
         var work = Scheduler(WorkerLimits(), now: now)
         let request = DueRequest(countMax: 1, roomMax: 1, exceptions: [:], expedited: [:])
         for (environments, isReleased) in [(Set<EnvironmentID>?.none, true), ([], false), ([acme], true)] {
-            if let environments { work.due([], of: request, parkedIn: environments) }
+            if let environments { work.due([], of: request, deferredIn: environments) }
             work.received("m", of: try key(1), at: isReleased ? 1 : 2, isEdit: true, from: partition, now: now)
             _ = runCycle(&work)
             let plan = work.plan([.finished], now: now)

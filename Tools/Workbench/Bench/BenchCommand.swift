@@ -7,9 +7,8 @@ struct BenchCommand: AsyncParsableCommand {
         abstract: "Measure performance against references and targets.",
         discussion: """
             Starts a cluster, writes the data and makes one run to warm up. Each further run measures the component \
-            and \
-            its reference alternately; the report has the medians. Compare the ratios: absolute figures depend on the \
-            machine.
+            and its reference alternately; the report has the medians. Compare the ratios: absolute figures depend \
+            on the machine.
             """,
         subcommands: [
             BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchSnapshot.self, BenchFanOut.self,
@@ -29,9 +28,13 @@ struct BenchOptions: ParsableArguments {
     var json: String?
 
     func validate() throws {
-        guard (1...100).contains(rounds) else { throw ValidationError("--rounds is 1…100, not \(rounds)") }
-        guard (0...10_000).contains(brokerRoundTrip) else {
-            throw ValidationError("--broker-round-trip is 0…10000, not \(brokerRoundTrip)")
+        try Self.check(rounds, in: 1...100, "--rounds")
+        try Self.check(brokerRoundTrip, in: 0...10_000, "--broker-round-trip")
+    }
+
+    static func check(_ value: Int, in range: ClosedRange<Int>, _ option: String) throws {
+        guard range.contains(value) else {
+            throw ValidationError("\(option) is \(range.lowerBound)…\(range.upperBound), not \(value)")
         }
     }
 }

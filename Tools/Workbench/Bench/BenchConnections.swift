@@ -16,6 +16,10 @@ struct BenchConnections: BenchScenario {
     @Option(help: "Number of live devices, all of one person.")
     var count = 10_000
 
+    func validate() throws {
+        try BenchOptions.check(count, in: 2...60_000, "--count")
+    }
+
     static let targets = [
         BenchTarget(name: "memory of a connection", figure: "gateway's memory", limit: .atMost(20))
     ]
@@ -44,7 +48,9 @@ struct BenchConnections: BenchScenario {
         _ fixture: Void, on installation: BenchInstallation, _ report: inout BenchReport
     ) async throws {
         try await installation.restart(.gateway)
-        guard let port = URL(string: installation.cluster.gatewayURL)?.port else { return }
+        guard let port = URL(string: installation.cluster.gatewayURL)?.port else {
+            throw ClusterFailure("\(installation.cluster.gatewayURL) has no port")
+        }
         var sockets = BenchSockets(port: port)
         let sync = request("/v1/sync", GatewayClient.firstSyncBody(isLive: true), installation)
         // The first device makes the gateway fetch keys and open what all devices share.
@@ -63,9 +69,9 @@ struct BenchConnections: BenchScenario {
         let (id, body) = try mutation(in: RealmPath.user(installation.people[0].email))
         let sent = ContinuousClock.now
         let sender = try sockets.send(request("/v1/mutations", body, installation))
+        defer { close(sender) }
         try sockets.waitForAll(id.text)
         report.add("all devices notified", "ms", (ContinuousClock.now - sent).inSeconds * 1_000)
-        close(sender)
         let notified = installation.memory(of: .gateway, "VmRSS")
         report.add("gateway's memory afterwards", "kB/connection", (notified - before) / Double(count - 1))
     }

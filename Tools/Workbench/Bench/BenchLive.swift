@@ -27,6 +27,12 @@ struct BenchLive: BenchScenario {
     @Option(help: "Entries per run that the back end receives, 20 per second.")
     var entries = 200
 
+    func validate() throws {
+        try BenchOptions.check(rate, in: 1...10_000, "--rate")
+        try BenchOptions.check(seconds, in: 1...3_600, "--seconds")
+        try BenchOptions.check(entries, in: 1...1_000_000, "--entries")
+    }
+
     static let targets = [
         BenchTarget(name: "line p50, slowest round", figure: "line, p50", statistic: .maximum, limit: .atMost(8)),
         BenchTarget(name: "line p99", figure: "line, p99", limit: .atMost(60)),
@@ -62,10 +68,12 @@ struct BenchLive: BenchScenario {
         let (opened, open) = AsyncStream.makeStream(of: Void.self)
         let (lines, released) = (fixture.lines, fixture.released)
         fixture.receiver = Task {
+            defer { open.finish() }
             try await Self.receive(on: installation, lines, released) { open.yield() }
         }
-        for await _ in opened { break }
-        return fixture
+        for await _ in opened { return fixture }
+        try await fixture.receiver?.value
+        throw ClusterFailure("the stream ended before its first checkpoint")
     }
 
     func measure(

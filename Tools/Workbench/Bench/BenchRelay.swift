@@ -18,6 +18,10 @@ struct BenchRelay: BenchScenario {
     @Option(help: "Number of objects to publish.")
     var objects = 100_000
 
+    func validate() throws {
+        try BenchOptions.check(objects, in: 1...10_000_000, "--objects")
+    }
+
     static let targets = [
         BenchTarget(name: "relay / PostgreSQL's pages alone", figure: "relay", reference: "PostgreSQL's pages alone"),
         BenchTarget(

@@ -72,7 +72,7 @@ struct BenchReport {
         return "\(rounds) runs on \(BenchInstallation.description)\n\n\(table.text)\n\(results.text)"
     }
 
-    /// The same as JSON.
+    /// The values of all runs, the medians and the targets as JSON.
     var json: Data {
         get throws {
             struct Row: Encodable {

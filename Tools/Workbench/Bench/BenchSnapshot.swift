@@ -18,6 +18,10 @@ struct BenchSnapshot: BenchScenario {
     @Option(help: "Number of objects in the realm.")
     var objects = 100_000
 
+    func validate() throws {
+        try BenchOptions.check(objects, in: 1...10_000_000, "--objects")
+    }
+
     static let targets = [
         BenchTarget(name: "device / COPY", figure: "device", reference: "COPY", limit: .atLeast(0.5)),
         BenchTarget(name: "gateway's growth", figure: "gateway's peak growth", limit: .atMost(32)),

@@ -56,13 +56,19 @@ struct BenchSockets: ~Copyable {
                 unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
+        guard isConnected else { throw Self.closing(descriptor, Self.failure(of: "connect")) }
         // The request fits into the socket's buffer, so one call sends all of it.
-        let sent = unsafe request.withUnsafeBytes { unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, 0) }
-        guard isConnected, sent == request.count else {
-            close(descriptor)
-            throw Self.failure(of: "connect")
+        let sent = unsafe request.withUnsafeBytes {
+            unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
+        guard sent == request.count else { throw Self.closing(descriptor, Self.failure(of: "send")) }
         return descriptor
+    }
+
+    /// Closes a socket; returns the failure, whose `errno` was read before.
+    private static func closing(_ descriptor: Int32, _ failure: ClusterFailure) -> ClusterFailure {
+        close(descriptor)
+        return failure
     }
 
     /// Reads what has arrived; sockets that have received the text are no longer waited for.

@@ -13,8 +13,7 @@ struct BenchSubmit: BenchScenario {
         commandName: "submit",
         abstract: "Compare entry-submitter's calls/s with in flight / latency.",
         discussion: """
-            All calls count, including reads after writes. The rate is that between 10 % and 90 % of a \
-            repetition's calls; \
+            All calls count, including reads after writes. The rate is that between 10 % and 90 % of a run's calls; \
             the mean latency is that of these calls.
             """)
 
@@ -22,6 +21,10 @@ struct BenchSubmit: BenchScenario {
 
     @Option(help: "Entries per run; half of them if some calls are slow.")
     var entries = 10_000
+
+    func validate() throws {
+        try BenchOptions.check(entries, in: 1...1_000_000, "--entries")
+    }
 
     static let targets = [
         BenchTarget(

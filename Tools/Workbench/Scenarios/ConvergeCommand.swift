@@ -54,7 +54,11 @@ struct ConvergeCommand: ScenarioCommand {
                 }
             }
             defer { killing.cancel() }
-            return try await run((0..<UInt64(seeds)).map { first + $0 }, on: stage)
+            let report = try await run((0..<UInt64(seeds)).map { first + $0 }, on: stage)
+            killing.cancel()
+            // A kill that failed must not look like a run without differences.
+            do { try await killing.value } catch is CancellationError {}
+            return report
         }
     }
 

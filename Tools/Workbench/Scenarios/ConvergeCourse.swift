@@ -102,7 +102,7 @@ struct ConvergeCourse: Sendable {
         let asked = environment
         try await patiently { () async throws -> Void in
             try await stage.pool.run { connection in
-                for topic in Self.topics { try connection.run(Republish.ask(topic.name, in: asked)) }
+                for topic in Self.topics { try connection.run(Republish.request(topic.name, in: asked)) }
             }
         }
         let before = position.position

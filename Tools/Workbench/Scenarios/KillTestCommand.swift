@@ -61,6 +61,7 @@ struct KillTestCommand: ScenarioCommand {
         let size = data.map { ["--data", $0, "--time-limit", "3000"] } ?? ["--people", "6", "--seed", "\(seed)"]
         _ = try await stage.sap.setSwitches(#"{"latencyMs":\#(hasData ? 500 : 1_000)}"#)
         let demo = try await stage.startDemo(size, environment: hasData ? "tock" : "demo")
+        defer { demo.kill9() }
         let killer = Killer(
             cluster: cluster, parts: cluster.services + [.database, .broker], seed: seed, pause: Self.pause,
             freezeMax: .seconds(freeze ?? (hasData ? 120 : 15)))

@@ -137,8 +137,7 @@ struct MoveJudge: Sendable {
         }
         return mutations.filter { outcomes[$0.sequence] != $0.outcome }.map {
             "\(person.email): mutation \($0.sequence) was \($0.outcome.map { "\($0)" } ?? ""), and the repeated "
-                + "request got "
-                + "\(outcomes[$0.sequence].map { "\($0)" } ?? "not answered")"
+                + "request got \(outcomes[$0.sequence].map { "\($0)" } ?? "no response")"
         }
     }
 

@@ -68,15 +68,20 @@ struct ScenarioStage: Sendable {
 }
 
 extension ScenarioStage {
-    /// Starts `workbench demo`, and returns when its devices are writing entries. The back end is then polled every
-    /// 5 s.
+    /// Starts `workbench demo`, and returns when its devices are writing entries, or when it has ended. The back end
+    /// is then polled every 5 s.
     func startDemo(_ options: [String], environment: String) async throws -> ClusterProcess {
         let demo = try cluster.startDemo(
             options + ["--environment", environment], log: environment, hasCompass: true)
-        try await waitUntil("the entries of \(environment) are being written", within: .seconds(900)) {
-            !demo.isRunning || demo.logTail(bytesMax: 500).contains("entries in flight")
+        do {
+            try await waitUntil("the entries of \(environment) are being written", within: .seconds(900)) {
+                !demo.isRunning || demo.logTail(bytesMax: 500).contains("entries in flight")
+            }
+            try await poll(environment, every: 5)
+        } catch {
+            demo.kill9()
+            throw error
         }
-        try await poll(environment, every: 5)
         return demo
     }
 

@@ -15,9 +15,9 @@ extension DeferredCommand {
         ///
         /// - Returns: `nil` without an expected version.
         /// - Throws: `CommandFailure` if the keys changed meanwhile.
-        func rows(_ selection: DeferredKeyStore.Selection, on connection: inout Connection) throws -> [DeferredKeyStore
-            .Row]?
-        {
+        func rows(
+            _ selection: DeferredKeyStore.Selection, on connection: inout Connection
+        ) throws -> [DeferredKeyStore.Row]? {
             guard let expectedVersion else { return nil }
             let rows = try DeferredKeysVersion.rows(selection, on: &connection)
             guard let rows, DeferredKeysVersion.text(rows) == expectedVersion else {

@@ -6,6 +6,7 @@ import Essentials
 import FoundationEssentials
 import Model
 import Postgres
+import Secrets
 import Tenants
 
 extension DeliveriesCommand {

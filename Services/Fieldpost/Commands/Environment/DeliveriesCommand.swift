@@ -51,7 +51,7 @@ struct DeliveriesCommand: ParsableCommand {
             else { throw CommandFailure("\(name) has no webhooks: environment deliveries set --webhook-host") }
             guard renew else {
                 return print(
-                    try SecretOptions.box().openText(sealed.bytes, at: DeliverySettings.Secret.webhook.context(id)))
+                    try SecretOptions.box().openText(sealed.bytes, at: SecretContext.delivery(.webhook, in: id)))
             }
             let secret = WebhookSignature.newSecret()
             settings.webhookSecret = try DeliveriesCommand.sealed(Array(secret.utf8), .webhook, of: id)
@@ -81,10 +81,10 @@ struct DeliveriesCommand: ParsableCommand {
         }
     }
 
-    static func sealed(_ secret: [UInt8], _ which: DeliverySettings.Secret, of id: EnvironmentID) throws -> Bytea {
+    static func sealed(_ secret: [UInt8], _ which: SecretContext.DeliverySecret, of id: EnvironmentID) throws -> Bytea {
         let secrets = try SecretOptions.box()
         guard secrets.canSeal else { throw CommandFailure("\(Setting.secretKeys.variable) is not set") }
-        return Bytea(try secrets.seal(secret, at: which.context(id)))
+        return Bytea(try secrets.seal(secret, at: SecretContext.delivery(which, in: id)))
     }
 
     /// The stored settings for output, without the secrets.

@@ -93,7 +93,7 @@ extension EnvironmentCommand {
                 ("audience", audience), ("keys", jwksURL), ("configuration", discoveryURL ?? "below the issuer"),
                 ("client", clientID ?? "-"), ("client secret", hasClientSecret ? "stored, sealed" : "not set"),
                 ("scopes", scopes.joined(separator: " ")), ("realms are initialised on", initialiseOn),
-                ("unknown addresses are disclosed", hidesUnknown ? "no" : "yes"),
+                ("registered addresses are disclosed", hidesUnknown ? "no" : "yes"),
                 ("addresses are verified by", addressVerifiedBy),
             ] + backendLines + defectLines
         }

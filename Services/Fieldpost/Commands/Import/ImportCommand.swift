@@ -49,8 +49,7 @@ struct ImportCommand: ParsableCommand {
             if try connection.run(BackendConfiguration.revision(in: environment)).count > 0 {
                 throw CommandFailure(
                     "the environment has a back end in Fieldpost, which provides its choices; declare other lists "
-                        + "with: "
-                        + "fieldpost environment templates")
+                        + "with: fieldpost environment templates")
             }
             var directory = RealmDirectory()
             guard let realm = try directory.id(of: path, in: environment, create: false, on: &connection) else {

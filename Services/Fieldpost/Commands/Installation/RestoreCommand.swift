@@ -18,7 +18,7 @@ struct RestoreCommand: ParsableCommand {
             they may have been cut over since.
             """)
 
-    @Flag(help: "Accept without a new generation, after a planned switch-over.")
+    @Flag(help: "No transaction is missing (planned switch-over): keep the generation.")
     var nothingLost = false
     @Flag(help: "Restore although no change is detected, as for a volume snapshot.")
     var force = false

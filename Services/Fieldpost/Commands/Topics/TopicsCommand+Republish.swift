@@ -27,7 +27,7 @@ extension TopicsCommand {
             let topics = Topics.all.map(\.name).filter { topic == nil || topic == $0 }
             var statements: [Statement] = []
             for topic in topics {
-                statements.append(KeyedWorker.Republish.ask(topic))
+                statements.append(KeyedWorker.Republish.request(topic))
                 statements.append(Administrator.commandLine.audit(.topicRepublished, topic, in: nil))
             }
             let results = try connection.run(statements)

@@ -55,10 +55,8 @@ extension TopicsCommand {
             guard current <= count else {
                 throw CommandFailure(
                     "\(name) has \(current) partitions, and Kafka cannot remove any. To have \(count): stop "
-                        + "change-relay, wait "
-                        + "until fieldpost lag --topic \(name) is 0, stop the topic's services, delete and recreate "
-                        + "the topic, "
-                        + "and run fieldpost topics republish \(name)")
+                        + "change-relay, wait until fieldpost lag --topic \(name) is 0, stop the topic's services, "
+                        + "delete and recreate the topic, and run fieldpost topics republish \(name)")
             }
             return current
         }

@@ -474,9 +474,9 @@ async function keyDialog(name, closed, done) {
 /** The prefix of counts that are lower bounds. */
 const lowerBound = (row) => row.isMoreParked ? "≥ " : "";
 
-/** The labels of transfer states. */
-const moves = { copying: "transfer: copying", held: "transfer: write-blocked", left: "transferred",
-  arriving: "transfer: receiving", whole: "transfer: received, not activated" };
+/** The labels of the states of a move. */
+const moves = { copying: "move: copying", held: "move: write-blocked", left: "moved",
+  arriving: "move: receiving", whole: "move: received, not activated" };
 
 function environments(container, query) {
   const list = h("div", {}), more = h("div", { class: "buttons" }), rows = [];

@@ -139,8 +139,7 @@ extension TemplateDeclarations {
             if let after = list?.after, !before.contains(after) {
                 problems.append(
                     "\(location): the choices of \(context.list) depend on one of \(after): add a context with that "
-                        + "list "
-                        + "before it")
+                        + "list before it")
             }
             checkField(context, list, declared, location)
             checkPreselected(context, declared, location)

@@ -51,7 +51,7 @@ extension PollHandlerTests {
 
     static func fetcher(_ client: Client) throws -> RealmFetcher {
         RealmFetcher(
-            BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1)
+            BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax), entryDays: 1)
     }
 
     /// Makes the next run due.

@@ -197,7 +197,7 @@ struct PollerWorld: ~Copyable {
 
     static func fetcher(_ client: Client, entryDays: Int) throws -> RealmFetcher {
         RealmFetcher(
-            BackendRegistry(client: client, secrets: try SecretBox([secretKey]), callMax: .seconds(20)),
+            BackendRegistry(client: client, secrets: try SecretBox([secretKey]), callMax: patienceMax),
             entryDays: entryDays, aheadDays: 31)
     }
 

@@ -72,7 +72,7 @@ struct CompassWorld: ~Copyable {
         let logger = Logger(label: "notifier")
         handler = DefectHandler(
             TrackerDirectory(
-                DefectTrackerRegistry(client: compass.client, secrets: secrets, callMax: .seconds(20)),
+                DefectTrackerRegistry(client: compass.client, secrets: secrets, callMax: patienceMax),
                 logger: logger), logger: logger)
         self.compass = compass
         self.acme = acme

@@ -70,7 +70,7 @@ struct CompassEmulator: RunningSandbox {
 struct CommandWorld: ~Copyable {
     static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
     static let rule = CommandRule(
-        lease: .seconds(90), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60), attemptsMax: 20)
+        lease: .seconds(900), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60), attemptsMax: 20)
     /// Limit on steps of a command, including injected faults.
     static let stepsMax = 80
 
@@ -104,7 +104,7 @@ struct CommandWorld: ~Copyable {
         let trackers = OwnLoginTrackers(secrets: secrets) { settings, account in
             GatedTracker(tracker: CompassClient(settings, as: account, client: client), gate: gate)
         }
-        return CommandHandler(rule: rule, trackers: trackers, callMax: .seconds(10))
+        return CommandHandler(rule: rule, trackers: trackers, callMax: patienceMax)
     }
 
     /// Runs `body` with an emulator of its own, in which Ana and Bo have stored logins.

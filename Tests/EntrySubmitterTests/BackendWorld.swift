@@ -78,9 +78,9 @@ struct BackendWorld: ~Copyable {
         let client = Client()
         let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
         let rule = SubmissionRule(
-            lease: .seconds(70), settleMin: .milliseconds(50), retryMin: .milliseconds(10), retryMax: .milliseconds(50))
+            lease: .seconds(700), settleMin: .milliseconds(50), retryMin: .milliseconds(10), retryMax: .milliseconds(50))
         let handler = EntryHandler(
-            rule: rule, adapters: BackendRegistry(client: client, secrets: secrets, callMax: .seconds(10)))
+            rule: rule, adapters: BackendRegistry(client: client, secrets: secrets, callMax: patienceMax))
         let person = BackendPerson(
             email: Self.email,
             reference: vendor == .sap

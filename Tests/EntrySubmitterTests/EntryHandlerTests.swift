@@ -41,7 +41,7 @@ import Testing
         defer { client.shutDown() }
         var handler = EntryHandler(
             rule: Self.rule,
-            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax))
         let inputs = [(good, ana), (strange, ana), (tried, ana), (misled, ben)].map { id, realm in
             Self.input(id, realm, acme.id)
         }
@@ -74,7 +74,7 @@ import Testing
         defer { client.shutDown() }
         var handler = EntryHandler(
             rule: Self.rule,
-            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax))
         func process(_ origin: WorkItem<EntryHandler.Answer>.Origin) throws {
             let inputs = [silent, wrong, right, torn].map { id in
                 WorkItem<EntryHandler.Answer>(
@@ -117,7 +117,7 @@ import Testing
         defer { client.shutDown() }
         let handler = EntryHandler(
             rule: Self.rule,
-            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax))
         func reason() throws -> String {
             do {
                 _ = try handler.caller(on: &connection, for: environment)

@@ -150,7 +150,7 @@ import Testing
         let rule = SubmissionRule(
             lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
         var handler = EntryHandler(
-            rule: rule, adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            rule: rule, adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax))
         let inputs = asked.map {
             WorkItem<EntryHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: $0.realm, kind: $0.kind, id: id), origin: $0.origin,

@@ -128,7 +128,7 @@ import Testing
         defer { client.shutDown() }
         var handler = EntryHandler(
             rule: SubmissionWorld.rule,
-            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)))
+            adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax))
         let inputs = realms.map { realm in
             WorkItem<EntryHandler.Answer>(
                 environment: acme.id, subject: EventSubject(realm: realm, kind: .timeEntry, id: id), origin: .event,

@@ -54,7 +54,7 @@ struct World<Office: BackOffice>: ~Copyable {
         let people = (0..<Self.peopleCount).map {
             BackendPerson(email: "person\($0)@example.com", reference: Office.reference($0))
         }
-        let adapters = BackendRegistry(client: office.client, secrets: secrets, callMax: .seconds(20))
+        let adapters = BackendRegistry(client: office.client, secrets: secrets, callMax: patienceMax)
         let fetcher = RealmFetcher(adapters, entryDays: 30)
         let backend = try adapters.adapter(of: id, on: &acme.connection)
         var phones = try Phones(acme.conninfo, in: id, today: today, references: Office.references, entryLog)

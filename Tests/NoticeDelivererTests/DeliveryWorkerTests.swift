@@ -30,8 +30,8 @@ import Testing
                 group: Services.noticeDeliverer.name, topics: [Topics.notice.name], brokers: cluster.address,
                 properties: [:], conninfo: world.acme.conninfo)
             var worker = try Worker(
-                try DeliveryWorld.handler(world.receivers, world.time), at: group, limits: WorkerLimits(),
-                logger: Logger(label: "worker"))
+                try DeliveryWorld.handler(world.receivers, world.time, callMax: .seconds(5)), at: group,
+                limits: WorkerLimits(), logger: Logger(label: "worker"))
             let deadline = ContinuousClock.now + patienceMax
             var counts: [String: Int64] = [:]
             repeat {

@@ -67,9 +67,11 @@ struct DeliveryWorld: ~Copyable {
         self.acme = acme
     }
 
-    static func handler(_ receivers: NoticeReceivers, _ time: Time) throws -> DeliveryHandler {
+    static func handler(
+        _ receivers: NoticeReceivers, _ time: Time, callMax: Duration = patienceMax
+    ) throws -> DeliveryHandler {
         let clients = DeliveryClientFactory(
-            caFile: receivers.certificateFile, callMax: .seconds(5), secrets: try SecretBox([key]),
+            caFile: receivers.certificateFile, callMax: callMax, secrets: try SecretBox([key]),
             now: { time.now })
         var limits = DeliveryHandler.Limits()
         limits.ageMax = .seconds(3_600)

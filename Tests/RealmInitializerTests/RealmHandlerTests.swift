@@ -31,7 +31,7 @@ import Testing
         defer { client.shutDown() }
         var handler = RealmHandler(
             RealmFetcher(
-                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1),
+                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax), entryDays: 1),
             logger: Logger(label: "initializer"))
         let inputs = objects.map { id, _ in
             WorkItem<RealmHandler.Answer>(
@@ -130,7 +130,7 @@ import Testing
         defer { client.shutDown() }
         var handler = RealmHandler(
             RealmFetcher(
-                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: .seconds(10)), entryDays: 1),
+                BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax), entryDays: 1),
             logger: Logger(label: "initializer"))
         let day = Day(daysSinceEpoch: 16_000)
         let observation = RealmFetcher.Observation(

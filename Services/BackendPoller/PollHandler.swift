@@ -230,7 +230,7 @@ struct PollHandler: Handler {
             decoder, &connection)
         let changes = PollRule.changes(
             known: stored.seen, found: observation.records, days: observation.days, email: poll.person,
-            entries: stored.entries(before: object.position), unresolved: stored.unresolved(in: data),
+            entries: stored.entries(before: object.position), repeated: stored.repeated(in: data),
             run: poll.run, isWhole: observation.unreadable.isEmpty)
         reportAmbiguous(changes.ambiguous, of: poll.person, environment)
         guard

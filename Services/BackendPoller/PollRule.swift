@@ -21,11 +21,11 @@ enum PollRule {
     ///   - entries: The person's entries that have not changed since before the records were read. An unchanged record
     ///     is reported again if its entry contradicts it, because the entry may have been in another state when the
     ///     record was processed. A missing record without an observation is reported as cancelled.
-    ///   - unresolved: Entries without selections whose references can be resolved now.
+    ///   - repeated: Entries whose record is reported again although it equals its observation.
     ///   - isWhole: Whether all records could be read. Otherwise missing records prove nothing.
     static func changes(
         known: [UUID: SeenRecord], found: [BackendEntry], days: ClosedRange<Day>, email: String,
-        entries: [UUID: TimeEntry] = [:], unresolved: Set<UUID> = [], run: Int64 = 0, isWhole: Bool = true
+        entries: [UUID: TimeEntry] = [:], repeated: Set<UUID> = [], run: Int64 = 0, isWhole: Bool = true
     ) -> Changes {
         var changes = Changes()
         var records: [UUID: SeenRecord] = [:]
@@ -55,7 +55,7 @@ enum PollRule {
             var record = record
             record.toldRun = known[id]?.toldRun
             if known[id] == record, let entry = entries[id],
-                unresolved.contains(id) || isContradicted(record, by: entry)
+                repeated.contains(id) || isContradicted(record, by: entry)
             {
                 record.toldRun = run
             }

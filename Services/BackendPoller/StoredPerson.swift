@@ -21,6 +21,7 @@ struct StoredPerson {
     /// Choices that an integration or a person created: Fieldpost does not remove them.
     private(set) var others: Set<UUID> = []
     var seen: [UUID: SeenRecord] = [:]
+    private var seenPositions: [UUID: Int64] = [:]
     /// Whether the tree that was read is already stored.
     var isTreeKnown = false
     /// The newest position of the objects, unless they were written during loading.
@@ -85,7 +86,9 @@ struct StoredPerson {
             if let entry = try? object.timeEntry(by: decoder) {
                 entries[id] = (entry, object.position, object.editPosition)
             }
-        case .seenRecord: seen[id] = try? object.seenRecord(by: decoder)
+        case .seenRecord:
+            seen[id] = try? object.seenRecord(by: decoder)
+            seenPositions[id] = object.position
         default: break  // Not requested.
         }
     }
@@ -95,8 +98,29 @@ struct StoredPerson {
         entries.filter { $0.value.position < position }.mapValues(\.entry)
     }
 
+    /// Returns entries whose record is reported again although it equals its observation.
+    func repeated(in data: ReportingData) -> Set<UUID> {
+        unresolved(in: data).union(changedBack(in: data))
+    }
+
+    /// Returns entries that changed since their record was observed and differ from that observation.
+    ///
+    /// A record that equals it nevertheless may have been changed by Fieldpost and then changed back in the back end.
+    private func changedBack(in data: ReportingData) -> Set<UUID> {
+        let changed = entries.filter { id, stored in seenPositions[id].map { $0 < stored.position } ?? false }
+        guard !changed.isEmpty else { return [] }
+        let lookup = ReportingData.Lookup(data)
+        return Set(
+            changed.keys.filter { id in
+                guard let record = seen[id], let entry = entries[id]?.entry else { return false }
+                return record.day != entry.entryDate || record.text ?? "" != entry.text ?? ""
+                    || Hours(seconds: record.durationSeconds) != Hours(seconds: entry.durationSeconds ?? 0)
+                    || !Set(lookup.meaning(of: record.references).selections).isSubset(of: entry.reporting)
+            })
+    }
+
     /// Returns entries that were created from a record with unresolvable references, which can be resolved now.
-    func unresolved(in data: ReportingData) -> Set<UUID> {
+    private func unresolved(in data: ReportingData) -> Set<UUID> {
         let open = entries.filter { $0.value.editPosition == 0 && $0.value.entry.reporting.isEmpty }
         guard !open.isEmpty else { return [] }
         let lookup = ReportingData.Lookup(data)

@@ -115,6 +115,33 @@ import Testing
         #expect(try poll(observation), "the entry contradicts the record")
     }
 
+    /// A colleague changes the record, which is observed; Fieldpost writes the person's edit; the colleague changes it
+    /// back. The record equals its observation, and not its entry.
+    @Test func recordThatWasChangedBackIsReportedOnce() throws {
+        var acme = try Self.environment()
+        func poll(_ run: Int64) throws -> Int64? {
+            try Self.nextRun(&acme, run)
+            try Self.poll(.data(Self.data(["P1"]), [Self.entry("1")], Self.days), &acme)
+            return try Self.objects([.seenRecord], in: .seen(Self.email), &acme).first?
+                .decoded(as: SeenRecord.self, by: JSONDecoder())?.toldRun
+        }
+        let id = RealmContents.entryID(of: Self.entry("1"), of: Self.email)
+        func putEntry(_ day: String, _ text: String, _ seconds: Int) throws {
+            let entry = #"""
+                {"backendId": "1", "status": "released", "entryDate": "\#(day)", "text": "\#(text)",
+                 "durationSeconds": \#(seconds), "reporting": []}
+                """#
+            try acme.put([(id, entry)], .timeEntry, into: try .user(Self.email))
+        }
+        #expect(try poll(1) == nil)
+        try putEntry("1970-06-01", "work", 3_600)
+        #expect(try poll(2) == 2 && poll(3) == 2)
+        try putEntry("1970-05-31", "other work", 3_600)
+        #expect(try poll(4) == 4 && poll(5) == 4)
+        try putEntry("1970-05-31", "work", 3_000)
+        #expect(try poll(6) == 6 && poll(7) == 6)
+    }
+
     @Test func resultOfSupersededPollWritesNothing() throws {
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)

@@ -78,7 +78,8 @@ struct BackendWorld: ~Copyable {
         let client = Client()
         let secrets = try SecretBox([Data((0..<32).map { UInt8($0) }).base64EncodedString()])
         let rule = SubmissionRule(
-            lease: .seconds(700), settleMin: .milliseconds(50), retryMin: .milliseconds(10), retryMax: .milliseconds(50))
+            lease: .seconds(700), settleMin: .milliseconds(50), retryMin: .milliseconds(10),
+            retryMax: .milliseconds(50))
         let handler = EntryHandler(
             rule: rule, adapters: BackendRegistry(client: client, secrets: secrets, callMax: patienceMax))
         let person = BackendPerson(

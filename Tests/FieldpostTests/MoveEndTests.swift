@@ -173,7 +173,7 @@ import Testing
         _ = try fixture.transfer()
         let all = try fixture.holdCount(at: fixture.source)
         // Prevents the last table from being unblocked.
-        var reader = try Connection(fixture.source)
+        var reader = try Connection(fixture.source, limits: .openTransaction)
         try reader.run(["BEGIN", "LOCK TABLE realm.environment IN ACCESS SHARE MODE"])
         let failure = Mutex<(any Error)?>(nil)
         let isOver = DispatchSemaphore(value: 0)

@@ -181,7 +181,7 @@ import Testing
         let conninfo = try makeDatabase(10)
         var connection = try Connection(conninfo)
         _ = try Migration.run(Array(try SchemaFile.read(Self.schema).prefix(16)), on: &connection)
-        var writer = try Connection(conninfo)
+        var writer = try Connection(conninfo, limits: .openTransaction)
         try writer.runScript("BEGIN; UPDATE realm.environment SET position = position + 1 WHERE id = 1")
         try connection.run("SET lock_timeout = '100ms'")
         let error = #expect(throws: PostgresError.self) { try connection.run("SELECT * FROM store.copy_some()") }
@@ -196,7 +196,7 @@ import Testing
         var connection = try Connection(conninfo)
         let files = try SchemaFile.read(Self.schema)
         _ = try Migration.run(Array(files.prefix(16)), on: &connection)
-        var vacuum = try Connection(conninfo)
+        var vacuum = try Connection(conninfo, limits: .openTransaction)
         try vacuum.runScript("BEGIN; LOCK TABLE store.change IN SHARE UPDATE EXCLUSIVE MODE")
         let outcome = Mutex<Result<Int, any Error>?>(nil)
         Thread {

@@ -160,7 +160,7 @@ import Testing
             let socket = try await second.connect()
             try await socket.event("realm initialized")
             // The notifier locks the counter last, the login locks the session first.
-            var other = try Connection(fixture.database)
+            var other = try Connection(fixture.database, limits: .openTransaction)
             try other.runScript(
                 isWaiting
                     ? "BEGIN; SELECT FROM onboarding.counter FOR UPDATE"

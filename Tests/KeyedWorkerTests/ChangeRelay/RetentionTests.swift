@@ -148,7 +148,7 @@ import Testing
                 VALUES (\(acme.id.rawValue), \(UUID()), 1, 'settled', 'create', 1, now() - interval '1 year', 0)
                 """)
         }
-        var other = try Connection(acme.conninfo)
+        var other = try Connection(acme.conninfo, limits: .openTransaction)
         try other.runScript(
             "BEGIN; SELECT FROM submission.ledger ORDER BY entry_id LIMIT 1 FOR UPDATE")
         #expect(try Self.runSweep(LedgerSweep(keep: Self.day), &acme) == 2)

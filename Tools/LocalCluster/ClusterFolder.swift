@@ -100,11 +100,16 @@ package final class ClusterFolder: Sendable {
             begin=${5:-$(startTime "$2")}
             while [ -d "$1" ] && [ "$(startTime "$2")" = "$begin" ]; do sleep 1; done
             [ -d "$1" ] || exit 0
-            for process in /proc/[0-9]*; do
-                grep -qzxF "\(Self.mark)=$3" "$process/environ" && kill -9 "${process#/proc/}"
+            # The environment of a process that is executing a program just now cannot be read: search several times.
+            left=3
+            while [ "$left" -gt 0 ]; do
+                left=$((left - 1))
+                for process in /proc/[0-9]*; do
+                    grep -qzxF "\(Self.mark)=$3" "$process/environ" && kill -9 "${process#/proc/}" && left=3
+                done
+                sleep 1
             done
             [ "$4" = go ] || exit 0
-            sleep 1
             [ -n "$CLUSTER_KEEP" ] || rm -rf "$1"
             """
         let file = path + "/watch"

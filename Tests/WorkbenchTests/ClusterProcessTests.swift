@@ -38,6 +38,8 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: process.command.logPath ?? "") }
         try folder.watch(startTime: "1")
         #expect(process.waitForEnd(within: patienceMax) == .killed(signal: SIGKILL))
+        // A folder that is released is removed, and then the watcher ends without a search.
+        withExtendedLifetime(folder) {}
     }
 
     /// Waits until a process has ended, or is a zombie.

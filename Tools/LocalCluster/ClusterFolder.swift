@@ -114,11 +114,12 @@ package final class ClusterFolder: Sendable {
             """
         let file = path + "/watch"
         try script.write(toFile: file, atomically: true, encoding: .utf8)
+        // Without `--wait`, setsid may end before its child has a session of its own, and the child with its group.
         try runToEnd(
             "setsid",
             [
-                "sh", "-c", "sh \"$0\" \"$@\" &", file, path, "\(owner)", markValue, isLasting ? "stay" : "go",
-                startTime ?? "",
+                "--wait", "sh", "-c", "sh \"$0\" \"$@\" &", file, path, "\(owner)", markValue,
+                isLasting ? "stay" : "go", startTime ?? "",
             ])
     }
 }

@@ -212,8 +212,7 @@ struct PollHandler: Handler {
             writes.observedChoices.append(
                 ObservedChoices(
                     tree: read.tree, nodes: nil, email: poll.person, readAt: observation.readAt,
-                    removesCatalogue: false,
-                    decision: decision))
+                    removesCatalogue: false, decision: decision))
             return .finished
         }
         unreadable.report(

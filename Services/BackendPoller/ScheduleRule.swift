@@ -6,8 +6,6 @@ import Model
 
 /// Determines the polls of a run.
 enum ScheduleRule {
-    /// The stored state of a poll.
-
     /// The polling mode of an environment.
     struct PollMode: Equatable {
         /// Whether runs between full comparisons detect changes, by a change feed or a bulk listing.

@@ -114,7 +114,7 @@ struct StoredPerson {
             changed.keys.filter { id in
                 guard let record = seen[id], let entry = entries[id]?.entry else { return false }
                 return record.day != entry.entryDate || record.text ?? "" != entry.text ?? ""
-                    || Hours(seconds: record.durationSeconds) != Hours(seconds: entry.durationSeconds ?? 0)
+                    || Hours(seconds: record.durationSeconds) != Hours(seconds: entry.seconds ?? 0)
                     || !Set(lookup.meaning(of: record.references).selections).isSubset(of: entry.reporting)
             })
     }

@@ -275,7 +275,7 @@ struct EntryHandler: Handler {
                 references[name] = reference
             }
         }
-        guard problems.isEmpty, let day = entry.entryDate, let seconds = EntryRules.seconds(of: entry) else {
+        guard problems.isEmpty, let day = entry.entryDate, let seconds = entry.seconds else {
             return (nil, problems)
         }
         return (

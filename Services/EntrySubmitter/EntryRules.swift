@@ -31,16 +31,6 @@ enum EntryRules {
             + [entry.text.flatMap(textLimit.problem)].compactMap(\.self)
     }
 
-    /// Returns the entry's length in seconds; `nil` if fields of its time type are missing.
-    static func seconds(of entry: TimeEntry) -> Int? {
-        switch entry.timeType {
-        case .duration: return entry.durationSeconds
-        case .interval:
-            guard let start = entry.startTime, let end = entry.endTime else { return nil }
-            return start.seconds(until: end)
-        }
-    }
-
     /// Returns the selected or preselected nodes per context of the entry's template, in the template's order.
     ///
     /// Unknown contexts, and those without selected and preselected nodes, are omitted.
@@ -63,7 +53,7 @@ enum EntryRules {
         case .interval:
             if entry.startTime == nil { problems.append("Start time is missing") }
             if entry.endTime == nil { problems.append("End time is missing") }
-            guard let seconds = seconds(of: entry) else { return problems }
+            guard let seconds = entry.seconds else { return problems }
             problems += seconds > 0 ? lengthProblems(seconds) : ["End time must be after start time"]
         }
         return problems

@@ -228,7 +228,7 @@ extension Observation {
         fields.backendId = record.id
         fields.text = record.text
         fields.entryDate = record.day
-        let knownSeconds = entry.flatMap { EntryRules.seconds(of: $0) }
+        let knownSeconds = entry?.seconds
         if knownSeconds.map(Hours.init(seconds:)) != Hours(seconds: record.durationSeconds) || confirmed == nil {
             fields.timeType = .duration
             fields.durationSeconds = record.durationSeconds

@@ -51,8 +51,7 @@ struct Monitor: ~Copyable {
     /// - Throws: For a property that librdkafka rejects.
     init(
         conninfo: String, brokers: String, properties: [String: String], cluster: String, others: Bool,
-        partitionCountMax: Int,
-        board: SnapshotBoard, logger: Logger
+        partitionCountMax: Int, board: SnapshotBoard, logger: Logger
     ) throws {
         reader = try LagReader(brokers: brokers, properties: properties, waitMax: Self.waitMax)
         (self.conninfo, self.cluster, self.others, self.logger) = (conninfo, cluster, others, logger)

@@ -114,6 +114,18 @@ public struct TimeEntry: Codable, Equatable, Sendable {
     }
 }
 
+extension TimeEntry {
+    /// The length in seconds, by ``timeType``; `nil` if fields of it are missing.
+    package var seconds: Int? {
+        switch timeType {
+        case .duration: return durationSeconds
+        case .interval:
+            guard let startTime, let endTime else { return nil }
+            return startTime.seconds(until: endTime)
+        }
+    }
+}
+
 extension TimeEntry: KindFields {
     typealias CodingKeys = EntryField
 

@@ -126,20 +126,25 @@ import Testing
                 .decoded(as: SeenRecord.self, by: JSONDecoder())?.toldRun
         }
         let id = RealmContents.entryID(of: Self.entry("1"), of: Self.email)
-        func putEntry(_ day: String, _ text: String, _ seconds: Int) throws {
+        func putEntry(_ day: String, _ text: String, _ time: String) throws {
             let entry = #"""
-                {"backendId": "1", "status": "released", "entryDate": "\#(day)", "text": "\#(text)",
-                 "durationSeconds": \#(seconds), "reporting": []}
+                {"backendId": "1", "status": "released", "entryDate": "\#(day)", "text": "\#(text)", \#(time),
+                 "reporting": []}
                 """#
             try acme.put([(id, entry)], .timeEntry, into: try .user(Self.email))
         }
+        let hour = #""durationSeconds": 3600"#
         #expect(try poll(1) == nil)
-        try putEntry("1970-06-01", "work", 3_600)
+        try putEntry("1970-06-01", "work", hour)
         #expect(try poll(2) == 2 && poll(3) == 2)
-        try putEntry("1970-05-31", "other work", 3_600)
+        try putEntry("1970-05-31", "other work", hour)
         #expect(try poll(4) == 4 && poll(5) == 4)
-        try putEntry("1970-05-31", "work", 3_000)
+        try putEntry("1970-05-31", "work", #""durationSeconds": 3000"#)
         #expect(try poll(6) == 6 && poll(7) == 6)
+        // The same duration as an interval is no difference.
+        let times = #""startTime": "1970-05-31T08:00:00Z", "endTime": "1970-05-31T09:00:00Z""#
+        try putEntry("1970-05-31", "work", #""timeType": "interval", "# + times)
+        #expect(try poll(8) == 6)
     }
 
     @Test func resultOfSupersededPollWritesNothing() throws {

@@ -169,7 +169,7 @@ import Testing
             entry.durationSeconds = nil
             entry.startTime = start.flatMap { ZonedTime($0) }
             entry.endTime = end.flatMap { ZonedTime($0) }
-            #expect(EntryRules.seconds(of: entry) == seconds)
+            #expect(entry.seconds == seconds)
         }
         #expect(messages == [problem].compactMap { $0 })
     }

@@ -163,7 +163,7 @@ struct SubmissionWorld {
         }
         var state = SubmissionState(entry: .live(entry, editPosition: editPosition), ledger: ledger)
         state.canCall = canCall
-        state.problems = EntryRules.seconds(of: entry).map { $0 <= 0 ? ["Duration must be more than 0"] : [] } ?? []
+        state.problems = entry.seconds.map { $0 <= 0 ? ["Duration must be more than 0"] : [] } ?? []
         if state.problems.isEmpty, let day = entry.entryDate, let seconds = entry.durationSeconds {
             state.desired = DesiredRecord(
                 day: day, durationSeconds: seconds, text: entry.text, references: [:], fields: entry)

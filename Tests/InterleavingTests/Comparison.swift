@@ -76,7 +76,7 @@ struct Comparison {
         }
         expect("status", entry.status, record.status)
         expect("day", entry.entryDate, record.day)
-        expect("length", EntryRules.seconds(of: entry).map(Hours.init(seconds:)), record.hours)
+        expect("length", entry.seconds.map(Hours.init(seconds:)), record.hours)
         expect("text", entry.text ?? "", record.text ?? "")
         expect("marker", record.marker.flatMap(EntryMarker.entry) ?? id, id)
         func nodes(_ selections: [ReportingSelection]) -> Set<UUID> { Set(selections.map(\.node)) }

@@ -120,7 +120,7 @@ import Testing
     /// Only Compass itself can report that a record does not exist.
     @Test func notFoundOfAnotherServerIsNotAbsence() async throws {
         try await Fixture.run { fixture in
-            let sap = try SAPService(SAPService.Configuration())
+            let sap = try SAPEmulator()
             try await withService({ try await sap.run(onRunning: $0) }) { port in
                 // SAP's own user and password, whose 404 is not a response of Compass.
                 let elsewhere = fixture.compass(as: .personalAccessToken("RklFTERQT1NUOnNhbmRib3g=")) {

@@ -42,7 +42,7 @@ import Testing
         let values = Dictionary(uniqueKeysWithValues: CompassFixture.values.map { ($0.name, $0.value) })
         let start = Timestamp.now().millisecondsSinceEpoch
         while Timestamp.now().millisecondsSinceEpoch < start + 2_100 {
-            let (submitted, first) = try system.checked { state throws(CompassRules.Refusal) in
+            let (submitted, first) = try system.withState { state throws(CompassRules.Refusal) in
                 let id = try state.create(by: user, isTrial: false).record.id
                 let record = try state.commit(id, values, by: user, isTrial: false).record
                 return (record.submittedAtMs, state.history[record.number - 1].first?.clockMs)
@@ -66,8 +66,7 @@ import Testing
             struct Line: Decodable {
                 let record, action, user, at, timestamp, visibleAt, newState: String
             }
-            let response = try await fixture.client.send(.init(fixture.url + "/sandbox/history"))
-            let line = try JSONDecoder().decode(Line.self, from: Data(response.body))
+            let line = try #require(try await fixture.lines("/sandbox/history", as: Line.self).first)
             #expect(line.record == id && line.action == "Submit" && line.user == "ana" && line.newState == "Submitted")
             #expect(line.at == "2026-11-23T13:00:00.000Z" && line.timestamp == "2026-11-23 14:10:00")
             #expect(line.visibleAt == "2026-11-23T13:01:00.000Z")
@@ -126,9 +125,8 @@ import Testing
         }
         struct Query: Decodable, Equatable { let name, owner: String }
         try await Fixture.run { fixture in
-            func read<Body: Decodable>(_ path: String, as _: [Body].Type) async throws -> [Body] {
-                let response = try await fixture.client.send(.init(fixture.url + "/sandbox/" + path))
-                return try JSONDecoder().decode([Body].self, from: Data(response.body))
+            func read<Row: Decodable>(_ name: String, as type: [Row].Type) async throws -> [Row] {
+                try await fixture.read("/sandbox/" + name, as: type)
             }
             let (ana, bo) = (fixture.compass(), fixture.compass(as: Fixture.bo))
             let id = try await fixture.record(ana)

@@ -1,7 +1,5 @@
-import BackendContract
 import BackendProtocol
 import Compass
-import CompassContract
 import Essentials
 import FoundationEssentials
 import HTTPClient
@@ -11,7 +9,7 @@ import Testing
 @testable import Sandbox
 
 /// An emulator of its own with two people, and clients connected to it.
-struct CompassFixture: RunningSandbox {
+struct CompassFixture: EmulatorClient {
     let client = Client()
     let url: String
     let system: CompassSystem
@@ -32,10 +30,10 @@ struct CompassFixture: RunningSandbox {
     ///
     /// - Parameter state: The file of committed records; with one, no people are loaded.
     static func run(state: String? = nil, _ body: (CompassFixture) async throws -> Void) async throws {
-        let service = try CompassService(CompassService.Configuration(statePath: state))
-        if state == nil { service.system.load(organisation) }
-        try await withService({ try await service.run(onRunning: $0) }) { port in
-            try await body(CompassFixture(url: "http://127.0.0.1:\(port)", system: service.system))
+        let emulator = try CompassEmulator(state: state)
+        if state == nil { emulator.system.load(organisation) }
+        try await withService({ try await emulator.run(onRunning: $0) }) { port in
+            try await body(CompassFixture(url: "http://127.0.0.1:\(port)", system: emulator.system))
         }
     }
 
@@ -93,51 +91,4 @@ struct CompassFixture: RunningSandbox {
     }
 
     static let database = "/repos/CCMRepo/databases/SAMPL"
-}
-
-struct SandboxCompassHarness: CompassHarness {
-    let fixture: CompassFixture
-
-    func client(_ access: CompassAccess, pageRowsMax: Int?) -> CompassClient {
-        let account: CompassAccount =
-            switch access {
-            case .granted, .nowhere: CompassFixture.ana
-            case .other: CompassFixture.bo
-            case .token: CompassFixture.anasToken
-            case .wrongPassword: .password(user: "ana", password: "wrong")
-            case .wrongToken: .personalAccessToken("wrong")
-            }
-        return fixture.compass(as: account) { settings in
-            if case .nowhere = access { settings.serverURL = "http://127.0.0.1:1" }
-            if let pageRowsMax { settings.pageRowsMax = pageRowsMax }
-        }
-    }
-
-    let user = "ana"
-    let values = CompassFixture.values
-    let impossibleValue = FieldValue("Priority", "9-Whenever")
-    let mandatoryField = "Severity"
-    let action = (name: "Open", value: FieldValue("Owner", "bo"), state: "Opened")
-    let impossibleAction = "Validate"
-    let dependent = (
-        field: "Component", on: "Project",
-        choices: [(value: "Harbour", choice: "Piers"), (value: "Overhead", choice: "Meetings")]
-    )
-    let unknownID = "SAMPL99999999"
-
-    func behave(_ behaviour: BackendBehaviour) async throws { try await fixture.behave(behaviour) }
-
-    func endTokens() async throws { try await fixture.post("/sandbox/tokens/end", "{}") }
-}
-
-@Suite struct CompassContractTests {
-    @Test(arguments: CompassContract.checks) func emulatorMeetsTheContract(
-        check: CompassContract.Check
-    ) async throws {
-        try await CompassFixture.run { fixture in
-            try await check.run(SandboxCompassHarness(fixture: fixture))
-            #expect(fixture.system.withState { $0.workspace.queries.isEmpty }, "no query is left")
-            #expect(fixture.system.withState { $0.sessions.all.isEmpty }, "no edit session is left")
-        }
-    }
 }

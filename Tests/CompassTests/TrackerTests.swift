@@ -36,10 +36,10 @@ import Testing
     }
 
     @Test func malformedLineIsReported() throws {
-        let error = #expect(throws: SandboxProblem.self) {
+        let error = #expect(throws: EmulatorError.self) {
             try CompassTracker(lines: [Data(Self.bug.utf8), Data("{}".utf8)], of: "x.jsonl")
         }
-        #expect(error?.message.hasPrefix("x.jsonl, line 2: ") == true)
+        #expect(error?.description.hasPrefix("x.jsonl, line 2: ") == true)
     }
 }
 

@@ -14,7 +14,7 @@ import Testing
                 + "INSERT INTO realm.environment (id, name) VALUES (2, 'other')")
     }
 
-    private func audit(_ arguments: String...) throws -> Answer {
+    private func audit(_ arguments: String...) throws -> CommandResult {
         try fieldpost(["audit"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 

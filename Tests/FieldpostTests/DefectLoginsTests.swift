@@ -14,7 +14,7 @@ import Testing
         try EnvironmentRows(id: 1, name: "acme").insert(on: &connection)
     }
 
-    private func run(_ json: String? = nil) throws -> Answer {
+    private func run(_ json: String? = nil) throws -> CommandResult {
         try withFolder { folder in
             let file = folder.appendingPathComponent("logins.json")
             if let json { try Data(json.utf8).write(to: file) }

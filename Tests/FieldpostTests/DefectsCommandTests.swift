@@ -20,7 +20,7 @@ import Testing
         try EnvironmentRows(id: 1, name: "acme").insert(on: &connection)
     }
 
-    private func run(_ arguments: String..., secret: String = "secret-of-all") throws -> Answer {
+    private func run(_ arguments: String..., secret: String = "secret-of-all") throws -> CommandResult {
         try fieldpost(
             ["environment", "defects"] + arguments,
             environment: [
@@ -28,7 +28,7 @@ import Testing
             ])
     }
 
-    private func add(port: Int, secret: String = "secret-of-all") throws -> Answer {
+    private func add(port: Int, secret: String = "secret-of-all") throws -> CommandResult {
         try run(
             "add", "acme", "--server", "http://127.0.0.1:\(port)/", "--repository", "CCMRepo", "--user-database",
             "SAMPL", "--user", "fieldpost", "--password-from", "SECRET", "--json", secret: secret)
@@ -47,13 +47,13 @@ import Testing
 
     /// Runs `body` with the emulator.
     private func withCompass(_ body: @Sendable (CompassSystem, Int) throws -> Void) async throws {
-        let service = try CompassService(CompassService.Configuration())
-        service.system.load(
+        let emulator = try CompassEmulator()
+        emulator.system.load(
             CompassOrganisation(users: [
                 CompassUser(name: "fieldpost", password: "secret-of-all", tokens: ["pat"], isService: true)
             ]))
-        try await withService({ try await service.run(onRunning: $0) }) { port in
-            try await withOwnThread { try body(service.system, port) }
+        try await withService({ try await emulator.run(onRunning: $0) }) { port in
+            try await withOwnThread { try body(emulator.system, port) }
         }
     }
 
@@ -92,7 +92,7 @@ import Testing
     /// People's passwords are used for the database for which they were given only.
     @Test func newTrackerRemovesPeoplesLogins() throws {
         var connection = try Connection(conninfo)
-        func logins(after result: Answer) throws -> Int {
+        func logins(after result: CommandResult) throws -> Int {
             #expect(result.status == 0, "\(result.errors)")
             return try connection.run("SELECT FROM backend.defect_account").count
         }
@@ -204,7 +204,7 @@ import Testing
 
     @Test func checkReportsFailures() async throws {
         try await withCompass { compass, port in
-            func check(_ change: [String], secret: String = "secret-of-all") throws -> Answer {
+            func check(_ change: [String], secret: String = "secret-of-all") throws -> CommandResult {
                 _ = try add(port: port)
                 _ = try fieldpost(
                     ["environment", "defects", "add", "acme"] + change,
@@ -228,10 +228,10 @@ import Testing
             #expect(!(refused.output + refused.errors).contains("wrong-one"))
             try compass.perform(
                 (1...5).map { CompassChange(user: "x", fields: ["Headline": "\($0)", "Severity": "3-Average"]) })
-            compass.withDials { $0.switches.pageRowsMax = 3 }
+            compass.withState { $0.switches.pageRowsMax = 3 }
             let small = try check([])
             #expect(small.status == 1 && small.output.contains("a page of 500 rows has 3, and another page follows"))
-            compass.withDials { ($0.switches.pageRowsMax, $0.switches.ignoresPageNumber) = (10_000, true) }
+            compass.withState { ($0.switches.pageRowsMax, $0.switches.ignoresPageNumber) = (10_000, true) }
             let repeating = try check([])
             #expect(repeating.status == 1 && repeating.output.contains("repeats the previous page"))
             #expect(compass.withState { $0.workspace.queries.isEmpty }, "its query is removed nevertheless")

@@ -59,7 +59,7 @@ import Testing
         #expect(try parked("list", "ana@example.com").output == "no such key is deferred; a key ends with an id\n")
     }
 
-    private func parked(_ arguments: String...) throws -> Answer {
+    private func parked(_ arguments: String...) throws -> CommandResult {
         try fieldpost(["deferred"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 
@@ -129,7 +129,7 @@ import Testing
     }
 
     /// - Parameter act: Repeated until it returns `true`, while the command waits.
-    private func whileRetrying(_ act: () throws -> Bool) throws -> Answer {
+    private func whileRetrying(_ act: () throws -> Bool) throws -> CommandResult {
         var connection = try Connection(conninfo)
         // A retry resets the attempts.
         try connection.run("UPDATE pipeline.parked SET attempts = 7, is_dead = true WHERE key = \(dead)")
@@ -275,10 +275,10 @@ import Testing
 
 /// A command on its own thread.
 private final class BackgroundCommand: Sendable {
-    private let result = Mutex<Result<Answer, any Error>?>(nil)
+    private let result = Mutex<Result<CommandResult, any Error>?>(nil)
     private let end = DispatchSemaphore(value: 0)
 
-    init(_ body: @escaping @Sendable () throws -> Answer) {
+    init(_ body: @escaping @Sendable () throws -> CommandResult) {
         Thread.detachNewThread { [self] in
             let outcome = Result { try body() }
             result.withLock { $0 = outcome }
@@ -286,7 +286,7 @@ private final class BackgroundCommand: Sendable {
         }
     }
 
-    func wait() throws -> Answer {
+    func wait() throws -> CommandResult {
         end.wait()
         return try result.withLock { try $0?.get() } ?? { throw CancellationError() }()
     }

@@ -19,7 +19,7 @@ import Testing
         try EnvironmentRows(id: 1, name: "acme").insert(on: &connection)
     }
 
-    private func run(_ arguments: String..., keys: String = key) throws -> Answer {
+    private func run(_ arguments: String..., keys: String = key) throws -> CommandResult {
         try fieldpost(
             ["environment", "deliveries"] + arguments,
             environment: [

@@ -25,7 +25,7 @@ import Testing
         let status: Int32
         private let rows: [[String: Any]]
 
-        init(_ result: Answer) throws {
+        init(_ result: CommandResult) throws {
             status = result.status
             rows = try result.rows()
         }

@@ -90,11 +90,11 @@ struct EnvironmentMoveFixture {
     }
 
     /// Runs `fieldpost environment …`.
-    func run(at installation: String, _ arguments: String...) throws -> Answer {
+    func run(at installation: String, _ arguments: String...) throws -> CommandResult {
         try fieldpost(["environment"] + arguments, environment: variables(at: installation))
     }
 
-    func line(_ result: Answer) throws -> String {
+    func line(_ result: CommandResult) throws -> String {
         try #require(result.status == 0, "\(result.errors)")
         return result.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
@@ -116,8 +116,8 @@ struct EnvironmentMoveFixture {
     }
 
     /// Imports lines of a stream.
-    func bring(_ stream: some Sequence<Substring>, key: String = Self.key) throws -> Answer {
-        var result: Answer?
+    func bring(_ stream: some Sequence<Substring>, key: String = Self.key) throws -> CommandResult {
+        var result: CommandResult?
         try withFolder { folder in
             let file = folder.appendingPathComponent("stream")
             try Self.data(stream).write(to: file)
@@ -136,7 +136,7 @@ struct EnvironmentMoveFixture {
     }
 
     /// Returns the `--resume` that an interrupted import printed.
-    static func resume(_ result: Answer) throws -> String {
+    static func resume(_ result: CommandResult) throws -> String {
         String(try #require(result.errors.firstMatch(of: try Regex("--resume (\\S+)"))?.output[1].substring))
     }
 

@@ -24,7 +24,7 @@ import Testing
          "projects": [], "activities": []}
         """
 
-    private func run(_ arguments: [String], password: String = "sandbox-app:sandbox-grant") throws -> Answer {
+    private func run(_ arguments: [String], password: String = "sandbox-app:sandbox-grant") throws -> CommandResult {
         try fieldpost(
             ["environment"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo, "PASSWORD": password])
     }
@@ -63,15 +63,15 @@ import Testing
     }
 
     /// Runs `body` with the emulator and an environment that has Bo with another number than the back end.
-    private func withEconomic(_ body: @Sendable (EconomicService) throws -> Void) async throws {
-        let service = try EconomicService(EconomicService.Configuration())
-        service.system.load(try JSONDecoder().decode(EconomicOrganisation.self, from: Data(Self.employees.utf8)))
-        try await withService({ try await service.run(onRunning: $0) }) { port in
+    private func withEconomic(_ body: @Sendable (EconomicEmulator) throws -> Void) async throws {
+        let emulator = try EconomicEmulator()
+        emulator.system.load(try JSONDecoder().decode(EconomicOrganisation.self, from: Data(Self.employees.utf8)))
+        try await withService({ try await emulator.run(onRunning: $0) }) { port in
             try await withOwnThread {
                 try add(
                     "acme", "economic", port: port,
                     people: #"[{"email": "bo@acme.example", "reference": {"employeeNumber": "80"}}]"#)
-                try body(service)
+                try body(emulator)
             }
         }
     }

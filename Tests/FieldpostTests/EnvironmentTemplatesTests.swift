@@ -24,12 +24,12 @@ import Testing
         }
     }
 
-    private func run(_ arguments: [String]) throws -> Answer {
+    private func run(_ arguments: [String]) throws -> CommandResult {
         try fieldpost(["environment"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 
-    private func declare(_ json: String, in environment: String = "acme") throws -> Answer {
-        var result: Answer?
+    private func declare(_ json: String, in environment: String = "acme") throws -> CommandResult {
+        var result: CommandResult?
         try withFolder { folder in
             let file = folder.appendingPathComponent("templates.json")
             try json.write(to: file, atomically: true, encoding: .utf8)

@@ -9,12 +9,12 @@ import Testing
 
     init() throws { conninfo = try makeFoundationDatabase() }
 
-    private func run(_ arguments: String...) throws -> Answer {
+    private func run(_ arguments: String...) throws -> CommandResult {
         try fieldpost(["environment"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 
-    private func add(_ people: String, domain: String = "example.com") throws -> Answer {
-        var result: Answer?
+    private func add(_ people: String, domain: String = "example.com") throws -> CommandResult {
+        var result: CommandResult?
         try withFolder { folder in
             let file = folder.appendingPathComponent("people.json")
             try people.write(to: file, atomically: true, encoding: .utf8)
@@ -163,7 +163,7 @@ import Testing
     /// The password has two tokens, which are validated before they are sealed.
     @Test func economicNeedsTokensButNoUser() throws {
         let key = Data((0..<32).map { UInt8($0) }).base64EncodedString()
-        func addEconomic(_ tokens: String, _ backend: String = "economic") throws -> Answer {
+        func addEconomic(_ tokens: String, _ backend: String = "economic") throws -> CommandResult {
             try fieldpost(
                 [
                     "environment", "add", "books", "--domain", "books.example", "--issuer", "http://127.0.0.1:8081",

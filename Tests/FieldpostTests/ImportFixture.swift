@@ -19,8 +19,8 @@ struct ImportFixture {
     }
 
     /// Runs `fieldpost import` with a file of these lines.
-    func bring(_ what: String, _ lines: [String], _ options: [String] = []) throws -> Answer {
-        var result: Answer?
+    func bring(_ what: String, _ lines: [String], _ options: [String] = []) throws -> CommandResult {
+        var result: CommandResult?
         try withFolder { folder in
             let file = folder.appendingPathComponent("lines")
             try lines.map { $0 + "\n" }.joined().write(to: file, atomically: true, encoding: .utf8)
@@ -29,7 +29,7 @@ struct ImportFixture {
         return try #require(result)
     }
 
-    func run(_ what: String, _ path: String, _ options: [String] = []) throws -> Answer {
+    func run(_ what: String, _ path: String, _ options: [String] = []) throws -> CommandResult {
         try fieldpost(["import", what, path] + options, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 
@@ -68,7 +68,7 @@ struct ImportFixture {
     }
 
     /// The counts in the output of a run with `--json`.
-    static func figures(_ result: Answer) throws -> [String: Int] {
+    static func figures(_ result: CommandResult) throws -> [String: Int] {
         let all = try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])
         return all.compactMapValues { $0 as? Int }
     }

@@ -139,6 +139,22 @@ import Testing
         #expect(try world.objects().count == 2)
     }
 
+    @Test func unreadableFilesAndArgumentsAreRejected() throws {
+        let world = try World()
+        try withFolder { folder in
+            let file = folder.appendingPathComponent("x.gz")
+            try Data([0x1F, 0x8B, 8, 0]).write(to: file)
+            let result = try world.run("objects", file.path)
+            #expect(result.status == 1 && result.errors.contains("is compressed: pipe it with zcat"))
+            #expect(result.errors.split(separator: "\n").count == 1)
+        }
+        #expect(try world.run("objects", "/nowhere").errors.contains("cannot read /nowhere"))
+        for arguments in [["objects"], ["objects", "x", "--problems", "-1"]] {
+            let result = try fieldpost(["import"] + arguments, environment: ["FIELDPOST_DATABASE_URL": world.conninfo])
+            #expect(result.status == 2 && result.errors.split(separator: "\n").count == 1, "\(arguments)")
+        }
+    }
+
     /// In a regular file, teams may be after the tasks that name them.
     @Test func commonObjectsAreImportedFirst() throws {
         let (world, team) = (try World(), UUID())

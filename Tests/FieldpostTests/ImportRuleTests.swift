@@ -67,6 +67,29 @@ import Testing
         #expect(none.text == "and 1 more\n")
     }
 
+    /// Each problem quotes an excerpt of the value, even if one character has many bytes.
+    @Test func problemsTruncateLongValues() {
+        let long = "x" + String(repeating: "\u{301}", count: 20_000)
+        func object(_ name: String, _ kind: String) throws {
+            var lines = ObjectLines(hasBackend: false)
+            let line = #"{"realm":"/manager","kind":"\#(kind)","id":"\#(UUID())","\#(name)":{"\#(long)":1}}"#
+            _ = try lines.object(Array(line.utf8), in: nil)
+        }
+        let readings: [() throws -> Void] = [
+            { try object("fields", "FieldTask") }, { try object("fields", long) }, { try object(long, "FieldTask") },
+            {
+                let file = Data(#"{"trees":[],"\#(long)":1}"#.utf8)
+                throw ImportProblem(try JSONDecoder().decode(TreeFileShape.self, from: file).problems.text)
+            },
+        ]
+        for (number, reading) in readings.enumerated() {
+            let problem = #expect(throws: (any Error).self) { try reading() }
+            let text = problem.map { "\($0)" } ?? ""
+            #expect(text.unicodeScalars.contains("\u{301}"), "\(number)")
+            #expect(text.utf8.count < 500, "\(number): \(text.utf8.count) bytes")
+        }
+    }
+
     // MARK: Lines
 
     @Test func linesOfAllLengthsAreRead() throws {

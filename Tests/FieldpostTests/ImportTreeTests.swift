@@ -86,8 +86,8 @@ import Testing
             """
     }
 
-    private func bring(_ json: String, to realm: String = own, _ options: [String] = []) throws -> Answer {
-        var result: Answer?
+    private func bring(_ json: String, to realm: String = own, _ options: [String] = []) throws -> CommandResult {
+        var result: CommandResult?
         try withFolder { folder in
             let file = folder.appendingPathComponent("trees.json")
             try json.write(to: file, atomically: true, encoding: .utf8)

@@ -1,5 +1,4 @@
 import Foundation
-import ImportSources
 import Model
 import ObjectStore
 import Postgres
@@ -45,13 +44,6 @@ import Testing
         {"id": "de808bee-75f2-4ad1-b656-ac9b3bfec741", "name": "Fakturérbare", "hasDependencies": false,
          "dependencies": [], "children": []}
         """#
-    private static let requests =
-        ServiceRequest.columns.joined(separator: ",") + "\n"
-        + "1-1,12/31/2017 11:59:58 PM,Bulky Ité,Open,NC,,,\"1 \"\"A\"\" ST, 90026\",90026,34.5,-118.25\n"
-    private static let meeting =
-        #"{"file": "a.yaml", "project": "A", "chair": "Douglas Mendizábal (redrobot)", "schedule": [{"time": "1600", "#
-        + #""day": "Tuesday", "irc": "room", "frequency": "weekly", "start_date": 20190416}]}"# + "\n"
-
     private static let inputs = [
         InputFile(
             name: "people",
@@ -71,14 +63,10 @@ import Testing
             name: "objects", arguments: ["import", "objects"] + other,
             text: [1, 2].map { ImportFixture.task($0) + "\n\n" }.joined().replacing("Task ", with: "Tâche "),
             isOfLines: true),
-        InputFile(
-            name: "meetings", arguments: ["import", "meetings", "--domain", "example.com"] + other,
-            text: meeting + "\n",
-            isOfLines: true),
-        InputFile(name: "la311", arguments: ["import", "la311"] + other, text: requests, isOfLines: true),
     ]
 
-    private func run(_ input: InputFile, _ bytes: some Sequence<UInt8>) throws -> (result: Answer, path: String) {
+    private func run(_ input: InputFile, _ bytes: some Sequence<UInt8>) throws -> (result: CommandResult, path: String)
+    {
         try withFolder { folder in
             let path = folder.appendingPathComponent(input.name).path
             try Data(bytes).write(to: URL(filePath: path))
@@ -140,23 +128,5 @@ import Testing
             #expect(input.isOfLines || result.errors.contains("\(path) is not UTF-8"), "\(input.name): \(result)")
         }
         #expect(try stored() == before)
-    }
-
-    /// Spreadsheets write semicolons if the comma is the decimal sign.
-    @Test(arguments: [";", "\t"]) func columnSeparatorIsDetected(separator: String) throws {
-        try begin()
-        let before = try stored()
-        let input = try #require(Self.inputs.last)
-        let lines = input.text.split(separator: "\n")
-        let quoted = try #require(lines[1].firstRange(of: "\"1 \"\"A\"\" ST, 90026\""))
-        let row =
-            lines[1][..<quoted.lowerBound].replacing(",", with: separator) + lines[1][quoted]
-            + lines[1][quoted.upperBound...].replacing(",", with: separator)
-        let text = "\u{FEFF}" + lines[0].replacing(",", with: separator) + "\r\n" + row + "\r\n"
-        let result = try run(input, text.utf8).result
-        #expect(result.status == 0, "\(result)")
-        #expect(try stored() == before)
-        let unknown = try run(input, "a:b\n1:2\n".utf8).result
-        #expect(unknown.errors.contains("separate columns by commas, semicolons or tabs"), "\(unknown)")
     }
 }

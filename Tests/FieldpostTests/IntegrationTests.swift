@@ -17,7 +17,7 @@ import Testing
         ])
     }
 
-    private func run(_ arguments: String...) throws -> Answer {
+    private func run(_ arguments: String...) throws -> CommandResult {
         try fieldpost(
             arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo, "SSH_CONNECTION": "10.0.0.7 1 2 22"])
     }

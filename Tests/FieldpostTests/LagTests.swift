@@ -42,7 +42,7 @@ import Testing
             #expect(isFlushed)
             let admin = try Admin(brokers: cluster.address, waitMax: patienceMax)
             try admin.commit(group: "billing", [TopicPartition(topic: "orders", partition: 1): 2])
-            func lag(_ options: String...) throws -> Answer {
+            func lag(_ options: String...) throws -> CommandResult {
                 try fieldpost(["lag", "--json", "--brokers", cluster.address] + options)
             }
             let rows = try lag("--group", "billing").rows()
@@ -180,7 +180,7 @@ import Testing
     @Test func topicIsScaledUpOnly() async throws {
         let realm = Topics.realm
         try await withMockCluster(topics: [realm.name: realm.partitions + 2]) { cluster in
-            func scale(_ count: Int, _ more: String...) throws -> Answer {
+            func scale(_ count: Int, _ more: String...) throws -> CommandResult {
                 try fieldpost(
                     ["topics", "scale", realm.name, "--partitions", "\(count)", "--brokers", cluster.address] + more)
             }

@@ -12,7 +12,7 @@ import Testing
 @Suite(.ownThreads) struct MigrateTests {
     private static let schema = projectFolder.appendingPathComponent("deploy/schema").path
 
-    private func migrate(_ conninfo: String, _ folder: String = schema) throws -> Answer {
+    private func migrate(_ conninfo: String, _ folder: String = schema) throws -> CommandResult {
         try fieldpost("migrate", "--json", "--schema", folder, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 
@@ -268,7 +268,7 @@ import Testing
 
     @Test func concurrentMigrationsApplyFilesOnce() async throws {
         let conninfo = try TestServer.shared.makeDatabase()
-        let results = try await withThrowingTaskGroup(of: Answer.self) { group in
+        let results = try await withThrowingTaskGroup(of: CommandResult.self) { group in
             for _ in 0..<4 { group.addTask { try migrate(conninfo) } }
             return try await group.reduce(into: []) { $0.append($1) }
         }

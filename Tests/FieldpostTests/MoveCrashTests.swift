@@ -31,7 +31,7 @@ import Testing
             }
             // No other session can import, activate or delete it meanwhile.
             let stream = try fixture.stream()
-            let results = Mutex<[Answer?]>([])
+            let results = Mutex<[CommandResult?]>([])
             DispatchQueue.concurrentPerform(iterations: 3) { index in
                 let result =
                     switch index {

@@ -7,7 +7,7 @@ import Testing
 @testable import Fieldpost
 
 @Suite(.ownThreads) struct RestoreTests {
-    private func restore(_ conninfo: String, _ options: String...) throws -> Answer {
+    private func restore(_ conninfo: String, _ options: String...) throws -> CommandResult {
         try fieldpost(["restore", "--json"] + options, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 

@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    private func revoke(_ arguments: String...) async throws -> Answer {
+    private func revoke(_ arguments: String...) async throws -> CommandResult {
         try await withOwnThread {
             try fieldpost(
                 ["environment", "revoke", "acme"] + arguments,

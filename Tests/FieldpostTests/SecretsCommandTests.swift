@@ -16,7 +16,7 @@ import Testing
 
     init() throws { conninfo = try makeFoundationDatabase() }
 
-    private func seal(_ keys: String...) throws -> Answer {
+    private func seal(_ keys: String...) throws -> CommandResult {
         try fieldpost(
             "secrets", "seal", "--json",
             environment: [
@@ -24,7 +24,7 @@ import Testing
             ])
     }
 
-    private func counts(_ result: Answer) throws -> [[Int?]] {
+    private func counts(_ result: CommandResult) throws -> [[Int?]] {
         try result.rows().map { row in ["sealed", "current", "unreadable"].map { row[$0] as? Int } }
     }
 

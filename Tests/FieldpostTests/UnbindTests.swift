@@ -27,7 +27,7 @@ import Testing
         ])
     }
 
-    private func unbind(_ arguments: String...) throws -> Answer {
+    private func unbind(_ arguments: String...) throws -> CommandResult {
         try fieldpost(["environment", "unbind"] + arguments, environment: ["FIELDPOST_DATABASE_URL": conninfo])
     }
 

@@ -3,6 +3,7 @@ import Foundation
 import HTTPClient
 import LocalCluster
 import Model
+import TestSupport
 import Testing
 
 /// A device that sends defect commands; while it is offline they stay in its queue.
@@ -62,9 +63,11 @@ struct DefectPhone {
 }
 
 /// The Compass emulator, with its control side.
-struct CompassSide {
+struct CompassSide: EmulatorClient {
     let cluster: LocalCluster
     let client = Client()
+
+    var url: String { cluster.compassURL }
 
     /// A row of the history.
     struct Row: Decodable {
@@ -73,29 +76,17 @@ struct CompassSide {
         let changes: [String: String]
     }
 
-    func post(_ path: String, _ json: String) async throws {
-        let response = try await client.send(Request("POST", cluster.compassURL + path, body: Array(json.utf8)))
-        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
-    }
-
-    func history() async throws -> [Row] {
-        let response = try await client.send(Request(cluster.compassURL + "/sandbox/history"))
-        return try response.body.split(separator: UInt8(ascii: "\n")).map {
-            try JSONDecoder().decode(Row.self, from: Data($0))
-        }
-    }
+    func history() async throws -> [Row] { try await lines("/sandbox/history", as: Row.self) }
 
     /// Open edit sessions of records that are there.
     func openSessions() async throws -> Int {
         struct Session: Decodable { let isNew: Bool }
-        let response = try await client.send(Request(cluster.compassURL + "/sandbox/sessions"))
-        return try JSONDecoder().decode([Session].self, from: Data(response.body)).count { !$0.isNew }
+        return try await read("/sandbox/sessions", as: [Session].self).count { !$0.isNew }
     }
 
     /// Queries that were not removed.
     func openQueries() async throws -> Int {
         struct Query: Decodable { let name: String }
-        let response = try await client.send(Request(cluster.compassURL + "/sandbox/queries"))
-        return try JSONDecoder().decode([Query].self, from: Data(response.body)).count
+        return try await read("/sandbox/queries", as: [Query].self).count
     }
 }

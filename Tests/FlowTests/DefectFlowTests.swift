@@ -2,6 +2,7 @@ import Foundation
 import HTTPClient
 import LocalCluster
 import Model
+import TestSupport
 import Testing
 
 extension FlowTests {

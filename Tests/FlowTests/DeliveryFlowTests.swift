@@ -4,6 +4,7 @@ import LocalCluster
 import Model
 import ObjectStore
 import Postgres
+import TestSupport
 import Testing
 
 extension FlowTests {

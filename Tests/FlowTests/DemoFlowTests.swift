@@ -136,9 +136,9 @@ extension FlowTests {
         func dataAgreeDespiteInjectedFaults(backend: ScenarioBackend) async throws {
             var options = LocalCluster.Options.quick
             options.hasEconomic = backend == .economic
-            try await withCluster("chaos-\(backend.rawValue)", options) { cluster in
+            try await withCluster("faults-\(backend.rawValue)", options) { cluster in
                 let economic = backend == .economic ? ["--economic", cluster.economicURL] : []
-                let demo = try cluster.startDemo(["--people", "6", "--chaos"] + economic)
+                let demo = try cluster.startDemo(["--people", "6", "--faults"] + economic)
                 try await demo.expectNoDifferences()
                 let counts = try await backend.stats(cluster)
                 let faults = ["answered503", "answered429", "lostAfterWrite", "lateCommit"].map { counts[$0] ?? 0 }

@@ -50,7 +50,7 @@ extension FlowTests {
                 let flow = try await DirectFlow(cluster, people: 3, entries: 60, seed: 3)
                 try await cluster.post("/sandbox/switches", Data(#"{"latencyMs":200}"#.utf8))
                 try await flow.write(pause: .milliseconds(1))
-                for part in LocalCluster.Part.wayOfAnEntry {
+                for part in LocalCluster.Part.entryServices {
                     let end = await cluster.terminate(part, within: .seconds(120))
                     #expect(end == .exited(status: 0), "\(part.name)")
                     try cluster.start(part)

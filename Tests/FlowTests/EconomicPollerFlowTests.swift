@@ -5,6 +5,7 @@ import HTTPClient
 import LocalCluster
 import Model
 import Postgres
+import TestSupport
 import Testing
 
 extension FlowTests {
@@ -118,9 +119,7 @@ private struct EconomicPollerFlow: Sendable {
 
     @discardableResult
     private func post(_ path: String, _ json: String) async throws -> Data {
-        let response = try await client.send(Request("POST", cluster.economicURL + path, body: Array(json.utf8)))
-        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
-        return Data(response.body)
+        Data(try await RemoteEmulator(url: cluster.economicURL, client: client).post(path, json).body)
     }
 
     // MARK: Reading

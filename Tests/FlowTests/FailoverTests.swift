@@ -1,6 +1,7 @@
 import Foundation
 import LocalCluster
 import Postgres
+import TestSupport
 import Testing
 
 extension FlowTests {

@@ -12,7 +12,10 @@ extension FlowTests {
         try await withCluster("integration") { try await run($0) }
     }
 
-    private func run(_ cluster: LocalCluster) async throws {
+    /// Adds an environment without a back end, and the key of its integration.
+    ///
+    /// - Returns: The command that starts the integration.
+    private func addIntegration(_ cluster: LocalCluster) async throws -> ClusterProcess.Command {
         let people = cluster.folder.path + "/people.json"
         try Data(#"[{"email": "ana@example.com", "reference": {}}]"#.utf8).write(to: URL(filePath: people))
         try await cluster.runCommand([
@@ -20,11 +23,15 @@ extension FlowTests {
             "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "none", "--people", people,
         ])
         let key = try await cluster.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
-        let command = ClusterProcess.Command(
+        return ClusterProcess.Command(
             executable: "/usr/bin/python3",
             arguments: [projectRoot.appendingPathComponent("examples/integration.py").path],
             environment: ["GATEWAY_URL": cluster.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
             logPath: cluster.folder.path + "/integration.log")
+    }
+
+    private func run(_ cluster: LocalCluster) async throws {
+        let command = try await addIntegration(cluster)
         var python = try ClusterProcess(command)
         defer { python.kill9() }
         try await cluster.runCommand(["environment", "invite", "--all"])
@@ -58,11 +65,7 @@ extension FlowTests {
             let count = answered.count { $0.kind == "TimeEntryStatus" }
             return count >= 4 ? nil : "\(count) lines"
         }
-        let lines = answered.filter { $0.kind == "TimeEntryStatus" }
-        let refusal = lines.first { $0.fields["status"] as? String == "invalid" }?.fields
-        #expect(refusal?["entry"] as? String == bad && refusal?["message"] as? String == "Project is missing")
-        #expect(Set(lines.compactMap { $0.fields["status"] as? String }) == ["draft", "released", "invalid"])
-        #expect(lines.count == 4)
+        expectLog(in: answered, invalid: bad)
         // An edit of what is released already is submitted again, and each version is answered once.
         try await phone.submit(good, #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#, text: "wall")
         try await eventually("the edit is answered") {
@@ -80,14 +83,27 @@ extension FlowTests {
         }
         #expect(try await phone.lines(of: good) == before)
         #expect(answered.first { $0.id == good }?.fields["backendId"] as? String == "B-" + good.prefix(8))
-        #expect(try await cluster.runCommand(["environment", "list"]).contains(" 1      1"))
-        #expect(try await cluster.runCommand(["deferred", "list", "--json"]).contains("[\n\n]"))
-        let audit = try await cluster.runCommand(["audit", "list"])
-        #expect(audit.contains("integration.added") && audit.contains("login.bound"))
+        try await expectLists(of: cluster)
 
         try await cluster.runCommand(["environment", "integration", "remove", "books"])
         try await eventually("its access is revoked") { python.end == nil ? "it runs" : nil }
         #expect(cluster.fallen.isEmpty, "\(cluster.fallen)")
+    }
+
+    private func expectLists(of cluster: LocalCluster) async throws {
+        #expect(try await cluster.runCommand(["environment", "list"]).contains(" 1      1"))
+        #expect(try await cluster.runCommand(["deferred", "list", "--json"]).contains("[\n\n]"))
+        let audit = try await cluster.runCommand(["audit", "list"])
+        #expect(audit.contains("integration.added") && audit.contains("login.bound"))
+    }
+
+    /// Checks the status lines of a released entry and of an invalid one.
+    private func expectLog(in objects: [IntegrationPhone.Object], invalid: String) {
+        let lines = objects.filter { $0.kind == "TimeEntryStatus" }
+        let refusal = lines.first { $0.fields["status"] as? String == "invalid" }?.fields
+        #expect(refusal?["entry"] as? String == invalid && refusal?["message"] as? String == "Project is missing")
+        #expect(Set(lines.compactMap { $0.fields["status"] as? String }) == ["draft", "released", "invalid"])
+        #expect(lines.count == 4)
     }
 }
 

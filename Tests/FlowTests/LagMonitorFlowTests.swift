@@ -53,30 +53,40 @@ extension FlowTests {
                 return seen.lag(group) == 0 && seen.seconds(group) == 0 ? nil : seen.text
             }
 
-            // An unavailable back end is no lag, and needs no more workers.
-            await cluster.kill9(.sap)
-            try await flow.write(from: 40, pause: .milliseconds(5))
-            try await eventually("keys wait for the back end") {
-                let seen = try await MonitorFigures(cluster, monitor)
-                let circuit = seen.sum("fieldpost_deferred_keys", of: group, "state=\"circuit\"")
-                let due = seen.sum("fieldpost_deferred_keys", of: group, "state=\"due\"")
-                let backlog = seen.sum("fieldpost_workable_backlog", of: group)
-                // Some of the eighty are in flight to a probe, at most eight per worker.
-                return circuit >= 24 && seen.lag(group) == 0 && backlog == due ? nil : seen.text
-            }
-            try cluster.start(.sap)
-            try await flow.verify()
+            try await expectBackendOutage(flow, cluster, monitor)
+            try await expectBrokerOutage(cluster, monitor)
+        }
+    }
 
-            await cluster.kill9(.broker)
-            try await eventually("it reports that Kafka is unavailable, and no earlier values") {
-                let seen = try await MonitorFigures(cluster, monitor)
-                return seen.problems > 0 && !seen.text.contains("kafka_consumergroup") ? nil : seen.text
-            }
-            try cluster.start(.broker)
-            try await eventually("it sees all again") {
-                let seen = try await MonitorFigures(cluster, monitor)
-                return seen.problems == 0 && seen.text.contains("kafka_consumergroup") ? nil : seen.text
-            }
+    /// An unavailable back end is no lag, and needs no more workers.
+    private func expectBackendOutage(
+        _ flow: DirectFlow, _ cluster: LocalCluster, _ monitor: LocalCluster.Part
+    ) async throws {
+        let group = Services.entrySubmitter.name
+        await cluster.kill9(.sap)
+        try await flow.write(from: 40, pause: .milliseconds(5))
+        try await eventually("keys wait for the back end") {
+            let seen = try await MonitorFigures(cluster, monitor)
+            let circuit = seen.sum("fieldpost_deferred_keys", of: group, "state=\"circuit\"")
+            let due = seen.sum("fieldpost_deferred_keys", of: group, "state=\"due\"")
+            let backlog = seen.sum("fieldpost_workable_backlog", of: group)
+            // Some of the eighty are in flight to a probe, at most eight per worker.
+            return circuit >= 24 && seen.lag(group) == 0 && backlog == due ? nil : seen.text
+        }
+        try cluster.start(.sap)
+        try await flow.verify()
+    }
+
+    private func expectBrokerOutage(_ cluster: LocalCluster, _ monitor: LocalCluster.Part) async throws {
+        await cluster.kill9(.broker)
+        try await eventually("it reports that Kafka is unavailable, and no earlier values") {
+            let seen = try await MonitorFigures(cluster, monitor)
+            return seen.problems > 0 && !seen.text.contains("kafka_consumergroup") ? nil : seen.text
+        }
+        try cluster.start(.broker)
+        try await eventually("it sees all again") {
+            let seen = try await MonitorFigures(cluster, monitor)
+            return seen.problems == 0 && seen.text.contains("kafka_consumergroup") ? nil : seen.text
         }
     }
 }

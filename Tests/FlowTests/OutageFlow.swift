@@ -5,6 +5,7 @@ import HTTPClient
 import LocalCluster
 import Model
 import Postgres
+import TestSupport
 import Testing
 
 /// A second environment, whose back end is e-conomic.
@@ -18,15 +19,13 @@ struct BooksFlow: Sendable {
     /// Adds the environment, with one person.
     init(_ cluster: LocalCluster) async throws {
         self.cluster = cluster
-        let client = Client()
-        defer { client.shutDown() }
         let organisation = """
             {"employees": [{"number": 7, "name": "Ana"}], "projects": [{"number": 11, "name": "Roof"}],
              "activities": [{"number": 1, "name": "Thatching", "isAccessible": true}]}
             """
-        let loaded = try await client.send(
-            Request("POST", cluster.economicURL + "/sandbox/organisation", body: Array(organisation.utf8)))
-        try #require(loaded.status == 200)
+        _ = try await RemoteEmulator.with(cluster.economicURL) {
+            try await $0.post("/sandbox/organisation", organisation)
+        }
         let people = cluster.folder.path + "/books.json"
         try Data(#"[{"email": "\#(Self.email)", "reference": {"employeeNumber": "7"}}]"#.utf8)
             .write(to: URL(filePath: people))
@@ -75,11 +74,7 @@ struct BooksFlow: Sendable {
     }
 
     func behave(_ switches: String) async throws {
-        let client = Client()
-        defer { client.shutDown() }
-        let answer = try await client.send(
-            Request("POST", cluster.economicURL + "/sandbox/switches", body: Array(switches.utf8)))
-        try #require(answer.status == 200)
+        try await RemoteEmulator.with(cluster.economicURL) { try await $0.switches(switches) }
     }
 
     /// The number of calls rejected by rate limits.
@@ -101,13 +96,9 @@ struct BooksFlow: Sendable {
 
     /// The number of records in e-conomic, and of distinct ones.
     func recorded() async throws -> (all: Int, different: Int) {
-        let client = Client()
-        defer { client.shutDown() }
-        let response = try await client.send(Request(cluster.economicURL + "/sandbox/recorded"))
-        let texts = try response.body.split(separator: UInt8(ascii: "\n")).map { line in
-            let record = try JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
-            return record?["text"] as? String ?? ""
-        }
+        struct Record: Decodable { let text: String }
+        let texts = try await RemoteEmulator.with(cluster.economicURL) { try await $0.recorded(as: Record.self) }
+            .map(\.text)
         return (texts.count, Set(texts).count)
     }
 }

@@ -30,12 +30,12 @@ extension FlowTests {
                 """)
             try await eventually("a dead-lettered key is reported") {
                 let firing = try await prometheus.firing()
-                return firing.contains("FieldpostDeadKeys") ? nil : "\(firing)"
+                return firing.contains("FieldpostDeadLetteredKeys") ? nil : "\(firing)"
             }
             try connection.run("DELETE FROM pipeline.parked WHERE key = 'k'")
             try await eventually("it is no more") {
                 let firing = try await prometheus.firing()
-                return firing.contains("FieldpostDeadKeys") ? "\(firing)" : nil
+                return firing.contains("FieldpostDeadLetteredKeys") ? "\(firing)" : nil
             }
 
             await cluster.kill9(.broker)

@@ -147,7 +147,7 @@ struct RealmWriter: ~Copyable {
                 let rows = try connection.run(RealmObject.load([key], in: environment))
                 guard let stored = try RealmObject.byKey(rows)[key] else { return }
                 try batch.patch(stored, CanonicalJSON(fields), decision: 0, isEdit: true)
-                isWritten = try batch.commit(on: &connection).missed.isEmpty
+                isWritten = try batch.commit(on: &connection).conflicts.isEmpty
             }
         }
     }

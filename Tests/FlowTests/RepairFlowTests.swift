@@ -62,12 +62,12 @@ extension FlowTests {
             let pending: String?
         }
 
-        private static func inconsistencies(_ response: Answer) throws -> [ReportedInconsistency] {
+        private static func inconsistencies(_ response: CommandResult) throws -> [ReportedInconsistency] {
             struct Outcome: Decodable { let inconsistencies: [ReportedInconsistency] }
             return try JSONDecoder().decode(Outcome.self, from: Data(response.output.utf8)).inconsistencies
         }
 
-        private static func run(_ arguments: [String], _ cluster: LocalCluster) async throws -> Answer {
+        private static func run(_ arguments: [String], _ cluster: LocalCluster) async throws -> CommandResult {
             let variables = [
                 "FIELDPOST_DATABASE_URL": cluster.conninfo, "FIELDPOST_KAFKA_BROKERS": cluster.brokers,
             ]

@@ -6,6 +6,7 @@ import HTTPClient
 import LocalCluster
 import Model
 import Postgres
+import TestSupport
 import Testing
 
 /// One cluster with an environment of each back end, for all scenarios: started before the first and stopped after the
@@ -17,7 +18,7 @@ struct SharedCluster: SuiteTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable @concurrent () async throws -> Void
     ) async throws {
         var options = LocalCluster.Options.quick
-        options.services = LocalCluster.Part.wayOfAnEntry + [.poller]
+        options.services = LocalCluster.Part.entryServices + [.poller]
         options.hasEconomic = true
         try await withCluster("scenarios", options) { cluster in
             for backend in ScenarioBackend.allCases { try await backend.load(into: cluster) }
@@ -151,8 +152,7 @@ struct Scenario {
     // MARK: The back end
 
     func post(_ path: String, _ json: String) async throws {
-        let response = try await client.send(Request("POST", backend.url(cluster) + path, body: Array(json.utf8)))
-        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
+        try await RemoteEmulator(url: backend.url(cluster), client: client).post(path, json)
     }
 
     /// The back end behaves so while `body` runs.

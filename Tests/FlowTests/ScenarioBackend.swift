@@ -3,6 +3,7 @@ import Foundation
 import HTTPClient
 import LocalCluster
 import Model
+import TestSupport
 import Testing
 
 /// A back end of the scenarios: an environment of its own, and what people in its office do.
@@ -89,12 +90,9 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
 
     /// Loads the master data and adds the environment.
     func load(into cluster: LocalCluster) async throws {
-        let client = Client()
-        defer { client.shutDown() }
-        let response = try await client.send(
-            Request(
-                "POST", url(cluster) + "/sandbox/organisation", body: Array(organisation(projects: [1, 2, 3]).utf8)))
-        try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
+        _ = try await RemoteEmulator.with(url(cluster)) {
+            try await $0.post("/sandbox/organisation", organisation(projects: [1, 2, 3]))
+        }
         struct Invitation: Encodable {
             let email: String
             let reference: [String: String]
@@ -125,10 +123,7 @@ enum ScenarioBackend: String, CaseIterable, CustomTestStringConvertible {
 
     /// The emulator's counters.
     func stats(_ cluster: LocalCluster) async throws -> [String: Int] {
-        let client = Client()
-        defer { client.shutDown() }
-        let response = try await client.send(Request(url(cluster) + "/sandbox/stats"))
-        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))
+        try await RemoteEmulator.with(url(cluster)) { try await $0.stats() }
     }
 }
 
@@ -155,14 +150,10 @@ extension ScenarioBackend {
                 ScenarioRecord(id: $0.record, note: $0.note, hours: Hours($0.hours), isLive: $0.isLive)
             }
         case .economic:
-            let client = Client()
-            defer { client.shutDown() }
-            let response = try await client.send(Request(cluster.economicURL + "/sandbox/recorded"))
-            return try response.body.split(separator: UInt8(ascii: "\n")).map {
-                let line = try JSONDecoder().decode(EconomicLine.self, from: Data($0))
-                return ScenarioRecord(
-                    id: "\(line.number)", note: line.text,
-                    hours: Hours(hundredths: Int((line.numberOfHours * 100).rounded())), isLive: !line.isDeleted)
+            return try await RemoteEmulator.with(url(cluster)) { try await $0.recorded(as: EconomicLine.self) }.map {
+                ScenarioRecord(
+                    id: "\($0.number)", note: $0.text,
+                    hours: Hours(hundredths: Int(($0.numberOfHours * 100).rounded())), isLive: !$0.isDeleted)
             }
         }
     }

@@ -2,6 +2,7 @@ import FoundationEssentials
 import HTTPClient
 import LocalCluster
 import Model
+import TestSupport
 
 /// A back end's master data for a few people, and what it recorded.
 struct SmallOrganisation: Sendable {
@@ -99,22 +100,12 @@ struct Recorded: Decodable, Sendable {
 }
 
 extension LocalCluster {
-    /// Sends something to the SAP sandbox's own side.
+    /// Sends a control request to the SAP emulator.
     func post(_ path: String, _ body: Data) async throws {
-        let client = Client()
-        defer { client.shutDown() }
-        let response = try await client.send(Request("POST", sapURL + path, body: Array(body)))
-        guard response.status == 200 else {
-            throw ClusterFailure("\(path): \(response.status) \(String(decoding: response.body, as: UTF8.self))")
-        }
+        _ = try await RemoteEmulator.with(sapURL) { try await $0.post(path, String(decoding: body, as: UTF8.self)) }
     }
 
     func recorded() async throws -> [Recorded] {
-        let client = Client()
-        defer { client.shutDown() }
-        let response = try await client.send(Request(sapURL + "/sandbox/recorded"))
-        return try response.body.split(separator: UInt8(ascii: "\n")).map {
-            try JSONDecoder().decode(Recorded.self, from: Data($0))
-        }
+        try await RemoteEmulator.with(sapURL) { try await $0.recorded(as: Recorded.self) }
     }
 }

@@ -12,7 +12,7 @@ extension FlowTests {
     struct TemplateFlowTests {
         @Test(.timeLimit(.minutes(20))) func templatesRoundTripThroughTheBackEnd() async throws {
             var options = LocalCluster.Options.quick
-            options.services = LocalCluster.Part.wayOfAnEntry + [.poller]
+            options.services = LocalCluster.Part.entryServices + [.poller]
             options.hasEconomic = true
             try await withCluster("templates", options) { cluster in
                 for backend in ScenarioBackend.allCases { try await backend.load(into: cluster) }

@@ -6,6 +6,7 @@ import FoundationEssentials
 import HTTPClient
 import LocalCluster
 import Model
+import TestSupport
 
 /// A current record, as returned by the emulator itself.
 struct OfficeRecord {
@@ -38,7 +39,7 @@ struct OfficeAct {
 }
 
 /// A back end, and the people in the office who work in it.
-protocol BackOffice: Sendable {
+protocol BackOffice: EmulatorClient {
     /// The name of its kind, and of its emulator.
     static var kind: String { get }
     static var password: String { get }
@@ -46,8 +47,6 @@ protocol BackOffice: Sendable {
     static var references: [[String: String]] { get }
 
     init(url: String, client: Client) throws
-    var url: String { get }
-    var client: Client { get }
 
     /// The back end's id of the person with this number.
     static func reference(_ number: Int) -> [String: String]
@@ -65,16 +64,8 @@ protocol BackOffice: Sendable {
 
 extension BackOffice {
     @discardableResult
-    func post(_ path: String, _ json: String) async throws -> Int {
+    func control(_ path: String, _ json: String) async throws -> Int {
         try await client.send(Request("POST", url + path, body: Array(json.utf8))).status
-    }
-
-    func recorded<Record: Decodable>(as _: Record.Type) async throws -> [Record] {
-        let response = try await client.send(Request(url + "/sandbox/recorded"))
-        let decoder = JSONDecoder()
-        return try response.body.split(separator: UInt8(ascii: "\n")).map {
-            try decoder.decode(Record.self, from: Data($0))
-        }
     }
 
     /// The day before or after; the same two for both, so that records stay within these days.
@@ -180,7 +171,7 @@ struct SAPOffice: BackOffice {
                 case .approved, .rejected: "20"
                 default: choice < 7 ? "30" : "40"
                 }
-            try await post("/sandbox/approvals", #"{"record": "\#(record.id)", "status": "\#(code)"}"#)
+            try await control("/sandbox/approvals", #"{"record": "\#(record.id)", "status": "\#(code)"}"#)
             return OfficeAct(what: "moves \(record.id) to \(code)")
         }
     }
@@ -256,13 +247,13 @@ struct EconomicOffice: BackOffice {
             change = #""projectNumber": \#(other["Project"] ?? ""), "activityNumber": \#(other["Activity"] ?? "")"#
         default: change = #""isApproved": true"#
         }
-        try await post("/sandbox/entries", #"{"number": \#(record.id), \#(change)}"#)
+        try await control("/sandbox/entries", #"{"number": \#(record.id), \#(change)}"#)
         return OfficeAct(what: "\(record.id): \(change)", isGone: change.contains("isDeleted"))
     }
 
     func create(for person: BackendPerson, on day: Day, _ random: inout SplitMix64) async throws {
         let seconds = Self.seconds(&random)
-        try await post(
+        try await control(
             "/sandbox/entries",
             """
             {"employeeNumber": \(person.reference["employeeNumber"] ?? "0"), "projectNumber": 11, "activityNumber": 2,

@@ -37,7 +37,7 @@ import Testing
         try await withOffice(SAPOffice.self) { office in
             let caller = SubmissionCaller(backend: office.backend)
             let id = try await office.backend.create(desired(3_600).submission(marker, person, .never))
-            let status = try await office.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
+            let status = try await office.control("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
             try #require(status == 200)
             let successor = try await office.backend.update(id, to: desired(5_400).submission(marker, person, .never))
             #expect(successor != id)
@@ -61,7 +61,7 @@ import Testing
         try await withOffice(SAPOffice.self) { office in
             let caller = SubmissionCaller(backend: office.backend)
             let id = try await office.backend.create(desired(3_600).submission(marker, person, .never))
-            let status = try await office.post("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
+            let status = try await office.control("/sandbox/approvals", #"{"record": "\#(id)", "status": "30"}"#)
             try #require(status == 200)
             var moved = desired(3_600).submission(marker, person, .never)
             moved.day = day.adding(days: 20)

@@ -57,6 +57,6 @@ func withOffice<Office: BackOffice>(_: Office.Type, _ body: (Office) async throw
         try await Task.sleep(for: .milliseconds(20))
     }
     let organisation = Office.organisation(peopleCount: World<Office>.peopleCount)
-    try #require(try await office.post("/sandbox/organisation", organisation) == 200)
+    try #require(try await office.control("/sandbox/organisation", organisation) == 200)
     try await body(office)
 }

@@ -147,11 +147,16 @@ struct Phones: ~Copyable {
         let key = ObjectKey(realm: phones[index].realm, kind: .timeEntry, id: id)
         let now = try RealmObject.byKey(try connection.run(RealmObject.load([key], in: environment)))[key]
         let stored = now.map { $0.fields.map { .live(fields: $0.bytes) } ?? StoredObject.tombstone }
-        let decision = MutationRules.decide(
-            Mutation(operation: operation, kind: .timeEntry, id: id, fields: fields.map { Array($0.utf8) }),
-            current: stored)
-        entryLog.record(id) { "phone: \(operation) \(fields ?? "") -> \(decision.name)" }
-        guard case .accept(let change) = decision, change != .none else { return }
+        let change: MutationChange
+        do throws(MutationProblem) {
+            change = try MutationRules.decide(
+                Mutation(operation: operation, kind: .timeEntry, id: id, fields: fields.map { Array($0.utf8) }),
+                current: stored)
+        } catch {
+            entryLog.record(id) { "phone: \(operation) \(fields ?? "") -> \(error)" }
+            return
+        }
+        entryLog.record(id) { "phone: \(operation) \(fields ?? "") -> \(change.name)" }
         var batch = WriteBatch(environment: environment)
         var after = now?.fields?.bytes
         switch change {
@@ -167,7 +172,7 @@ struct Phones: ~Copyable {
                 batch.delete(try RealmObject.statusLine(row).line, decision: 0)
             }
             after = nil
-        case .none: return
+        case .unchanged: return
         }
         if let after {
             var fields = after
@@ -183,14 +188,14 @@ struct Phones: ~Copyable {
         record(change, id, index)
     }
 
-    private mutating func record(_ change: MutationDecision.Change, _ id: UUID, _ index: Int) {
+    private mutating func record(_ change: MutationChange, _ id: UUID, _ index: Int) {
         switch change {
         case .insert: phones[index].made.insert(id)
         case .requestDeletion: phones[index].deleted.insert(id)
         case .tombstone:
             phones[index].deleted.insert(id)
             phones[index].dropped.insert(id)
-        case .merge, .none: break
+        case .merge, .unchanged: break
         }
     }
 }
@@ -205,15 +210,14 @@ struct Fates {
     var dropped: Set<UUID>
 }
 
-extension MutationDecision {
+extension MutationChange {
     fileprivate var name: String {
         switch self {
-        case .accept(.insert): "insert"
-        case .accept(.merge): "merge"
-        case .accept(.requestDeletion): "requestDeletion"
-        case .accept(.tombstone): "tombstone"
-        case .accept(.none): "none"
-        case .reject(let problem): "\(problem)"
+        case .insert: "insert"
+        case .merge: "merge"
+        case .requestDeletion: "requestDeletion"
+        case .tombstone: "tombstone"
+        case .unchanged: "unchanged"
         }
     }
 }

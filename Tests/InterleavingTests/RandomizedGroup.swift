@@ -35,7 +35,7 @@ struct EventLocation {
 /// Time is a number of ticks.
 struct RandomizedGroup<H: Handler> {
     typealias Scheduler = WorkScheduler<Int, PreparedCall<H>>
-    typealias Make = @Sendable (H.Call) async -> H.Answer
+    typealias Make = @Sendable (H.Call) async -> H.CallResult
 
     /// Seconds per tick, long enough to make real time negligible.
     static var tickSeconds: Int { 1_000 }
@@ -173,7 +173,7 @@ struct RandomizedGroup<H: Handler> {
     }
 
     private mutating func decide(
-        _ items: [ScheduledItem<H.Answer>], by index: Int, on connection: inout Connection
+        _ items: [ScheduledItem<H.CallResult>], by index: Int, on connection: inout Connection
     ) throws -> Prepared {
         var batch = WriteBatch(environment: environment)
         let handler = members[index].handler
@@ -196,7 +196,7 @@ struct RandomizedGroup<H: Handler> {
 
     mutating func commit(_ prepared: Prepared, on connection: inout Connection) throws {
         let outcome = try prepared.batch.commit(on: &connection)
-        let missed = outcome.missed
+        let missed = outcome.conflicts
         for (index, item) in prepared.plan.items.enumerated() {
             let what = missed.contains(index) ? "conflict" : "\(prepared.plan.dispositions[index])"
             entryLog.record(item.item.subject.id) {
@@ -256,7 +256,7 @@ struct RandomizedGroup<H: Handler> {
     /// - Parameter go: Makes a call, or returns the result of a fault.
     mutating func fly(
         _ random: inout SplitMix64, percent: Int, faults: [Fault], lateTicksMax: Int,
-        _ go: @escaping @Sendable (H.Call, Fault) async -> H.Answer
+        _ go: @escaping @Sendable (H.Call, Fault) async -> H.CallResult
     ) async {
         var leaving: [Flight] = []
         var staying: [Flight] = []
@@ -278,7 +278,7 @@ struct RandomizedGroup<H: Handler> {
     }
 
     private mutating func land(
-        _ leaving: [Flight], _ go: @escaping @Sendable (H.Call, Fault) async -> H.Answer
+        _ leaving: [Flight], _ go: @escaping @Sendable (H.Call, Fault) async -> H.CallResult
     ) async {
         // One after the other, so that numbers from the back end are reproducible by the seed.
         for flight in leaving {
@@ -294,7 +294,7 @@ struct RandomizedGroup<H: Handler> {
     private func isReceived(_ flight: Flight) -> Bool { members[flight.member].life == flight.life }
 
     /// - Parameter answer: `nil`: not made in time.
-    private mutating func end(_ flight: Flight, _ answer: H.Answer?) {
+    private mutating func end(_ flight: Flight, _ answer: H.CallResult?) {
         guard isReceived(flight) else { return }
         let next = members[flight.member].scheduler.ended(flight.started, answer: answer, now: now)
         fly(next.map { [$0] } ?? [], by: flight.member)
@@ -302,7 +302,7 @@ struct RandomizedGroup<H: Handler> {
 
     /// Advances time: late calls are executed, others expire.
     mutating func pass(
-        _ ticks: Int, on connection: inout Connection, _ go: @escaping @Sendable (H.Call, Fault) async -> H.Answer
+        _ ticks: Int, on connection: inout Connection, _ go: @escaping @Sendable (H.Call, Fault) async -> H.CallResult
     ) async throws {
         tick += ticks
         try connection.run(

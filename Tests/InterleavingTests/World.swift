@@ -221,7 +221,7 @@ struct World<Office: BackOffice>: ~Copyable {
     /// The result of a call, as an adapter returns it.
     private static func answer(
         _ call: EntryHandler.Call, _ fault: Fault, _ make: RandomizedGroup<EntryHandler>.Make
-    ) async -> EntryHandler.Answer {
+    ) async -> EntryHandler.CallResult {
         let found: SubmissionResult
         switch fault {
         case .none: return await make(call)

@@ -2,7 +2,7 @@ package import Foundation
 import Testing
 
 /// The result of a run of a built executable.
-package struct Answer: Sendable {
+package struct CommandResult: Sendable {
     package let status: Int32
     package let output: String
     package let errors: String
@@ -16,16 +16,16 @@ package struct Answer: Sendable {
 /// Runs the built `fieldpost` and waits for its exit.
 ///
 /// - Parameter environment: All it gets: nothing of the test's own.
-package func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> Answer {
+package func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> CommandResult {
     try runExecutable("fieldpost", arguments, environment: environment)
 }
 
-package func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
+package func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> CommandResult {
     try runExecutable("fieldpost", arguments, environment: environment)
 }
 
 /// Runs the built `workbench`, like ``fieldpost(_:environment:)``.
-package func workbench(_ arguments: String..., environment: [String: String] = [:]) throws -> Answer {
+package func workbench(_ arguments: String..., environment: [String: String] = [:]) throws -> CommandResult {
     try runExecutable("workbench", arguments, environment: environment)
 }
 
@@ -34,7 +34,7 @@ package func workbench(_ arguments: String..., environment: [String: String] = [
 /// - Parameter environment: All it gets: nothing of the test's own.
 package func runExecutable(
     _ name: String, _ arguments: [String], environment: [String: String] = [:]
-) throws -> Answer {
+) throws -> CommandResult {
     let process = try executable(name, arguments, environment: environment)
     // Files, not pipes: a server that another test starts at the same moment would keep a pipe open.
     var (output, errors) = ("", "")
@@ -49,7 +49,7 @@ package func runExecutable(
         output = String(decoding: try Data(contentsOf: files[0]), as: UTF8.self)
         errors = String(decoding: try Data(contentsOf: files[1]), as: UTF8.self)
     }
-    return Answer(status: process.terminationStatus, output: output, errors: errors)
+    return CommandResult(status: process.terminationStatus, output: output, errors: errors)
 }
 
 private func executable(_ name: String, _ arguments: [String], environment: [String: String]) throws -> Process {

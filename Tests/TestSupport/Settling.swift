@@ -5,7 +5,7 @@ package import Postgres
 
 /// Drives a handler that makes no calls like a worker, without Kafka: processes all published events of its topics and
 /// all due deferred keys of its group until none is left.
-package struct Settling<H: Handler>: ~Copyable where H.Call == Never, H.Answer == Never {
+package struct Settling<H: Handler>: ~Copyable where H.Call == Never, H.CallResult == Never {
     /// Dead-lettered keys and their reasons.
     package private(set) var dead: [EventSubject: String] = [:]
     /// Decisions whose version check failed.
@@ -50,12 +50,12 @@ package struct Settling<H: Handler>: ~Copyable where H.Call == Never, H.Answer =
                 self.meanwhile = nil
                 try meanwhile(&connection)
             }
-            let missed = try batch.commit(on: &connection).missed
+            let missed = try batch.commit(on: &connection).conflicts
             missedCount += missed.count
             for (index, item) in open.enumerated() where !missed.contains(index) {
                 switch dispositions[index] {
-                case .finished, .again, .call: break
-                case .park(let reason, _, _), .dead(let reason): dead[item.subject] = reason
+                case .finished, .reprocess, .call: break
+                case .deferred(let reason, _, _), .deadLettered(let reason): dead[item.subject] = reason
                 }
             }
             open = open.indices.filter(missed.contains).map { open[$0] }

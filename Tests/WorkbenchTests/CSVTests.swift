@@ -10,6 +10,12 @@ import Testing
         #expect(table.rows == [["1", "x,\"y\"\r\nz", ""], ["", "é", "3"]])
     }
 
+    @Test(arguments: [",", ";", "\t"]) func separatorIsDetected(separator: String) throws {
+        let table = try CSV("\u{FEFF}a\(separator)b\r\n\"1,;\t\"\(separator)2\r\n".utf8)
+        #expect(table.header == ["a", "b"])
+        #expect(table.rows == [["1,;\t", "2"]])
+    }
+
     @Test func theLastLineMayEndOrNot() throws {
         #expect(try CSV("a\n1\n".utf8) == CSV("a\n1".utf8))
         #expect(try CSV("a,b\n1,".utf8).rows == [["1", ""]])

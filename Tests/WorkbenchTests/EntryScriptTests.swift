@@ -22,16 +22,20 @@ private struct ModelServer {
 
     mutating func apply(_ mutation: Mutation) -> MutationOutcome {
         let current: StoredObject? = isDeleted ? .tombstone : object.map { .live(fields: $0.fields) }
-        let decision = MutationRules.decide(
-            Mutation(operation: mutation.operation, kind: .timeEntry, id: mutation.id, fields: mutation.fields),
-            current: current)
-        switch decision {
-        case .reject(let problem): return .rejected(code: problem.code.rawValue, detail: problem.detail)
-        case .accept(.insert(let fields)): write(fields)
-        case .accept(.merge(let fields)): merge(fields)
-        case .accept(.tombstone): remove()
-        case .accept(.requestDeletion): merge(Array(#"{"deleteRequested":true}"#.utf8))
-        case .accept(.none): break
+        let change: MutationChange
+        do throws(MutationProblem) {
+            change = try MutationRules.decide(
+                Mutation(operation: mutation.operation, kind: .timeEntry, id: mutation.id, fields: mutation.fields),
+                current: current)
+        } catch {
+            return .rejected(code: error.code.rawValue, detail: error.detail)
+        }
+        switch change {
+        case .insert(let fields): write(fields)
+        case .merge(let fields): merge(fields)
+        case .tombstone: remove()
+        case .requestDeletion: merge(Array(#"{"deleteRequested":true}"#.utf8))
+        case .unchanged: break
         }
         isEdited = true
         return .accepted(position: position)

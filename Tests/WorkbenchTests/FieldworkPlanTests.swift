@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test func unreadableFieldIsNamed() throws {
-        #expect(throws: FieldworkData.Problem.self) { try FieldworkData.calendars(Array("{}".utf8), people: 1) }
+        #expect(throws: PublicDataProblem.self) { try FieldworkData.calendars(Array("{}".utf8), people: 1) }
         let header = "SRNumber,RequestType,Status,AssignTo,CreatedDate,ServiceDate,ClosedDate,Address,ZipCode,Latitude"
         for (table, problem) in [
             (header + "\n", "the first record names no column 'Longitude'"),

@@ -16,7 +16,7 @@ import Testing
         let task = UUID()
         let team = UUID()
         let otherTeam = UUID()
-        var snapshot = FieldworkSnapshot()
+        var snapshot = EnvironmentSnapshot()
 
         var share: UUID { Share.id(of: ana, with: ben) }
         var shared: RealmPath { .share(share) }

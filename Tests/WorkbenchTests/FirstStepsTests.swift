@@ -10,7 +10,7 @@ import Testing
         try withFolder { folder in
             let process = Process()
             process.executableURL = URL(filePath: "/bin/sh")
-            process.arguments = ["-c", "exec workbench bench relay --rounds 1 --objects 500 >output 2>&1"]
+            process.arguments = ["-c", "exec workbench bench relay --runs 1 --objects 500 >output 2>&1"]
             process.currentDirectoryURL = folder
             process.environment = [
                 "PATH": LocalCluster.executables + ":/usr/bin:/bin",

@@ -102,3 +102,10 @@ private func expectWhole(_ organisation: Organisation) {
         if !isWhole { Issue.record("\(entry)") }
     }
 }
+
+extension Organisation {
+    /// The number of entries by expectation; entries expected invalid are counted by reason.
+    fileprivate var expectationCounts: [PlannedEntry.Expectation: Int] {
+        entries.reduce(into: [:]) { $0[$1.expectation, default: 0] += 1 }
+    }
+}

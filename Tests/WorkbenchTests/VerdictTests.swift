@@ -74,13 +74,17 @@ import Testing
     }
 
     @Test func theSameFieldsWrittenDifferentlyAreEqual() {
-        let left = #"{"a": 1.50, "b": ["x", null, true], "c": {"d": "é"}}"#
-        let right = #"{"c":{"d":"\u00e9"},"b":["x",null,true],"a":1.5}"#
-        #expect(JSONValue.areEqual(Array(left.utf8), Array(right.utf8)))
-        #expect(!JSONValue.areEqual(Array(left.utf8), Array(#"{"a":1.5}"#.utf8)))
-        #expect(!JSONValue.areEqual(Array(#"{"a":1}"#.utf8), Array(#"{"a":true}"#.utf8)))
-        #expect(!JSONValue.areEqual(Array(#"{"a":1}"#.utf8), Array(#"{"a":"1"}"#.utf8)))
-        #expect(!JSONValue.areEqual(Array(#"{"a":null}"#.utf8), Array("{}".utf8)))
+        func differingFields(_ left: String, _ right: String) -> [String] {
+            Verdict.differingFields(Array(left.utf8), Array(right.utf8))
+        }
+        let left = #"{"a": 15e-1, "b": ["x", null, true], "c": {"d": "é"}}"#
+        #expect(differingFields(left, #"{"c":{"d":"\u00e9"},"b":["x",null,true],"a":1.5}"#) == [])
+        #expect(differingFields(#"{"a":1.50}"#, #"{"a":1.5}"#) == [])
+        #expect(differingFields(#"{"a":1.51}"#, #"{"a":1.5}"#) == ["a"])
+        #expect(differingFields(left, #"{"a":1.5}"#) == ["b", "c"])
+        #expect(differingFields(#"{"a":1}"#, #"{"a":true}"#) == ["a"])
+        #expect(differingFields(#"{"a":1}"#, #"{"a":"1"}"#) == ["a"])
+        #expect(differingFields(#"{"a":null}"#, "{}") == ["a"])
     }
 
     private func expectDifference(_ detail: String, _ spoil: (inout RealmContent) -> Void) {

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// A folder for the files of a cluster's processes, which end with the process that made the folder.
 ///

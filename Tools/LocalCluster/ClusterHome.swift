@@ -31,7 +31,7 @@ package struct ClusterHome: Sendable {
     ///
     /// - Parameter services: Those that are going to run.
     init(temporary name: String, services: [LocalCluster.Part]) throws {
-        let listening = LocalCluster.Part.standIns + LocalCluster.Part.services.filter { $0.service?.endpoint != nil }
+        let listening = LocalCluster.Part.emulators + LocalCluster.Part.services.filter { $0.service?.endpoint != nil }
         let others = services.filter { $0.service?.endpoint != nil && !listening.contains($0) }
         folder = try ClusterFolder(name)
         ports = Dictionary(uniqueKeysWithValues: try (listening + others).map { ($0, try Ports.free()) })
@@ -46,6 +46,16 @@ package struct ClusterHome: Sendable {
     package func url(_ part: LocalCluster.Part) -> String { "http://" + address(part) }
 
     func address(_ part: LocalCluster.Part) -> String { "127.0.0.1:\(ports[part] ?? 0)" }
+
+    /// The settings of every program that uses the cluster.
+    package func settings(conninfo: String) -> [String: String] {
+        LocalCluster.emulatorSettings.merging([
+            "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_KAFKA_BROKERS": address(.broker),
+            LocalCluster.passwordVariable: LocalCluster.passwordOfSAP,
+            LocalCluster.tokensVariable: LocalCluster.tokensOfEconomic,
+            LocalCluster.clientSecretVariable: clientSecret, "FIELDPOST_SECRET_KEYS": secretKeys,
+        ]) { $1 }
+    }
 
     /// The value of a local setting of the catalogue.
     func text(_ value: ServiceDescription.LocalValue) -> String {

@@ -28,9 +28,7 @@ package final class ClusterServer: Sendable {
     ///   - home: The folder of the cluster.
     ///   - options: Additional settings of PostgreSQL.
     package init(in home: ClusterFolder, options: [String: String] = [:]) throws {
-        folder = home.path + "/postgres"
-        self.home = home
-        password = nil
+        (folder, self.home, password) = (home.path + "/postgres", home, nil)
         binaries = try Self.findBinaries()
         port = options["port"].flatMap { Int($0) } ?? 5432
         self.options = [
@@ -39,13 +37,8 @@ package final class ClusterServer: Sendable {
             // In files below its folder, which go with it: a server that is killed leaves other shared memory behind.
             "dynamic_shared_memory_type": "mmap",
         ].merging(options) { $1 }
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        if getuid() == 0 { try runToEnd("chown", ["postgres", folder]) }
-        let initdb = [
-            "\(binaries)/initdb", "-D", "\(folder)/data", "-U", Self.user, "-A", "trust", "-E", "UTF8",
-            "--locale=C.UTF-8", "-N",
-        ]
-        try runToEnd("env", ["-C", folder] + Self.asUser + initdb)
+        try makeFolder()
+        try run("initdb", ["-D", "\(folder)/data", "-A", "trust", "-N"] + Self.encoding)
     }
 
     /// A server whose data stay and are safe from a machine that loses power: on a port of 127.0.0.1, with a password.
@@ -66,8 +59,7 @@ package final class ClusterServer: Sendable {
         ]
         if FileManager.default.fileExists(atPath: folder + "/data") {
             guard FileManager.default.fileExists(atPath: folder + "/data/postmaster.pid") else { return }
-            let stop = ["\(binaries)/pg_ctl", "-D", "\(folder)/data", "-m", "fast", "-w", "stop"]
-            _ = try? runToEnd("env", ["-C", folder] + Self.asUser + stop)
+            try? run("pg_ctl", ["-D", "\(folder)/data", "-m", "fast", "-w", "stop"])
         } else {
             try makeFiles(password)
         }
@@ -77,17 +69,26 @@ package final class ClusterServer: Sendable {
     private func makeFiles(_ password: String) throws {
         let (new, secret) = (folder + "/new", folder + "/password")
         try? FileManager.default.removeItem(atPath: new)
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try makeFolder()
         _ = FileManager.default.createFile(
             atPath: secret, contents: Data((password + "\n").utf8), attributes: [.posixPermissions: 0o600])
         defer { try? FileManager.default.removeItem(atPath: secret) }
-        if getuid() == 0 { try runToEnd("chown", ["postgres:", folder, secret]) }
-        let initdb = [
-            "\(binaries)/initdb", "-D", new, "-U", Self.user, "-A", "scram-sha-256", "--pwfile=\(secret)", "-E", "UTF8",
-            "--locale=C.UTF-8",
-        ]
-        try runToEnd("env", ["-C", folder] + Self.asUser + initdb)
+        if getuid() == 0 { try runToEnd("chown", ["postgres:", secret]) }
+        try run("initdb", ["-D", new, "-A", "scram-sha-256", "--pwfile=\(secret)"] + Self.encoding)
         try FileManager.default.moveItem(atPath: new, toPath: folder + "/data")
+    }
+
+    private static let encoding = ["-U", user, "-E", "UTF8", "--locale=C.UTF-8"]
+
+    /// Makes the folder, for the user that PostgreSQL runs as.
+    private func makeFolder() throws {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        if getuid() == 0 { try runToEnd("chown", ["postgres:", folder]) }
+    }
+
+    /// Runs a program of PostgreSQL in the folder.
+    private func run(_ program: String, _ arguments: [String]) throws {
+        try runToEnd("env", ["-C", folder] + Self.asUser + ["\(binaries)/\(program)"] + arguments)
     }
 
     /// Whether the user that PostgreSQL runs as gets to a folder.
@@ -97,19 +98,16 @@ package final class ClusterServer: Sendable {
 
     /// The files of a standby of a server that runs.
     private init(of primary: borrowing ClusterServer) throws {
-        folder = primary.home.path + "/standby"
-        home = primary.home
-        password = nil
-        binaries = primary.binaries
-        port = primary.port
+        (folder, home, password) = (primary.home.path + "/standby", primary.home, nil)
+        (binaries, port) = (primary.binaries, primary.port)
         options = primary.options.merging(["unix_socket_directories": folder]) { $1 }
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        if getuid() == 0 { try runToEnd("chown", ["postgres", folder]) }
-        let backup = [
-            "\(binaries)/pg_basebackup", "-h", primary.folder, "-p", "\(port)", "-U", Self.user, "-D", "\(folder)/data",
-            "-X", "stream", "-c", "fast", "-R", "-N",
-        ]
-        try runToEnd("env", ["-C", folder] + Self.asUser + backup)
+        try makeFolder()
+        try run(
+            "pg_basebackup",
+            [
+                "-h", primary.folder, "-p", "\(port)", "-U", Self.user, "-D", "\(folder)/data", "-X", "stream", "-c",
+                "fast", "-R", "-N",
+            ])
     }
 
     deinit { kill9() }
@@ -119,25 +117,6 @@ package final class ClusterServer: Sendable {
         let standby = try ClusterServer(of: self)
         try standby.start()
         return standby
-    }
-
-    /// Disconnects a standby from its primary: it does not receive later commits.
-    package func cutOff() throws {
-        var admin = try Connection(conninfo("postgres"))
-        try admin.runScript("ALTER SYSTEM SET primary_conninfo = ''")
-        try admin.run("SELECT pg_reload_conf()")
-        let pause = DispatchSemaphore(value: 0)
-        while try admin.run("SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")[0].decode(Bool.self) {
-            _ = pause.wait(timeout: .now() + .milliseconds(5))
-        }
-    }
-
-    /// A standby becomes a primary, with what it has.
-    package func promote() throws {
-        var admin = try Connection(conninfo("postgres"))
-        guard try admin.run("SELECT pg_promote(true, 60)")[0].decode(Bool.self) else {
-            throw ClusterFailure("the standby does not become a primary")
-        }
     }
 
     /// A connection string for one of the server's databases.
@@ -225,19 +204,19 @@ package final class ClusterServer: Sendable {
     package func kill9() {
         guard let process = process.withLock({ $0.take() }), process.isRunning else { return }
         process.signal(SIGSTOP)
-        let children = Self.children(of: process.id)
+        let children = ProcessTable.children(of: process.id)
         for child in children { kill(child, SIGKILL) }
         process.kill9()
         // PostgreSQL refuses to start while one of them still holds the shared memory.
         let pause = DispatchSemaphore(value: 0)
-        while children.contains(where: Self.isAlive) { _ = pause.wait(timeout: .now() + .milliseconds(2)) }
+        while children.contains(where: ProcessTable.isAlive) { _ = pause.wait(timeout: .now() + .milliseconds(2)) }
     }
 
     /// Sends a signal to all of its processes, its first one before it can start others.
     func signal(_ number: Int32) {
         guard let process = process.withLock({ $0 }), process.isRunning else { return }
         process.signal(number)
-        for child in Self.children(of: process.id) { kill(child, number) }
+        for child in ProcessTable.children(of: process.id) { kill(child, number) }
     }
 
     // MARK: The system
@@ -245,26 +224,6 @@ package final class ClusterServer: Sendable {
     /// PostgreSQL refuses to run as root. `setpriv` becomes the program, so that its process is the server's own.
     private static var asUser: [String] {
         getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] : []
-    }
-
-    private static func children(of parent: pid_t) -> [pid_t] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
-        return names.compactMap { pid_t($0) }.filter { state(of: $0)?.parent == parent }
-    }
-
-    /// Whether the process still holds resources; a zombie does not.
-    private static func isAlive(_ process: pid_t) -> Bool {
-        guard let state = state(of: process)?.state else { return false }
-        return state != "Z" && state != "X"
-    }
-
-    /// Source: proc(5), `/proc/pid/stat`.
-    private static func state(of process: pid_t) -> (state: Substring, parent: pid_t)? {
-        guard let stat = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
-        // pid (name) state parent …; the name may hold anything, so what follows its last parenthesis is read.
-        let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
-        guard fields.count > 2, let parent = pid_t(fields[2]) else { return nil }
-        return (fields[1], parent)
     }
 
     private static func findBinaries() throws -> String {

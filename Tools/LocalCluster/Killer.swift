@@ -63,11 +63,4 @@ package struct Killer: Sendable {
     package func startWhatEnded() throws {
         for part in parts where cluster.process(part)?.end != nil { try cluster.start(part) }
     }
-
-    /// A seed for this run, printed so that a failure can be repeated; `FLOW_SEED` sets it.
-    package static func printedSeed(_ what: String, given: String?) -> UInt64 {
-        let seed = given.flatMap { UInt64($0) } ?? .random(in: 1...999_999)
-        print("\(what): seed \(seed)")
-        return seed
-    }
 }

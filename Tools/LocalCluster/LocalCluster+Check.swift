@@ -30,15 +30,4 @@ extension LocalCluster {
         }
         return outcome.inconsistencies
     }
-
-    /// Fails when `fieldpost check` reports a difference.
-    ///
-    /// - Parameter parts: Parts in which differences are expected.
-    /// - Throws: `ClusterFailure` with the differences.
-    package func expectConsistent(except parts: Set<String> = []) async throws {
-        let found = try await differences().filter { !parts.contains($0.part) }
-        guard !found.isEmpty else { return }
-        let lines = found.prefix(20).map { "\n  \($0)" }.joined()
-        throw ClusterFailure("fieldpost check reports \(found.count) differences:\(lines)")
-    }
 }

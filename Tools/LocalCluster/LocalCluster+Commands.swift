@@ -32,7 +32,7 @@ extension LocalCluster {
         try ClusterProcess(
             ClusterProcess.Command(
                 executable: (executables ?? options.executables) + "/" + program, arguments: arguments,
-                environment: common.merging(kafkaSettings) { $1 }.merging(variables) { $1 },
+                environment: common.merging(variables) { $1 },
                 logPath: log.map { folder.logPath($0) }))
     }
 
@@ -44,11 +44,11 @@ extension LocalCluster {
     package func startScript(
         _ script: String, with variables: [String: String], log: String
     ) throws -> ClusterProcess {
-        let own = kafkaSettings.merging(["FIELDPOST": options.executables + "/fieldpost"]) { $1 }
+        let own = ["FIELDPOST": options.executables + "/fieldpost"].merging(variables) { $1 }
         return try ClusterProcess(
             ClusterProcess.Command(
-                executable: "/bin/sh", arguments: ["-c", script],
-                environment: common.merging(own) { $1 }.merging(variables) { $1 }, logPath: folder.logPath(log)))
+                executable: "/bin/sh", arguments: ["-c", script], environment: common.merging(own) { $1 },
+                logPath: folder.logPath(log)))
     }
 
     /// Runs `fieldpost` or `workbench`, and returns its output. Cancelling the task ends it.
@@ -104,7 +104,7 @@ extension LocalCluster {
     }
 
     private func variables(_ part: Part) -> [String: String] {
-        var variables = common.merging(kafkaSettings) { $1 }
+        var variables = common
         guard let service = part.service else { return variables }
         variables["FIELDPOST_ADMIN_PORT"] = home.adminPorts[part].map { "\($0)" }
         variables["FIELDPOST_HTTP_PORT"] = home.ports[part].map { "\($0)" }
@@ -131,9 +131,6 @@ extension LocalCluster {
     private var common: [String: String] {
         home.inherited.merging([
             "TMPDIR": FileManager.default.temporaryDirectory.path, ClusterFolder.mark: folder.markValue,
-            "FIELDPOST_DATABASE_URL": conninfo, Self.passwordVariable: Self.passwordOfSAP,
-            Self.tokensVariable: Self.tokensOfEconomic, Self.clientSecretVariable: home.clientSecret,
-            "FIELDPOST_SECRET_KEYS": home.secretKeys,
-        ]) { $1 }
+        ]) { $1 }.merging(home.settings(conninfo: conninfo)) { $1 }
     }
 }

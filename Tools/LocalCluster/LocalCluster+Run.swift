@@ -20,8 +20,6 @@ extension LocalCluster {
 
     /// Prints the end of each service's log, and its health.
     package func printDiagnostics() async {
-        let client = Client()
-        defer { client.shutDown() }
         for part in options.services {
             print("--- \(part.name)\n\(process(part)?.logTail() ?? "")")
             do {

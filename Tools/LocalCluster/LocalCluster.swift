@@ -73,7 +73,6 @@ package final class LocalCluster: Sendable {
     /// librdkafka's mock cluster responds to an empty fetch after `fetch.wait.max.ms` only; a real broker responds at
     /// the first byte, so that the usual 500 ms cause no delay.
     package static let emulatorSettings = ["FIELDPOST_KAFKA_FETCH_WAIT_MAX_MS": "10"]
-    var kafkaSettings: [String: String] { Self.emulatorSettings.merging(["FIELDPOST_KAFKA_BROKERS": brokers]) { $1 } }
     package var gatewayURL: String { home.url(.gateway) }
     package var identityURL: String { home.url(.identity) }
     package var sapURL: String { home.url(.sap) }
@@ -120,7 +119,7 @@ package final class LocalCluster: Sendable {
         }
         self.init(home, server, standby: standby, conninfo: conninfo, options)
         try await runCommand(["migrate", "--schema", options.schemaFolder])
-        let standIns = Part.standIns.filter { part in
+        let emulators = Part.emulators.filter { part in
             switch part {
             case .broker: true
             case .economic: options.hasEconomic
@@ -128,7 +127,7 @@ package final class LocalCluster: Sendable {
             default: options.hasOthers
             }
         }
-        try await startAll(standIns + options.services)
+        try await startAll(emulators + options.services)
     }
 
     /// A cluster whose database runs.
@@ -227,11 +226,6 @@ package final class LocalCluster: Sendable {
 
     package func process(_ part: Part) -> ClusterProcess? {
         part == .database ? server.running : supervisor.process(part.name)
-    }
-
-    /// Parts that ended by themselves, with the ends of their logs.
-    package var fallen: [String] {
-        supervisor.ended.map { "\($0.name) ended: \($0.process.logTail())" }
     }
 
     // MARK: Readiness

@@ -41,14 +41,14 @@ extension LocalCluster {
         package static let economic = Part("economic")
         package static let compass = Part("compass")
         /// The emulators: each is `sandbox` with a subcommand of its name.
-        package static let standIns: [Part] = [.broker, .identity, .sap, .economic, .compass]
+        package static let emulators: [Part] = [.broker, .identity, .sap, .economic, .compass]
 
         /// The first instance of every service.
         package static let services = Services.all.map { Part($0) }
         /// The services that process an entry, from a device to the back end.
-        package static let wayOfAnEntry: [Part] = [.relay, .gateway, .initializer, .submitter]
+        package static let entryServices: [Part] = [.relay, .gateway, .initializer, .submitter]
         /// The services that the demo needs.
-        package static let ofTheDemo = wayOfAnEntry + [.taskFanOut, .locationFanOut, .shareFanOut]
+        package static let ofTheDemo = entryServices + [.taskFanOut, .locationFanOut, .shareFanOut]
     }
 }
 

@@ -29,13 +29,33 @@ package final class Supervisor: Sendable {
         package let wait: Duration
     }
 
-    fileprivate struct Slot {
+    private struct Slot {
         var member: Member
         var process: ClusterProcess
         var startedAt = ContinuousClock.now
         var restart = RestartPolicy()
         /// When it is started again; `nil` while it is not known to have ended.
         var dueAt: ContinuousClock.Instant?
+
+        /// Restarts the process when it is due.
+        ///
+        /// - Returns: Its end, if that is new.
+        mutating func update(_ now: ContinuousClock.Instant) -> Fall? {
+            var end: ClusterProcess.End?
+            if let dueAt {
+                guard dueAt <= now else { return nil }
+                if let started = try? member.start() {
+                    (process, startedAt, self.dueAt) = (started, now, nil)
+                    return nil
+                }
+            } else {
+                guard let ended = process.end else { return nil }
+                end = ended
+            }
+            let wait = restart.ended(after: end == nil ? .zero : now - startedAt)
+            dueAt = now + wait
+            return Fall(name: member.name, end: end, wait: wait)
+        }
     }
 
     private let slots = Mutex<[Slot]>([])
@@ -75,12 +95,7 @@ package final class Supervisor: Sendable {
     ///
     /// - Returns: The processes that have ended since the last call.
     package func restartWhatEnded(now: ContinuousClock.Instant = .now) -> [Fall] {
-        slots.withLock { slots in
-            slots.indices.compactMap { index in
-                guard let due = slots[index].dueAt else { return slots[index].fall(now) }
-                return due <= now ? slots[index].startAgain(now) : nil
-            }
-        }
+        slots.withLock { slots in slots.indices.compactMap { slots[$0].update(now) } }
     }
 
     /// Stops all processes in the reverse order of their start, one after the other.
@@ -104,27 +119,5 @@ package final class Supervisor: Sendable {
     /// Ends all as a crash would.
     package func kill9() {
         for slot in slots.withLock({ $0 }) { slot.process.kill9() }
-    }
-}
-
-extension Supervisor.Slot {
-    /// Notices its end.
-    fileprivate mutating func fall(_ now: ContinuousClock.Instant) -> Supervisor.Fall? {
-        guard let end = process.end else { return nil }
-        return fall(end, now)
-    }
-
-    fileprivate mutating func startAgain(_ now: ContinuousClock.Instant) -> Supervisor.Fall? {
-        guard let started = try? member.start() else { return fall(nil, now) }
-        process = started
-        startedAt = now
-        dueAt = nil
-        return nil
-    }
-
-    private mutating func fall(_ end: ClusterProcess.End?, _ now: ContinuousClock.Instant) -> Supervisor.Fall {
-        let wait = restart.ended(after: end == nil ? .zero : now - startedAt)
-        dueAt = now + wait
-        return Supervisor.Fall(name: member.name, end: end, wait: wait)
     }
 }

@@ -26,10 +26,7 @@ struct EconomicRecord: Codable, Equatable, Sendable {
     var dateTime: String { "\(date)T00:00:00Z" }
 
     var lastUpdated: String {
-        let day = Day(daysSinceEpoch: lastUpdatedSeconds / 86_400)
-        func padded(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
-        let second = lastUpdatedSeconds % 86_400
-        return "\(day)T\(padded(second / 3600)):\(padded(second / 60 % 60)):\(padded(second % 60))Z"
+        "\(Timestamp(millisecondsSinceEpoch: Int64(lastUpdatedSeconds) * 1_000).description.prefix(19))Z"
     }
 }
 

@@ -4,9 +4,8 @@ import Model
 /// The rules of time entries, without a clock or random numbers. The codes are the vendor's.
 enum EconomicRules {
     struct Refusal: Error {
-        enum Status { case badRequest, notFound, conflict }
-
-        var status = Status.badRequest
+        /// The status of the response.
+        var status = 400
         let code: String
         let message: String
         var property: String?
@@ -29,13 +28,13 @@ enum EconomicRules {
             numberOfHours: request.numberOfHours ?? 0, text: request.text ?? "")
     }
 
-    /// The record that a change, a deletion or an approval names.
+    /// The record that a change or a deletion names.
     static func existing(
         _ number: Int?, _ records: EconomicRecords, lockedThrough: Day?
     ) throws(Refusal) -> EconomicRecord {
         guard let record = number.flatMap({ records[$0] }), !record.isDeleted else {
             throw Refusal(
-                status: .notFound, code: "NotFound", message: "The time entry was not found.", property: "number")
+                status: 404, code: "NotFound", message: "The time entry was not found.", property: "number")
         }
         guard !record.isApproved else {
             throw Refusal(
@@ -53,7 +52,7 @@ enum EconomicRules {
         }
         guard version == record.objectVersion else {
             throw Refusal(
-                status: .conflict, code: "UpdateConflict", message: "Update conflict. Version does not match.",
+                status: 409, code: "UpdateConflict", message: "Update conflict. Version does not match.",
                 property: "version")
         }
     }

@@ -28,6 +28,6 @@ struct EconomicSwitches: EmulatorSwitches {
         try FaultSwitches.check(times: [
             visibleAfterMs, abs(clockSkewSeconds), abs(dateSkewSeconds), touchesBeforePut, changesBeforePut,
         ])
-        guard (1...1000).contains(pageItemsMax) else { throw SandboxProblem(message: "a page has 1 to 1000 rows") }
+        guard (1...1000).contains(pageItemsMax) else { throw EmulatorError("a page has 1 to 1000 rows") }
     }
 }

@@ -5,15 +5,11 @@ struct EmulatorOptions: ParsableArguments {
     @Option(help: "Address to listen on.") var host = "127.0.0.1"
     @Option(help: "File that keeps the state over a restart; in memory unless given.") var state: String?
 
-    func configuration(port: Int) -> EmulatorConfiguration {
-        EmulatorConfiguration(host: host, port: port, statePath: state)
-    }
-}
-
-extension EmulatorService {
     /// Serves, and prints the address.
-    func run(as name: String) async throws {
-        try await run { [address] in print("sandbox \(name) listens on \(address.host):\($0)") }
+    func run(_ emulator: some Emulator, as name: String, port: Int) async throws {
+        try await emulator.run(host: host, port: port) { [host] in
+            print("sandbox \(name) listens on \(host):\($0)")
+        }
     }
 }
 
@@ -28,7 +24,8 @@ struct SAPCommand: AsyncParsableCommand {
     @Option(help: "Password of the user.") var password = "sandbox"
 
     func run() async throws {
-        try await SAPService(options.configuration(port: port), user: user, password: password).run(as: "sap")
+        let emulator = try SAPEmulator(state: options.state, user: user, password: password)
+        try await options.run(emulator, as: "sap", port: port)
     }
 }
 
@@ -43,10 +40,9 @@ struct EconomicCommand: AsyncParsableCommand {
     @Option(help: "X-AgreementGrantToken that is accepted.") var agreementGrantToken = "sandbox-grant"
 
     func run() async throws {
-        try await EconomicService(
-            options.configuration(port: port), appSecretToken: appSecretToken,
-            agreementGrantToken: agreementGrantToken
-        ).run(as: "economic")
+        let emulator = try EconomicEmulator(
+            state: options.state, appSecretToken: appSecretToken, agreementGrantToken: agreementGrantToken)
+        try await options.run(emulator, as: "economic", port: port)
     }
 }
 
@@ -69,18 +65,17 @@ struct CompassCommand: AsyncParsableCommand {
     var data: [String] = []
 
     func run() async throws {
-        let service = try CompassService(
-            options.configuration(port: port), repository: repository, database: database)
-        if service.system.withState({ $0.users[user] == nil }) {
-            service.system.load(
-                CompassOrganisation(users: [CompassUser(name: user, password: password, isService: true)]))
+        let emulator = try CompassEmulator(state: options.state, repository: repository, database: database)
+        let system = emulator.system
+        if system.withState({ $0.users[user] == nil }) {
+            system.load(CompassOrganisation(users: [CompassUser(name: user, password: password, isService: true)]))
         }
-        if service.system.recordCount == 0 {
+        if system.recordCount == 0 {
             for path in data {
-                let count = try CompassTracker.load(path, into: service.system, password: password)
+                let count = try CompassTracker.load(path, into: system, password: password)
                 print("\(path): \(count) defects")
             }
         }
-        try await service.run(as: "compass")
+        try await options.run(emulator, as: "compass", port: port)
     }
 }

@@ -51,7 +51,7 @@ actor IdentityKeys {
 
     func sign(_ claims: IdentityClaims, with algorithm: String) async throws -> String {
         guard let key = keys.first(where: { $0.algorithm == algorithm }) else {
-            throw IdentityProblem.unknownAlgorithm(algorithm)
+            throw EmulatorError("unknown algorithm \(algorithm): ES256 and RS256 are known")
         }
         return try await signers.sign(claims, kid: JWKIdentifier(string: key.kid))
     }
@@ -99,11 +99,11 @@ actor IdentityKeys {
         let draft = path + ".new"
         unsafe unlink(draft)
         let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw IdentityProblem.cannotStore(path) }
+        guard descriptor >= 0 else { throw EmulatorError("cannot store the keys in \(path)") }
         defer { close(descriptor) }
         let bytes = try JSONEncoder().encode(keys)
         let count = unsafe bytes.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
-        guard count == bytes.count else { throw IdentityProblem.cannotStore(path) }
-        guard unsafe rename(draft, path) == 0 else { throw IdentityProblem.cannotStore(path) }
+        guard count == bytes.count else { throw EmulatorError("cannot store the keys in \(path)") }
+        guard unsafe rename(draft, path) == 0 else { throw EmulatorError("cannot store the keys in \(path)") }
     }
 }

@@ -58,7 +58,7 @@ extension IdentityProvider {
             exp: state.now + Self.tokenSecondsDefault, iat: state.now, email: person?.tokenEmail, emailVerified: nil,
             name: person?.name)
         claims.ver = "2.0"
-        claims.oid = Self.uuid("\(tenant) \(name)")
+        claims.oid = UUID(uuidString: tenant).map { UUID(name: name, in: $0).text }
         claims.tid = person?.tenant ?? tenant
         claims.preferredUsername = person?.preferredUsername ?? name
         claims.edov = person?.edov
@@ -71,17 +71,6 @@ extension IdentityProvider {
         var claims = claims
         claims.aud = Self.graph
         return claims
-    }
-
-    /// The same for the same text.
-    private static func uuid(_ text: String) -> String {
-        var b = Array(SHA256.hash(data: Array(text.utf8)))
-        (b[6], b[8]) = (b[6] & 0x0F | 0x40, b[8] & 0x3F | 0x80)
-        let uuid = UUID(
-            uuid: (
-                b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]
-            ))
-        return uuid.uuidString.lowercased()
     }
 }
 

@@ -19,7 +19,7 @@ extension IdentityProvider {
         guard let client = fields["client_id"].flatMap(state.client) else {
             return IdentityPages.problem("The application is not known here.")
         }
-        guard let redirect = fields["redirect_uri"], client.redirectURIs.contains(redirect) else {
+        guard let redirect = fields["redirect_uri"], client.redirectURIs?.contains(redirect) == true else {
             return IdentityPages.problem("The application does not live at the address it names.")
         }
         let scope = Set((fields["scope"] ?? "").split(separator: " ").map(String.init))
@@ -53,7 +53,6 @@ extension IdentityProvider {
         }
         _ = state.take(transaction, as: .login)
         login.email = email
-        if state.switches.skipsConsent == true { return allow(login) }
         return IdentityPages.consent(
             state.keep(login, as: .login), action: path("consent", environment), client: login.client, email: email)
     }
@@ -70,10 +69,8 @@ extension IdentityProvider {
     }
 
     private func allow(_ login: IdentityState.Login) -> Response {
-        let granted = IdentityState.Login(
-            issuer: login.issuer, client: login.client, redirectURI: login.redirectURI, scope: login.scope,
-            state: login.state, nonce: login.nonce, challenge: login.challenge, email: login.email,
-            expires: IdentityState.clock + Self.codeSeconds)
+        var granted = login
+        granted.expires = IdentityState.clock + Self.codeSeconds
         return back(login, [("code", state.keep(granted, as: .code))])
     }
 

@@ -75,14 +75,10 @@ extension IdentityProvider {
         var (claims, access) = self.claims(of: login)
         claims.nonce = login.nonce
         let algorithm = claims.ver == nil ? "ES256" : "RS256"
-        let refreshToken =
-            login.scope.contains("offline_access")
-            ? state.keep(
-                IdentityState.Login(
-                    issuer: login.issuer, client: login.client, redirectURI: login.redirectURI, scope: login.scope,
-                    state: nil, nonce: nil, challenge: nil, email: login.email,
-                    expires: IdentityState.clock + 30 * 86_400), as: .refreshToken)
-            : nil
+        var refreshed = login
+        (refreshed.state, refreshed.nonce, refreshed.challenge) = (nil, nil, nil)
+        refreshed.expires = IdentityState.clock + 30 * 86_400
+        let refreshToken = login.scope.contains("offline_access") ? state.keep(refreshed, as: .refreshToken) : nil
         return TokenResponse(
             access_token: try await keys.sign(access, with: algorithm), expires_in: Self.tokenSecondsDefault,
             scope: login.scope.sorted().joined(separator: " "), id_token: try await keys.sign(claims, with: algorithm),
@@ -109,10 +105,10 @@ extension IdentityProvider {
 
     /// A token of the application itself.
     private func own(_ client: IdentityClient, _ issuer: String) async throws -> TokenResponse {
-        guard !client.roles.isEmpty else { throw TokenFailure(code: "unauthorized_client") }
+        guard let roles = client.roles, !roles.isEmpty else { throw TokenFailure(code: "unauthorized_client") }
         var claims = IdentityClaims(
             iss: issuer, sub: client.id, aud: audience, exp: state.now + Self.tokenSecondsDefault, iat: state.now)
-        claims.roles = client.roles
+        claims.roles = roles
         claims.authorizedParty = client.id
         return TokenResponse(
             access_token: try await keys.sign(claims, with: "ES256"), expires_in: Self.tokenSecondsDefault)

@@ -40,18 +40,6 @@ struct IdentityClaims: JWTPayload {
     func verify(using algorithm: some JWTAlgorithm) {}
 }
 
-enum IdentityProblem: Error, CustomStringConvertible {
-    case unknownAlgorithm(String)
-    case cannotStore(String)
-
-    var description: String {
-        switch self {
-        case .unknownAlgorithm(let name): "unknown algorithm \(name): ES256 and RS256 are known"
-        case .cannotStore(let path): "cannot store the keys in \(path)"
-        }
-    }
-}
-
 /// The parameters of a token request.
 struct TokenRequest: Decodable, Sendable {
     var email: String
@@ -151,7 +139,7 @@ struct IdentityProvider: Sendable {
         claims.exp = now + (request.expiresIn ?? Self.tokenSecondsDefault)
         do {
             return try await keys.sign(claims, with: request.algorithm ?? "ES256")
-        } catch let problem as IdentityProblem {
+        } catch let problem as EmulatorError {
             throw Problem(.badRequest, detail: problem.description)
         }
     }
@@ -170,9 +158,9 @@ struct IdentityProvider: Sendable {
     }
 
     private func decode<T: Decodable>(_ type: T.Type, _ request: Request) async throws -> T {
-        let body = try await request.body.collect(upTo: 1 << 20)
+        let data = try await request.data()
         do {
-            return try JSONDecoder().decode(type, from: Data(body.readableBytesView))
+            return try JSONDecoder().decode(type, from: data)
         } catch {
             throw Problem(.badRequest, detail: "The body is not what this path takes: \(error)")
         }
@@ -190,39 +178,24 @@ struct IdentityProvider: Sendable {
 /// OpenID Connect Discovery 1.0 §3.
 private struct Discovery: Encodable {
     let issuer: String
-    let hasRevocation: Bool
-    var jwksURI: String { issuer + "/jwks" }
+    let jwks_uri: String
+    let authorization_endpoint: String
+    let token_endpoint: String
+    let revocation_endpoint: String?
+    let scopes_supported = ["openid", "email", "profile", "offline_access"]
+    let grant_types_supported = ["authorization_code", "refresh_token", "client_credentials"]
+    let code_challenge_methods_supported = ["S256"]
+    let token_endpoint_auth_methods_supported = ["client_secret_basic", "client_secret_post"]
+    let authorization_response_iss_parameter_supported = true
+    let response_types_supported = ["code"]
+    let subject_types_supported = ["public"]
+    let id_token_signing_alg_values_supported = ["ES256", "RS256"]
 
-    enum CodingKeys: String, CodingKey {
-        case issuer
-        case jwksURI = "jwks_uri"
-        case authorization = "authorization_endpoint"
-        case token = "token_endpoint"
-        case revocation = "revocation_endpoint"
-        case scopes = "scopes_supported"
-        case grants = "grant_types_supported"
-        case methods = "code_challenge_methods_supported"
-        case authentication = "token_endpoint_auth_methods_supported"
-        case issuerInAnswer = "authorization_response_iss_parameter_supported"
-        case responseTypes = "response_types_supported"
-        case subjectTypes = "subject_types_supported"
-        case algorithms = "id_token_signing_alg_values_supported"
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(issuer, forKey: .issuer)
-        try container.encode(jwksURI, forKey: .jwksURI)
-        try container.encode(issuer + "/authorize", forKey: .authorization)
-        try container.encode(issuer + "/token", forKey: .token)
-        if hasRevocation { try container.encode(issuer + "/revoke", forKey: .revocation) }
-        try container.encode(["openid", "email", "profile", "offline_access"], forKey: .scopes)
-        try container.encode(["authorization_code", "refresh_token", "client_credentials"], forKey: .grants)
-        try container.encode(["S256"], forKey: .methods)
-        try container.encode(["client_secret_basic", "client_secret_post"], forKey: .authentication)
-        try container.encode(true, forKey: .issuerInAnswer)
-        try container.encode(["code"], forKey: .responseTypes)
-        try container.encode(["public"], forKey: .subjectTypes)
-        try container.encode(["ES256", "RS256"], forKey: .algorithms)
+    init(issuer: String, hasRevocation: Bool) {
+        self.issuer = issuer
+        jwks_uri = issuer + "/jwks"
+        authorization_endpoint = issuer + "/authorize"
+        token_endpoint = issuer + "/token"
+        revocation_endpoint = hasRevocation ? issuer + "/revoke" : nil
     }
 }

@@ -4,37 +4,22 @@ import FoundationEssentials
 import Synchronization
 
 /// An application that may request logins, or tokens of its own (RFC 6749 §2).
-struct IdentityClient: Codable, Sendable {
+struct IdentityClient: Decodable, Sendable {
     var id: String
     var secret: String
     /// Compared whole (RFC 9700 §2.1).
-    var redirectURIs: [String] = []
+    var redirectURIs: [String]?
     /// The roles in its own tokens (`client_credentials`); without roles it gets none.
-    var roles: [String] = []
+    var roles: [String]?
 
     enum CodingKeys: String, CodingKey {
         case id, secret, roles
         case redirectURIs = "redirectUris"
     }
-
-    init(id: String, secret: String, redirectURIs: [String] = [], roles: [String] = []) {
-        self.id = id
-        self.secret = secret
-        self.redirectURIs = redirectURIs
-        self.roles = roles
-    }
-
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        id = try container.decode(String.self, forKey: .id)
-        secret = try container.decode(String.self, forKey: .secret)
-        redirectURIs = try container.decodeIfPresent([String].self, forKey: .redirectURIs) ?? []
-        roles = try container.decodeIfPresent([String].self, forKey: .roles) ?? []
-    }
 }
 
 /// The claims of a person that do not follow from the login address.
-struct IdentityPerson: Codable, Sendable {
+struct IdentityPerson: Decodable, Sendable {
     var email: String
     var password: String?
     var subject: String?
@@ -52,7 +37,7 @@ struct IdentityPerson: Codable, Sendable {
 /// The failures of the provider.
 struct IdentitySwitches: Codable, Sendable {
     enum Failure: String, Codable, Sendable {
-        /// All is well.
+        /// No failure.
         case none
         /// Errors as RFC 6749 has them.
         case serverError = "server_error"
@@ -60,7 +45,7 @@ struct IdentitySwitches: Codable, Sendable {
         case down
         /// Every response takes `slowMilliseconds`.
         case slow
-        /// No response until the switch is another.
+        /// No response until the switch changes.
         case held
     }
 
@@ -72,8 +57,6 @@ struct IdentitySwitches: Codable, Sendable {
     var clockSkewSeconds: Int?
     /// The configuration names no revocation endpoint.
     var hidesRevocation: Bool?
-    /// The login has no consent page.
-    var skipsConsent: Bool?
 }
 
 /// The provider's state. Logins in progress are lost with a restart; configured clients are kept.
@@ -84,21 +67,21 @@ final class IdentityState: Sendable {
         let client: String
         let redirectURI: String
         let scope: Set<String>
-        let state: String?
-        let nonce: String?
-        let challenge: String?
+        var state: String?
+        var nonce: String?
+        var challenge: String?
         var email: String?
-        let expires: Int64
+        var expires: Int64
     }
+
+    enum LoginStage { case login, code, refreshToken }
 
     private struct State {
         var clients: [String: IdentityClient] = [:]
         var people: [String: IdentityPerson] = [:]
         var switches = IdentitySwitches()
         /// By what the browser, the code, or the refresh token carries.
-        var logins: [String: Login] = [:]
-        var codes: [String: Login] = [:]
-        var refreshTokens: [String: Login] = [:]
+        var logins: [LoginStage: [String: Login]] = [:]
     }
 
     private static let countMax = 50_000
@@ -121,7 +104,7 @@ final class IdentityState: Sendable {
         set { state.withLock { $0.switches = newValue } }
     }
 
-    /// The provider's own idea of the time, in seconds since 1970.
+    /// The provider's time, in seconds since 1970.
     var now: Int { Int(Timestamp.now().secondsSinceEpoch) + (switches.clockSkewSeconds ?? 0) }
 
     func isRight(_ password: String, of email: String) -> Bool {
@@ -131,48 +114,30 @@ final class IdentityState: Sendable {
 
     // MARK: Logins in progress
 
-    enum LoginStage { case login, code, refreshToken }
-
     /// Keeps a login under a new random name.
     func keep(_ login: Login, as stage: LoginStage) -> String {
-        let name = Base64URL.text((0..<32).map { _ in UInt8.random(in: 0...255) })
+        let name = Base64URL.random(byteCount: 32)
         state.withLock { state in
-            Self.with(stage, &state) { logins in
-                if logins.count >= Self.countMax { logins = logins.filter { $0.value.expires > Self.clock } }
-                logins[name] = login
+            if state.logins[stage, default: [:]].count >= Self.countMax {
+                state.logins[stage] = state.logins[stage]?.filter { $0.value.expires > Self.clock }
             }
+            state.logins[stage, default: [:]][name] = login
         }
         return name
     }
 
     func find(_ name: String, as stage: LoginStage) -> Login? {
-        var found: Login?
-        state.withLock { state in Self.with(stage, &state) { found = $0[name] } }
-        return found.flatMap { $0.expires > Self.clock ? $0 : nil }
+        state.withLock { $0.logins[stage]?[name] }.flatMap { $0.expires > Self.clock ? $0 : nil }
     }
 
     /// Each is used once.
     func take(_ name: String, as stage: LoginStage) -> Login? {
-        var found: Login?
-        state.withLock { state in Self.with(stage, &state) { found = $0.removeValue(forKey: name) } }
-        return found.flatMap { $0.expires > Self.clock ? $0 : nil }
+        state.withLock { $0.logins[stage]?.removeValue(forKey: name) }.flatMap { $0.expires > Self.clock ? $0 : nil }
     }
 
-    /// Counts and ends logins.
-    func count(of stage: LoginStage) -> Int {
-        var count = 0
-        state.withLock { state in Self.with(stage, &state) { count = $0.count } }
-        return count
-    }
-    func forget(_ stage: LoginStage) { state.withLock { state in Self.with(stage, &state) { $0 = [:] } } }
+    func count(of stage: LoginStage) -> Int { state.withLock { $0.logins[stage]?.count ?? 0 } }
+
+    func removeAll(_ stage: LoginStage) { state.withLock { $0.logins[stage] = nil } }
 
     static var clock: Int64 { Timestamp.now().secondsSinceEpoch }
-
-    private static func with(_ stage: LoginStage, _ state: inout State, _ body: (inout [String: Login]) -> Void) {
-        switch stage {
-        case .login: body(&state.logins)
-        case .code: body(&state.codes)
-        case .refreshToken: body(&state.refreshTokens)
-        }
-    }
 }

@@ -42,8 +42,6 @@ struct SAPOrganisation: Codable, Sendable {
     var projects: [Project] = []
     /// UUIDs of projects that are no more.
     var deletedProjects: [String]?
-    /// The allowed values of further fields, by field; absent fields allow any value.
-    var values: [String: [String]]?
 }
 
 /// The master data with what is looked up in it.
@@ -94,8 +92,7 @@ struct SAPMasterData {
                 },
                 customers: Self.merged(organisation.customers, more.customers, by: \.businessPartnerUuid),
                 projects: Self.merged(organisation.projects, more.projects, by: \.projectUuid)
-                    .filter { more.deletedProjects?.contains($0.projectUuid) != true },
-                values: (organisation.values ?? [:]).merging(more.values ?? [:]) { $1 }))
+                    .filter { more.deletedProjects?.contains($0.projectUuid) != true }))
     }
 
     private static func merged<Value, ID: Hashable>(

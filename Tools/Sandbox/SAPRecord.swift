@@ -38,44 +38,29 @@ struct SAPRecord: Codable, Equatable, Sendable {
     }
 
     /// The encoding that `Codable` makes.
-    var json: JSONText {
-        func text(_ value: String?) -> JSONText { value.map { .string($0) } ?? .null }
-        return .object([
-            ("number", .number(number)), ("person", .string(person)), ("companyCode", .string(companyCode)),
-            ("date", .string(date.description)), ("hundredths", .number(hundredths)), ("note", .string(note)),
-            ("wbsElement", .string(wbsElement)), ("activityType", .string(activityType)),
-            ("assignments", assignments.map { .object($0.map { ($0, .string($1)) }) } ?? .null),
-            ("status", .number(status.rawValue)), ("predecessor", predecessor.map { .number($0) } ?? .null),
-            ("releasedOnSave", .bool(releasedOnSave)), ("rejectionReason", text(rejectionReason)),
-            ("hoursText", text(hoursText)),
-        ])
+    var json: JSON {
+        [
+            "number": .number(number), "person": .string(person), "companyCode": .string(companyCode),
+            "date": .string(date.description), "hundredths": .number(hundredths), "note": .string(note),
+            "wbsElement": .string(wbsElement), "activityType": .string(activityType),
+            "assignments": assignments.map { .object($0.map { ($0, .string($1)) }) } ?? .null,
+            "status": .number(status.rawValue), "predecessor": predecessor.map { .number($0) } ?? .null,
+            "releasedOnSave": .bool(releasedOnSave), "rejectionReason": .text(rejectionReason),
+            "hoursText": .text(hoursText),
+        ]
     }
 
-    static func text(ofNumber number: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, 12 - digits.count)) + digits
-    }
+    static func text(ofNumber number: Int) -> String { padded(number, to: 12) }
 }
 
 /// The body of a POST, by the names of the service's metadata.
 struct SAPEntryRequest: Decodable, Sendable {
-    struct DataFields: Decodable, Sendable {
-        var ActivityType: String?
-        var WBSElement: String?
-        var InternalOrder: String?
-        var ReceiverCostCenter: String?
-        var SenderCostCenter: String?
-        var TimeSheetTaskType: String?
-        var TimeSheetTaskLevel: String?
-        var TimeSheetTaskComponent: String?
-        var TimeSheetOvertimeCategory: String?
-        var WorkItem: String?
-        var BillingControlCategory: String?
-        var TimeSheetWrkLocCode: String?
-        var TimeSheetNote: String?
-        var RecordedHours: String?
-        var HoursUnitOfMeasure: String?
-    }
+    /// The names of the fields in `SAPRecord.assignments`.
+    private static let assignmentFields: Set = [
+        "InternalOrder", "ReceiverCostCenter", "SenderCostCenter", "TimeSheetTaskType", "TimeSheetTaskLevel",
+        "TimeSheetTaskComponent", "TimeSheetOvertimeCategory", "WorkItem", "BillingControlCategory",
+        "TimeSheetWrkLocCode",
+    ]
 
     var PersonWorkAgreementExternalID: String?
     var CompanyCode: String?
@@ -83,21 +68,15 @@ struct SAPEntryRequest: Decodable, Sendable {
     var TimeSheetDate: String?
     var TimeSheetIsReleasedOnSave: Bool?
     var TimeSheetOperation: String?
-    var TimeSheetDataFields: DataFields?
+    var TimeSheetDataFields: [String: String?]?
+
+    func field(_ name: String) -> String? { TimeSheetDataFields?[name] ?? nil }
 
     /// The fields of `SAPRecord.assignments` that are given, as far as they are not empty.
     var assignments: [String: String] {
-        guard let fields = TimeSheetDataFields else { return [:] }
-        let all = [
-            ("InternalOrder", fields.InternalOrder), ("ReceiverCostCenter", fields.ReceiverCostCenter),
-            ("SenderCostCenter", fields.SenderCostCenter), ("TimeSheetTaskType", fields.TimeSheetTaskType),
-            ("TimeSheetTaskLevel", fields.TimeSheetTaskLevel),
-            ("TimeSheetTaskComponent", fields.TimeSheetTaskComponent),
-            ("TimeSheetOvertimeCategory", fields.TimeSheetOvertimeCategory), ("WorkItem", fields.WorkItem),
-            ("BillingControlCategory", fields.BillingControlCategory),
-            ("TimeSheetWrkLocCode", fields.TimeSheetWrkLocCode),
-        ]
-        return Dictionary(all.map { ($0.0, $0.1 ?? "") }) { first, _ in first }.filter { !$0.value.isEmpty }
+        (TimeSheetDataFields ?? [:]).compactMapValues(\.self).filter {
+            Self.assignmentFields.contains($0.key) && !$0.value.isEmpty
+        }
     }
 
     /// `/Date(1427673600000)/` or `2015-03-30T00:00:00`
@@ -112,7 +91,7 @@ struct SAPEntryRequest: Decodable, Sendable {
 
     /// decimal(4,2)
     var hundredths: Int? {
-        guard let text = TimeSheetDataFields?.RecordedHours else { return nil }
+        guard let text = field("RecordedHours") else { return nil }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard (1...2).contains(parts.count), let whole = Int(parts[0]), abs(whole) <= 99 else { return nil }
         guard parts.count == 2 else { return whole * 100 }

@@ -1,53 +1,38 @@
 import Essentials
 import Model
 
-/// All records, found by number and by person and day.
+/// All records, found by number and by person.
 struct SAPRecords {
-    struct PersonDay: Hashable {
-        let person: SAPMasterData.PersonKey
-        let day: Day
-    }
-
     /// Record number − 1 is the index.
     private(set) var all: [SAPRecord] = []
-    private var byPersonDay: [PersonDay: [Int]] = [:]
     private var byPerson: [SAPMasterData.PersonKey: [Int]] = [:]
-    private var byDay: [Day: Set<Int>] = [:]
 
     var nextNumber: Int { all.count + 1 }
 
     subscript(number: Int) -> SAPRecord? { all.indices.contains(number - 1) ? all[number - 1] : nil }
 
-    /// Adds a record, or replaces the one with its number.
+    /// Adds a record, or replaces the one with its number. A record keeps its person.
     mutating func put(_ record: SAPRecord) {
-        let person = SAPMasterData.PersonKey(agreement: record.person, company: record.companyCode)
-        let key = PersonDay(person: person, day: record.date)
-        guard let old = self[record.number] else {
-            precondition(record.number == nextNumber, "record numbers have no gaps")
-            all.append(record)
-            byPerson[person, default: []].append(record.number)
-            byPersonDay[key, default: []].append(record.number)
-            byDay[record.date, default: []].insert(record.number)
+        guard self[record.number] == nil else {
+            all[record.number - 1] = record
             return
         }
-        all[record.number - 1] = record
-        if old.date != record.date {
-            byDay[old.date]?.remove(record.number)
-            byDay[record.date, default: []].insert(record.number)
-            byPersonDay[PersonDay(person: person, day: old.date)]?.removeAll { $0 == record.number }
-            byPersonDay[key, default: []].append(record.number)
-        }
+        precondition(record.number == nextNumber, "record numbers have no gaps")
+        all.append(record)
+        byPerson[SAPMasterData.PersonKey(agreement: record.person, company: record.companyCode), default: []]
+            .append(record.number)
     }
 
-    func numbers(of person: SAPMasterData.PersonKey) -> [Int] { byPerson[person] ?? [] }
-
-    func numbers(of person: SAPMasterData.PersonKey, on day: Day) -> [Int] {
-        byPersonDay[PersonDay(person: person, day: day)] ?? []
+    /// The numbers of a person's records in their order.
+    ///
+    /// - Parameter day: `nil` for all days.
+    func numbers(of person: SAPMasterData.PersonKey, on day: Day?) -> [Int] {
+        (byPerson[person] ?? []).filter { day == nil || all[$0 - 1].date == day }
     }
 
-    /// In their order.
+    /// The numbers of all records on these days in their order.
     func numbers(from: Day, through: Day) -> [Int] {
-        byDay.filter { $0.key >= from && $0.key <= through }.flatMap(\.value).sorted()
+        all.filter { $0.date >= from && $0.date <= through }.map(\.number)
     }
 }
 
@@ -140,7 +125,7 @@ enum SAPTimeSheetRules {
         } else {
             problems.append("Enter a valid number of hours")
         }
-        if request.TimeSheetDataFields?.HoursUnitOfMeasure != "H" { problems.append("Enter hours in unit H") }
+        if request.field("HoursUnitOfMeasure") != "H" { problems.append("Enter hours in unit H") }
         problems += assignmentProblems(request, master)
         guard problems.isEmpty, let day = request.day, let hundredths = request.hundredths else {
             throw Refusal(messages: problems)
@@ -148,9 +133,9 @@ enum SAPTimeSheetRules {
         let isReleased = request.TimeSheetIsReleasedOnSave ?? false && !switches.savesInProcess
         return SAPRecord(
             number: 0, person: key.agreement, companyCode: key.company, date: day, hundredths: hundredths,
-            note: switches.texts.stored(request.TimeSheetDataFields?.TimeSheetNote ?? ""),
-            wbsElement: request.TimeSheetDataFields?.WBSElement ?? "",
-            activityType: request.TimeSheetDataFields?.ActivityType ?? "",
+            note: switches.texts.stored(request.field("TimeSheetNote") ?? ""),
+            wbsElement: request.field("WBSElement") ?? "",
+            activityType: request.field("ActivityType") ?? "",
             assignments: request.assignments.isEmpty ? nil : request.assignments,
             status: isReleased ? (switches.approvalNeeded ? .released : .approved) : .inProcess, predecessor: nil,
             releasedOnSave: isReleased)
@@ -167,18 +152,11 @@ enum SAPTimeSheetRules {
         return isEarly || isLate ? ["Personnel assignment \(key.agreement) is not active on \(day)"] : []
     }
 
-    /// Time is assigned by a WBS element, an order, a cost centre or a task type, and each of them must be there.
+    /// Time is assigned by a WBS element, which must be there, an order, a cost centre or a task type.
     private static func assignmentProblems(_ request: SAPEntryRequest, _ master: SAPMasterData) -> [String] {
-        let element = request.TimeSheetDataFields?.WBSElement ?? ""
-        let assignments = request.assignments
-        let isAssigned = !element.isEmpty || !Self.objects.isDisjoint(with: assignments.keys)
-        if !isAssigned { return ["Enter a WBS element"] }
-        var problems = element.isEmpty ? [] : elementProblems(element, master)
-        for (field, value) in assignments.sorted(by: { $0.key < $1.key }) {
-            guard let known = master.organisation.values?[field], !known.contains(value) else { continue }
-            problems.append("\(field) \(value) does not exist")
-        }
-        return problems
+        let element = request.field("WBSElement") ?? ""
+        if !element.isEmpty { return elementProblems(element, master) }
+        return Self.objects.isDisjoint(with: request.assignments.keys) ? ["Enter a WBS element"] : []
     }
 
     private static let objects: Set = ["InternalOrder", "ReceiverCostCenter", "TimeSheetTaskType"]

@@ -2,8 +2,6 @@
 struct SAPSwitches: EmulatorSwitches {
     static let optionalNames: Set<String> = ["lockedThrough"]
 
-    /// The rate of creates and changes that are refused, as if by a customer's own check.
-    var validationRate = 0.0
     /// Released records wait for an approver (20); otherwise they are approved by their release (30).
     var approvalNeeded = true
     /// Records are saved as in process (10), independent of the request.
@@ -14,7 +12,6 @@ struct SAPSwitches: EmulatorSwitches {
     var rowsMax = 0
 
     func check() throws {
-        try FaultSwitches.check(rates: [validationRate])
-        guard rowsMax >= 0 else { throw SandboxProblem(message: "a number of rows is 0 or more") }
+        guard rowsMax >= 0 else { throw EmulatorError("a number of rows is 0 or more") }
     }
 }

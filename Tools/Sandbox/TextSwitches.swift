@@ -14,7 +14,7 @@ struct TextSwitches: Codable, Equatable {
     var replacesAstral = false
 
     func check() throws {
-        guard textLengthMax >= 0 else { throw SandboxProblem(message: "a length is 0 or more") }
+        guard textLengthMax >= 0 else { throw EmulatorError("a length is 0 or more") }
     }
 
     /// Returns the text as it is stored.

@@ -32,8 +32,8 @@ enum UnreadableRow {
     ///   - id: The member that names it.
     ///   - make: Makes the row of its members.
     static func json(
-        _ members: [(String, JSONText)], id: String, number: Int, make: ([(String, JSONText)]) -> JSONText
-    ) -> JSONText {
+        _ members: [(String, JSON)], id: String, number: Int, make: ([(String, JSON)]) -> JSON
+    ) -> JSON {
         var (variant, members) = (number % variantCount, members)
         let index = number / variantCount % max(1, members.count)
         if variant < beginnings.count {
@@ -55,31 +55,32 @@ enum UnreadableRow {
     }
 }
 
-extension JSONText {
+extension JSON {
     /// A row of a list, or what ``UnreadableRow`` makes of it.
-    func unreadable(if isUnreadable: Bool, id: String, number: Int) -> JSONText {
+    func unreadable(if isUnreadable: Bool, id: String, number: Int) -> JSON {
         guard isUnreadable, case .object(let members) = self else { return self }
         return UnreadableRow.json(members, id: id, number: number) { .object($0) }
     }
 
-    fileprivate func beginning(with bytes: [UInt8], _ number: Int) -> JSONText {
-        switch self {
-        case .object(var members) where !members.isEmpty:
-            let index = number % members.count
-            members[index].1 = members[index].1.beginning(with: bytes, number)
-            return .object(members)
-        case .string(let text):
-            let written = JSONText.string(text).bytes
+    fileprivate func beginning(with bytes: [UInt8], _ number: Int) -> JSON {
+        changingOneValue(number) { value in
+            guard case .string(let text) = value else {
+                return .raw([UInt8(ascii: "\"")] + bytes + [UInt8(ascii: "\"")])
+            }
+            let written = JSON.string(text).bytes
             return .raw(written.prefix(1) + bytes + written.dropFirst())
-        case .null, .bool, .number, .decimal, .array, .object, .raw:
-            return .raw([UInt8(ascii: "\"")] + bytes + [UInt8(ascii: "\"")])
         }
     }
 
-    fileprivate func replaced(by bytes: [UInt8], _ number: Int) -> JSONText {
-        guard case .object(var members) = self, !members.isEmpty else { return .raw(bytes) }
+    fileprivate func replaced(by bytes: [UInt8], _ number: Int) -> JSON {
+        changingOneValue(number) { _ in .raw(bytes) }
+    }
+
+    /// Changes this value, or one of an object's.
+    private func changingOneValue(_ number: Int, _ change: (JSON) -> JSON) -> JSON {
+        guard case .object(var members) = self, !members.isEmpty else { return change(self) }
         let index = number % members.count
-        members[index].1 = members[index].1.replaced(by: bytes, number)
+        members[index].1 = members[index].1.changingOneValue(number, change)
         return .object(members)
     }
 }

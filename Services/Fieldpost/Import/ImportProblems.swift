@@ -1,6 +1,8 @@
+import CommandLineSupport
+
 /// The lines that were rejected: their number, and the first ones.
 struct ImportProblems {
-    /// A rejected line (or the first line of a row) and the reason.
+    /// A rejected line and the reason.
     struct Problem: Encodable {
         let line: Int
         let reason: String
@@ -28,12 +30,7 @@ struct ImportProblems {
 
     /// The same, with a prefix for each line.
     func text(as prefix: String) -> String {
-        let lines = retained.map { "\(prefix)line \($0.line): \(Self.oneLine($0.reason))\n" }.joined()
+        let lines = retained.map { "\(prefix)line \($0.line): \(Table.oneLine($0.reason))\n" }.joined()
         return count > retained.count ? lines + "\(prefix)and \(count - retained.count) more\n" : lines
-    }
-
-    /// Replaces control characters of the file, which must not reach the terminal.
-    private static func oneLine(_ text: String) -> String {
-        String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))
     }
 }

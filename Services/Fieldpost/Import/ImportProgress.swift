@@ -1,10 +1,9 @@
 import Essentials
-import Foundation
 
 /// A line of progress, if standard error is a terminal.
 struct ImportProgress {
     private let bytesTotal: Int?
-    private let isShown = isatty(STDERR_FILENO) == 1
+    private let isShown = Terminal.showsProgress
     private let start = SteadyClock.nanoseconds()
     private var shownAt: Int64 = 0
 
@@ -20,14 +19,13 @@ struct ImportProgress {
         let now = SteadyClock.nanoseconds()
         guard now - shownAt >= Self.intervalNanoseconds else { return }
         shownAt = now
-        let text = Self.text(
-            bytes: bytes, of: bytesTotal, lines: lines, problems: problems, nanoseconds: now - start)
-        FileHandle.standardError.write(Data("\r\u{1B}[K\(text)".utf8))
+        Terminal.showProgress(
+            Self.text(bytes: bytes, of: bytesTotal, lines: lines, problems: problems, nanoseconds: now - start))
     }
 
     /// Clears the line.
     func end() {
-        if isShown, shownAt > 0 { FileHandle.standardError.write(Data("\r\u{1B}[K".utf8)) }
+        if shownAt > 0 { Terminal.showProgress("") }
     }
 
     static func text(bytes: Int, of bytesTotal: Int?, lines: Int, problems: Int, nanoseconds: Int64) -> String {

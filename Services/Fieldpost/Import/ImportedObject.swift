@@ -1,7 +1,6 @@
 import Access
 import Essentials
 import FoundationEssentials
-import ImportSources
 import Model
 import Postgres
 
@@ -16,7 +15,7 @@ struct ImportedObject {
 
     /// Validates the fields as the gateway validates an integration's.
     init(
-        _ kind: Kind, _ id: UUID, in realm: RealmPath, fields: [UInt8], email: String? = nil
+        _ kind: Kind, _ id: UUID, in realm: RealmPath, fields: [UInt8], email: String?
     ) throws(ImportProblem) {
         guard fields.count <= kind.fieldsBytesMax else {
             throw ImportProblem("the fields have \(fields.count) bytes; at most \(kind.fieldsBytesMax) are allowed")
@@ -35,14 +34,5 @@ struct ImportedObject {
         if let objection = OwnerRules.objection(to: id, of: kind, stored) { throw ImportProblem(objection) }
         do { self.fields = try CanonicalJSON(stored.bytes) } catch { throw ImportProblem("fields: \(error)") }
         (self.realm, self.kind, self.id, self.email) = (realm, kind, id, email)
-    }
-
-    /// Creates an object from a row of another format.
-    init(_ kind: Kind, _ id: UUID, in realm: RealmPath, _ fields: some KindFields) throws(ImportProblem) {
-        let bytes: [UInt8]
-        do { bytes = Array(try JSONEncoder().encode(fields)) } catch {
-            throw ImportProblem("the fields cannot be encoded")
-        }
-        try self.init(kind, id, in: realm, fields: bytes)
     }
 }

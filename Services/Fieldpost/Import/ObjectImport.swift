@@ -89,17 +89,6 @@ struct ObjectImport: ~Copyable {
         try connection.run(Administrator.commandLine.audit(.objectsImported, name, in: environment, detail: detail))
     }
 
-    /// Returns the ids of people by address. Unknown people are added, with their `Person` objects.
-    mutating func people(_ people: [(email: String, id: UUID, name: String)]) throws -> [String: UUID] {
-        try settle()
-        let emails = people.map(\.email)
-        _ = try People.claim(people.map { .init(id: $0.id, email: $0.email) }, in: environment, on: &connection)
-        let added = try People.objects(of: emails, in: environment, on: &connection)
-        let names = Dictionary(people.map { ($0.email, $0.name) }) { first, _ in first }
-        try People.add(added.map { ($0.id, names[$0.email] ?? "") }, in: environment, on: &connection)
-        return Dictionary(added.map { ($0.email, $0.id) }) { first, _ in first }
-    }
-
     // MARK: Writing
 
     private mutating func write() throws {

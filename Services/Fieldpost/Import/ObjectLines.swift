@@ -1,6 +1,5 @@
 import Essentials
 import FoundationEssentials
-import ImportSources
 import Model
 
 /// Parses lines of `{"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}`.

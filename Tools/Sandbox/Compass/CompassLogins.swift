@@ -1,4 +1,5 @@
 import Crypto
+import Essentials
 import FoundationEssentials
 
 /// Tokens of logins: JWTs with the claims of the vendor's documents, signed with HS512 by a key that is lost with a
@@ -26,9 +27,9 @@ struct CompassLogins: Sendable {
             sub: user, repo: repository, db: database, iat: Int(nowMs / 1_000), exp: Int(nowMs / 1_000) + seconds,
             jti: UUID())
         let payload = (try? JSONEncoder().encode(claims)) ?? Data()
-        let text = Self.base64URL(Data(#"{"alg":"HS512"}"#.utf8)) + "." + Self.base64URL(payload)
+        let text = Base64URL.text(Data(#"{"alg":"HS512"}"#.utf8)) + "." + Base64URL.text(payload)
         let signature = HMAC<SHA512>.authenticationCode(for: Data(text.utf8), using: key)
-        let token = text + "." + Self.base64URL(Data(signature))
+        let token = text + "." + Base64URL.text(Data(signature))
         if holders.count >= Self.countMax { holders.removeAll() }
         holders[token] = Holder(user: user, expiresAtMs: nowMs + Int64(seconds) * 1_000)
         return token
@@ -47,9 +48,4 @@ struct CompassLogins: Sendable {
     mutating func end(_ token: String) { holders[token] = nil }
 
     mutating func endAll() { holders.removeAll() }
-
-    private static func base64URL(_ data: Data) -> String {
-        String(
-            data.base64EncodedString().filter { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
-    }
 }

@@ -1,11 +1,13 @@
 /// The rules of the schema: mandatory fields, choices and actions.
 enum CompassRules {
     /// A refusal, with its status.
-    struct Refusal: Error, Equatable {
+    struct Refusal: Error, Equatable, CustomStringConvertible {
         enum Status: Int { case badRequest = 400, forbidden = 403, notFound = 404 }
 
         let status: Status
         let message: String
+
+        var description: String { message }
 
         init(_ message: String, _ status: Status = .badRequest) {
             self.status = status

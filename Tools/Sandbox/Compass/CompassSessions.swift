@@ -30,10 +30,7 @@ struct CompassSessions: Sendable {
 
     mutating func put(_ session: CompassSession) { open[Key(user: session.user, number: session.number)] = session }
 
-    /// - Returns: Whether there was one.
-    mutating func end(_ user: String, _ number: Int) -> Bool {
-        open.removeValue(forKey: Key(user: user, number: number)) != nil
-    }
+    mutating func end(_ user: String, _ number: Int) { open[Key(user: user, number: number)] = nil }
 
     /// Ends expired sessions.
     mutating func endThose(begunBefore time: Int64) {

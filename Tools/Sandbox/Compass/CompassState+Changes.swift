@@ -15,14 +15,12 @@ struct CompassChange: Codable, Equatable, Sendable {
     /// The users who may read it and change it; by default unchanged, and all users for a new record.
     var readers: [String]?
     var editors: [String]?
-    /// Whether the record goes.
-    var isDeletion: Bool?
 }
 
 extension CompassState {
     /// - Returns: The record's number.
     mutating func perform(_ change: CompassChange) throws(CompassRules.Refusal) -> Int {
-        let atMs = change.at?.millisecondsSinceEpoch ?? clock.nowMs
+        let atMs = change.at?.millisecondsSinceEpoch ?? nowMs
         var old: CompassRecord
         if let id = change.record {
             guard let number = CompassRecord.number(ofID: id), let known = record(number) else {
@@ -36,16 +34,20 @@ extension CompassState {
         }
         if let readers = change.readers { old.readers = readers }
         if let editors = change.editors { old.editors = editors }
-        if change.isDeletion == true {
-            old.isDeleted = true
-            old.version += 1
-            write(.record(old, nil))
-            return old.number
-        }
         let action = change.action ?? (old.version == 0 ? "Submit" : "Modify")
         let state = change.state ?? CompassSchema.action(action)?.destination
         write(saved(old, change.fields, state), over: old, action, by: change.user, atMs: atMs)
         return old.number
+    }
+
+    /// The history as it truly is: each change with the record as it is now, from change `number` on.
+    func changes(after number: Int) -> [(record: CompassRecord, entry: CompassHistory)] {
+        var found: [(record: CompassRecord, entry: CompassHistory)] = []
+        for (record, entries) in zip(records, history) {
+            guard let record else { continue }
+            for entry in entries where entry.number > number { found.append((record, entry)) }
+        }
+        return found.sorted { $0.entry.number < $1.entry.number }
     }
 }
 
@@ -55,26 +57,10 @@ extension CompassSystem {
     /// - Returns: The ids of their records.
     @discardableResult
     func perform(_ changes: [CompassChange]) throws(CompassRules.Refusal) -> [String] {
-        try checked { state throws(CompassRules.Refusal) in
+        try withState { state throws(CompassRules.Refusal) in
             var ids: [String] = []
             for change in changes { ids.append(CompassRecord.id(ofNumber: try state.perform(change))) }
             return ids
-        }
-    }
-
-    /// Sets the clock; `nil`: this machine's again.
-    func setClock(_ time: Timestamp?) { withState { $0.clock.setMs = time?.millisecondsSinceEpoch } }
-
-    /// The history as it truly is: each change with the record as it is now, from change `number` on.
-    func history(after number: Int, countMax: Int) -> [(record: CompassRecord, entry: CompassHistory)] {
-        withState { state in
-            var found: [(record: CompassRecord, entry: CompassHistory)] = []
-            for (record, entries) in zip(state.records, state.history) {
-                guard let record else { continue }
-                for entry in entries where entry.number > number { found.append((record, entry)) }
-            }
-            found.sort { $0.entry.number < $1.entry.number }
-            return Array(found.prefix(countMax))
         }
     }
 }

@@ -30,8 +30,8 @@ extension CompassState {
     private func view(_ record: CompassRecord, _ session: CompassSession?) -> CompassView {
         CompassView(
             record: record, action: session?.action,
-            values: record.fields.merging(session?.values ?? [:]) { $1 }, zone: dials.switches.zone,
-            choices: choices, isShuffled: dials.switches.shufflesFields)
+            values: record.fields.merging(session?.values ?? [:]) { $1 }, zone: switches.zone,
+            choices: choices, isShuffled: switches.shufflesFields)
     }
 
     private static func new(_ number: Int, _ user: CompassUser, _ ms: Int64) -> CompassRecord {
@@ -69,7 +69,7 @@ extension CompassState {
         }
         let action = try CompassRules.action(actionName, from: record.fields["State"] ?? "")
         let session = CompassSession(
-            user: user.name, number: record.number, action: action, version: record.version, beganAtMs: clock.nowMs,
+            user: user.name, number: record.number, action: action, version: record.version, beganAtMs: nowMs,
             values: values)
         if !isTrial { sessions.put(session) }
         return view(record, session)
@@ -81,9 +81,9 @@ extension CompassState {
         guard let action = CompassSchema.action("Submit") else { throw CompassRules.Refusal("There is no Submit.") }
         let number = isTrial ? records.count + 1 : reserveNumber()
         let session = CompassSession(
-            user: user.name, number: number, action: action, version: 0, beganAtMs: clock.nowMs, values: [:])
+            user: user.name, number: number, action: action, version: 0, beganAtMs: nowMs, values: [:])
         if !isTrial { sessions.put(session) }
-        return view(Self.new(number, user, serverMs(at: clock.nowMs)), session)
+        return view(Self.new(number, user, serverMs(at: nowMs)), session)
     }
 
     /// Saves, and ends the edit session. A refused one stays open.
@@ -97,7 +97,7 @@ extension CompassState {
             throw CompassRules.Refusal("The record \(id) is not being edited.")
         }
         // Read once, since the clock advances: the record's time is that of its first row of history.
-        let atMs = clock.nowMs
+        let atMs = nowMs
         let old = session.isNew ? Self.new(number, user, serverMs(at: atMs)) : try changeable(id, user)
         guard old.version == session.version else {
             throw CompassRules.Refusal(
@@ -108,7 +108,7 @@ extension CompassState {
         guard problems.isEmpty else { throw CompassRules.Refusal(problems.joined(separator: "\n")) }
         let record = saved(old, written, session.action.destination)
         if !isTrial {
-            _ = sessions.end(user.name, number)
+            sessions.end(user.name, number)
             write(record, over: old, session.action.name, by: user.name, atMs: atMs)
         }
         return view(record, nil)
@@ -122,7 +122,7 @@ extension CompassState {
             _ = try readable(id, user)
             throw CompassRules.Refusal("The record \(id) is not being edited.")
         }
-        if !isTrial { _ = sessions.end(user.name, number) }
+        if !isTrial { sessions.end(user.name, number) }
     }
 
     mutating func delete(
@@ -137,8 +137,11 @@ extension CompassState {
         if !isTrial { write(.record(record, nil)) }
     }
 
+    /// Lifetime of an edit session that is not ended.
+    private static let sessionMsMax: Int64 = 1_800_000
+
     private mutating func endOldSessions() {
-        sessions.endThose(begunBefore: clock.nowMs - Int64(dials.switches.sessionSecondsMax) * 1_000)
+        sessions.endThose(begunBefore: nowMs - Self.sessionMsMax)
     }
 
     // MARK: Saving
@@ -167,7 +170,7 @@ extension CompassState {
                 CompassHistory(
                     number: nextHistoryNumber, action: action, user: user, atMs: atMs,
                     clockMs: serverMs(at: atMs),
-                    visibleAtMs: atMs + Int64(dials.switches.visibleAfterMs), oldState: old.fields["State"] ?? "",
+                    visibleAtMs: atMs + Int64(switches.visibleAfterMs), oldState: old.fields["State"] ?? "",
                     newState: record.fields["State"] ?? "", owner: record.fields["Owner"] ?? "", changes: changes)))
     }
 }

@@ -1,5 +1,9 @@
-/// The state of the emulator, accessed under the lock of ``CompassSystem``.
-struct CompassState: ~Copyable {
+import Essentials
+
+typealias CompassSystem = EmulatedSystem<CompassState>
+
+/// The state of the Compass emulator: users, records, workspaces, logins.
+struct CompassState: EmulatorState {
     /// A line of the journal.
     enum Line: Codable {
         case organisation(CompassOrganisation)
@@ -20,24 +24,14 @@ struct CompassState: ~Copyable {
     var sessions = CompassSessions()
     var logins = CompassLogins()
     var resultSets = CompassResultSets()
-    var clock = CompassClock()
-    var dials = SandboxDials<CompassSwitches>()
-    private var journal: SandboxJournal<Line>?
+    /// The time that the clock shows, in milliseconds since 1970; `nil`: the machine's.
+    var clockMs: Int64?
+    var injector = FaultInjector<CompassSwitches>()
+    var journal: Journal<Line>?
 
-    init(journalPath: String?) throws {
-        guard let journalPath else { return }
-        var lines: [Line] = []
-        journal = try SandboxJournal<Line>(path: journalPath) { lines.append($0) }
-        for line in lines { take(line) }
-    }
+    var recordCount: Int { records.count { $0 != nil } }
 
-    /// Applies a change, and journals it.
-    mutating func write(_ line: Line) {
-        journal?.append(line)
-        take(line)
-    }
-
-    private mutating func take(_ line: Line) {
+    mutating func apply(_ line: Line) {
         switch line {
         case .organisation(let organisation): add(organisation)
         case .record(let record, let entry):
@@ -58,6 +52,17 @@ struct CompassState: ~Copyable {
         for (project, components) in organisation.projects ?? [:] {
             let known = projects[project] ?? []
             projects[project] = known + components.filter { !known.contains($0) }
+        }
+    }
+
+    /// Adds users and projects. Each new user gets a personal folder.
+    mutating func load(_ organisation: CompassOrganisation) {
+        let new = (organisation.users ?? []).map(\.name).filter { users[$0] == nil }
+        write(.organisation(organisation))
+        for name in new {
+            write(
+                .folder(
+                    CompassWorkspace.Folder(id: workspace.nextID, name: CompassWorkspace.personal, owner: name)))
         }
     }
 
@@ -84,8 +89,40 @@ struct CompassState: ~Copyable {
 
     // MARK: Times
 
+    var nowMs: Int64 { clockMs ?? Timestamp.now().millisecondsSinceEpoch }
+
     /// The time of the server's clock, in milliseconds since 1970.
     ///
     /// - Parameter atMs: The true time.
-    func serverMs(at atMs: Int64) -> Int64 { atMs + Int64(dials.switches.clockSkewSeconds) * 1_000 }
+    func serverMs(at atMs: Int64) -> Int64 { atMs + Int64(switches.clockSkewSeconds) * 1_000 }
+
+    // MARK: Logins
+
+    /// - Returns: A token; `nil` when there is no such user, or the password is another.
+    mutating func logIn(_ user: String, password: String, repository: String, database: String) -> String? {
+        guard !switches.refusesLogins, let known = users[user], known.password == password else { return nil }
+        return logins.token(
+            of: user, repository: repository, database: database, nowMs: nowMs, seconds: switches.tokenSecondsMax)
+    }
+
+    /// The user of an `Authorization`; `nil` if it is not valid.
+    mutating func user(_ authorization: String) -> CompassUser? {
+        if switches.refusesLogins { return nil }
+        if let token = authorization.dropping("Basic ") {
+            return users.values.first { $0.tokens?.contains(token) ?? false }
+        }
+        guard let token = authorization.dropping("Bearer ") else { return nil }
+        return logins.user(of: token, nowMs: nowMs).flatMap { users[$0] }
+    }
+
+    mutating func logOff(_ authorization: String) {
+        if let token = authorization.dropping("Bearer ") { logins.end(token) }
+    }
+}
+
+extension String {
+    /// The rest after a prefix; `nil` without the prefix.
+    fileprivate func dropping(_ prefix: String) -> String? {
+        hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
+    }
 }

@@ -8,9 +8,8 @@ struct CompassSwitches: EmulatorSwitches {
     var clockSkewSeconds = 0
     /// Milliseconds until queries show a row of history. Its time stamp is that of the change.
     var visibleAfterMs = 0
-    /// Lifetime of a token, and of an edit session that is not ended.
+    /// Lifetime of a token.
     var tokenSecondsMax = 86_400
-    var sessionSecondsMax = 1_800
     /// Maximum number of rows per page.
     var pageRowsMax = 10_000
     /// A further page is the first one again.
@@ -26,14 +25,14 @@ struct CompassSwitches: EmulatorSwitches {
 
     func check() throws {
         try FaultSwitches.check(times: [
-            visibleAfterMs, abs(clockSkewSeconds), tokenSecondsMax, sessionSecondsMax, pageRowsMax,
+            visibleAfterMs, abs(clockSkewSeconds), tokenSecondsMax, pageRowsMax,
         ])
         guard proxyStatus == 0 || (300..<600).contains(proxyStatus) else {
-            throw SandboxProblem(message: "a proxy's status is from 300 to 599, or 0 for none")
+            throw EmulatorError("a proxy's status is from 300 to 599, or 0 for none")
         }
-        guard pageRowsMax > 0 else { throw SandboxProblem(message: "a page has 1 row or more") }
+        guard pageRowsMax > 0 else { throw EmulatorError("a page has 1 row or more") }
         guard abs(zone.offsetMinutes) <= 14 * 60 else {
-            throw SandboxProblem(message: "a zone is at most 14 hours from UTC")
+            throw EmulatorError("a zone is at most 14 hours from UTC")
         }
     }
 }

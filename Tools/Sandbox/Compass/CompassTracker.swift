@@ -19,7 +19,7 @@ struct CompassTracker: Sendable {
     /// All users of the tracker: login → name.
     let people: [String: String]
 
-    /// - Throws: `DataFile.Problem`, or ``SandboxProblem``, which names the line.
+    /// - Throws: `DataFile.Problem`, or ``EmulatorError``, which names the line.
     init(path: String) throws {
         try self.init(lines: try DataFile.read(path).split(separator: UInt8(ascii: "\n")), of: path)
     }
@@ -32,7 +32,7 @@ struct CompassTracker: Sendable {
             do {
                 tracked = try JSONDecoder().decode(TrackedDefect.self, from: line)
             } catch {
-                throw SandboxProblem(message: "\(path), line \(index + 1): \(error)")
+                throw EmulatorError("\(path), line \(index + 1): \(error)")
             }
             for person in tracked.people { people[person.id] = person.name ?? people[person.id] ?? person.id }
             defects.append(Defect(key: tracked.name, changes: try tracked.changes()))
@@ -75,7 +75,7 @@ struct CompassTracker: Sendable {
                 do throws(CompassRules.Refusal) {
                     id = try system.perform([change]).first
                 } catch {
-                    throw SandboxProblem(message: "\(path), \(defect.key): \(error.message)")
+                    throw EmulatorError("\(path), \(defect.key): \(error.message)")
                 }
             }
         }

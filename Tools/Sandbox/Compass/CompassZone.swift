@@ -48,11 +48,3 @@ struct CompassZone: Codable, Equatable, Sendable {
         return (begin.daysSinceEpoch + 7 - begin.weekday.rawValue) * 86_400
     }
 }
-
-/// The current time: the machine's, or a test's.
-struct CompassClock: Sendable {
-    /// Milliseconds since 1970; `nil`: this machine's.
-    var setMs: Int64?
-
-    var nowMs: Int64 { setMs ?? Timestamp.now().millisecondsSinceEpoch }
-}

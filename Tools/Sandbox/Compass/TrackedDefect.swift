@@ -51,14 +51,14 @@ struct TrackedDefect: Decodable {
 
     /// The changes in order: the creation with its values, and each entry of the history. Without a history, one change
     /// to the current state and owner.
-    func changes() throws(SandboxProblem) -> [CompassChange] {
+    func changes() throws(EmulatorError) -> [CompassChange] {
         let entries = (history ?? []).sorted { $0.when < $1.when }
         var values = now
         for change in entries.reversed().flatMap({ $0.changes.reversed() }) {
             if let (field, value) = TrackedValue.of(change.field, change.from ?? "") { values[field] = value }
         }
         guard let began = time(created) ?? entries.first.map({ $0.when.adding(seconds: -3_600) }) else {
-            throw SandboxProblem(message: "\(name) has no time")
+            throw EmulatorError("\(name) has no time")
         }
         let maker = submitter?.id ?? entries.first?.who.id ?? "unknown"
         if history == nil, let end = time(resolved ?? updated), end > began {

@@ -18,17 +18,14 @@ struct BenchCommand: AsyncParsableCommand {
 
 /// The options of every benchmark.
 struct BenchOptions: ParsableArguments {
-    @Option(help: "Number of runs, without the one that warms up.")
-    var rounds = 5
+    @Option(help: "Number of runs, without the one that warms up.") var runs = 5
 
-    @Option(help: "Additional latency of the broker, in milliseconds.")
-    var brokerRoundTrip = 0
+    @Option(help: "Additional latency of the broker, in milliseconds.") var brokerRoundTrip = 0
 
-    @Option(help: "File for the report as JSON.")
-    var json: String?
+    @Option(help: "File for the report as JSON.") var json: String?
 
     func validate() throws {
-        try Self.check(rounds, in: 1...100, "--rounds")
+        try Self.check(runs, in: 1...100, "--runs")
         try Self.check(brokerRoundTrip, in: 0...10_000, "--broker-round-trip")
     }
 

@@ -13,12 +13,9 @@ struct BenchConnections: BenchScenario {
 
     @OptionGroup var options: BenchOptions
 
-    @Option(help: "Number of live devices, all of one person.")
-    var count = 10_000
+    @Option(help: "Number of live devices, all of one person.") var count = 10_000
 
-    func validate() throws {
-        try BenchOptions.check(count, in: 2...60_000, "--count")
-    }
+    func validate() throws { try BenchOptions.check(count, in: 2...60_000, "--count") }
 
     static let targets = [
         BenchTarget(name: "memory of a connection", figure: "gateway's memory", limit: .atMost(20))
@@ -31,7 +28,7 @@ struct BenchConnections: BenchScenario {
 
     var installation: BenchInstallation.Configuration {
         var configuration = BenchInstallation.Configuration(
-            [.gateway],
+            services: [.gateway],
             variables: [
                 .gateway: [
                     "FIELDPOST_HTTP_CONNECTIONS_MAX": "\(count + Self.otherFileCount)",

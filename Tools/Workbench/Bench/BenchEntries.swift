@@ -15,9 +15,7 @@ struct BenchEntries: Sendable {
         var patterns: [(Int, PlannedEntry, ReportingChoices.Choice)] = []
         for (index, person) in installation.people.enumerated() {
             var copy = DeviceCopy()
-            for try await line in try await installation.gateway.sync(
-                token: installation.tokens[index], body: GatewayClient.firstSyncBody(isLive: false))
-            {
+            for try await line in try await installation.gateway.sync(token: installation.tokens[index]) {
                 if let line = try SyncLine.read(line) { _ = copy.apply(line) }
             }
             guard let choices = ReportingChoices(copy),

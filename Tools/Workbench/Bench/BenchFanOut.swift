@@ -16,12 +16,9 @@ struct BenchFanOut: BenchScenario {
 
     @OptionGroup var options: BenchOptions
 
-    @Option(help: "Number of tasks; all of them change in each run.")
-    var tasks = 20_000
+    @Option(help: "Number of tasks; all of them change in each run.") var tasks = 20_000
 
-    func validate() throws {
-        try BenchOptions.check(tasks, in: 1...1_000_000, "--tasks")
-    }
+    func validate() throws { try BenchOptions.check(tasks, in: 1...1_000_000, "--tasks") }
 
     static let targets =
         [1, 2].map { workers in

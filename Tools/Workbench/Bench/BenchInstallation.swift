@@ -17,30 +17,22 @@ struct BenchInstallation: Sendable {
         var fileCount: Int?
         /// The people, and what they can book on; their realms are filled.
         var organisation: Organisation?
-
-        init(
-            _ services: [LocalCluster.Part] = [], variables: [LocalCluster.Part: [String: String]] = [:],
-            topics: [String: Int] = [:], organisation: Organisation? = nil
-        ) {
-            self.services = services
-            self.variables = variables
-            self.topics = topics
-            self.organisation = organisation
-        }
     }
 
     static let description =
         "librdkafka's mock cluster (the sandbox broker, a process of its own) and a PostgreSQL with fsync"
 
-    let cluster: LocalCluster
-    let client: Client
-    let pool: Pool
+    let stage: ScenarioStage
     let people: [Organisation.Person]
     let environment: EnvironmentID
     /// One per person.
     let tokens: [String]
-    let gateway: GatewayClient
-    let sap: SandboxSAP
+
+    var cluster: LocalCluster { stage.cluster }
+    var client: Client { stage.client }
+    var pool: Pool { stage.pool }
+    var gateway: GatewayClient { stage.gateway }
+    var sap: SandboxSAP { stage.sap }
 
     private static let environmentName = "bench"
     private static let realmsMax = Duration.seconds(120)
@@ -50,12 +42,8 @@ struct BenchInstallation: Sendable {
         _ configuration: Configuration, _ body: (BenchInstallation) async throws -> Success
     ) async throws -> Success {
         if let count = configuration.fileCount { try raiseFileLimit(to: count) }
-        return try await LocalCluster.run("bench", options(configuration)) { cluster in
-            let client = Client()
-            defer { client.shutDown() }
-            let pool = try Pool(cluster.conninfo, size: 2)
-            defer { pool.stop() }
-            return try await body(BenchInstallation(cluster, client, pool, configuration))
+        return try await ScenarioStage.with("bench", options(configuration)) { stage in
+            try await body(BenchInstallation(stage, configuration))
         }
     }
 
@@ -86,30 +74,18 @@ struct BenchInstallation: Sendable {
         return options
     }
 
-    private init(
-        _ cluster: LocalCluster, _ client: Client, _ pool: Pool, _ configuration: Configuration
-    ) async throws {
-        let identity = IdentitySandbox(client: client, url: cluster.identityURL)
-        let sap = SandboxSAP(client: client, url: cluster.sapURL)
-        let setup = DemoSetup(pool: pool, environmentName: Self.environmentName, identity: identity, backend: sap)
+    private init(_ stage: ScenarioStage, _ configuration: Configuration) async throws {
+        let setup = stage.setup(Self.environmentName, backend: stage.sap)
         let people = configuration.organisation?.people ?? [Organisation.Person("u0@bench.example")]
         let added = try await setup.addEnvironment(people)
-        tokens = try await DeviceTokens(identity, environment: Self.environmentName, issuer: added.issuer)
+        tokens = try await DeviceTokens(stage.identity, environment: Self.environmentName, issuer: added.issuer)
             .tokens(for: people)
-        environment = added.id
-        (self.cluster, self.client, self.pool, self.people, self.sap) = (cluster, client, pool, people, sap)
-        gateway = GatewayClient(client: client, url: cluster.gatewayURL)
+        (self.stage, self.people, environment) = (stage, people, added.id)
         // The gateway loads environments at its start, and periodically.
         if configuration.services.contains(.gateway) { try await restart(.gateway) }
-        if let organisation = configuration.organisation { try await fillRealms(of: organisation, setup) }
-    }
-
-    private func fillRealms(of organisation: Organisation, _ setup: DemoSetup) async throws {
+        guard let organisation = configuration.organisation else { return }
         try await sap.load(organisation)
-        try await setup.invite(people, to: environment)
-        try await waitUntil("all realms are initialized", within: Self.realmsMax) {
-            try await setup.initializedCount(of: people, in: environment) == people.count
-        }
+        try await setup.fillRealms(of: people, in: environment, within: Self.realmsMax)
     }
 
     // MARK: Processes

@@ -20,12 +20,9 @@ struct BenchLive: BenchScenario {
 
     @OptionGroup var options: BenchOptions
 
-    @Option(help: "Mutations per second.")
-    var rate = 200
-    @Option(help: "Duration of a run's mutations, in seconds.")
-    var seconds = 6
-    @Option(help: "Entries per run that the back end receives, 20 per second.")
-    var entries = 200
+    @Option(help: "Mutations per second.") var rate = 200
+    @Option(help: "Duration of a run's mutations, in seconds.") var seconds = 6
+    @Option(help: "Entries per run that the back end receives, 20 per second.") var entries = 200
 
     func validate() throws {
         try BenchOptions.check(rate, in: 1...10_000, "--rate")
@@ -43,7 +40,7 @@ struct BenchLive: BenchScenario {
     private var organisation: Organisation { GeneratedOrganisation.make(people: 1) }
 
     var installation: BenchInstallation.Configuration {
-        BenchInstallation.Configuration(LocalCluster.Part.wayOfAnEntry, organisation: organisation)
+        BenchInstallation.Configuration(services: LocalCluster.Part.entryServices, organisation: organisation)
     }
 
     final class Fixture {
@@ -63,7 +60,7 @@ struct BenchLive: BenchScenario {
     }
 
     func setUp(_ installation: BenchInstallation) async throws -> Fixture {
-        _ = try await installation.sap.setSwitches(#"{"latencyMs":20}"#)
+        try await installation.sap.setSwitches(#"{"latencyMs":20}"#)
         let fixture = Fixture(try await BenchEntries(installation, organisation), try BenchSender(installation))
         let (opened, open) = AsyncStream.makeStream(of: Void.self)
         let (lines, released) = (fixture.lines, fixture.released)

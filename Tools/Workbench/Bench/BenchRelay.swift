@@ -15,12 +15,9 @@ struct BenchRelay: BenchScenario {
 
     @OptionGroup var options: BenchOptions
 
-    @Option(help: "Number of objects to publish.")
-    var objects = 100_000
+    @Option(help: "Number of objects to publish.") var objects = 100_000
 
-    func validate() throws {
-        try BenchOptions.check(objects, in: 1...10_000_000, "--objects")
-    }
+    func validate() throws { try BenchOptions.check(objects, in: 1...10_000_000, "--objects") }
 
     static let targets = [
         BenchTarget(name: "relay / PostgreSQL's pages alone", figure: "relay", reference: "PostgreSQL's pages alone"),

@@ -22,9 +22,20 @@ struct BenchTarget: Sendable {
 /// The figures of a benchmark's runs.
 struct BenchReport {
     struct Figure: Encodable {
-        let name: String
-        let unit: String
-        var values: [Double]
+        let name, unit: String
+        private(set) var values: [Double] = []
+        private(set) var median = Double.nan
+
+        init(_ name: String, _ unit: String) {
+            self.name = name
+            self.unit = unit
+        }
+
+        mutating func add(_ value: Double) {
+            values.append(value)
+            let (sorted, middle) = (values.sorted(), values.count / 2)
+            median = sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+        }
     }
 
     let name: String
@@ -38,11 +49,9 @@ struct BenchReport {
 
     /// Adds a run's value.
     mutating func add(_ name: String, _ unit: String, _ value: Double) {
-        if let index = figures.firstIndex(where: { $0.name == name }) {
-            figures[index].values.append(value)
-        } else {
-            figures.append(Figure(name: name, unit: unit, values: [value]))
-        }
+        let index = figures.firstIndex { $0.name == name } ?? figures.endIndex
+        if index == figures.endIndex { figures.append(Figure(name, unit)) }
+        figures[index].add(value)
     }
 
     /// The figures of the latest run, on one line.
@@ -53,21 +62,18 @@ struct BenchReport {
     /// The table of medians with their ranges, and the targets.
     var text: String {
         let rounds = figures.first?.values.count ?? 0
-        var table = Table(
-            [(name, .left), ("median", .right), ("min", .right), ("max", .right), ("unit", .left)],
-            empty: "\(name): nothing was measured")
-        for figure in figures {
+        let table = Table(
+            [.init(stringLiteral: name), .right("median"), .right("min"), .right("max"), "unit"], figures,
+            empty: "\(name): nothing was measured"
+        ) { figure in
             let (low, high) = (figure.values.min() ?? .nan, figure.values.max() ?? .nan)
-            let cells = [figure.median, low, high].map(Self.text)
-            table.add([figure.name] + cells + [figure.unit])
+            return [figure.name] + [figure.median, low, high].map(Self.text) + [figure.unit]
         }
-        var results = Table(
-            [("ratio or figure", .left), ("value", .right), ("target", .left), ("result", .left)], empty: "no targets")
-        for result in self.results {
-            results.add([
-                result.name, Self.text(result.value), result.target ?? "",
-                result.isMet.map { $0 ? "met" : "MISSED" } ?? "",
-            ])
+        let results = Table(
+            ["ratio or figure", .right("value"), "target", "result"], self.results, empty: "no targets"
+        ) { result in
+            let verdict = result.isMet.map { $0 ? "met" : "MISSED" } ?? ""
+            return [result.name, Self.text(result.value), result.target ?? "", verdict]
         }
         return "\(rounds) runs on \(BenchInstallation.description)\n\n\(table.text)\n\(results.text)"
     }
@@ -75,19 +81,13 @@ struct BenchReport {
     /// The values of all runs, the medians and the targets as JSON.
     var json: Data {
         get throws {
-            struct Row: Encodable {
-                let name, unit: String
-                let median: Double
-                let values: [Double]
-            }
             struct Document: Encodable {
                 let name, installation: String
-                let figures: [Row]
+                let figures: [Figure]
                 let results: [Result]
             }
-            let rows = figures.map { Row(name: $0.name, unit: $0.unit, median: $0.median, values: $0.values) }
             return try JSONEncoder.report.encode(
-                Document(name: name, installation: BenchInstallation.description, figures: rows, results: results))
+                Document(name: name, installation: BenchInstallation.description, figures: figures, results: results))
         }
     }
 
@@ -102,14 +102,13 @@ struct BenchReport {
     private var results: [Result] {
         targets.map { target in
             let value = value(of: target)
-            return switch target.limit {
-            case .atLeast(let limit):
-                Result(
-                    name: target.name, value: value, target: "at least \(Self.text(limit))", isMet: value >= limit)
-            case .atMost(let limit):
-                Result(name: target.name, value: value, target: "at most \(Self.text(limit))", isMet: value <= limit)
-            case nil: Result(name: target.name, value: value, target: nil, isMet: nil)
-            }
+            let (limit, isMet): (String?, Bool?) =
+                switch target.limit {
+                case .atLeast(let limit): ("at least \(Self.text(limit))", value >= limit)
+                case .atMost(let limit): ("at most \(Self.text(limit))", value <= limit)
+                case nil: (nil, nil)
+                }
+            return Result(name: target.name, value: value, target: limit, isMet: isMet)
         }
     }
 
@@ -124,15 +123,6 @@ struct BenchReport {
     static func text(_ value: Double) -> String {
         guard value.isFinite else { return "-" }
         return String(format: value >= 1_000 ? "%.0f" : "%.2f", value)
-    }
-}
-
-extension BenchReport.Figure {
-    var median: Double {
-        let sorted = values.sorted()
-        guard !sorted.isEmpty else { return .nan }
-        let middle = sorted.count / 2
-        return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
 }
 

@@ -22,20 +22,20 @@ extension BenchScenario {
     func run() async throws {
         var configuration = installation
         configuration.brokerRoundTrip = options.brokerRoundTrip
-        let report = try await BenchInstallation.with(configuration) { try await measureRounds(on: $0) }
+        let report = try await BenchInstallation.with(configuration) { try await measureRuns(on: $0) }
         print(report.text)
         if let json = options.json { try report.json.write(to: URL(filePath: json)) }
     }
 
-    private func measureRounds(on installation: BenchInstallation) async throws -> BenchReport {
+    private func measureRuns(on installation: BenchInstallation) async throws -> BenchReport {
         let name = Self.configuration.commandName ?? ""
         let fixture = try await setUp(installation)
         print("warm-up")
         var warmUp = BenchReport(name, targets: Self.targets)
         try await measure(fixture, on: installation, &warmUp)
         var report = BenchReport(name, targets: Self.targets)
-        for round in 1...options.rounds {
-            print("run \(round) of \(options.rounds)")
+        for run in 1...options.runs {
+            print("run \(run) of \(options.runs)")
             let pressure = SystemPressure.now()
             try await measure(fixture, on: installation, &report)
             pressure.add(to: &report)

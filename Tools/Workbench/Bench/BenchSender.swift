@@ -3,40 +3,6 @@ import FoundationEssentials
 import HTTPClient
 import LocalCluster
 import Model
-import Synchronization
-
-/// Measures the time from sending objects until their arrival.
-final class LatencyClock: Sendable {
-    private struct State {
-        var started: [UUID: ContinuousClock.Instant] = [:]
-        var measured: [Duration] = []
-    }
-
-    private let state = Mutex(State())
-
-    func start(_ id: UUID, at time: ContinuousClock.Instant) { state.withLock { $0.started[id] = time } }
-
-    /// The first arrival counts; objects that were not started are ignored.
-    func stop(_ id: UUID, at time: ContinuousClock.Instant) {
-        state.withLock { state in
-            if let start = state.started.removeValue(forKey: id) { state.measured.append(time - start) }
-        }
-    }
-
-    /// Returns the latencies, and resets the clock.
-    func take() -> [Duration] {
-        state.withLock { state in
-            defer { state = State() }
-            return state.measured
-        }
-    }
-
-    func waitUntilComplete(within: Duration) async throws {
-        try await waitUntil("all entries have arrived", within: within, interval: .milliseconds(20)) {
-            state.withLock { $0.started.isEmpty }
-        }
-    }
-}
 
 /// A device that sends new entries at a steady rate, one request at a time: each request has the entries that were due
 /// during the preceding one.

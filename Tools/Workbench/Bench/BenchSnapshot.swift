@@ -15,19 +15,16 @@ struct BenchSnapshot: BenchScenario {
 
     @OptionGroup var options: BenchOptions
 
-    @Option(help: "Number of objects in the realm.")
-    var objects = 100_000
+    @Option(help: "Number of objects in the realm.") var objects = 100_000
 
-    func validate() throws {
-        try BenchOptions.check(objects, in: 1...10_000_000, "--objects")
-    }
+    func validate() throws { try BenchOptions.check(objects, in: 1...10_000_000, "--objects") }
 
     static let targets = [
         BenchTarget(name: "device / COPY", figure: "device", reference: "COPY", limit: .atLeast(0.5)),
         BenchTarget(name: "gateway's growth", figure: "gateway's peak growth", limit: .atMost(32)),
     ]
 
-    var installation: BenchInstallation.Configuration { BenchInstallation.Configuration([.gateway]) }
+    var installation: BenchInstallation.Configuration { BenchInstallation.Configuration(services: [.gateway]) }
 
     /// The gateway's memory before the first download, in kB.
     func setUp(_ installation: BenchInstallation) async throws -> Double {
@@ -74,15 +71,9 @@ struct BenchSnapshot: BenchScenario {
     /// Reads the response, which ends with a checkpoint.
     private func download(on installation: BenchInstallation) async throws -> (time: Duration, bytes: Int) {
         let start = ContinuousClock.now
-        let headers = [("Authorization", "Bearer \(installation.tokens[0])"), ("Content-Type", "application/json")]
-        let body = GatewayClient.firstSyncBody(isLive: false)
-        let response = try await installation.client.stream(
-            Request("POST", installation.cluster.gatewayURL + "/v1/sync", headers: headers, body: body),
-            idleMax: .seconds(30))
-        guard response.status == 200 else { throw ClusterFailure("the gateway returns \(response.status)") }
         var bytes = 0
         var tail: [UInt8] = []
-        for try await chunk in response.body {
+        for try await chunk in try await installation.gateway.stream(token: installation.tokens[0]) {
             bytes += chunk.count
             tail = (tail + chunk.suffix(Self.tailBytes)).suffix(Self.tailBytes)
         }
@@ -97,8 +88,7 @@ struct BenchSnapshot: BenchScenario {
 
     private func receivedCount(on installation: BenchInstallation) async throws -> Int {
         var count = 0
-        let lines = try await installation.gateway.sync(
-            token: installation.tokens[0], body: GatewayClient.firstSyncBody(isLive: false))
+        let lines = try await installation.gateway.sync(token: installation.tokens[0])
         for try await line in lines {
             guard case .objects(let realm, _, let list) = try SyncLine.read(line), case .user = realm.realmClass
             else { continue }

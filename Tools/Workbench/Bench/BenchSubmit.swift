@@ -19,12 +19,9 @@ struct BenchSubmit: BenchScenario {
 
     @OptionGroup var options: BenchOptions
 
-    @Option(help: "Entries per run; half of them if some calls are slow.")
-    var entries = 10_000
+    @Option(help: "Entries per run; half of them if some calls are slow.") var entries = 10_000
 
-    func validate() throws {
-        try BenchOptions.check(entries, in: 1...1_000_000, "--entries")
-    }
+    func validate() throws { try BenchOptions.check(entries, in: 1...1_000_000, "--entries") }
 
     static let targets = [
         BenchTarget(
@@ -47,7 +44,7 @@ struct BenchSubmit: BenchScenario {
 
     var installation: BenchInstallation.Configuration {
         BenchInstallation.Configuration(
-            LocalCluster.Part.wayOfAnEntry,
+            services: LocalCluster.Part.entryServices,
             variables: [
                 .submitter: [
                     "FIELDPOST_WORKER_COUNT": "1", "FIELDPOST_SUBMITTER_INFLIGHT_MAX": "\(Self.inFlightMax)",
@@ -102,7 +99,7 @@ struct BenchSubmit: BenchScenario {
     }
 
     private func setLatency(slow: Double, on installation: BenchInstallation) async throws {
-        _ = try await installation.sap.setSwitches(
+        try await installation.sap.setSwitches(
             """
             {"latencyMs":\(Int(Self.latencyMilliseconds)),"rateSlow":\(slow),"slowMs":\(Int(Self.slowMilliseconds))}
             """)

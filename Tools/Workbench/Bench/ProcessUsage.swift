@@ -1,4 +1,5 @@
 import Foundation
+import LocalCluster
 
 /// Processor time and memory of a process, from `/proc` (proc(5)).
 enum ProcessUsage {
@@ -12,24 +13,14 @@ enum ProcessUsage {
 
     /// Processor time of a process and its children, in seconds; ended children count too.
     static func processorTime(of process: pid_t) -> Double {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
-        let children = names.filter { pid_t($0) != nil && stat($0)?.dropFirst().first == "\(process)" }
-        return children.map { ticks(stat($0), in: 11..<13) }.reduce(ticks(stat("\(process)"), in: 11..<15), +)
-            / Double(sysconf(Int32(_SC_CLK_TCK)))
+        let children = ProcessTable.children(of: process).map { ticks(of: $0, in: 11..<13) }
+        return children.reduce(ticks(of: process, in: 11..<15), +) / Double(sysconf(Int32(_SC_CLK_TCK)))
     }
 
     /// Fields 14 and 15 are utime and stime, 16 and 17 those of children that were waited for.
-    private static func ticks(_ fields: [Substring]?, in range: Range<Int>) -> Double {
-        guard let fields, fields.count >= range.upperBound else { return 0 }
+    private static func ticks(of process: pid_t, in range: Range<Int>) -> Double {
+        guard let fields = ProcessTable.stat(of: process), fields.count >= range.upperBound else { return 0 }
         return fields[range].compactMap { Double($0) }.reduce(0, +)
-    }
-
-    /// The fields of a process's `stat` from the third, its state; the name before them may contain spaces.
-    private static func stat(_ process: String) -> [Substring]? {
-        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
-            let end = text.lastIndex(of: ")")
-        else { return nil }
-        return text[text.index(after: end)...].split(separator: " ")
     }
 }
 

@@ -10,6 +10,8 @@ struct Author {
         /// After this share of the drafts, from 0 to 1.
         let afterShare: Double
         let duration: Duration
+
+        func isDue(at index: Int, of count: Int) -> Bool { Double(index) >= afterShare * Double(count) }
     }
 
     /// One entry at a time until `isOver`; the remaining entries are never written.
@@ -23,7 +25,7 @@ struct Author {
     static let portionCount = 20
 
     let device: Device
-    private let tally: FlowTally
+    private let tally: EntryTally
     private let absence: Absence?
     private let pace: Pace?
     private let order: [UUID]
@@ -35,7 +37,7 @@ struct Author {
     /// Mutations with two different responses.
     private(set) var conflictingResponses: [Int64] = []
 
-    init(device: Device, plans: [EntryPlan], absence: Absence?, tally: FlowTally, pace: Pace? = nil) {
+    init(device: Device, plans: [EntryPlan], absence: Absence?, tally: EntryTally, pace: Pace? = nil) {
         self.device = device
         self.tally = tally
         self.absence = absence
@@ -53,56 +55,46 @@ struct Author {
         }
     }
 
-    /// Entries that are not finished.
-    var unfinished: [UUID] { order.filter { scripts[$0]?.isFinished == false } }
-
     /// The plans of entries that were begun.
     var begun: [EntryPlan] { order.compactMap { scripts[$0]?.plan } }
 
     /// Works until every entry is finished, or the task is cancelled.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled before the device has the person's choices, or between
+    ///   two paced entries.
     mutating func work() async throws {
-        guard let choices = await choices() else { return }
+        let choices = try await device.value { ReportingChoices($0.copy) }
         try await begin()
-        if let pace { return try await work(choices, pace) }
+        if let pace { try await write(choices, pace) } else { try await writePortions(choices) }
+        while unfinishedCount > 0 {
+            guard await device.waitForUpdates() else { return }
+            try await processUpdates()
+        }
+    }
+
+    private mutating func writePortions(_ choices: ReportingChoices) async throws {
         // A person with few remaining entries, as in a second run, stays online.
         let absence = unfinishedCount * 2 > order.count ? absence : nil
-        var wayBack: Task<Void, any Error>?
+        var reconnection: Task<Void, any Error>?
         for portion in order.chunks(ofCount: Self.portionCount) {
-            if let absence, wayBack == nil, Double(portion.startIndex) >= absence.afterShare * Double(order.count) {
-                wayBack = await device.leave(for: absence.duration)
+            if let absence, reconnection == nil, absence.isDue(at: portion.startIndex, of: order.count) {
+                reconnection = await device.leave(for: absence.duration)
             }
             try await write(portion, choices)
             guard try await waitForRoom() else { return }
         }
-        while unfinishedCount > 0 {
-            guard await device.waitForUpdates() else { return }
-            try await processUpdates()
-        }
     }
 
-    /// Writes at a pace, and waits until all entries are finished.
-    private mutating func work(_ choices: ReportingChoices, _ pace: Pace) async throws {
+    private mutating func write(_ choices: ReportingChoices, _ pace: Pace) async throws {
         for index in order.indices {
             if pace.isOver() {
                 for id in order[index...] { scripts[id] = nil }
                 unfinishedCount -= order.count - index
-                break
+                return
             }
             try await write(order[index...index], choices)
             try await Task.sleep(for: pace.pause)
             try await processUpdates()
-        }
-        while unfinishedCount > 0 {
-            guard await device.waitForUpdates() else { return }
-            try await processUpdates()
-        }
-    }
-
-    /// The choices, once the device's copy has them all.
-    private mutating func choices() async -> ReportingChoices? {
-        while true {
-            if let choices = ReportingChoices(await device.copy) { return choices }
-            guard await device.waitForUpdates() else { return nil }
         }
     }
 
@@ -203,6 +195,6 @@ struct Author {
         scripts[script.plan.id] = script
         guard script.isFinished, !wasFinished else { return }
         unfinishedCount -= 1
-        tally.finished(1)
+        tally.finish(1)
     }
 }

@@ -1,4 +1,7 @@
 /// A table of RFC 4180: fields in quotes may hold commas, quotes and line ends; lines end with CRLF or LF.
+///
+/// If the first line has no comma, semicolons or tabs separate the fields: spreadsheets write semicolons if the comma
+/// is the decimal sign. A byte order mark is skipped.
 struct CSV: Equatable {
     /// A text that is not such a table.
     struct Problem: Error, Equatable, CustomStringConvertible {
@@ -14,7 +17,10 @@ struct CSV: Equatable {
 
     /// Reads a table with a header. An empty last line is no record.
     init(_ bytes: some Sequence<UInt8>) throws(Problem) {
-        var parser = Parser()
+        let bytes = Array(bytes).trimmingPrefix([0xEF, 0xBB, 0xBF])
+        let firstLine = bytes.prefix { $0 != UInt8(ascii: "\n") }
+        let separator = Self.separators.first { firstLine.contains(UInt8(ascii: $0)) } ?? Self.separators[0]
+        var parser = Parser(separator: separator)
         for byte in bytes { try parser.take(byte) }
         let records = try parser.finish()
         guard let header = records.first else { throw Problem(reason: "there is no header", record: 1) }
@@ -25,9 +31,12 @@ struct CSV: Equatable {
         rows = Array(records.dropFirst())
     }
 
+    private static let separators: [UnicodeScalar] = [",", ";", "\t"]
+
     private struct Parser {
         enum State { case fieldStart, plain, quoted, afterQuote, afterReturn }
 
+        let separator: UnicodeScalar
         var state = State.fieldStart
         var field: [UInt8] = []
         var record: [String] = []
@@ -43,7 +52,7 @@ struct CSV: Equatable {
                 state = .quoted
             case (.afterReturn, "\n"), (.fieldStart, "\n"), (.plain, "\n"), (.afterQuote, "\n"): endRecord()
             case (.afterReturn, _): throw problem("a carriage return must be followed by a line feed")
-            case (_, ","): endField()
+            case (_, separator): endField()
             case (_, "\r"): state = .afterReturn
             case (.afterQuote, _): throw problem("something follows a closing quote")
             case (.plain, "\""): throw problem("a quote in a field without quotes")

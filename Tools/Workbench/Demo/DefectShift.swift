@@ -1,7 +1,6 @@
 import DeviceClient
 import FoundationEssentials
 import Model
-import Synchronization
 
 /// The changes of defects that people make on their devices: each reports one while offline, changes it, and opens it.
 struct DefectShift: Sendable {
@@ -88,19 +87,14 @@ struct DefectShift: Sendable {
                 try? JSONDecoder().decode(DefectAccount.self, from: Data($0.value.fields))
             }
         }
-        let isStored = Mutex(false)
-        try await device.until { state in
-            isStored.withLock { $0 = account(state) != nil }
-            return state.copy.contents[realm] != nil
+        let isStored = try await device.value { state -> Bool? in
+            state.copy.contents[realm] == nil ? nil : account(state) != nil
         }
-        if !isStored.withLock({ $0 }) { try await device.storeCompassLogin(login, password: DemoLogin.password) }
-        let refusal = Mutex<String?>(nil)
-        try await device.until { state in
-            guard let account = account(state), account.status != .unchecked else { return false }
-            if account.status == .refused { refusal.withLock { $0 = account.reason ?? "refused" } }
-            return true
+        if !isStored { try await device.storeCompassLogin(login, password: DemoLogin.password) }
+        let checked = try await device.value { state -> DefectAccount? in
+            account(state).flatMap { $0.status == .unchecked ? nil : $0 }
         }
-        return refusal.withLock { $0 }.map { "\(login): the login is refused: \($0)" }
+        return checked.status == .refused ? "\(login): the login is refused: \(checked.reason ?? "refused")" : nil
     }
 
     /// Enqueues a command while the device is offline, and waits for its result. A command of an earlier run is not
@@ -110,26 +104,20 @@ struct DefectShift: Sendable {
     ) async throws -> (DefectCommand.Status, [String], record: String?) {
         let (realm, object) = (device.realm, ObjectID(kind: .defectCommand, id: id))
         if await device.copy[realm, object] == nil {
-            let comesBack = await device.leave(for: Self.absence)
+            let reconnection = await device.leave(for: Self.absence)
             let fields = Array(try JSONEncoder().encode(wish))
             try await device.enqueue([Mutation(operation: .put, kind: .defectCommand, id: id, fields: fields)])
-            try await comesBack.value
+            try await reconnection.value
             try await device.until { $0.queue.count == 0 }
             for answer in await device.takeUpdates().answers {
                 guard case .rejected(let code, let detail) = answer.outcome else { continue }
                 return (.refused, ["\(code): \(detail)"], nil)
             }
         }
-        let last = Mutex<DefectCommand?>(nil)
-        try await device.until { state in
-            let held = state.copy[realm, object].flatMap {
-                try? JSONDecoder().decode(DefectCommand.self, from: Data($0.fields))
-            }
-            guard let held, held.status != .waiting else { return false }
-            last.withLock { $0 = held }
-            return true
+        let ended = try await device.value { state -> DefectCommand? in
+            state.copy[realm, object].flatMap { try? JSONDecoder().decode(DefectCommand.self, from: Data($0.fields)) }
+                .flatMap { $0.status == .waiting ? nil : $0 }
         }
-        let ended = last.withLock { $0 }
-        return (ended?.status ?? .waiting, ended?.messages ?? [], ended?.record)
+        return (ended.status, ended.messages, ended.record)
     }
 }

@@ -29,38 +29,48 @@ protocol DemoBackend: EmulatorControl {
 }
 
 private struct LateCommits: Decodable {
-    let lateCommitMs: Int
+    let lateCommitMs: Int?
 }
 
-/// The switches of `--chaos`, and those that end it.
-enum DemoSwitches {
+/// The switches of `--faults`, and those that end it.
+enum EmulatorFaults {
+    /// Faults are random.
+    static let random =
+        #"{"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01,"latencyMs":20}"#
     /// Faults are random, and each kind occurs at least once.
-    static let faults =
+    static let injected =
         #"{"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01,"latencyMs":20,"#
         + #""next503":1,"next429":1,"nextLostAfterWrite":1,"nextLateCommit":1}"#
     /// No faults, including those that an earlier run switched on.
-    static let calm =
+    static let none =
         #"{"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0,"latencyMs":0,"#
         + #""next503":0,"next429":0,"nextLostAfterWrite":0,"nextLateCommit":0}"#
 }
 
 extension EmulatorControl {
     /// - Returns: The maximum delay of a late commit, in milliseconds.
+    @discardableResult
     func setSwitches(_ switches: String) async throws -> Int {
         let answer = try await send("POST", "/sandbox/switches", Array(switches.utf8))
-        return try JSONDecoder().decode(LateCommits.self, from: Data(answer)).lateCommitMs
+        return try JSONDecoder().decode(LateCommits.self, from: Data(answer)).lateCommitMs ?? 0
     }
 
-    func post(_ path: String, _ json: String) async throws { _ = try await send("POST", path, Array(json.utf8)) }
-
-    /// Posts the rows, each a value of JSON, as the list `name`, and empties them; nothing where there are none.
-    func post(_ rows: inout [String], as name: String, to path: String) async throws {
-        if rows.isEmpty { return }
-        try await post(path, #"{"\#(name)": ["# + rows.joined(separator: ",") + "]}")
-        rows = []
+    /// Posts a value as JSON.
+    ///
+    /// - Returns: The body of the response.
+    @discardableResult
+    func post(_ path: String, _ value: some Encodable) async throws -> [UInt8] {
+        try await send("POST", path, Array(try JSONEncoder().encode(value)))
     }
 
-    func send(_ method: String, _ path: String, _ body: [UInt8]?) async throws -> [UInt8] {
+    /// The values of a response, one per line.
+    func lines<Line: Decodable>(of path: String) async throws -> [Line] {
+        let decoder = JSONDecoder()
+        return try await send("GET", path).split(separator: UInt8(ascii: "\n"))
+            .map { try decoder.decode(Line.self, from: Data($0)) }
+    }
+
+    func send(_ method: String, _ path: String, _ body: [UInt8]? = nil) async throws -> [UInt8] {
         let response = try await client.send(
             Request(
                 method, url + path, headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,

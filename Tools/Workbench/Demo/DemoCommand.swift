@@ -24,7 +24,7 @@ struct DemoCommand: ScenarioCommand {
             The default addresses are GATEWAY_URL, IDENTITY_URL and SAP_URL, otherwise the ports 8080, 8081 and 8200 \
             of 127.0.0.1.
 
-            --chaos injects 5 % 503, 2 % 429, 2 % lost responses, 1 % late commits and 20 ms latency into the back end.
+            --faults injects 5 % 503, 2 % 429, 2 % lost responses, 1 % late commits and 20 ms latency into the back end.
 
             After a failover with loss, an entry whose deletion was lost returns from the back end's record; \
             --without-deletions avoids deletions.
@@ -42,7 +42,7 @@ struct DemoCommand: ScenarioCommand {
     @Flag(help: "Add an environment with an issuer like Microsoft Entra ID's.") var entra = false
     @Option(help: "PostgreSQL connection string. (default: FIELDPOST_DATABASE_URL)") var database: String?
     @Option(help: "Maximum number of concurrent devices.") var devicesParallel = 200
-    @Flag(help: "Inject faults into the back end.") var chaos = false
+    @Flag(help: "Inject faults into the back end.") var faults = false
     @Flag(help: "Write no entries that are deleted later.") var withoutDeletions = false
     @Option(help: "Seconds after which unfinished work is a difference.") var timeLimit = 1800
     @Flag(help: "Only compare devices, realms and back end.") var verifyOnly = false
@@ -55,6 +55,12 @@ struct DemoCommand: ScenarioCommand {
         guard devicesParallel >= 1 else { throw ValidationError("--devices-parallel must be at least 1") }
         guard timeLimit >= 1 else { throw ValidationError("--time-limit must be at least 1") }
         guard people.map({ $0 >= 1 }) ?? true else { throw ValidationError("--people must be at least 1") }
+    }
+
+    /// The environment's name.
+    var environmentName: String {
+        environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic")
+            + (entra ? "-entra" : "")
     }
 
     func report() async throws -> ScenarioReport {
@@ -70,20 +76,13 @@ struct DemoCommand: ScenarioCommand {
         let gateway = DemoAddresses.url(gateway, "GATEWAY_URL", default: 8080)
         let identity = DemoAddresses.url(identity, "IDENTITY_URL", default: 8081)
         let compass = compass.map { SandboxCompass(client: client, url: DemoAddresses.url($0)) }
-        try await DemoAddresses(client, gateway: gateway, identity: identity, backend: backend, compass: compass)
-            .check()
-        let login = try DemoLogin.inherited()
+        try await DemoAddresses.check(
+            client, gateway: gateway, identity: identity, backend: backend, compass: compass)
         let run = DemoRun(
-            console: DemoConsole(), client: client, pool: try Pool(conninfo, size: 2),
-            gateway: GatewayClient(client: client, url: gateway),
-            identity: IdentitySandbox(client: client, url: identity), backend: backend, compass: compass, login: login,
-            isEntra: entra,
-            environmentName: environment ?? (data == nil ? "demo" : "tock") + (economic == nil ? "" : "-economic")
-                + (entra ? "-entra" : ""),
-            seed: seed,
-            parallelMax: devicesParallel, hasFaults: chaos, hasDeletions: !withoutDeletions,
-            deadline: ContinuousClock.now + .seconds(timeLimit))
-        return try await run.run(data: data, people: people, isVerifyOnly: verifyOnly)
+            options: self, pool: try Pool(conninfo, size: 2), gateway: GatewayClient(client: client, url: gateway),
+            identity: IdentitySandbox(client: client, url: identity), backend: backend, compass: compass,
+            login: try DemoLogin.inherited(), deadline: ContinuousClock.now + .seconds(timeLimit))
+        return try await run.run()
     }
 
     private func backend(_ client: Client) -> any DemoBackend {

@@ -52,7 +52,7 @@ struct DemoDefects: Sendable {
     /// Executes the phases; each begins when all notices of the preceding phase have arrived.
     ///
     /// - Parameter onEach: Called with the number of completed steps.
-    func play(_ onEach: @Sendable (Int) -> Void) async throws {
+    func performChanges(_ onEach: @Sendable (Int) -> Void) async throws {
         while try await !isWatched() { try await Task.sleep(for: Self.pollInterval) }
         var before = 0
         for phase in plan.phases {

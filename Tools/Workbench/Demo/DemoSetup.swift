@@ -6,6 +6,7 @@ import Essentials
 import FoundationEssentials
 import HTTPClient
 import Identity
+import LocalCluster
 import Model
 import ObjectStore
 import Postgres
@@ -42,27 +43,24 @@ struct DemoSetup: Sendable {
             people.map { BackendPerson(email: $0.email, reference: backend.reference(of: $0)) }
         }
         return try await pool.run { connection in
-            if let there = try Self.find(name, on: &connection) {
-                if let members { try connection.run(EnvironmentStore.addPeople(members, to: name)) }
-                try login?.open(there.id, of: provider, on: &connection)
-                return there
+            if try Self.find(name, on: &connection) == nil {
+                var environment = StoredEnvironment(name: name)
+                environment.domains = domains
+                (environment.issuer, environment.audience, environment.jwksURL) = (issuer, Self.audience, keys)
+                // Its tokens have no verified address, only the login name.
+                if isEntra { environment.addressVerifiedBy = AddressVerification.issuer.rawValue }
+                environment.backend = StoredEnvironment.noBackend
+                if let backend {
+                    let kind = type(of: backend)
+                    (environment.backend, environment.backendURL) = (kind.kind, backend.url)
+                    (environment.backendUser, environment.backendPasswordVariable) = (kind.user, kind.passwordVariable)
+                }
+                try connection.run(EnvironmentStore.save(environment))
             }
-            var environment = StoredEnvironment(name: name)
-            environment.domains = domains
-            (environment.issuer, environment.audience, environment.jwksURL) = (issuer, Self.audience, keys)
-            // Its tokens have no verified address, only the login name.
-            if isEntra { environment.addressVerifiedBy = AddressVerification.issuer.rawValue }
-            environment.backend = StoredEnvironment.noBackend
-            if let backend {
-                let kind = type(of: backend)
-                (environment.backend, environment.backendURL) = (kind.kind, backend.url)
-                (environment.backendUser, environment.backendPasswordVariable) = (kind.user, kind.passwordVariable)
-            }
-            try connection.run(EnvironmentStore.save(environment))
             if let members { try connection.run(EnvironmentStore.addPeople(members, to: name)) }
-            let added = try Self.found(name, on: &connection)
-            try login?.open(added.id, of: provider, on: &connection)
-            return added
+            let environment = try Self.found(name, on: &connection)
+            try login?.open(environment.id, of: provider, on: &connection)
+            return environment
         }
     }
 
@@ -111,7 +109,7 @@ struct DemoSetup: Sendable {
                 guard let person = persons[key] else { throw DemoFailure("there is no Person \(key.id.text)") }
                 try batch.patch(person, try CanonicalJSON(encoding: ["role": role]), decision: decision)
             }
-            if try batch.commit(on: &connection).missed.isEmpty { return }
+            if try batch.commit(on: &connection).conflicts.isEmpty { return }
         }
         throw DemoFailure("others write the people whose roles are given all the time")
     }
@@ -127,6 +125,14 @@ struct DemoSetup: Sendable {
         return try emails.map { email in
             guard let id = ids[email] else { throw DemoFailure("\(email) was not invited") }
             return id
+        }
+    }
+
+    /// Invites people, and waits until their realms are filled.
+    func fillRealms(of people: [Organisation.Person], in environment: EnvironmentID, within: Duration) async throws {
+        try await invite(people, to: environment)
+        try await waitUntil("all realms are initialized", within: within) {
+            try await initializedCount(of: people, in: environment) == people.count
         }
     }
 

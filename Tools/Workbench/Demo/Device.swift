@@ -2,6 +2,7 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import HTTPClient
+import LocalCluster
 import Model
 
 /// A device: its token, its copy of its realms, its outgoing queue, online or offline.
@@ -24,15 +25,16 @@ actor Device {
     private let tokens: DeviceTokens
     private var token: String?
     private var state: DeviceState
-    private var clock = ReleaseClock()
+    /// The time from a request for submission until the stream has `released`.
+    private let clock = LatencyClock()
     private var updates = Updates()
     private(set) var isOnline = true
-    private(set) var receivedCount = 0
     /// All realms that were ever opened.
     private(set) var opened: Set<RealmPath> = []
     /// The last error.
     private(set) var lastError: String?
-    private var sending = SendingClock()
+    /// The time from the first attempt of a request, including retries, until its response.
+    private var sending = WaitClock()
 
     /// The most mutations in one request.
     static let batchCountMax = 100
@@ -108,14 +110,23 @@ actor Device {
     /// Waits for a condition, which is checked after each checkpoint and each response.
     ///
     /// - Throws: `CancellationError` when the task was cancelled before.
-    func until(_ isSo: @Sendable (DeviceState) -> Bool) async throws {
+    func until(_ isMet: @Sendable (DeviceState) -> Bool) async throws {
+        _ = try await value { state -> Bool? in isMet(state) ? true : nil }
+    }
+
+    /// Waits until `read` returns a value. It is called after each checkpoint and each response.
+    ///
+    /// - Throws: `CancellationError` when the task was cancelled before.
+    func value<Value: Sendable>(_ read: @Sendable (DeviceState) -> Value?) async throws -> Value {
         let (ticks, tick) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         watcherCount += 1
         let number = watcherCount
         watchers[number] = tick
         defer { watchers[number] = nil }
-        if isSo(state) { return }
-        for await _ in ticks where isSo(state) { return }
+        if let value = read(state) { return value }
+        for await _ in ticks {
+            if let value = read(state) { return value }
+        }
         throw CancellationError()
     }
 
@@ -127,26 +138,6 @@ actor Device {
         for watcher in watchers.values { watcher.yield() }
     }
 
-    /// Runs all of them while `body` runs.
-    static func whileRunning<Success: Sendable>(
-        _ devices: [Device], _ body: @escaping @Sendable () async throws -> Success
-    ) async throws -> Success {
-        try await withThrowingTaskGroup(of: Success?.self) { group in
-            for device in devices {
-                group.addTask {
-                    try await device.run()
-                    return nil
-                }
-            }
-            group.addTask { try await body() }
-            defer { group.cancelAll() }
-            while let result = try await group.next() {
-                if let result { return result }
-            }
-            throw CancellationError()
-        }
-    }
-
     /// Goes offline for a time.
     ///
     /// - Returns: The task that reconnects.
@@ -154,7 +145,7 @@ actor Device {
         goOffline()
         return Task {
             try await Task.sleep(for: duration)
-            comeBack()
+            goOnline()
         }
     }
 
@@ -165,7 +156,7 @@ actor Device {
         stream?.cancel()
     }
 
-    func comeBack() {
+    func goOnline() {
         isOnline = true
         onlineTick?.yield()
         workTick?.yield()
@@ -253,7 +244,6 @@ actor Device {
 
     private func take(_ line: SyncLine) {
         madeProgress = true
-        if case .objects(_, _, let list) = line { receivedCount += list.count }
         if case .open(let path, _) = line { opened.insert(path) }
         let changed = state.take(line).changed
         if state.queue.isInDoubt { workTick?.yield() }
@@ -262,7 +252,7 @@ actor Device {
         let now = ContinuousClock.now
         for object in changed.lazy.map(\.object) where object.kind == .timeEntry && clock.isRunning(for: object.id) {
             if let held = copy[realm, object], SeenEntry(held)?.status == .released {
-                clock.seenReleased(object.id, at: now)
+                clock.stop(object.id, at: now)
             }
         }
         updates.changed.formUnion(changed)
@@ -296,7 +286,7 @@ actor Device {
         let token = try await currentToken()
         guard let request = state.nextRequest(countMax: Self.batchCountMax) else { return sending.giveUp() }
         let now = ContinuousClock.now
-        for item in request.mutations where item.mutation.requestsSubmission { clock.sent(item.mutation.id, at: now) }
+        for item in request.mutations where item.mutation.requestsSubmission { clock.start(item.mutation.id, at: now) }
         let response = try await gateway.send(request.body, token: token)
         guard let answer = try QueueResponse.read(status: response.status, body: response.body) else {
             throw GatewayClient.UnexpectedResponse(response)

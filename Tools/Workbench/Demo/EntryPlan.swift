@@ -18,12 +18,7 @@ enum EntryVariant: CaseIterable, Sendable {
     case deletedAfter
 
     /// Whether the entry must be deleted without a trace.
-    var isMistake: Bool {
-        switch self {
-        case .plain, .submittedAtOnce, .correctedBefore, .editedAfter: false
-        case .deletedBefore, .deletedAfter: true
-        }
-    }
+    var isMistake: Bool { self == .deletedBefore || self == .deletedAfter }
 }
 
 /// The data of an entry before it is drafted, and its expected end.
@@ -75,26 +70,15 @@ struct EntryPlan: Equatable, Sendable {
     }
 
     /// The final text.
-    var text: String {
-        switch variant {
-        case .plain, .submittedAtOnce, .correctedBefore, .deletedBefore, .deletedAfter: entry.text
-        case .editedAfter: String(("Edited: " + entry.text).prefix(TimeEntry.submittedTextLengthMax))
-        }
-    }
+    var text: String { variant == .editedAfter ? Self.text("Edited: ", entry) : entry.text }
 
     /// The text of the first draft.
-    var draftText: String {
-        switch variant {
-        case .plain, .submittedAtOnce, .editedAfter, .deletedBefore, .deletedAfter: entry.text
-        case .correctedBefore: String(("Wrong: " + entry.text).prefix(TimeEntry.submittedTextLengthMax))
-        }
-    }
+    var draftText: String { variant == .correctedBefore ? Self.text("Wrong: ", entry) : entry.text }
 
     /// The duration in the first draft; a correction also removes an excess quarter of an hour.
-    var draftSeconds: Int {
-        switch variant {
-        case .plain, .submittedAtOnce, .editedAfter, .deletedBefore, .deletedAfter: entry.durationSeconds
-        case .correctedBefore: entry.durationSeconds + 900
-        }
+    var draftSeconds: Int { entry.durationSeconds + (variant == .correctedBefore ? 900 : 0) }
+
+    private static func text(_ prefix: String, _ entry: PlannedEntry) -> String {
+        String((prefix + entry.text).prefix(TimeEntry.submittedTextLengthMax))
     }
 }

@@ -1,4 +1,5 @@
 import DeviceClient
+import Essentials
 import FoundationEssentials
 import Model
 
@@ -78,7 +79,7 @@ struct EntryScript: Sendable {
             }
             guard plan.variant == .correctedBefore else { return submit() }
             phase = .corrected
-            return patch("\"text\":\(JSON.string(plan.text)),\"durationSeconds\":\(plan.entry.durationSeconds)")
+            return patch(textMember + ",\"durationSeconds\":\(plan.entry.durationSeconds)")
         case .corrected: return submit()
         case .submitted, .editing, .deleting, .done, .failed: return nil
         }
@@ -89,11 +90,11 @@ struct EntryScript: Sendable {
         return patch("\"submitRequested\":true")
     }
 
-    private func patch(_ members: String) -> Mutation {
-        Mutation(operation: .patch, kind: .timeEntry, id: plan.id, fields: Array("{\(members)}".utf8))
-    }
+    private var textMember: String { "\"text\":" + String(decoding: JSONText.string(plan.text), as: UTF8.self) }
 
-    private var delete: Mutation { Mutation(operation: .delete, kind: .timeEntry, id: plan.id) }
+    private func patch(_ members: String) -> Mutation { .patch(.timeEntry, plan.id, "{\(members)}") }
+
+    private var delete: Mutation { .delete(.timeEntry, plan.id) }
 
     /// Looks at the entry in the device's copy after a change there; `nil` when it is not, or no longer, there.
     ///
@@ -127,7 +128,7 @@ struct EntryScript: Sendable {
             return delete
         case .released where plan.variant == .editedAfter && seen.text != plan.text:
             phase = .editing(accepted: nil)
-            return patch("\"text\":\(JSON.string(plan.text))")
+            return patch(textMember)
         default: return seen.status.isResult ? settle(seen) : nil
         }
     }
@@ -151,7 +152,7 @@ struct EntryScript: Sendable {
         case (.accepted(let position), .editing(nil)): phase = .editing(accepted: position)
         case (.accepted, .deleting) where mutation.operation == .delete: phase = .deleting(isAccepted: true)
         // If the result of a mutation has expired, the copy shows its effect.
-        case (.accepted, _), (.forgotten, _): break
+        case (.accepted, _), (.expired, _): break
         // A second run: the mistake was made and deleted in an earlier one.
         case (.rejected("deleted", _), _) where plan.variant.isMistake: phase = .done
         case (.rejected(_, _), .done): break

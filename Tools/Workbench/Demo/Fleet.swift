@@ -36,12 +36,10 @@ struct Fleet: Sendable {
     ) async throws -> Fleet {
         var random = SplitMix64(seed: seed ?? 0)
         let entries = Dictionary(grouping: organisation.entries, by: \.person)
-        let granted = try await tokens.tokens(for: organisation.people)
+        let devices = try await Device.make(for: organisation.people, gateway: gateway, tokens: tokens)
         return Fleet(
-            members: try zip(organisation.people, granted).enumerated().map { index, item in
-                let device = try Device(
-                    person: item.0, gateway: gateway, tokens: tokens, token: item.1, clientID: UUID())
-                let plans = (entries[item.0.id] ?? []).flatMap(EntryPlan.plans)
+            members: devices.enumerated().map { index, device in
+                let plans = (entries[device.person.id] ?? []).flatMap(EntryPlan.plans)
                 return Member(
                     device: device, plans: plans.filter { hasDeletions || !$0.variant.isMistake },
                     absence: seed != nil && index % 3 == 2 ? absence(using: &random) : nil)
@@ -62,7 +60,7 @@ struct Fleet: Sendable {
     ///   - parallelMax: Maximum number of concurrent members.
     ///   - pace: If given, members write one entry at a time, and begin one after the other.
     func work(
-        parallelMax: Int = .max, tally: FlowTally, pace: Author.Pace? = nil
+        parallelMax: Int = .max, tally: EntryTally, pace: Author.Pace? = nil
     ) async throws -> [Outcome] {
         try await withThrowingTaskGroup(of: (Int, Outcome).self) { group in
             var outcomes: [(Int, Outcome)] = []
@@ -78,7 +76,7 @@ struct Fleet: Sendable {
         }
     }
 
-    private static func work(_ member: Member, _ tally: FlowTally, _ pace: Author.Pace?) async throws -> Outcome {
+    private static func work(_ member: Member, _ tally: EntryTally, _ pace: Author.Pace?) async throws -> Outcome {
         try await Device.whileRunning([member.device]) {
             var author = Author(
                 device: member.device, plans: member.plans, absence: member.absence, tally: tally, pace: pace)
@@ -110,6 +108,38 @@ struct Fleet: Sendable {
             errors.append("\(device.person.email) at \(await device.gatewayURL): \(error)")
         }
         return errors
+    }
+}
+
+extension Device {
+    /// Makes a device for every person, in their order.
+    static func make(
+        for people: [Organisation.Person], gateway: GatewayClient, tokens: DeviceTokens
+    ) async throws -> [Device] {
+        let granted = try await tokens.tokens(for: people)
+        return try zip(people, granted).map { person, token in
+            try Device(person: person, gateway: gateway, tokens: tokens, token: token, clientID: UUID())
+        }
+    }
+
+    /// Runs all of them while `body` runs.
+    static func whileRunning<Success: Sendable>(
+        _ devices: [Device], _ body: @escaping @Sendable () async throws -> Success
+    ) async throws -> Success {
+        try await withThrowingTaskGroup(of: Success?.self) { group in
+            for device in devices {
+                group.addTask {
+                    try await device.run()
+                    return nil
+                }
+            }
+            group.addTask { try await body() }
+            defer { group.cancelAll() }
+            while let result = try await group.next() {
+                if let result { return result }
+            }
+            throw CancellationError()
+        }
     }
 }
 

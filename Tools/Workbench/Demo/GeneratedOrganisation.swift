@@ -1,7 +1,6 @@
 import Essentials
 import FoundationEssentials
 import Model
-import ServiceRuntime
 
 /// Makes an organisation of the same shape as the real time sheets, for a demo without data.
 enum GeneratedOrganisation {
@@ -33,17 +32,9 @@ enum GeneratedOrganisation {
                 project: project.id)
         }
         let people = (0..<max(1, peopleCount)).map(person)
-        let rows = people.flatMap { person in
-            weekRows(of: person, on: elements, using: &random)
-        }
-        return Organisation(
-            customers: customers, projects: projects, elements: elements, people: people,
-            rows: rows.enumerated().map { index, row in
-                WeekRow(
-                    id: index + 1, person: row.person, period: row.period, project: row.project, element: row.element,
-                    hours: row.hours)
-            },
-            projectTitles: Dictionary(projects.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first }))
+        var rows: [WeekRow] = []
+        for person in people { addWeeks(of: person, on: elements, to: &rows, using: &random) }
+        return Organisation(customers: customers, projects: projects, elements: elements, people: people, rows: rows)
     }
 
     private static func person(_ index: Int) -> Organisation.Person {
@@ -56,12 +47,12 @@ enum GeneratedOrganisation {
             personWorkAgreementExternalId: id, companyCode: "1010", businessPartnerUuid: StableID.uuid("person", id))
     }
 
-    /// Two or three of a person's three projects a week, 40 hours in all, in halves of an hour.
-    private static func weekRows(
-        of person: Organisation.Person, on elements: [Organisation.Element], using random: inout SplitMix64
-    ) -> [WeekRow] {
+    /// Adds two or three of a person's three projects a week, 40 hours in all, in halves of an hour.
+    private static func addWeeks(
+        of person: Organisation.Person, on elements: [Organisation.Element], to rows: inout [WeekRow],
+        using random: inout SplitMix64
+    ) {
         let own = Array(elements.shuffled(using: &random).prefix(3))
-        var rows: [WeekRow] = []
         for week in 0..<weekCount {
             let start = firstDay.adding(days: week * 7)
             var rest = 80
@@ -72,10 +63,10 @@ enum GeneratedOrganisation {
                 let isEmpty = Int.random(in: 0..<100, using: &random) == 0
                 rows.append(
                     WeekRow(
-                        id: 0, person: person.id, period: start...start.adding(days: 6), project: element.project,
-                        element: element.id, hours: Hours(hundredths: isEmpty ? 0 : halves * 50)))
+                        id: rows.count + 1, person: person.id, period: start...start.adding(days: 6),
+                        project: element.project, element: element.id,
+                        hours: Hours(hundredths: isEmpty ? 0 : halves * 50)))
             }
         }
-        return rows
     }
 }

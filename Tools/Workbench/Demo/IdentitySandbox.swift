@@ -2,7 +2,9 @@ import FoundationEssentials
 import HTTPClient
 
 /// A client of the emulated identity provider, which issues tokens to every caller.
-struct IdentitySandbox: Sendable {
+struct IdentitySandbox: EmulatorControl {
+    static let name = "the identity provider"
+
     private struct Discovery: Decodable {
         let issuer: String
         let jwks_uri: String?
@@ -27,12 +29,8 @@ struct IdentitySandbox: Sendable {
     ///
     /// - Returns: The issuer and the address of its keys (OpenID Connect Discovery 1.0 §4).
     func issuer(below path: String?) async throws -> (issuer: String, keys: String) {
-        let base = path.map { "\(url)/\($0)" } ?? url
-        let response = try await client.send(Request(base + "/.well-known/openid-configuration"))
-        guard response.status == 200 else {
-            throw DemoFailure("the identity provider answers \(response.status) to a request for its configuration")
-        }
-        let discovery = try JSONDecoder().decode(Discovery.self, from: Data(response.body))
+        let path = (path.map { "/" + $0 } ?? "") + "/.well-known/openid-configuration"
+        let discovery = try JSONDecoder().decode(Discovery.self, from: Data(try await send("GET", path)))
         return (discovery.issuer, discovery.jwks_uri ?? discovery.issuer + "/jwks")
     }
 
@@ -41,14 +39,8 @@ struct IdentitySandbox: Sendable {
     /// - Parameter path: As ``issuer(below:)`` has it.
     func tokens(for people: [Organisation.Person], issuerBelow path: String?) async throws -> [String] {
         let requests = people.map { TokenRequest(email: $0.email, name: $0.name, environment: path) }
-        let response = try await client.send(
-            Request(
-                "POST", url + "/sandbox/tokens", headers: [("Content-Type", "application/json")],
-                body: Array(try JSONEncoder().encode(requests))))
-        guard response.status == 200 else {
-            throw DemoFailure("the identity provider answers \(response.status) to POST /sandbox/tokens")
-        }
-        let tokens = try JSONDecoder().decode([String].self, from: Data(response.body))
+        let response = try await post("/sandbox/tokens", requests)
+        let tokens = try JSONDecoder().decode([String].self, from: Data(response))
         guard tokens.count == people.count else {
             throw DemoFailure("the identity provider gives \(tokens.count) tokens for \(people.count) people")
         }

@@ -11,25 +11,26 @@ extension Organisation {
     func placed(in environment: String) -> Organisation {
         let company = Self.companyCode(of: environment)
         func own(_ id: String) -> String { "\(company)-\(id)" }
-        return Organisation(
-            customers: customers.map { Customer(id: own($0.id), name: $0.name) },
-            projects: projects.map { Project(id: own($0.id), name: $0.name, customer: own($0.customer)) },
-            elements: elements.map { Element(id: own($0.id), name: $0.name, project: own($0.project)) },
-            people: people.map { person in
-                Person(
-                    id: person.id, name: person.name, email: "\(person.id)@\(environment).example",
-                    active: person.active, personWorkAgreementExternalId: own(person.personWorkAgreementExternalId),
-                    companyCode: company, businessPartnerUuid: StableID.uuid(environment, "person", person.id))
-            },
-            teamMembers: teamMembers.map { TeamMember(project: own($0.project), person: $0.person) },
-            entries: entries.map { entry in
-                PlannedEntry(
-                    id: StableID.uuid(environment, entry.id.text), person: entry.person, day: entry.day,
-                    durationSeconds: entry.durationSeconds, project: own(entry.project),
-                    accountingCode: own(entry.accountingCode), text: entry.text, sourceRow: entry.sourceRow,
-                    expectation: entry.expectation)
-            },
-            rowsTotal: rowsTotal)
+        var organisation = self
+        organisation.customers = customers.map { Customer(id: own($0.id), name: $0.name) }
+        organisation.projects = projects.map { Project(id: own($0.id), name: $0.name, customer: own($0.customer)) }
+        organisation.elements = elements.map { Element(id: own($0.id), name: $0.name, project: own($0.project)) }
+        organisation.teamMembers = teamMembers.map { TeamMember(project: own($0.project), person: $0.person) }
+        organisation.people = people.map { person in
+            var person = person
+            person.email = "\(person.id)@\(environment).example"
+            person.personWorkAgreementExternalId = own(person.personWorkAgreementExternalId)
+            person.companyCode = company
+            person.businessPartnerUuid = StableID.uuid(environment, "person", person.id)
+            return person
+        }
+        organisation.entries = entries.map { entry in
+            var entry = entry
+            entry.id = StableID.uuid(environment, entry.id.text)
+            (entry.project, entry.accountingCode) = (own(entry.project), own(entry.accountingCode))
+            return entry
+        }
+        return organisation
     }
 
     /// Four characters (SAP's `CompanyCode`), made from the environment's name: 1.7 million are possible.

@@ -5,9 +5,9 @@ import Model
 extension Organisation {
     /// Plans the entries of weekly rows, and adds each person to the teams of their projects.
     init(
-        customers: [Customer], projects: [Project], elements: [Element], people: [Person], rows: [WeekRow],
-        projectTitles: [String: String]
+        customers: [Customer], projects: [Project], elements: [Element], people: [Person], rows: [WeekRow]
     ) {
+        let titles = Dictionary(projects.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
         let peopleByID = Dictionary(people.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
         let weeks = Dictionary(grouping: rows) { Week(person: $0.person, period: $0.period) }
         let order = weeks.keys.sorted { ($0.person, $0.period.lowerBound) < ($1.person, $1.period.lowerBound) }
@@ -19,7 +19,7 @@ extension Organisation {
             teamMembers: Set(rows.map { TeamMember(project: $0.project, person: $0.person) })
                 .sorted { ($0.project, $0.person) < ($1.project, $1.person) },
             entries: parts.map { part in
-                PlannedEntry(part, of: peopleByID[part.row.person], projectTitle: projectTitles[part.row.project] ?? "")
+                PlannedEntry(part, of: peopleByID[part.row.person], projectTitle: titles[part.row.project] ?? "")
             },
             rowsTotal: rows.count)
     }

@@ -31,14 +31,14 @@ struct Organisation: Equatable, Sendable {
     struct Person: Equatable, Sendable {
         let id: String
         let name: String
-        let email: String
+        var email: String
         /// The days on which the back end takes time for the person; `nil` without dates: always.
-        let active: ClosedRange<Day>?
+        var active: ClosedRange<Day>?
         /// At most 20 characters (SAP's `PersonWorkAgreementExternalID`).
-        let personWorkAgreementExternalId: String
+        var personWorkAgreementExternalId: String
         /// 4 characters (SAP's `CompanyCode`).
-        let companyCode: String
-        let businessPartnerUuid: UUID
+        var companyCode: String
+        var businessPartnerUuid: UUID
 
         func isActive(on day: Day) -> Bool { active?.contains(day) ?? true }
     }
@@ -51,20 +51,15 @@ struct Organisation: Equatable, Sendable {
         let person: String
     }
 
-    let customers: [Customer]
-    let projects: [Project]
-    let elements: [Element]
-    let people: [Person]
-    let teamMembers: [TeamMember]
+    var customers: [Customer]
+    var projects: [Project]
+    var elements: [Element]
+    var people: [Person]
+    var teamMembers: [TeamMember]
     /// Every entry the devices will draft; a source row's entries stand together, in the order of their days.
-    let entries: [PlannedEntry]
+    var entries: [PlannedEntry]
     /// The number of source rows. Every row has at least one entry.
-    let rowsTotal: Int
-
-    /// The number of entries by expectation; entries expected invalid are counted by reason.
-    var expectationCounts: [PlannedEntry.Expectation: Int] {
-        entries.reduce(into: [:]) { $0[$1.expectation, default: 0] += 1 }
-    }
+    var rowsTotal: Int
 }
 
 /// Time that a person will register on a day, and how that should end.
@@ -83,18 +78,18 @@ struct PlannedEntry: Equatable, Sendable {
     }
 
     /// The entry's id; the same for the same source and day, so that a second run meets the same entries.
-    let id: UUID
+    var id: UUID
     /// The ``Organisation/Person/id``.
     let person: String
-    let day: Day
+    var day: Day
     let durationSeconds: Int
     /// The ``Organisation/Project/id``.
-    let project: String
+    var project: String
     /// The ``Organisation/Element/id``.
-    let accountingCode: String
+    var accountingCode: String
     /// At most ``TimeEntry/submittedTextLengthMax`` characters.
     let text: String
     /// The id of the source row.
     let sourceRow: Int
-    let expectation: Expectation
+    var expectation: Expectation
 }

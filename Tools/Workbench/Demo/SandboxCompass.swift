@@ -13,11 +13,7 @@ struct SandboxCompass: EmulatorControl {
     let url: String
 
     private struct Organisation: Encodable {
-        struct User: Encodable {
-            let name: String
-            let fullName: String
-            let password: String
-        }
+        struct User: Encodable { let name, fullName, password: String }
 
         let users: [User]
         let projects: [String: [String]]
@@ -29,8 +25,6 @@ struct SandboxCompass: EmulatorControl {
         let user: String
         let action: String
         let fields: [String: String]
-        /// When it was; `nil`: now.
-        var at: Timestamp?
     }
 
     /// A row of the history as it truly is. `headline` and `isDeleted` are those of the record by now.
@@ -54,17 +48,11 @@ struct SandboxCompass: EmulatorControl {
     func load(_ people: [(login: String, name: String)]) async throws {
         let users = people.map { Organisation.User(name: $0.login, fullName: $0.name, password: DemoLogin.password) }
         let body = Organisation(users: users, projects: [DefectPlan.project: DefectPlan.components])
-        _ = try await send("POST", "/sandbox/organisation", Array(try JSONEncoder().encode(body)))
+        try await post("/sandbox/organisation", body)
     }
 
-    func perform(_ changes: [Change]) async throws {
-        _ = try await send("POST", "/sandbox/changes", Array(try JSONEncoder().encode(changes)))
-    }
+    func perform(_ changes: [Change]) async throws { try await post("/sandbox/changes", changes) }
 
     /// All that was ever done.
-    func history() async throws -> [Line] {
-        let decoder = JSONDecoder()
-        return try await send("GET", "/sandbox/history", nil).split(separator: UInt8(ascii: "\n"))
-            .map { try decoder.decode(Line.self, from: Data($0)) }
-    }
+    func history() async throws -> [Line] { try await lines(of: "/sandbox/history") }
 }

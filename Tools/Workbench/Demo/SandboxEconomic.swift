@@ -22,31 +22,27 @@ struct SandboxEconomic: DemoBackend {
         func numbers(_ ids: [String], from first: Int) -> [String: String] {
             Dictionary(uniqueKeysWithValues: zip(ids, first...).map { ($0, "\($1)") })
         }
-        let placed = organisation.placed(in: environment)
+        var placed = organisation.placed(in: environment)
         let projects = numbers(placed.projects.map(\.id), from: first)
         let activities = numbers(placed.elements.map(\.id), from: first + 10_000)
         let employees = numbers(placed.people.map(\.id), from: first + 20_000)
-        return Organisation(
-            customers: [],
-            projects: placed.projects.map { .init(id: projects[$0.id] ?? "", name: $0.name, customer: "") },
-            elements: placed.elements.map {
-                .init(id: activities[$0.id] ?? "", name: $0.name, project: projects[$0.project] ?? "")
-            },
-            people: placed.people.map { person in
-                .init(
-                    id: person.id, name: person.name, email: person.email, active: nil,
-                    personWorkAgreementExternalId: employees[person.id] ?? "", companyCode: "",
-                    businessPartnerUuid: person.businessPartnerUuid)
-            },
-            teamMembers: [],
-            entries: placed.entries.map { entry in
-                PlannedEntry(
-                    id: entry.id, person: entry.person, day: entry.day, durationSeconds: entry.durationSeconds,
-                    project: projects[entry.project] ?? "", accountingCode: activities[entry.accountingCode] ?? "",
-                    text: entry.text, sourceRow: entry.sourceRow,
-                    expectation: entry.expectation == .invalid(.notActive) ? .released : entry.expectation)
-            },
-            rowsTotal: placed.rowsTotal)
+        (placed.customers, placed.teamMembers) = ([], [])
+        placed.projects = placed.projects.map { .init(id: projects[$0.id] ?? "", name: $0.name, customer: "") }
+        placed.elements = placed.elements.map {
+            .init(id: activities[$0.id] ?? "", name: $0.name, project: projects[$0.project] ?? "")
+        }
+        for index in placed.people.indices {
+            placed.people[index].active = nil
+            placed.people[index].companyCode = ""
+            placed.people[index].personWorkAgreementExternalId = employees[placed.people[index].id] ?? ""
+        }
+        for index in placed.entries.indices {
+            let entry = placed.entries[index]
+            placed.entries[index].project = projects[entry.project] ?? ""
+            placed.entries[index].accountingCode = activities[entry.accountingCode] ?? ""
+            if entry.expectation == .invalid(.notActive) { placed.entries[index].expectation = .released }
+        }
+        return placed
     }
 
     func reference(of person: Organisation.Person) -> [String: String] {
@@ -55,11 +51,7 @@ struct SandboxEconomic: DemoBackend {
 
     /// The body of `POST /sandbox/organisation`.
     private struct MasterData: Encodable {
-        struct Employee: Encodable {
-            let number: Int
-            let name: String
-        }
-        struct Project: Encodable {
+        struct Item: Encodable {
             let number: Int
             let name: String
         }
@@ -70,8 +62,8 @@ struct SandboxEconomic: DemoBackend {
         }
         struct ProjectActivity: Encodable { let number, projectNumber, activityNumber: Int }
 
-        let employees: [Employee]
-        let projects: [Project]
+        let employees: [Item]
+        let projects: [Item]
         let activities: [Activity]
         let projectActivities: [ProjectActivity]
     }
@@ -87,7 +79,7 @@ struct SandboxEconomic: DemoBackend {
             projectActivities: organisation.elements.map {
                 .init(number: number($0.id), projectNumber: number($0.project), activityNumber: number($0.id))
             })
-        _ = try await send("POST", "/sandbox/organisation", Array(try JSONEncoder().encode(data)))
+        try await post("/sandbox/organisation", data)
     }
 
     private struct Line: Decodable {
@@ -99,11 +91,9 @@ struct SandboxEconomic: DemoBackend {
     }
 
     func recorded() async throws -> [BackendRecord] {
-        let lines = try await send("GET", "/sandbox/recorded", nil).split(separator: UInt8(ascii: "\n"))
-        let decoder = JSONDecoder()
-        return try lines.map { bytes in
-            let line = try decoder.decode(Line.self, from: Data(bytes))
-            return BackendRecord(
+        let records: [Line] = try await lines(of: "/sandbox/recorded")
+        return records.map { line in
+            BackendRecord(
                 record: "\(line.number)", person: "\(line.employeeNumber)", companyCode: "", date: line.date,
                 hours: Hours(hundredths: Int((line.numberOfHours * 100).rounded())).description, note: line.text,
                 wbsElement: "\(line.activityNumber)", status: line.isDeleted ? "60" : "20")

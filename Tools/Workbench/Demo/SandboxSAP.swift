@@ -25,45 +25,25 @@ struct SandboxSAP: DemoBackend {
     }
 
     func load(_ organisation: Organisation) async throws {
-        let body = try JSONEncoder().encode(SandboxOrganisation(organisation))
-        _ = try await send("POST", "/sandbox/organisation", Array(body))
+        try await post("/sandbox/organisation", SandboxOrganisation(organisation))
     }
 
-    func recorded() async throws -> [BackendRecord] {
-        let lines = try await send("GET", "/sandbox/recorded", nil).split(separator: UInt8(ascii: "\n"))
-        let decoder = JSONDecoder()
-        return try lines.map { try decoder.decode(BackendRecord.self, from: Data($0)) }
-    }
+    func recorded() async throws -> [BackendRecord] { try await lines(of: "/sandbox/recorded") }
 }
 
 /// The body of `POST /sandbox/organisation`.
 private struct SandboxOrganisation: Encodable {
     struct Person: Encodable {
-        let personWorkAgreementExternalId: String
-        let companyCode: String
-        let businessPartnerUuid: String
-        let name: String
-        let validFrom: String?
-        let validTo: String?
+        let personWorkAgreementExternalId, companyCode, businessPartnerUuid, name: String
+        let validFrom, validTo: String?
     }
 
-    struct Customer: Encodable {
-        let businessPartner: String
-        let businessPartnerUuid: String
-        let name: String
-    }
+    struct Customer: Encodable { let businessPartner, businessPartnerUuid, name: String }
 
-    struct Element: Encodable {
-        let projectElementUuid: String
-        let projectElement: String
-        let description: String
-    }
+    struct Element: Encodable { let projectElementUuid, projectElement, description: String }
 
     struct Project: Encodable {
-        let projectUuid: String
-        let project: String
-        let description: String
-        let customerUuid: String
+        let projectUuid, project, description, customerUuid: String
         let elements: [Element]
         let teamMembers: [String]
     }

@@ -10,15 +10,9 @@ struct SeenEntry: Equatable, Sendable {
     let text: String?
     let durationSeconds: Int?
     let isSubmitRequested: Bool
+}
 
-    init(position: Int64, status: EntryStatus, text: String?, durationSeconds: Int?, isSubmitRequested: Bool) {
-        self.position = position
-        self.status = status
-        self.text = text
-        self.durationSeconds = durationSeconds
-        self.isSubmitRequested = isSubmitRequested
-    }
-
+extension SeenEntry {
     /// - Returns: `nil` when the fields are not those of an entry.
     init?(_ object: DeviceObject) {
         guard let fields = try? JSONObject(object.fields) else { return nil }

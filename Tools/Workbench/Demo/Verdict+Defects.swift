@@ -3,22 +3,6 @@ import FoundationEssentials
 import Model
 
 extension Verdict {
-    /// Counts of notices and mirrors of defects.
-    struct Defects: Encodable, Sendable {
-        var notices = 0
-        var mirrors = 0
-        /// Commands from devices.
-        var commands = 0
-
-        var rows: [(name: String, count: Int)] {
-            if notices + mirrors + commands == 0 { return [] }
-            return [
-                ("notices of defects", notices), ("defects mirrored", mirrors),
-                ("changes of defects from devices", commands),
-            ]
-        }
-    }
-
     /// Checks that a realm has exactly the notices and mirrors that follow from the tracker's history.
     ///
     /// - Parameter login: The person's login in Compass.
@@ -39,7 +23,7 @@ extension Verdict {
                     note(person, "\(id)", "cannot be read")
                     continue
                 }
-                defects.mirrors += 1
+                counts[.mirrors, default: 0] += 1
                 guard let expected = mirrors.removeValue(forKey: mirror.record) else {
                     note(person, "defect \(mirror.record)", "is in the realm, and is not theirs in Compass")
                     continue
@@ -51,7 +35,7 @@ extension Verdict {
             }
         }
         for record in mirrors.keys.sorted() { note(person, "defect \(record)", "is not in the realm") }
-        defects.notices += received.count
+        counts[.notices, default: 0] += received.count
         compare(person, received.sorted(), (reading.notices[login] ?? []).sorted())
     }
 
@@ -60,7 +44,7 @@ extension Verdict {
         for login in shift.people.map(\.login) {
             let done = reading.actions[shift.headline(of: login)] ?? []
             let expected = DefectShift.actions.map { "\($0) by \(login)" }
-            defects.commands += done.count
+            counts[.commands, default: 0] += done.count
             if done != expected { note(login, "commands", "Compass has \(done), not \(expected)") }
         }
     }

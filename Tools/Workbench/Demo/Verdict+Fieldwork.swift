@@ -3,35 +3,13 @@ import FoundationEssentials
 import Model
 
 extension Verdict {
-    /// Counts of tasks and calendars by result.
-    struct Fieldwork: Equatable, Encodable, Sendable {
-        var teams = 0
-        var completed = 0
-        var open = 0
-        var referred = 0
-        var cancelled = 0
-        var withoutCoordinates = 0
-        var appointments = 0
-        var shares = 0
-        var positions = 0
-
-        /// The counts with their names.
-        var rows: [(name: String, count: Int)] {
-            [
-                ("teams", teams), ("tasks completed", completed), ("tasks open", open),
-                ("tasks without their team", referred), ("tasks deleted", cancelled),
-                ("of all tasks without coordinates", withoutCoordinates), ("last positions", positions),
-                ("appointments", appointments), ("shares of them", shares),
-            ]
-        }
-    }
-
     /// Checks masters, memberships and calendars against the plan, and copies against a direct evaluation of what
     /// people wrote.
     ///
     /// - Parameter own: The people's own realms, by number.
     mutating func compare(_ work: DemoFieldwork, _ reading: FieldworkReading, own: [RealmPath]) {
         let snapshot = reading.snapshot
+        for count in Count.fieldwork { counts[count] = 0 }
         for line in reading.differences() { note("fan-out", "copies", line) }
         for line in snapshot.dead.sorted() { note("services", "dead-lettered keys", line) }
         compare(work.plan.tasks, snapshot.masters, work.people)
@@ -39,8 +17,8 @@ extension Verdict {
             crew.members.map { Membership.id(of: work.people[$0], in: crew.id) }
         }
         compare("\(RealmPath.common)", Kind.membership, snapshot, .common, Set(memberships))
-        fieldwork.teams = snapshot.objects(.team, in: .common).count
-        fieldwork.positions = snapshot.objects(.location, in: .manager).count
+        counts[.teams] = snapshot.objects(.team, in: .common).count
+        counts[.positions] = snapshot.objects(.location, in: .manager).count
         compare(work, snapshot, own)
     }
 
@@ -72,23 +50,25 @@ extension Verdict {
             guard fields != expected else { return nil }
             // One encoder wrote both, so absent fields are absent in both.
             let texts = [fields, expected].map { (try? JSONEncoder().encode($0)).map { Array($0) } ?? [] }
-            let names = JSONValue.differingFields(texts[0], texts[1]).joined(separator: ", ")
+            let names = differingFields(texts[0], texts[1]).joined(separator: ", ")
             return "differs from what was planned: \(names)"
         }
     }
 
     private mutating func count(_ life: FieldworkPlan.TaskLife) {
-        if life.definition.place?.latitude == nil { fieldwork.withoutCoordinates += 1 }
-        switch life.end {
-        case .open: fieldwork.open += 1
-        case .completed: fieldwork.completed += 1
-        case .referred: fieldwork.referred += 1
-        case .cancelled: fieldwork.cancelled += 1
-        }
+        if life.definition.place?.latitude == nil { counts[.withoutCoordinates, default: 0] += 1 }
+        let count: Count =
+            switch life.end {
+            case .open: .open
+            case .completed: .completed
+            case .referred: .referred
+            case .cancelled: .cancelled
+            }
+        counts[count, default: 0] += 1
     }
 
     /// Checks that every calendar's appointments and links are in its owner's realm as of the last edit.
-    private mutating func compare(_ work: DemoFieldwork, _ snapshot: FieldworkSnapshot, _ own: [RealmPath]) {
+    private mutating func compare(_ work: DemoFieldwork, _ snapshot: EnvironmentSnapshot, _ own: [RealmPath]) {
         var appointments: [RealmPath: [UUID: Appointment]] = [:]
         var links: [RealmPath: Set<UUID>] = [:]
         for edit in work.plan.calendars.compactMap(\.edits.last) {
@@ -106,14 +86,14 @@ extension Verdict {
                 note("\(path)", "appointment \(id.text)", difference)
             }
             compare("\(path)", .sharedItem, snapshot, path, links[path] ?? [])
-            fieldwork.appointments += stored.count
-            fieldwork.shares += links[path]?.count ?? 0
+            counts[.appointments, default: 0] += stored.count
+            counts[.shares, default: 0] += links[path]?.count ?? 0
         }
     }
 
     /// Checks that a realm has exactly the planned objects of a kind, by their ids.
     private mutating func compare(
-        _ name: String, _ kind: Kind, _ snapshot: FieldworkSnapshot, _ path: RealmPath, _ planned: Set<UUID>
+        _ name: String, _ kind: Kind, _ snapshot: EnvironmentSnapshot, _ path: RealmPath, _ planned: Set<UUID>
     ) {
         let stored = Set(snapshot.objects(kind, in: path).keys)
         for id in planned.subtracting(stored).sorted() { note(name, "\(kind.rawValue) \(id.text)", "is not there") }

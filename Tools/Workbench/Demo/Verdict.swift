@@ -20,6 +20,28 @@ struct Verdict: Sendable {
         var description: String { "\(person): \(subject): \(detail)" }
     }
 
+    /// Counts with their names in the report, in its order.
+    enum Count: String, CaseIterable {
+        case teams
+        case completed = "tasks completed"
+        case open = "tasks open"
+        case referred = "tasks without their team"
+        case cancelled = "tasks deleted"
+        case withoutCoordinates = "of all tasks without coordinates"
+        case positions = "last positions"
+        case appointments
+        case shares = "shares of them"
+        case notices = "notices of defects"
+        case mirrors = "defects mirrored"
+        /// Commands from devices.
+        case commands = "changes of defects from devices"
+
+        /// The counts of tasks and calendars, which every report has.
+        static let fieldwork: [Count] = [
+            .teams, .completed, .open, .referred, .cancelled, .withoutCoordinates, .positions, .appointments, .shares,
+        ]
+    }
+
     private(set) var differences: [Difference] = []
     /// Entries in the realms by status.
     private(set) var statuses: [EntryStatus: Int] = [:]
@@ -27,12 +49,12 @@ struct Verdict: Sendable {
     private(set) var reasons: [String: Int] = [:]
     /// Planned entries that ended as expected in realm and back end.
     private(set) var rightEntries: Set<UUID> = []
-    /// Counts of tasks and calendars by result.
-    var fieldwork = Fieldwork()
-    /// Counts of notices and mirrors of defects.
-    var defects = Defects()
+    /// Counts of tasks, calendars and defects by result.
+    var counts: [Count: Int] = [:]
     /// Mistakes that were deleted without a trace.
     private(set) var goneCount = 0
+    /// Realms of devices that were compared.
+    private(set) var realmCount = 0
     /// The live records without an entry so far, by marker.
     private var recordsByMarker: [String: [BackendRecord]] = [:]
 
@@ -48,13 +70,35 @@ struct Verdict: Sendable {
         }
     }
 
-    var isClean: Bool { differences.isEmpty }
-
     mutating func note(_ person: String, _ subject: String, _ detail: String) {
         differences.append(Difference(person: person, subject: subject, detail: detail))
     }
 
     // MARK: Device and realm
+
+    /// Compares each device with all realms of its person, and the own realms with the plans and the back end.
+    ///
+    /// - Parameter onEach: Called after each device.
+    mutating func compare(
+        _ members: [Fleet.Member], _ reading: FieldworkReading, _ onEach: () -> Void = {}
+    ) async {
+        let realms = reading.snapshot.realms
+        for member in members {
+            let (person, own) = (member.device.person, member.device.realm)
+            let contents = await member.device.contents
+            if let id = reading.person(of: own) {
+                for line in reading.strange(to: id, device: contents) { note(person.email, "realms", line) }
+                for path in reading.realms(of: id, device: contents).sorted() {
+                    compare(person.email, path, device: contents[path] ?? [:], stored: realms[path] ?? [:])
+                    realmCount += 1
+                }
+            } else {
+                note(person.email, "realms", "there is no such person")
+            }
+            compare(person, member.plans, realm: realms[own] ?? [:])
+            onEach()
+        }
+    }
 
     /// Compares the device's copy of a realm with the realm: objects, positions and fields.
     mutating func compare(_ person: String, _ path: RealmPath, device: RealmContent, stored: RealmContent) {
@@ -67,12 +111,32 @@ struct Verdict: Sendable {
             case (.some(let held), .some(let stored)):
                 if held.position != stored.position {
                     note(person, subject, "position \(held.position) on the device, \(stored.position) in PostgreSQL")
-                } else if !JSONValue.areEqual(held.fields, stored.fields) {
-                    let fields = JSONValue.differingFields(held.fields, stored.fields).joined(separator: ", ")
-                    note(person, subject, "other fields on the device than in PostgreSQL: \(fields)")
+                    continue
+                }
+                let fields = Self.differingFields(held.fields, stored.fields)
+                if !fields.isEmpty {
+                    let names = fields.joined(separator: ", ")
+                    note(person, subject, "other fields on the device than in PostgreSQL: \(names)")
                 }
             }
         }
+    }
+
+    /// The names of the fields in which two objects differ; the same value may be written differently. Numbers in
+    /// objects and lists must have equally many digits after the decimal point.
+    static func differingFields(_ left: [UInt8], _ right: [UInt8]) -> [String] {
+        if left == right { return [] }
+        func object(_ bytes: [UInt8]) -> JSONObject? {
+            (try? JSONCanonical.bytes(of: bytes)).flatMap { try? JSONObject($0) }
+        }
+        func number(_ value: ArraySlice<UInt8>?) -> Decimal? {
+            value.flatMap { Decimal(string: String(decoding: $0, as: UTF8.self)) }
+        }
+        guard let left = object(left), let right = object(right) else { return ["not an object"] }
+        return Set((left.members + right.members).map(\.key)).filter { key in
+            let (left, right) = (left.value(of: key), right.value(of: key))
+            return left != right && (number(left) == nil || number(left) != number(right))
+        }.sorted()
     }
 
     // MARK: Realm and back end
@@ -115,72 +179,61 @@ struct Verdict: Sendable {
         _ plan: EntryPlan, of person: Organisation.Person, _ object: DeviceObject?, _ messages: [String],
         _ records: [BackendRecord]
     ) {
-        let subject = "entry \(plan.id.text)"
         if let entry = object.flatMap({ SeenEntry($0) }) {
             statuses[entry.status, default: 0] += 1
             if entry.status == .invalid {
                 for message in Set(messages.map(Self.reason)) { reasons[message, default: 0] += 1 }
             }
         }
-        if plan.variant.isMistake {
-            if object != nil { note(person.email, subject, "was deleted, and is still in the realm") }
-            checkNone(records, person, subject, "was deleted")
-            return
-        }
-        guard let object, let entry = try? JSONDecoder().decode(TimeEntry.self, from: Data(object.fields)) else {
-            note(person.email, subject, object == nil ? "is not in the realm" : "cannot be read in the realm")
-            return
-        }
-        checkFields(entry, plan, person, subject)
-        switch plan.entry.expectation {
-        case .released:
-            if entry.status != .released {
-                let text = messages.isEmpty ? "" : " (\(messages.joined(separator: "; ")))"
-                note(person.email, subject, "is \(entry.status.rawValue), not released\(text)")
-            }
-            checkOne(records, plan, entry, person, subject)
-        case .invalid(let reason):
-            if entry.status != .invalid {
-                note(person.email, subject, "is \(entry.status.rawValue), not invalid")
-            } else if !messages.contains(where: { $0.contains(reason.rawValue) }) {
-                let text = messages.isEmpty ? "nothing" : messages.joined(separator: "; ")
-                note(person.email, subject, "its log has \(text), not '\(reason.rawValue)'")
-            }
-            checkNone(records, person, subject, "is invalid")
+        for detail in Self.differences(from: plan, of: person, object, messages, records) {
+            note(person.email, "entry \(plan.id.text)", detail)
         }
     }
 
-    private mutating func checkFields(
-        _ entry: TimeEntry, _ plan: EntryPlan, _ person: Organisation.Person, _ subject: String
-    ) {
-        let planned: [(String, String, String)] = [
+    private static func differences(
+        from plan: EntryPlan, of person: Organisation.Person, _ object: DeviceObject?, _ messages: [String],
+        _ records: [BackendRecord]
+    ) -> [String] {
+        func excess(_ reason: String) -> [String] {
+            records.map { "\(reason), and the back end has record \($0.record)" }
+        }
+        if plan.variant.isMistake {
+            return (object == nil ? [] : ["was deleted, and is still in the realm"]) + excess("was deleted")
+        }
+        guard let object, let entry = try? JSONDecoder().decode(TimeEntry.self, from: Data(object.fields)) else {
+            return [object == nil ? "is not in the realm" : "cannot be read in the realm"]
+        }
+        let fields: [(String, String, String)] = [
             ("text", entry.text ?? "", plan.text),
             ("date", entry.entryDate?.description ?? "", plan.entry.day.description),
             ("seconds", entry.durationSeconds.map(String.init) ?? "", String(plan.entry.durationSeconds)),
         ]
-        for (name, found, wanted) in planned where found != wanted {
-            note(person.email, subject, "\(name) '\(found)' in the realm, '\(wanted)' was written")
+        var details = fields.filter { $0.1 != $0.2 }.map { "\($0) '\($1)' in the realm, '\($2)' was written" }
+        let log = messages.joined(separator: "; ")
+        switch plan.entry.expectation {
+        case .released:
+            if entry.status != .released {
+                details.append("is \(entry.status.rawValue), not released" + (log.isEmpty ? "" : " (\(log))"))
+            }
+            return details + differences(of: records, from: plan, entry, person)
+        case .invalid(let reason):
+            if entry.status != .invalid {
+                details.append("is \(entry.status.rawValue), not invalid")
+            } else if !messages.contains(where: { $0.contains(reason.rawValue) }) {
+                details.append("its log has \(log.isEmpty ? "nothing" : log), not '\(reason.rawValue)'")
+            }
+            return details + excess("is invalid")
         }
     }
 
-    private mutating func checkNone(
-        _ records: [BackendRecord], _ person: Organisation.Person, _ subject: String, _ reason: String
-    ) {
-        for record in records {
-            note(person.email, subject, "\(reason), and the back end has record \(record.record)")
-        }
-    }
-
-    private mutating func checkOne(
-        _ records: [BackendRecord], _ plan: EntryPlan, _ entry: TimeEntry, _ person: Organisation.Person,
-        _ subject: String
-    ) {
+    private static func differences(
+        of records: [BackendRecord], from plan: EntryPlan, _ entry: TimeEntry, _ person: Organisation.Person
+    ) -> [String] {
         guard let record = records.first, records.count == 1 else {
             let numbers = records.map(\.record).joined(separator: ", ")
-            note(
-                person.email, subject,
-                records.isEmpty ? "the back end has no record of it" : "the back end has it more than once: \(numbers)")
-            return
+            return [
+                records.isEmpty ? "the back end has no record of it" : "the back end has it more than once: \(numbers)"
+            ]
         }
         let compared: [(String, String, String)] = [
             ("number", record.record, entry.backendId ?? ""),
@@ -191,9 +244,7 @@ struct Verdict: Sendable {
             ("WBS element", record.wbsElement, plan.entry.accountingCode),
             ("note", record.note, EntryMarker.note(text: plan.text, marker: EntryMarker.marker(of: plan.id))),
         ]
-        for (name, found, wanted) in compared where found != wanted {
-            note(person.email, subject, "record \(record.record): \(name) '\(found)', not '\(wanted)'")
-        }
+        return compared.filter { $0.1 != $0.2 }.map { "record \(record.record): \($0) '\($1)', not '\($2)'" }
     }
 
     // MARK: Status logs
@@ -247,7 +298,9 @@ extension Verdict {
         let rows = Dictionary(grouping: organisation.entries, by: \.sourceRow)
         report.add("source rows", organisation.rowsTotal)
         report.add("source rows accounted for", rows.values.count { $0.allSatisfy { rightEntries.contains($0.id) } })
-        for (name, count) in fieldwork.rows + defects.rows { report.add(name, count) }
+        for count in Count.allCases {
+            if let number = counts[count] { report.add(count.rawValue, number) }
+        }
         report.differences += differences.map(\.description)
     }
 }
@@ -258,9 +311,10 @@ extension Organisation {
         let people = Array(people.prefix(count))
         let ids = Set(people.map(\.id))
         let entries = entries.filter { ids.contains($0.person) }
-        return Organisation(
-            customers: customers, projects: projects, elements: elements, people: people,
-            teamMembers: teamMembers.filter { ids.contains($0.person) }, entries: entries,
-            rowsTotal: Set(entries.map(\.sourceRow)).count)
+        var limited = self
+        (limited.people, limited.entries) = (people, entries)
+        limited.teamMembers = teamMembers.filter { ids.contains($0.person) }
+        limited.rowsTotal = Set(entries.map(\.sourceRow)).count
+        return limited
     }
 }

@@ -25,3 +25,22 @@ struct VerdictSettling {
         return differences.isEmpty || isFinal || count >= Self.countMax
     }
 }
+
+extension Verdict {
+    /// Compares until there are no differences, or until they no longer change.
+    ///
+    /// - Parameters:
+    ///   - settleMax: Maximum time of unchanged differences.
+    ///   - onRepeat: Called with differences that are compared again.
+    static func settled(
+        within settleMax: Duration, onRepeat: (Verdict) -> Void = { _ in }, _ compare: () async throws -> Verdict
+    ) async throws -> Verdict {
+        var settling = VerdictSettling(settleMax: settleMax)
+        while true {
+            let verdict = try await compare()
+            if settling.areFinal(verdict.differences, now: .now) { return verdict }
+            onRepeat(verdict)
+            try await Task.sleep(for: .seconds(1))
+        }
+    }
+}

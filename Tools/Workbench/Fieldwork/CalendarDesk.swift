@@ -13,7 +13,7 @@ struct CalendarDesk: Sendable {
     let people: [UUID]
 
     /// - Parameter before: If it has some of the calendar, only the final state is written.
-    func work(before: FieldworkSnapshot, onEdit: (_ isMade: Bool) -> Void) async throws {
+    func work(before: EnvironmentSnapshot, onEdit: (_ isMade: Bool) -> Void) async throws {
         let isBegun = calendar.edits.contains { edit in
             edit.items.contains { before.contains(ObjectID($0), in: devices[edit.owner].realm) }
         }

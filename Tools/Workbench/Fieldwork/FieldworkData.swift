@@ -1,20 +1,14 @@
 import DataFiles
 import Essentials
 import FoundationEssentials
-import ImportSources
 import Model
 
 /// Reads the lives of real tasks and calendars, and gives them to an organisation's people: the service requests of the
 /// City of Los Angeles, and every edit of OpenStack's meetings.
 ///
 /// Files: `tasks-la311-2017.csv` and `calendar-openstack-meetings-history.jsonl`, each plain or `.gz`. A row or a line
-/// that cannot be read is a ``Problem``: it is never left out silently.
+/// that cannot be read is a ``PublicDataProblem``: it is never left out silently.
 enum FieldworkData {
-    /// An error in the files.
-    struct Problem: Error, CustomStringConvertible {
-        let description: String
-    }
-
     private static let requests = "tasks-la311-2017.csv"
     private static let meetings = "calendar-openstack-meetings-history.jsonl"
 
@@ -26,32 +20,25 @@ enum FieldworkData {
         guard isThere.contains(true) else { return nil }
         var plan = FieldworkPlan(crews: [], tasks: [], calendars: [])
         if isThere[0] {
-            (plan.crews, plan.tasks) = try tasks(table(DataFile.read(requests, in: folder)), people: count)
+            let table = try naming(requests) { try CSV(DataFile.read(requests, in: folder)) }
+            (plan.crews, plan.tasks) = try tasks(table, people: count)
             plan.head = FieldworkPlan.managers(among: count).first
         }
         if isThere[1] { plan.calendars = try calendars(Array(DataFile.read(meetings, in: folder)), people: count) }
         return plan
     }
 
-    // MARK: Tasks
-
-    private static func table(_ data: Data) throws(Problem) -> CSV {
-        do { return try CSV(data) } catch { throw Problem(description: "\(requests): \(error)") }
+    /// Prefixes an error with the name of the file that is read.
+    private static func naming<Value>(_ file: String, _ read: () throws -> Value) throws(PublicDataProblem) -> Value {
+        do { return try read() } catch { throw PublicDataProblem("\(file): \(error)") }
     }
+
+    // MARK: Tasks
 
     static func tasks(
         _ table: CSV, people count: Int
     ) throws -> (crews: [FieldworkPlan.Crew], tasks: [FieldworkPlan.TaskLife]) {
-        let columns = Dictionary(table.header.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
-        if let missing = ServiceRequest.columns.first(where: { columns[$0] == nil }) {
-            throw Problem(description: "\(requests): the first record names no column '\(missing)'")
-        }
-        var rows: [ServiceRequest] = []
-        for (index, row) in table.rows.enumerated() {
-            do throws(ImportProblem) {
-                rows.append(try ServiceRequest { columns[$0].map { row[$0] } ?? "" })
-            } catch { throw Problem(description: "\(requests): record \(index + 2): \(error)") }
-        }
+        var rows = try naming(requests) { try ServiceRequest.rows(of: table) }
         rows.sort {
             ($0.task.creationDate ?? .begin, $0.number) < ($1.task.creationDate ?? .begin, $1.number)
         }
@@ -92,9 +79,8 @@ enum FieldworkData {
         var calendars: [FieldworkPlan.Calendar] = []
         var places: [String: Int] = [:]
         var people: [String: Int] = [:]
-        for (index, text) in bytes.split(separator: UInt8(ascii: "\n")).enumerated() {
-            do {
-                let line = try MeetingCalendar.read(Array(text))
+        try naming(meetings) {
+            try MeetingCalendar.forEachLine(of: bytes) { index, line in
                 let names = source.chairs(of: line).map(\.email)
                 for name in names where people[name] == nil { people[name] = people.count }
                 let chairs = names.compactMap { people[$0] }.map { $0 % count }
@@ -106,7 +92,7 @@ enum FieldworkData {
                 let last = calendars[place].edits.last
                 calendars[place].edits.append(
                     edit(chairs, try source.items(of: line), in: line.file, number: index, after: last))
-            } catch { throw Problem(description: "\(meetings): line \(index + 1): \(error)") }
+            }
         }
         return calendars
     }

@@ -31,7 +31,7 @@ struct FieldworkHistory: Sendable {
                 acceptedCount += 1
                 accepted(response, at: position, of: person)
             case .rejected(let code, _): rejectedCounts[code, default: 0] += 1
-            case .forgotten, nil: break
+            case .expired, nil: break
             }
         }
     }
@@ -58,14 +58,14 @@ struct FieldworkHistory: Sendable {
     }
 
     /// Progress that is missing on the master although it was not overwritten, and unexpected rejections.
-    func differences(_ snapshot: FieldworkSnapshot) -> [String] {
+    func differences(_ snapshot: EnvironmentSnapshot) -> [String] {
         var differences: [String] = []
         let masters = snapshot.objects(.fieldTask, in: .manager)
         for (task, (position, fields)) in progress where FieldworkPlay.isForDoers(task) {
             guard let master = masters[task] else { continue }
             let isKept = ["isCompleted", "completionDate", "completedBy"].allSatisfy { name in
-                let (told, kept) = (fields.value(of: name), master.value(of: name))
-                return told?.elementsEqual(kept ?? Array((name == "isCompleted" ? "false" : "null").utf8)[...]) ?? true
+                let (sent, kept) = (fields.value(of: name), master.value(of: name))
+                return sent?.elementsEqual(kept ?? Array((name == "isCompleted" ? "false" : "null").utf8)[...]) ?? true
             }
             if !isKept { differences.append("the progress of \(task.text), accepted at \(position), is lost") }
         }

@@ -31,7 +31,7 @@ struct FieldworkPlay: Sendable {
         guard let player = players.randomElement(using: &random) else { return nil }
         if !player.isManager, random.happens(2) { return player.id }
         if random.happens(4) {
-            if await player.device.isOnline { await player.device.goOffline() } else { await player.device.comeBack() }
+            if await player.device.isOnline { await player.device.goOffline() } else { await player.device.goOnline() }
         }
         let contents = await player.device.contents
         let act = contents[.manager] != nil && random.happens(60) ? manage(player, contents) : work(player, contents)

@@ -6,14 +6,16 @@ import Model
 /// The access of people to tasks, positions and shares, evaluated directly from the objects that people write. It is
 /// independent of the services, which are compared with it.
 struct FieldworkReading {
-    let snapshot: FieldworkSnapshot
+    let snapshot: EnvironmentSnapshot
     private let people: Set<UUID>
     private let managers: Set<UUID>
     private let teams: Set<UUID>
     /// The people of each team that is there.
     private let members: [UUID: Set<UUID>]
+    /// The owners of realms.
+    private let owners: [RealmPath: UUID]
 
-    init(_ snapshot: FieldworkSnapshot) {
+    init(_ snapshot: EnvironmentSnapshot) {
         self.snapshot = snapshot
         let persons = snapshot.objects(.person, in: .common)
         people = Set(persons.keys)
@@ -28,7 +30,13 @@ struct FieldworkReading {
         }
         self.teams = teams
         self.members = members
+        owners = Dictionary(
+            snapshot.emails.compactMap { id, email in (try? RealmPath.user(email)).map { ($0, id) } },
+            uniquingKeysWith: { first, _ in first })
     }
+
+    /// The person whose own realm it is.
+    func person(of realm: RealmPath) -> UUID? { owners[realm] }
 
     private func own(_ person: UUID) -> RealmPath? {
         snapshot.emails[person].flatMap { try? RealmPath.user($0) }

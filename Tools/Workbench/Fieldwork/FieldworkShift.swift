@@ -15,12 +15,12 @@ struct FieldworkShift: Sendable {
     /// The times without a connection, by number of the person.
     let absences: [Author.Absence?]
     /// The state before this run: a second run continues.
-    let before: FieldworkSnapshot
+    let before: EnvironmentSnapshot
     let masters: [UUID: JSONObject]
     let tally: FieldworkTally
 
     init(
-        _ fieldwork: DemoFieldwork, _ fleet: Fleet, before: FieldworkSnapshot, tally: FieldworkTally
+        _ fieldwork: DemoFieldwork, _ fleet: Fleet, before: EnvironmentSnapshot, tally: FieldworkTally
     ) {
         (plan, people) = (fieldwork.plan, fieldwork.people)
         devices = fleet.members.map(\.device)
@@ -113,7 +113,7 @@ struct FieldworkShift: Sendable {
             case (.make, let end):
                 if !isKnown {
                     try await enqueue(.put(.fieldTask, task.id, task.definition(for: people)), of: device)
-                    tally.count(\.made)
+                    tally.moved(from: nil, to: .made)
                 }
                 if end != .open { continue }
             case (.end, .cancelled):
@@ -157,10 +157,10 @@ struct FieldworkShift: Sendable {
         let device = devices[doer]
         let left = tasks.filter(isLeft)
         tally.finish(tasks.count - left.count)
-        var (placeCount, wayBack) = (0, Task<Void, any Error>?.none)
+        var (locationCount, reconnection) = (0, Task<Void, any Error>?.none)
         for (index, task) in left.enumerated() {
-            if let absence = absences[doer], wayBack == nil, Double(index) >= absence.afterShare * Double(left.count) {
-                wayBack = await device.leave(for: absence.duration)
+            if let absence = absences[doer], reconnection == nil, absence.isDue(at: index, of: left.count) {
+                reconnection = await device.leave(for: absence.duration)
             }
             let realm = realm(of: task, doer)
             let object = ObjectID(kind: .fieldTask, id: task.id)
@@ -169,17 +169,17 @@ struct FieldworkShift: Sendable {
             let progress =
                 #"{"isCompleted":true,"completionDate":"\#(time)","completedBy":"\#(people[doer].text)"}"#
             try await device.enqueue([.patch(.fieldTask, task.id, progress)], in: realm)
-            tally.count(\.completed)
+            tally.moved(from: nil, to: .completed)
             tally.finish(1)
             guard let latitude = task.definition.place?.latitude, let longitude = task.definition.place?.longitude
             else { continue }
-            placeCount += 1
-            guard placeCount % Self.positionEvery == 1 else { continue }
+            locationCount += 1
+            guard locationCount % Self.positionEvery == 1 else { continue }
             let location = Location(latitude: latitude, longitude: longitude, accuracy: 10, timestamp: time)
             try await device.enqueue([try .put(.location, people[doer], location)])
-            tally.count(\.positions)
+            tally.moved(from: nil, to: .positions)
         }
-        try await wayBack?.value
+        try await reconnection?.value
     }
 
     /// The realm of a task on the assignee's device: a manager works on the master if no other realm has it.
@@ -197,7 +197,7 @@ struct FieldworkShift: Sendable {
                 group.addTask {
                     let desk = CalendarDesk(calendar: calendar, devices: devices, people: people)
                     try await desk.work(before: before) { isMade in
-                        if isMade { tally.count(\.edits) }
+                        if isMade { tally.moved(from: nil, to: .edits) }
                         tally.finish(1)
                     }
                 }

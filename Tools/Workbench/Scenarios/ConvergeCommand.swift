@@ -73,9 +73,9 @@ struct ConvergeCommand: ScenarioCommand {
             for (index, seed) in seeds.enumerated() {
                 if index >= parallel { take(try await group.next()) }
                 group.addTask {
-                    let course = ConvergeCourse(
+                    let run = ConvergeRun(
                         seed: seed, peopleCount: people, stepCount: steps, settleMax: Self.settleMax, stage: stage)
-                    return (seed, try await course.run())
+                    return (seed, try await run.run())
                 }
             }
             while let result = try await group.next() { take(result) }

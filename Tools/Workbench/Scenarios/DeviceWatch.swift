@@ -1,14 +1,9 @@
-import Access
-import BackendConnections
 import DeviceClient
 import Essentials
 import FoundationEssentials
-import HTTPClient
 import LocalCluster
 import Model
-import Postgres
 import Synchronization
-import Tenants
 
 /// Three devices in an environment of their own that measure how long their changes take.
 ///
@@ -20,28 +15,10 @@ final class DeviceWatch: Sendable {
     /// Time from a received change to the next one.
     private static let pause = Duration.milliseconds(100)
 
-    /// The current wait of a kind, and the longest since the last call of `takeWaits`.
-    private struct Wait {
-        var since: ContinuousClock.Instant?
-        var longest = Duration.zero
-        /// Number of completed waits.
-        var count = 0
-
-        mutating func begin(_ now: ContinuousClock.Instant) { since = now }
-
-        mutating func end(_ now: ContinuousClock.Instant) {
-            longest = max(longest, since.map { now - $0 } ?? .zero)
-            since = nil
-            count += 1
-        }
-
-        func longest(at now: ContinuousClock.Instant) -> Duration { max(longest, since.map { now - $0 } ?? .zero) }
-    }
-
     private struct Waits {
-        var accepted = Wait()
-        var seen = Wait()
-        var shared = Wait()
+        var accepted = WaitClock()
+        var seen = WaitClock()
+        var shared = WaitClock()
     }
 
     private let devices: [Device]
@@ -60,22 +37,12 @@ final class DeviceWatch: Sendable {
             "--audience", DemoSetup.audience, "--backend", "none", "--people", file,
         ])
         try await cluster.runCommand(["environment", "invite", "--all", "--environment", Self.environment])
-        let tokens = try await DeviceTokens(identity, environment: Self.environment, issuer: issuer)
-        devices = try Self.emails.map { email in
-            try Device(
-                person: Organisation.Person(email), gateway: stage.gateway, tokens: tokens, token: nil,
-                clientID: UUID())
-        }
-        let emails = Self.emails
-        self.people = try await stage.pool.run { connection in
-            guard let environment = try EnvironmentStore.load(Self.environment, on: &connection)?.id else { return [] }
-            let found = try People.objects(of: emails, in: environment, on: &connection)
-            let ids = Dictionary(found.map { ($0.email, $0.id) }, uniquingKeysWith: { first, _ in first })
-            return emails.compactMap { ids[$0] }
-        }
-        guard self.people.count == emails.count else {
-            throw ClusterFailure("the people of the environment \(Self.environment) were not added")
-        }
+        let setup = stage.setup(Self.environment)
+        let added = try await setup.environment()
+        let tokens = try await DeviceTokens(identity, environment: Self.environment, issuer: added.issuer)
+        let owners = Self.emails.map { Organisation.Person($0) }
+        devices = try await Device.make(for: owners, gateway: stage.gateway, tokens: tokens)
+        self.people = try await setup.objects(of: owners, in: added.id)
     }
 
     /// Measures until the task is cancelled.
@@ -93,10 +60,10 @@ final class DeviceWatch: Sendable {
     func takeWaits() -> [String: Double] {
         let now = ContinuousClock.now
         return waits.withLock { waits in
-            defer { (waits.accepted.longest, waits.seen.longest, waits.shared.longest) = (.zero, .zero, .zero) }
-            return [
-                "accepted": waits.accepted.longest(at: now).inSeconds, "seen": waits.seen.longest(at: now).inSeconds,
-                "shared": waits.shared.longest(at: now).inSeconds,
+            [
+                "accepted": waits.accepted.takeLongest(at: now).inSeconds,
+                "seen": waits.seen.takeLongest(at: now).inSeconds,
+                "shared": waits.shared.takeLongest(at: now).inSeconds,
             ]
         }
     }
@@ -138,14 +105,14 @@ final class DeviceWatch: Sendable {
         }
     }
 
-    private func begin(_ paths: WritableKeyPath<Waits, Wait>...) {
+    private func begin(_ paths: WritableKeyPath<Waits, WaitClock>...) {
         let now = ContinuousClock.now
-        waits.withLock { waits in for path in paths { waits[keyPath: path].begin(now) } }
+        waits.withLock { waits in for path in paths { waits[keyPath: path].begin(at: now) } }
     }
 
-    private func end(_ path: WritableKeyPath<Waits, Wait>) {
+    private func end(_ path: WritableKeyPath<Waits, WaitClock>) {
         let now = ContinuousClock.now
-        waits.withLock { $0[keyPath: path].end(now) }
+        waits.withLock { $0[keyPath: path].end(at: now) }
     }
 }
 

@@ -59,7 +59,7 @@ struct KillTestCommand: ScenarioCommand {
     private func run(seed: UInt64, on stage: ScenarioStage) async throws -> ScenarioReport {
         let (cluster, hasData, count) = (stage.cluster, data != nil, kills ?? (data == nil ? 20 : 100))
         let size = data.map { ["--data", $0, "--time-limit", "3000"] } ?? ["--people", "6", "--seed", "\(seed)"]
-        _ = try await stage.sap.setSwitches(#"{"latencyMs":\#(hasData ? 500 : 1_000)}"#)
+        try await stage.sap.setSwitches(#"{"latencyMs":\#(hasData ? 500 : 1_000)}"#)
         let demo = try await stage.startDemo(size, environment: hasData ? "tock" : "demo")
         defer { demo.kill9() }
         let killer = Killer(
@@ -69,7 +69,7 @@ struct KillTestCommand: ScenarioCommand {
         guard demo.isRunning else {
             throw ClusterFailure("the demo ended before \(count) kills: \(demo.logTail())")
         }
-        _ = try await stage.sap.setSwitches(#"{"latencyMs":0}"#)
+        try await stage.sap.setSwitches(#"{"latencyMs":0}"#)
         try await waitUntil("the demo has ended", within: .seconds(hasData ? 3_000 : 600)) {
             try killer.startWhatEnded()
             return !demo.isRunning

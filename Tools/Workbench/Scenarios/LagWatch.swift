@@ -1,6 +1,3 @@
-import Essentials
-import FoundationEssentials
-import HTTPClient
 import LocalCluster
 import Synchronization
 
@@ -10,7 +7,6 @@ final class LagWatch: Sendable {
     /// which no group counts as lagging.
     static let drainedMax = 2.0
     private static let pause = Duration.milliseconds(250)
-    private static let responseMax = Duration.seconds(2)
 
     private struct Sample {
         /// The time of the last poll; `nil` while the monitor is unavailable.
@@ -19,13 +15,13 @@ final class LagWatch: Sendable {
         var longest = 0.0
     }
 
-    private let client: Client
-    private let url: String
+    private let monitor: LocalCluster.Part
+    private let stage: ScenarioStage
     private let seen = Mutex(Sample())
 
-    init(_ monitor: LocalCluster.Part, on cluster: LocalCluster, client: Client) {
-        self.client = client
-        url = cluster.adminURL(monitor) + "/metrics"
+    init(_ monitor: LocalCluster.Part, on stage: ScenarioStage) {
+        self.monitor = monitor
+        self.stage = stage
     }
 
     /// Polls until the task is cancelled.
@@ -57,17 +53,12 @@ final class LagWatch: Sendable {
 
     /// - Returns: `nil` while the monitor is unavailable, or has problems.
     private func poll() async -> Double? {
-        guard
-            let response = try? await client.send(
-                Request(url, connectMax: Self.responseMax, totalMax: Self.responseMax)), response.status == 200
-        else { return nil }
-        let lines = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
-        guard lines.contains("fieldpost_monitor_problems 0") else { return nil }
-        return
-            lines.filter {
-                $0.hasPrefix("kafka_consumergroup_group_max_lag_seconds{")
-                    || $0.hasPrefix("fieldpost_relay_behind_seconds{")
-            }
-            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.max()
+        guard let metrics = await stage.metrics(of: monitor), metrics.contains("fieldpost_monitor_problems 0") else {
+            return nil
+        }
+        let ages =
+            metrics.values(of: "kafka_consumergroup_group_max_lag_seconds")
+            + metrics.values(of: "fieldpost_relay_behind_seconds")
+        return ages.max()
     }
 }

@@ -23,14 +23,14 @@ struct MoveCommand: ScenarioCommand {
     @Option(help: "Number of objects in addition to the devices'.") var objects = 100_000
     @Option(help: "Number of devices.") var devices = 20
     @Option(help: "Stored responses of former devices. (default: --objects / 10)")
-    var answers: Int?
+    var responses: Int?
     @Option(help: "Time between two entries of a device, in milliseconds.") var pause = 2_000
     @Option(help: "Number of times that the stream is cut and resumed.") var cuts = 0
     @Option(help: "Seed of the organisation.") var seed: UInt64 = 1
     @OptionGroup var output: ScenarioOptions
 
     private static let environment = "move"
-    private static let services = LocalCluster.Part.wayOfAnEntry + [.poller]
+    private static let services = LocalCluster.Part.entryServices + [.poller]
     private static let newSecretKeys = Data(repeating: 9, count: 32).base64EncodedString()
     /// Latency of the back end, so that entries are in flight at the cut-over.
     private static let switches = #"{"latencyMs":100}"#
@@ -40,14 +40,14 @@ struct MoveCommand: ScenarioCommand {
     /// Time before the move, for the pauses that devices always have.
     private static let quietTime = Duration.seconds(10)
     /// Number of repetitions of the organisation's weeks.
-    private static let roundCount = 16
+    private static let repetitionCount = 16
     /// Parts of `fieldpost check` that differ by design: the seed's entries have no status log and no change log.
     private static let unchecked: Set = ["statuses", "changes"]
 
     func validate() throws {
         guard (1_000...100_000_000).contains(objects) else { throw ValidationError("--objects is 1000…100000000") }
         guard (1...1_000).contains(devices) else { throw ValidationError("--devices is 1…1000") }
-        guard (0...100_000_000).contains(answers ?? 0) else { throw ValidationError("--answers is 0…100000000") }
+        guard (0...100_000_000).contains(responses ?? 0) else { throw ValidationError("--responses is 0…100000000") }
         guard (10...600_000).contains(pause) else { throw ValidationError("--pause is 10…600000 ms") }
         guard (0...100).contains(cuts) else { throw ValidationError("--cuts is 0…100") }
     }
@@ -71,14 +71,14 @@ struct MoveCommand: ScenarioCommand {
     }
 
     private func run(from old: ScenarioStage, to new: ScenarioStage) async throws -> ScenarioReport {
-        let organisation = old.sap.placed(
-            GeneratedOrganisation.make(people: devices, seed: seed).repeated(Self.roundCount), in: Self.environment)
+        let generated = GeneratedOrganisation.make(people: devices, seed: seed)
+        let organisation = old.sap.placed(generated.repeated(Self.repetitionCount), in: Self.environment)
         let environment = try await prepare(organisation, on: old)
         let tokens = try await DeviceTokens(
             old.identity, environment: Self.environment, issuer: environment.issuer)
         let fleet = try await Fleet.make(organisation, seed: nil, gateway: old.gateway, tokens: tokens)
-        let (tally, isOver) = (FlowTally(), Flag())
-        let course = MoveCourse(
+        let (tally, isOver) = (EntryTally(), Flag())
+        let procedure = MoveProcedure(
             name: Self.environment, environment: environment.id, objectCount: objects, cutCount: cuts, old: old,
             new: new, fleet: fleet, tally: tally)
         var report = ScenarioReport(columns: ["seconds", "rows", "rows/s"])
@@ -88,12 +88,12 @@ struct MoveCommand: ScenarioCommand {
         let answered: [Int64]
         do {
             try await waitUntil("the entries of all devices are released", within: Self.readyMax) {
-                tally.now.statuses[.released, default: 0] >= 2 * devices
+                tally.now.states[.released, default: 0] >= 2 * devices
             }
             _ = await fleet.takePauses()
             try await Task.sleep(for: Self.quietTime)
             report.add("longest pause of a device before the move", await fleet.takePauses().max() ?? 0, "s")
-            answered = try await course.move(&report)
+            answered = try await procedure.move(&report)
         } catch {
             for line in await fleet.errors() { old.console.log(line) }
             throw error
@@ -108,8 +108,7 @@ struct MoveCommand: ScenarioCommand {
         report.steps[0].values.merge(
             ["rows": copied, "rows/s": copied / max(report.steps[0].values["seconds"] ?? 0, 0.001)]) { $1 }
         let judge = MoveJudge(
-            reader: RealmReader(pool: new.pool, environment: moved), backend: old.sap, gateway: new.gateway,
-            tokens: tokens)
+            pool: new.pool, environment: moved, backend: old.sap, gateway: new.gateway, tokens: tokens)
         try await judge.compare(outcomes, settle: Self.settleMax, &report)
         try await judge.compareResponses(outcomes, answeredAtOld: answered, &report)
         return report
@@ -119,28 +118,24 @@ struct MoveCommand: ScenarioCommand {
     private func prepare(
         _ organisation: Organisation, on old: ScenarioStage
     ) async throws -> DemoSetup.Environment {
-        let setup = DemoSetup(
-            pool: old.pool, environmentName: Self.environment, identity: old.identity, backend: old.sap)
+        let setup = old.setup(Self.environment, backend: old.sap)
         try await old.sap.load(organisation)
         let environment = try await setup.addEnvironment(organisation.people)
         // The password is then sealed with the keys of the old installation.
         try await old.cluster.runCommand([
             "environment", "edit", Self.environment, "--backend-password-from", LocalCluster.passwordVariable,
         ])
-        try await setup.invite(organisation.people, to: environment.id)
-        old.console.log("\(devices) people are invited; writing \(objects) objects")
-        let seed = MoveSeed(environment: environment.id, objectCount: objects, responseCount: answers ?? objects / 10)
+        old.console.log("writing \(objects) objects")
+        let seed = MoveSeed(environment: environment.id, objectCount: objects, responseCount: responses ?? objects / 10)
         try await old.pool.run { try seed.write(on: &$0) }
-        try await waitUntil("all realms are initialized", within: Self.readyMax) {
-            try await setup.initializedCount(of: organisation.people, in: environment.id) == organisation.people.count
-        }
-        _ = try await old.sap.setSwitches(Self.switches)
+        try await setup.fillRealms(of: organisation.people, in: environment.id, within: Self.readyMax)
+        try await old.sap.setSwitches(Self.switches)
         return environment
     }
 
     /// Waits until all begun entries are finished.
     private func finish(
-        _ working: Task<[Fleet.Outcome], any Error>, _ fleet: Fleet, _ console: DemoConsole
+        _ working: Task<[Fleet.Outcome], any Error>, _ fleet: Fleet, _ console: ScenarioConsole
     ) async throws -> [Fleet.Outcome] {
         let timeout = Task {
             try await Task.sleep(for: Self.endMax)
@@ -162,20 +157,16 @@ private final class Flag: Sendable {
 extension Organisation {
     /// The same weeks several times, on later days.
     fileprivate func repeated(_ count: Int) -> Organisation {
-        let later = (1..<count).flatMap { round in
+        var repeated = self
+        for number in 1..<count {
             // A person who joins during the first weeks has joined before the later ones.
-            entries.filter { $0.expectation != .invalid(.notActive) }.map { entry in
-                PlannedEntry(
-                    id: StableID.uuid("round-\(round)", entry.id.text), person: entry.person,
-                    day: entry.day.adding(days: round * 7 * GeneratedOrganisation.weekCount),
-                    durationSeconds: entry.durationSeconds, project: entry.project,
-                    accountingCode: entry.accountingCode, text: entry.text, sourceRow: entry.sourceRow,
-                    expectation: entry.expectation)
+            for var entry in entries where entry.expectation != .invalid(.notActive) {
+                entry.id = StableID.uuid("round-\(number)", entry.id.text)
+                entry.day = entry.day.adding(days: number * 7 * GeneratedOrganisation.weekCount)
+                repeated.entries.append(entry)
             }
         }
-        return Organisation(
-            customers: customers, projects: projects, elements: elements, people: people, teamMembers: teamMembers,
-            entries: entries + later, rowsTotal: rowsTotal)
+        return repeated
     }
 }
 

@@ -8,7 +8,9 @@ import TenantMigration
 
 /// The comparisons after a move: of tables, of responses to mutations, and of devices, realms and the back end.
 struct MoveJudge: Sendable {
-    let reader: RealmReader
+    /// Of the new installation.
+    let pool: Pool
+    let environment: EnvironmentID
     let backend: SandboxSAP
     let gateway: GatewayClient
     let tokens: DeviceTokens
@@ -76,7 +78,7 @@ struct MoveJudge: Sendable {
             for (sequence, result) in outcome.answers.sorted(by: { $0.key < $1.key }) {
                 switch result {
                 case .accepted: acceptedCount += 1
-                case .rejected, .forgotten: rejectedCount += 1
+                case .rejected, .expired: rejectedCount += 1
                 }
                 guard let position = stored[sequence] else {
                     report.differences.append("\(email): the response to mutation \(sequence) is not stored")
@@ -103,8 +105,7 @@ struct MoveJudge: Sendable {
 
     /// Positions of accepted mutations, `nil` for rejected ones, by client and number.
     private func storedResponses() async throws -> [UUID: [Int64: Int64?]] {
-        let environment = reader.environment
-        return try await reader.pool.run { connection in
+        try await pool.run { [environment] connection in
             try connection.run(
                 """
                 SELECT client_id, sequence, position FROM device.mutation
@@ -122,7 +123,7 @@ struct MoveJudge: Sendable {
         if mutations.isEmpty { return [] }
         let list = mutations.map { item in
             let mutation = item.mutation
-            var json = "{\"sequence\":\(item.sequence),\"realm\":\(JSON.string(item.realm.description)),"
+            var json = "{\"sequence\":\(item.sequence),\"realm\":\"\(item.realm)\","
             json += "\"op\":\"\(mutation.operation.rawValue)\",\"kind\":\"\(mutation.kind.rawValue)\","
             json += "\"id\":\"\(mutation.id.text)\""
             if let fields = mutation.fields { json += ",\"fields\":" + String(decoding: fields, as: UTF8.self) }
@@ -146,45 +147,42 @@ struct MoveJudge: Sendable {
     /// Compares until there are no differences, or until they no longer change.
     func compare(_ outcomes: [Fleet.Outcome], settle: Duration, _ report: inout ScenarioReport) async throws {
         let fleet = Fleet(members: outcomes.map { .init(device: $0.device, plans: $0.plans) })
-        var settling = VerdictSettling(settleMax: settle)
-        while true {
+        let verdict = try await Verdict.settled(within: settle) {
             try await fleet.refresh()
-            let (verdict, realmCount) = try await comparison(of: outcomes)
-            if settling.areFinal(verdict.differences, now: .now) {
-                report.differences += verdict.differences.map(\.description)
-                report.add("realms of devices compared", realmCount)
-                report.add("entries compared", verdict.rightEntries.count + verdict.goneCount)
-                return
+            var verdict = Verdict(of: outcomes.map(\.device.person), records: try await backend.recorded())
+            let snapshot = try await pool.run { [environment] connection in
+                try EnvironmentSnapshot.read(environment, except: MoveSeed.realms, on: &connection)
             }
-            try await Task.sleep(for: .seconds(1))
+            let reading = FieldworkReading(snapshot)
+            await verdict.compare(fleet.members, reading)
+            for outcome in outcomes {
+                try await compareRealms(of: outcome.device, reading, &verdict)
+                if await outcome.device.gatewayURL != gateway.url {
+                    verdict.note(outcome.device.person.email, "device", "still uses the old installation")
+                }
+                verdict.add(failures: outcome.failures)
+            }
+            verdict.finish()
+            return verdict
         }
+        report.differences += verdict.differences.map(\.description)
+        report.add("realms of devices compared", verdict.realmCount)
+        report.add("entries compared", verdict.rightEntries.count + verdict.goneCount)
     }
 
-    private func comparison(of outcomes: [Fleet.Outcome]) async throws -> (Verdict, Int) {
-        let records = try await backend.recorded()
-        var verdict = Verdict(of: outcomes.map(\.device.person), records: records)
-        var (others, realmCount): ([RealmPath: RealmContent], Int) = ([:], 0)
-        for outcome in outcomes {
-            let (device, person) = (outcome.device, outcome.device.person)
-            let token = try await tokens.tokens(for: [person]).first ?? ""
-            let contents = await device.contents
-            for path in try await gateway.realms(token: token).union(contents.keys).sorted() {
-                var stored = path == device.realm ? nil : others[path]
-                if stored == nil { stored = try await reader.content(of: path) }
-                if path != device.realm { others[path] = stored }
-                verdict.compare(person.email, path, device: contents[path] ?? [:], stored: stored ?? [:])
-                if path == device.realm { verdict.compare(person, outcome.plans, realm: stored ?? [:]) }
-                realmCount += 1
-            }
-            if await device.gatewayURL != gateway.url {
-                verdict.note(person.email, "device", "still uses the old installation")
-            }
-            for (id, reason) in outcome.failures.sorted(by: { $0.key.text < $1.key.text }) {
-                verdict.note(person.email, "entry \(id.text)", reason)
-            }
+    /// Compares the realms that the gateway lists for a person with those that the database grants. The people of this
+    /// scenario are no managers, who also get other teams' realms.
+    private func compareRealms(
+        of device: Device, _ reading: FieldworkReading, _ verdict: inout Verdict
+    ) async throws {
+        let token = try await tokens.tokens(for: [device.person]).first ?? ""
+        let listed = try await gateway.realms(token: token)
+        let contents = await device.contents
+        let expected = reading.person(of: device.realm).map { reading.realms(of: $0, device: contents) } ?? []
+        for path in listed.symmetricDifference(expected).sorted() {
+            let detail = listed.contains(path) ? "is listed, but not granted" : "is granted, but not listed"
+            verdict.note(device.person.email, "\(path)", detail)
         }
-        verdict.finish()
-        return (verdict, realmCount)
     }
 }
 

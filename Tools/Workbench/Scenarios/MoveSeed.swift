@@ -10,6 +10,8 @@ struct MoveSeed: Sendable {
     let objectCount: Int
     let responseCount: Int
 
+    /// The paths of its realms, as a pattern of SQL's `LIKE`.
+    static let realms = "/users/quiet%"
     private static let realmCountMax = 2_000
     /// Objects per transaction.
     private static let pageCountMax = 50_000

@@ -1,7 +1,6 @@
 import Essentials
 import Foundation
 import LocalCluster
-import Synchronization
 
 /// The transfer between two installations: `fieldpost environment export` and `import`, connected by a pipe.
 struct MoveTransfer: Sendable {
@@ -10,12 +9,6 @@ struct MoveTransfer: Sendable {
         case complete(receipt: String)
         /// The resume token of the importer; `nil`: the transfer restarts.
         case cut(resume: String?)
-    }
-
-    /// Peak memory of the commands, in MB.
-    struct Memory: Sendable {
-        var export = 0.0
-        var imported = 0.0
     }
 
     let name: String
@@ -40,7 +33,8 @@ struct MoveTransfer: Sendable {
     /// - Parameters:
     ///   - resume: The resume token of the importer.
     ///   - bytes: Bytes after which the stream is cut and its sender killed; `nil`: never.
-    func send(resume: String?, cutAfter bytes: Int?, memory: inout Memory) async throws -> End {
+    ///   - memory: Peak memory of the commands, in MB.
+    func send(resume: String?, cutAfter bytes: Int?, memory: inout [String: Double]) async throws -> End {
         let exported = old.folder.path + "/exported"
         let process = try old.startScript(
             Self.script,
@@ -53,12 +47,7 @@ struct MoveTransfer: Sendable {
         let deadline = ContinuousClock.now + Self.within
         while process.isRunning {
             for (command, kilobytes) in Self.memory(of: process.id) {
-                let megabytes = kilobytes / 1_024
-                switch command {
-                case "export": memory.export = max(memory.export, megabytes)
-                case "import": memory.imported = max(memory.imported, megabytes)
-                default: break
-                }
+                memory[command] = max(memory[command] ?? 0, kilobytes / 1_024)
             }
             guard .now < deadline else { throw ClusterFailure("timeout of the transfer after \(Self.within)") }
             try await Task.sleep(for: Self.pollInterval)

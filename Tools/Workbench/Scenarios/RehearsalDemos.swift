@@ -1,47 +1,36 @@
 import LocalCluster
-import Synchronization
 
 /// Demos, one after the other, each in an environment of its own.
-final class RehearsalDemos: Sendable {
-    private struct State {
-        var count = 0
-        var areActive = false
-        var hasFailed = false
-        var isLast = false
-    }
-
+actor RehearsalDemos {
     private let stage: ScenarioStage
     private let people: Int
-    private let state = Mutex(State())
+    /// The number of demos that ended without differences.
+    private(set) var count = 0
+    /// Whether a demo has failed; no further demo is started then.
+    private(set) var hasFailed = false
+    private var areActive = false
+    private var isLast = false
 
     init(stage: ScenarioStage, people: Int) {
         self.stage = stage
         self.people = people
     }
 
-    /// Whether the first demo's devices have begun.
-    var areActive: Bool { state.withLock { $0.areActive } }
-    /// Whether a demo has failed; no further demo is started then.
-    var hasFailed: Bool { state.withLock { $0.hasFailed } }
-    /// The number of demos that ended without differences.
-    var count: Int { state.withLock { $0.count } }
+    /// Whether the first demo's devices have begun, or it has failed.
+    var hasStarted: Bool { areActive || hasFailed }
 
-    func endAfterCurrent() { state.withLock { $0.isLast = true } }
+    func endAfterCurrent() { isLast = true }
 
     /// - Returns: The failure of a demo, if any.
     func run() async -> [String] {
-        for number in 1... {
+        while !isLast {
             let failure: String?
-            do { failure = try await run(number) } catch { failure = "\(error)" }
+            do { failure = try await run(count + 1) } catch { failure = "\(error)" }
             if let failure {
-                state.withLock { $0.hasFailed = true }
-                return ["demo \(number): \(failure)"]
+                hasFailed = true
+                return ["demo \(count + 1): \(failure)"]
             }
-            let isLast = state.withLock { state in
-                state.count = number
-                return state.isLast
-            }
-            if isLast { break }
+            count += 1
         }
         return []
     }
@@ -51,7 +40,7 @@ final class RehearsalDemos: Sendable {
         let demo = try await stage.startDemo(
             ["--people", "\(people)", "--seed", "\(number)"], environment: environment)
         defer { demo.kill9() }
-        state.withLock { $0.areActive = true }
+        areActive = true
         try await waitUntil("\(environment) has ended", within: .seconds(900)) { !demo.isRunning }
         // Polls of earlier environments must not become the load.
         try await stage.poll(environment, every: 86_400)

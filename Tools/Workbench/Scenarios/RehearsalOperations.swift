@@ -1,6 +1,4 @@
 import Essentials
-import FoundationEssentials
-import HTTPClient
 import LocalCluster
 import Model
 
@@ -25,57 +23,40 @@ struct RehearsalOperations: Sendable {
 
     /// The operations in their order: with another build, the schema is migrated before the first replacement.
     func all(on parts: [LocalCluster.Part]) -> [(step: String, Operation)] {
-        var steps: [(String, Operation)] = parts.map { part in
-            (
-                "\(part.name) stopped",
-                { values in
-                    values["ended"] = try await end([part])
-                    try await Task.sleep(for: stopTime)
-                    values["ready"] = try await start([part], of: nil)
-                }
-            )
+        var steps: [(step: String, Operation)] = []
+        func add(_ step: String, _ operation: @escaping Operation) { steps.append((step, operation)) }
+        for part in parts {
+            add("\(part.name) stopped") { values in
+                values["ended"] = try await end([part])
+                try await Task.sleep(for: stopTime)
+                values["ready"] = try await start([part], of: nil)
+            }
         }
         if let build {
-            steps.append(
-                (
-                    "schema migrated",
-                    { values in
-                        values["ready"] = try await timed {
-                            try await cluster.runCommand(
-                                ["migrate", "--schema", LocalCluster.schemaFolder], from: build)
-                        }
-                    }
-                ))
+            add("schema migrated") { values in
+                values["ready"] = try await timed {
+                    try await cluster.runCommand(["migrate", "--schema", LocalCluster.schemaFolder], from: build)
+                }
+            }
+        }
+        for part in parts {
+            let others = (2...instanceCount).map { part.instance($0) }
+            add("\(part.name) replaced") { values in
+                values["ended"] = try await end([part])
+                values["ready"] = try await start([part], of: build)
+            }
+            add("\(part.name) scaled") { values in
+                values["ready"] = try await start(others, alongside: [part], of: build)
+                try await waitUntilDrained()
+                values["ended"] = try await end(others)
+                try await waitUntilAssigned([part])
+            }
+            add("\(part.name) killed") { values in
+                await cluster.kill9(part)
+                values["ready"] = try await start([part], of: build)
+            }
         }
         return steps
-            + parts.flatMap { part -> [(String, Operation)] in
-                let others = (2...instanceCount).map { part.instance($0) }
-                return [
-                    (
-                        "\(part.name) replaced",
-                        { values in
-                            values["ended"] = try await end([part])
-                            values["ready"] = try await start([part], of: build)
-                        }
-                    ),
-                    (
-                        "\(part.name) scaled",
-                        { values in
-                            values["ready"] = try await start(others, alongside: [part], of: build)
-                            try await waitUntilDrained()
-                            values["ended"] = try await end(others)
-                            try await waitUntilAssigned([part])
-                        }
-                    ),
-                    (
-                        "\(part.name) killed",
-                        { values in
-                            await cluster.kill9(part)
-                            values["ready"] = try await start([part], of: build)
-                        }
-                    ),
-                ]
-            }
     }
 
     /// Performs an operation, and waits until no group lags and the watched devices receive changes.
@@ -151,13 +132,10 @@ struct RehearsalOperations: Sendable {
         }
     }
 
-    /// - Returns: `nil` if the release has no such metric.
+    /// - Returns: `nil` if the release has no such metric; 0 while the service is unavailable.
     private func partitionCount(of part: LocalCluster.Part) async -> Int? {
-        let request = Request(cluster.adminURL(part) + "/metrics", connectMax: .seconds(2), totalMax: .seconds(2))
-        guard let response = try? await stage.client.send(request), response.status == 200 else { return 0 }
-        let values = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
-            .filter { $0.hasPrefix("fieldpost_partitions{") }
-            .compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
+        guard let metrics = await stage.metrics(of: part) else { return 0 }
+        let values = metrics.values(of: "fieldpost_partitions")
         return values.isEmpty ? nil : Int(values.reduce(0, +))
     }
 

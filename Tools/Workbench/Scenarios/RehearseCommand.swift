@@ -28,7 +28,7 @@ struct RehearseCommand: ScenarioCommand {
     var names: [String] = []
     @Option(help: "People per demo.") var people = 6
     @Option(help: "Number of instances to scale a service to.") var instances = 4
-    @Option(help: "Seconds for which a service is stopped.") var away = 3
+    @Option(help: "Seconds for which a service is stopped.") var stop = 3
     @Option(help: ArgumentHelp("Folder of the earlier release's executables, to begin with.", valueName: "folder"))
     var before: String?
     @Option(help: ArgumentHelp("Folder of that release's schema files.", valueName: "folder"))
@@ -43,7 +43,7 @@ struct RehearseCommand: ScenarioCommand {
     func validate() throws {
         guard (1...1_000).contains(people) else { throw ValidationError("--people is 1…1000") }
         guard (2...8).contains(instances) else { throw ValidationError("--instances is 2…8") }
-        guard (0...600).contains(away) else { throw ValidationError("--away is 0…600 seconds") }
+        guard (0...600).contains(stop) else { throw ValidationError("--stop is 0…600 seconds") }
         guard (before == nil) == (schemaBefore == nil) else {
             throw ValidationError("--before and --schema-before belong together")
         }
@@ -76,26 +76,27 @@ struct RehearseCommand: ScenarioCommand {
     private func run(on stage: ScenarioStage) async throws -> ScenarioReport {
         let devices = try await DeviceWatch(on: stage)
         stage.console.log("the services are ready; starting the first demo")
-        let lag = LagWatch(Self.monitor, on: stage.cluster, client: stage.client)
+        let lag = LagWatch(Self.monitor, on: stage)
         let demos = RehearsalDemos(stage: stage, people: people)
-        _ = try await stage.sap.setSwitches(Self.switches)
+        try await stage.sap.setSwitches(Self.switches)
         let watching = [Task { try await devices.run() }, Task { try await lag.run() }]
         defer { for task in watching { task.cancel() } }
         let working = Task { await demos.run() }
         defer { working.cancel() }
         try await waitUntil("the first demo's entries are being written", within: .seconds(900)) {
-            demos.areActive || demos.hasFailed
+            await demos.hasStarted
         }
         var report = ScenarioReport(columns: RehearsalOperations.columns)
         let operations = RehearsalOperations(
-            stage: stage, devices: devices, lag: lag, instanceCount: instances, stopTime: .seconds(away),
+            stage: stage, devices: devices, lag: lag, instanceCount: instances, stopTime: .seconds(stop),
             build: before == nil ? nil : LocalCluster.executables)
-        for (step, operate) in operations.all(on: parts) where !demos.hasFailed {
+        for (step, operate) in operations.all(on: parts) {
+            if await demos.hasFailed { break }
             report.steps.append(try await operations.perform(step, operate))
         }
-        demos.endAfterCurrent()
+        await demos.endAfterCurrent()
         let failures = await working.value
-        report.add("demos", demos.count)
+        report.add("demos", await demos.count)
         report.differences += failures
         guard failures.isEmpty else { return report }
         let last = devices.counts

@@ -32,22 +32,26 @@ struct ScenarioStage: Sendable {
     let cluster: LocalCluster
     let client: Client
     let pool: Pool
-    let console: DemoConsole
+    let console: ScenarioConsole
 
     var gateway: GatewayClient { GatewayClient(client: client, url: cluster.gatewayURL) }
     var identity: IdentitySandbox { IdentitySandbox(client: client, url: cluster.identityURL) }
     var sap: SandboxSAP { SandboxSAP(client: client, url: cluster.sapURL) }
 
-    /// Runs `body` on a new cluster. If nothing differs afterwards, `fieldpost check` must not report differences;
-    /// otherwise diagnostics are printed.
+    /// The set-up of an environment of the cluster.
     ///
-    /// - Parameters:
-    ///   - devices: The number of devices. Each has an open stream, and at times a request.
-    ///   - unchecked: The parts of `fieldpost check` in which differences are expected.
-    static func run(
+    /// - Parameter backend: `nil`: an environment without a back end.
+    func setup(_ environment: String, backend: (any DemoBackend)? = nil) -> DemoSetup {
+        DemoSetup(pool: pool, environmentName: environment, identity: identity, backend: backend)
+    }
+
+    /// Runs `body` on a new cluster, which is stopped afterwards.
+    ///
+    /// - Parameter devices: The number of devices. Each has an open stream, and at times a request.
+    static func with<Success>(
         _ name: String, _ options: LocalCluster.Options, devices: Int = 30, limits: Limits = Limits(),
-        unchecked: Set<String> = [], _ body: (ScenarioStage) async throws -> ScenarioReport
-    ) async throws -> ScenarioReport {
+        _ body: (ScenarioStage) async throws -> Success
+    ) async throws -> Success {
         try await LocalCluster.run(name, options) { cluster in
             var configuration = Client.Configuration()
             configuration.connectionsPerHostMax = max(100, devices * 3)
@@ -55,15 +59,44 @@ struct ScenarioStage: Sendable {
             defer { client.shutDown() }
             let pool = try Pool(cluster.conninfo, size: 4, limits: limits)
             defer { pool.stop() }
-            var report = try await body(
-                ScenarioStage(cluster: cluster, client: client, pool: pool, console: DemoConsole()))
+            return try await body(
+                ScenarioStage(cluster: cluster, client: client, pool: pool, console: ScenarioConsole()))
+        }
+    }
+
+    /// Runs a scenario on a new cluster. If nothing differs afterwards, `fieldpost check` must not report differences;
+    /// otherwise diagnostics are printed.
+    ///
+    /// - Parameters:
+    ///   - devices: The number of devices.
+    ///   - unchecked: The parts of `fieldpost check` in which differences are expected.
+    static func run(
+        _ name: String, _ options: LocalCluster.Options, devices: Int = 30, limits: Limits = Limits(),
+        unchecked: Set<String> = [], _ body: (ScenarioStage) async throws -> ScenarioReport
+    ) async throws -> ScenarioReport {
+        try await with(name, options, devices: devices, limits: limits) { stage in
+            var report = try await body(stage)
             if report.differences.isEmpty {
-                report.differences = try await cluster.differences().filter { !unchecked.contains($0.part) }
+                report.differences = try await stage.cluster.differences().filter { !unchecked.contains($0.part) }
                     .map { "fieldpost check: \($0)" }
             }
-            if !report.differences.isEmpty { await cluster.printDiagnostics() }
+            if !report.differences.isEmpty { await stage.cluster.printDiagnostics() }
             return report
         }
+    }
+
+    /// The lines of a service's metrics; `nil` while the service is unavailable.
+    func metrics(of part: LocalCluster.Part) async -> [Substring]? {
+        let request = Request(cluster.adminURL(part) + "/metrics", connectMax: .seconds(2), totalMax: .seconds(2))
+        guard let response = try? await client.send(request), response.status == 200 else { return nil }
+        return String(decoding: response.body, as: UTF8.self).split(separator: "\n")
+    }
+}
+
+extension [Substring] {
+    /// The values of a metric with labels.
+    func values(of metric: String) -> [Double] {
+        filter { $0.hasPrefix(metric + "{") }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
     }
 }
 

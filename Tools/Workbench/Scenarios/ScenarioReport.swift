@@ -33,12 +33,12 @@ struct ScenarioReport: Encodable, Sendable {
 
     /// The tables of steps and figures, the first differences, and the verdict.
     var text: String {
-        var table = Table([("step", .left)] + columns.map { ($0, .right) }, empty: "")
-        for step in steps { table.add([step.name] + columns.map { step.values[$0].map(Self.text) ?? "-" }) }
-        var list = Table([("figure", .left), ("value", .right), ("unit", .left)], empty: "")
-        for figure in figures {
+        let table = Table(["step"] + columns.map(Table.Column.right), steps) { step in
+            [step.name] + columns.map { step.values[$0].map(Self.text) ?? "-" }
+        }
+        let list = Table(["figure", .right("value"), "unit"], figures) { figure in
             let isCount = figure.unit.isEmpty && figure.value.isFinite
-            list.add([figure.name, isCount ? "\(Int(figure.value))" : Self.text(figure.value), figure.unit])
+            return [figure.name, isCount ? "\(Int(figure.value))" : Self.text(figure.value), figure.unit]
         }
         var lines = [table.text, list.text]
         lines += differences.prefix(Self.shownMax).map { "  \($0)" }

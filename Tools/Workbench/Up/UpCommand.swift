@@ -11,15 +11,14 @@ struct UpCommand: AsyncParsableCommand {
         discussion: """
             deploy/up builds and then runs this command in the folder of the sources. State between runs is in \
             .fieldpost; run `source .fieldpost/environment` to use fieldpost, psql and kcat with it. A process that \
-            ends \
-            is restarted with exponential backoff.
+            ends is restarted with exponential backoff.
             """)
 
     @Option(help: "For the demo: folder with real data.") var data: String?
     @Option(help: "For the demo: number of people.") var people: Int?
     @Flag(help: "For the demo: an issuer in the form of Microsoft Entra ID.")
     var entra = false
-    @Flag(help: "Inject faults into the back ends.") var chaos = false
+    @Flag(help: "Inject faults into the back ends.") var faults = false
     @Flag(help: "Run without the demo.") var noDemo = false
     @Flag(help: "Stop after the demo, with its exit status.") var once = false
     @Option(help: ArgumentHelp("Seconds that went by before, in what is printed.", visibility: .hidden))
@@ -36,7 +35,7 @@ struct UpCommand: AsyncParsableCommand {
 
     func run() async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
-        let console = UpConsole(secondsBefore: secondsBefore)
+        let console = ScenarioConsole(secondsBefore: secondsBefore)
         let state = try UpState(folder: FileManager.default.currentDirectoryPath + "/.fieldpost")
         let run = UpRun(plan: plan, state: state, console: console)
         let work = Task { try await run.run() }
@@ -61,10 +60,10 @@ struct UpCommand: AsyncParsableCommand {
     private var plan: UpPlan {
         var options = demoOptions
         if entra { options.insert("--entra", at: 0) }
-        if chaos { options.insert("--chaos", at: 0) }
+        if faults { options.insert("--faults", at: 0) }
         if let people { options.insert(contentsOf: ["--people", "\(people)"], at: 0) }
         if let data { options.insert(contentsOf: ["--data", data], at: 0) }
-        return UpPlan(demoOptions: options, hasFaults: chaos, hasDemo: !noDemo, endsAfterDemo: once)
+        return UpPlan(demoOptions: options, hasFaults: faults, hasDemo: !noDemo, endsAfterDemo: once)
     }
 }
 
@@ -76,29 +75,6 @@ struct UpPlan: Equatable, Sendable {
     var hasDemo = true
     var endsAfterDemo = false
 
-    /// The environment that the demo with SAP works in, as `workbench demo` chooses it.
-    var demoEnvironment: String {
-        let given = demoOptions.indices.compactMap { index -> String? in
-            let option = demoOptions[index]
-            if option.hasPrefix("--environment=") { return String(option.dropFirst("--environment=".count)) }
-            return option == "--environment" && index + 1 < demoOptions.count ? demoOptions[index + 1] : nil
-        }
-        let hasData = demoOptions.contains { $0 == "--data" || $0.hasPrefix("--data=") }
-        return given.last ?? (hasData ? "tock" : "demo") + (demoOptions.contains("--entra") ? "-entra" : "")
-    }
-}
-
-/// Prints lines with the seconds since the start.
-struct UpConsole: Sendable {
-    private let start: ContinuousClock.Instant
-
-    init(secondsBefore: Int) { start = .now - .seconds(secondsBefore) }
-
-    func log(_ line: String) {
-        let seconds = "\((ContinuousClock.now - start).components.seconds)"
-        show("[\(String(repeating: " ", count: max(0, 4 - seconds.count)))\(seconds)s] \(line)\n")
-    }
-
-    /// Writes a text without changes.
-    func show(_ text: String) { try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) }
+    /// The environment that the demo with SAP works in; `nil` if its options are invalid.
+    var demoEnvironment: String? { try? DemoCommand.parse(demoOptions).environmentName }
 }

@@ -47,7 +47,7 @@ struct UpPorts: Equatable, Sendable {
 
 extension ClusterHome {
     init(_ folder: ClusterFolder, _ ports: UpPorts) {
-        var listening = LocalCluster.Part.standIns.map { ($0, ports[$0.name]) }
+        var listening = LocalCluster.Part.emulators.map { ($0, ports[$0.name]) }
         for service in Services.all {
             if let endpoint = service.endpoint { listening.append((LocalCluster.Part(service), ports[endpoint.name])) }
         }

@@ -10,7 +10,7 @@ import Tenants
 final class UpRun: Sendable {
     private let plan: UpPlan
     private let state: UpState
-    private let console: UpConsole
+    private let console: ScenarioConsole
     private let cluster = Mutex<LocalCluster?>(nil)
     private let demo = Mutex<ClusterProcess?>(nil)
     private let interruptedWith = Mutex<Int32?>(nil)
@@ -18,7 +18,7 @@ final class UpRun: Sendable {
     private static let stopMax = Duration.seconds(15)
     private static let beat = Duration.milliseconds(500)
 
-    init(plan: UpPlan, state: UpState, console: UpConsole) {
+    init(plan: UpPlan, state: UpState, console: ScenarioConsole) {
         self.plan = plan
         self.state = state
         self.console = console
@@ -36,7 +36,7 @@ final class UpRun: Sendable {
         try Task.checkCancellation()
         try await cluster.runCommand(["migrate", "--finish", "--schema", LocalCluster.schemaFolder], log: "migrate")
         try moveAddresses(cluster.conninfo)
-        try await cluster.startAll(LocalCluster.Part.standIns)
+        try await cluster.startAll(LocalCluster.Part.emulators)
         try await setSwitches()
         try await cluster.runCommand(["topics", "apply"], log: "topics")
         console.log("sandbox: broker, identity provider, SAP, e-conomic and Compass")
@@ -47,7 +47,7 @@ final class UpRun: Sendable {
         let status = plan.hasDemo ? try await runDemos(cluster) : 0
         if status != 0 { console.log("the demo ended with status \(status)") }
         if plan.endsAfterDemo { return status }
-        console.show(try addresses(cluster))
+        console.write(try addresses(cluster))
         while true {
             supervise(cluster)
             try await Task.sleep(for: Self.beat)
@@ -121,34 +121,27 @@ final class UpRun: Sendable {
     private func findPeople(_ conninfo: String) throws -> [(role: String, email: String)] {
         var connection = try Connection(conninfo)
         let rows = try connection.run(
-            EnvironmentStore.people(at: state.home.url(.identity) + "/", before: plan.demoEnvironment))
+            EnvironmentStore.people(at: state.home.url(.identity) + "/", before: plan.demoEnvironment ?? ""))
         return try rows.decode(String.self, String.self).map { ($0, $1) }
     }
 
     // MARK: The demo
 
     private func setSwitches() async throws {
-        var switches = #"{"latencyMs":0,"rate503":0,"rate429":0,"rateLostAfterWrite":0,"rateLateCommit":0}"#
         if plan.hasFaults {
-            switches =
-                #"{"latencyMs":20,"rate503":0.05,"rate429":0.02,"rateLostAfterWrite":0.02,"rateLateCommit":0.01}"#
             console.log(
                 "fault injection: 5 % 503, 2 % 429, 2 % of responses lost after recording, 1 % late commits, 20 ms "
-                    + "latency"
-            )
+                    + "latency")
         }
         let client = Client()
         defer { client.shutDown() }
-        for part in [LocalCluster.Part.sap, .economic, .compass] {
-            let url = state.home.url(part)
-            let response = try await client.send(
-                Request(
-                    "POST", url + "/sandbox/switches", headers: [("Content-Type", "application/json")],
-                    body: Array(switches.utf8), totalMax: .seconds(10)))
-            guard response.status == 200 else {
-                throw ClusterFailure("the sandbox at \(url) did not take its switches")
-            }
-        }
+        let emulators: [any EmulatorControl] = [
+            SandboxSAP(client: client, url: state.home.url(.sap)),
+            SandboxEconomic(client: client, url: state.home.url(.economic)),
+            SandboxCompass(client: client, url: state.home.url(.compass)),
+        ]
+        let switches = plan.hasFaults ? EmulatorFaults.random : EmulatorFaults.none
+        for emulator in emulators { try await emulator.setSwitches(switches) }
     }
 
     /// The demo's environment with SAP as its back end, then a small one with e-conomic.
@@ -156,8 +149,8 @@ final class UpRun: Sendable {
         console.log("demo: an environment with SAP and Compass")
         let first = try await runDemo(plan.demoOptions, cluster)
         console.log("demo: an environment with e-conomic")
-        let chaos = plan.hasFaults ? ["--chaos"] : []
-        let second = try await runDemo(["--economic", cluster.economicURL, "--people", "10"] + chaos, cluster)
+        let faults = plan.hasFaults ? ["--faults"] : []
+        let second = try await runDemo(["--economic", cluster.economicURL, "--people", "10"] + faults, cluster)
         return second == 0 ? first : second
     }
 

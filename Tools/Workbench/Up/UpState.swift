@@ -60,15 +60,9 @@ struct UpState: Sendable {
     ///
     /// - Parameter executables: The folder of the executables.
     func writeEnvironment(executables: String) throws {
-        let user = ClusterServer.user
-        var variables = [
-            ("FIELDPOST_DATABASE_URL", "postgresql://\(user):\(password)@127.0.0.1:\(ports["postgres"])/fieldpost"),
-            ("FIELDPOST_KAFKA_BROKERS", "127.0.0.1:\(ports["broker"])"),
-            (LocalCluster.passwordVariable, LocalCluster.passwordOfSAP),
-            (LocalCluster.tokensVariable, LocalCluster.tokensOfEconomic), ("FIELDPOST_SECRET_KEYS", home.secretKeys),
-            (LocalCluster.clientSecretVariable, home.clientSecret),
-        ]
-        variables += LocalCluster.emulatorSettings.map { ($0.key, $0.value) }
+        let server = "\(ClusterServer.user):\(password)@127.0.0.1:\(ports["postgres"])"
+        let settings = home.settings(conninfo: "postgresql://\(server)/fieldpost")
+        var variables = settings.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         variables += addresses.map { ($0.variable, $0.url) }
         let lines = variables.map { "export \($0.0)='\($0.1)'" } + ["export PATH=\"\(executables):$PATH\"", ""]
         let text = "# Made by deploy/up: source it to use fieldpost, psql and kcat on what it runs.\n"

@@ -1,0 +1,165 @@
+import DeviceClient
+import Essentials
+import FoundationEssentials
+import KeyedWorker
+import LocalCluster
+import Model
+import ObjectStore
+import Postgres
+
+/// One seed of `converge`: an environment, its people's random work, and the comparison afterwards.
+struct ConvergeRun: Sendable {
+    let seed: UInt64
+    let peopleCount: Int
+    let stepCount: Int
+    let settleMax: Duration
+    let stage: ScenarioStage
+
+    private var name: String { "seed-\(seed)" }
+
+    /// - Returns: The differences after convergence.
+    func run() async throws -> [String] {
+        let people = (0..<peopleCount).map { Organisation.Person("person\($0)@\(name).example") }
+        let players = try await patiently { () async throws -> (EnvironmentID, [FieldworkPlay.Player]) in
+            let environment = try await setup.addEnvironment(people)
+            let tokens = try await DeviceTokens(stage.identity, environment: name, issuer: environment.issuer)
+            return (environment.id, try await self.players(people, in: environment.id, tokens))
+        }
+        return try await Device.whileRunning(players.1.map(\.device)) { try await play(players.1, in: players.0) }
+    }
+
+    private var setup: DemoSetup { stage.setup(name) }
+
+    private func patiently<Success: Sendable>(_ body: () async throws -> Success) async throws -> Success {
+        try await retrying(until: .now + settleMax, body)
+    }
+
+    // MARK: Set-up
+
+    /// The first two people are managers.
+    private func players(
+        _ people: [Organisation.Person], in environment: EnvironmentID, _ tokens: DeviceTokens
+    ) async throws -> [FieldworkPlay.Player] {
+        try await setup.invite(people, to: environment)
+        let ids = try await setup.objects(of: people, in: environment)
+        try await stage.pool.run { connection in
+            try DemoSetup.give(ids.prefix(2).map { ($0, Role.manager) }, in: environment, on: &connection)
+        }
+        let devices = try await Device.make(for: people, gateway: stage.gateway, tokens: tokens)
+        return zip(ids, devices).enumerated().map { index, item in
+            FieldworkPlay.Player(id: item.0, device: item.1, isManager: index < 2)
+        }
+    }
+
+    /// Deletes a `Person`, or restores it, as an integration does.
+    private func toggle(_ person: UUID, in environment: EnvironmentID) async throws {
+        try await stage.pool.run { connection in
+            var directory = RealmDirectory()
+            guard let common = try directory.id(of: .common, in: environment, create: true, on: &connection) else {
+                return
+            }
+            let key = ObjectKey(realm: common, kind: .person, id: person)
+            let there = try RealmObject.byKey(try connection.run(RealmObject.load([key], in: environment)))[key]
+            var batch = WriteBatch(environment: environment)
+            batch.expect(key, at: there?.position ?? 0, decision: 0)
+            if there?.fields == nil {
+                batch.put(key, try CanonicalJSON(encoding: ["name": person.text]), decision: 0, isEdit: true)
+            } else {
+                batch.delete(key, decision: 0, isEdit: true)
+            }
+            _ = try batch.commit(on: &connection)
+        }
+    }
+
+    // MARK: Work and convergence
+
+    private func play(_ players: [FieldworkPlay.Player], in environment: EnvironmentID) async throws -> [String] {
+        var play = FieldworkPlay(players: players, seed: seed)
+        for number in 0..<stepCount {
+            if let person = try await play.step() {
+                try await patiently { () async throws -> Void in try await toggle(person, in: environment) }
+            }
+            // Devices receive some results before the next step.
+            if number % 4 == 0 { try await Task.sleep(for: .milliseconds(20)) }
+        }
+        for player in players { await player.device.goOnline() }
+        var history = FieldworkHistory()
+        let (before, differences) = try await converge(players, &history, in: environment)
+        guard differences.isEmpty else { return differences }
+        guard before.pending.isEmpty else {
+            return ["the environment did not converge within \(settleMax)"] + before.pending
+        }
+        // Republished events must not change anything: workers decide by the current state.
+        try await patiently { () async throws -> Void in
+            try await stage.pool.run { connection in
+                for topic in Self.topics { try connection.run(Republish.request(topic.name, in: environment)) }
+            }
+        }
+        let (after, found) = try await converge(players, &history, in: environment)
+        print("seed \(seed): \(history.acceptedCount) mutations accepted, refused: \(history.rejectedCounts)")
+        if after.position == before.position && after.pending.isEmpty { return found }
+        guard after.position != before.position else {
+            return found + ["the environment did not converge after republishing"] + after.pending
+        }
+        let change = "republishing changed the position from \(before.position) to \(after.position)"
+        return try await found + [change] + after.pending + written(after: before.position, in: environment)
+    }
+
+    private static let topics = [Topics.task, Topics.team, Topics.location, Topics.share]
+    /// Number of consecutive polls without pending work or differences. It takes longer than a group needs to detect a
+    /// killed member (6 s), whose partitions are not read meanwhile.
+    private static let quietPollCount = 20
+
+    /// Waits until the environment is quiescent.
+    ///
+    /// - Returns: Its state then, and the differences.
+    private func converge(
+        _ players: [FieldworkPlay.Player], _ history: inout FieldworkHistory, in environment: EnvironmentID
+    ) async throws -> (EnvironmentSnapshot, [String]) {
+        let deadline = ContinuousClock.now + settleMax
+        var (last, count) = (Int64?.none, 0)
+        while true {
+            for player in players { history.take(await player.device.takeUpdates().answers, of: player.id) }
+            let snapshot = try await patiently {
+                try await stage.pool.run { try EnvironmentSnapshot.read(environment, on: &$0) }
+            }
+            let differences = await differences(players, history, snapshot)
+            // A position that does not change while work is pending does not count.
+            let position = snapshot.pending.isEmpty ? snapshot.position : nil
+            count = position != nil && position == last && differences.isEmpty ? count + 1 : 0
+            last = position
+            if count >= Self.quietPollCount || ContinuousClock.now >= deadline { return (snapshot, differences) }
+            try await Task.sleep(for: .milliseconds(400))
+        }
+    }
+
+    /// Objects whose last write is after a position.
+    private func written(after position: Int64, in environment: EnvironmentID) async throws -> [String] {
+        try await stage.pool.run { connection in
+            try connection.run(
+                """
+                SELECT 'written: ' || r.path || '/' || o.kind || '/' || o.id || ' ' || o.fields || ' ' || o.deleted
+                FROM realm.object o JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+                WHERE o.environment_id = \(environment.rawValue) AND o.position > \(position)
+                ORDER BY o.position LIMIT 10
+                """
+            ).decode(String.self)
+        }
+    }
+
+    private func differences(
+        _ players: [FieldworkPlay.Player], _ history: FieldworkHistory, _ snapshot: EnvironmentSnapshot
+    ) async -> [String] {
+        let reading = FieldworkReading(snapshot)
+        var differences = reading.differences() + snapshot.dead.sorted() + history.differences(snapshot)
+        for player in players {
+            let waitingCount = await player.device.waitingCount
+            if waitingCount > 0 {
+                differences.append("\(player.device.person.email) has \(waitingCount) mutations without a response")
+            }
+            differences += reading.differences(of: player.id, device: await player.device.copy.contents)
+            differences += history.differences(of: player, opened: await player.device.opened)
+        }
+        return differences
+    }
+}

@@ -160,12 +160,21 @@ import Testing
             try QueueResponse.read(status: 200, body: Array(text.utf8))
                 == .results(
                     [
-                        1: .accepted(position: 12), 2: .rejected(code: "deleted", detail: "gone"), 3: .forgotten,
-                        4: .forgotten,
+                        1: .accepted(position: 12), 2: .rejected(code: "deleted", detail: "gone"), 3: .expired,
+                        4: .expired,
                     ], expectedSequence: 5))
         let gap = Array(#"{"type":"urn:fieldpost:problem:sequence-gap","expectedSequence":3}"#.utf8)
         #expect(try QueueResponse.read(status: 409, body: gap) == .gap(expectedSequence: 3))
         #expect(try QueueResponse.read(status: 503, body: []) == nil)
+    }
+
+    @Test func storedOutcomesKeepTheirNames() throws {
+        let stored = #"[{"accepted":{"position":1}},{"rejected":{"code":"deleted","detail":""}},{"forgotten":{}}]"#
+        let outcomes: [MutationOutcome] = [.accepted(position: 1), .rejected(code: "deleted", detail: ""), .expired]
+        #expect(try JSONDecoder().decode([MutationOutcome].self, from: Data(stored.utf8)) == outcomes)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        #expect(String(decoding: try encoder.encode(outcomes), as: UTF8.self) == stored)
     }
 
     private func id(_ number: Int) -> UUID {

@@ -167,7 +167,7 @@ struct SimulatedDevice {
             switch item.outcome {
             case nil: true
             case .accepted(let position): position > state.copy.position
-            case .rejected, .forgotten: false
+            case .rejected, .expired: false
             }
         return switch mistake {
         case .showsCopy: false

@@ -1,6 +1,7 @@
 import Access
 import Foundation
 import HTTPClient
+import LocalCluster
 import Model
 import ObjectStore
 import Postgres
@@ -14,23 +15,17 @@ import Testing
 /// Deliberately not `DeviceClient`, which has a cursor per realm of a person and no stream of an environment. It also
 /// stores what only tests need: tombstones, repeats, and the state at every cursor.
 actor EnvironmentCopy {
-    struct Object: Equatable, Sendable {
-        var position: Int
-        /// `nil`: a tombstone.
-        var fields: String?
-    }
-
     /// A cursor of the stream, and the copy at that point.
     struct Snapshot: Sendable {
         var cursor: String
-        var copy: [String: [String: Object]]
+        var copy: [String: [String: StreamedObject]]
     }
 
     private let caller: GatewayDevice
     private let kinds: [String]?
     private let recordsSnapshots: Bool
     /// By realm, then by kind and id.
-    private(set) var copy: [String: [String: Object]] = [:]
+    private(set) var copy: [String: [String: StreamedObject]] = [:]
     private(set) var cursor: String?
     private(set) var snapshots: [Snapshot] = []
     private(set) var resetCount = 0
@@ -109,22 +104,11 @@ actor EnvironmentCopy {
 
     private func store(_ value: [String: Any]) throws {
         let realm = try #require(value["realm"] as? String)
-        let list = try #require(value["list"] as? [[String: Any]])
-        #expect(!list.isEmpty)
         let isLog = try #require(value["cursor"] as? String).split(separator: ":").count == 4
-        for item in list {
-            let key = "\(try #require(item["kind"] as? String))/\(try #require(item["id"] as? String))"
-            let position = try #require(item["position"] as? Int)
-            var fields: String?
-            if let value = item["fields"] {
-                fields = String(
-                    decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
-            } else {
-                #expect(item["deleted"] as? Bool == true)
-            }
-            if isLog { logged.append(position) }
-            if let held = copy[realm]?[key], held.position >= position { repeats.append(key) }
-            copy[realm, default: [:]][key] = Object(position: position, fields: fields)
+        for (key, object) in try StreamedObject.list(value) {
+            if isLog { logged.append(object.position) }
+            if let held = copy[realm]?[key], held.position >= object.position { repeats.append(key) }
+            copy[realm, default: [:]][key] = object
         }
         try go(to: value)
     }
@@ -175,8 +159,7 @@ extension GatewayFixture {
         var stored: [String: [String: String]] = [:]
         for (path, key, bytes) in objects where RealmPath(path)?.realmClass != .system {
             let value = try JSONSerialization.jsonObject(with: Data(bytes))
-            stored[path, default: [:]][key] = String(
-                decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
+            stored[path, default: [:]][key] = try StreamedObject.text(value)
         }
         return stored
     }
@@ -186,5 +169,29 @@ extension GatewayFixture {
             try EnvironmentCounter(
                 try connection.run(EnvironmentCounter.load(EnvironmentID(rawValue: environment)))[0])
         }
+    }
+}
+
+/// An object as a stream sent it.
+struct StreamedObject: Equatable, Sendable {
+    var position: Int
+    /// `nil`: a tombstone.
+    var fields: String?
+
+    /// Returns the objects of an `objects` line, by kind and id.
+    static func list(_ line: [String: Any]) throws -> [(key: String, object: StreamedObject)] {
+        let list = try #require(line["list"] as? [[String: Any]])
+        #expect(list.count <= 500 && !list.isEmpty)
+        return try list.map { item in
+            let key = "\(try #require(item["kind"] as? String))/\(try #require(item["id"] as? String))"
+            let fields = try item["fields"].map { try text($0) }
+            #expect(fields != nil || item["deleted"] as? Bool == true)
+            return (key, StreamedObject(position: try #require(item["position"] as? Int), fields: fields))
+        }
+    }
+
+    /// Returns fields as JSON with sorted keys.
+    static func text(_ fields: Any) throws -> String {
+        String(decoding: try JSONSerialization.data(withJSONObject: fields, options: .sortedKeys), as: UTF8.self)
     }
 }

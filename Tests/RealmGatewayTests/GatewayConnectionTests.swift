@@ -1,6 +1,7 @@
 import Foundation
 import HTTPClient
 import HTTPServer
+import LocalCluster
 import Model
 import ObjectStore
 import Postgres

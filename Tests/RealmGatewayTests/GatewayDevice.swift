@@ -2,6 +2,7 @@ import DeviceClient
 import Essentials
 import Foundation
 import HTTPClient
+import LocalCluster
 import Model
 import ObjectStore
 import Postgres
@@ -24,13 +25,7 @@ actor GatewayDevice {
     nonisolated let clientID = UUID()
     var realm: String { "/users/\(email)" }
 
-    struct Object: Equatable, Sendable {
-        var position: Int
-        /// `nil`: a tombstone.
-        var fields: String?
-    }
-
-    private(set) var copy: [String: [String: Object]] = [:]
+    private(set) var copy: [String: [String: StreamedObject]] = [:]
     /// The state of an app's library after the same lines.
     private(set) var phone = DeviceState(clientID: UUID())
     private(set) var cursors: [String: String] = [:]
@@ -198,7 +193,7 @@ actor GatewayDevice {
         let cursor = try #require(value["cursor"] as? String)
         cursors = opened.reduce(into: [:]) { $0[$1] = cursor }
         let named = value["cursors"] as? [String: String]
-        #expect(opened.count > Lines.namedCountMax ? named == nil : named == cursors)
+        #expect(opened.count > SyncLines.namedCountMax ? named == nil : named == cursors)
     }
 
     /// At a checkpoint, the library has the same state.
@@ -225,21 +220,10 @@ actor GatewayDevice {
 
     private func store(_ value: [String: Any]) throws {
         let realm = try #require(value["realm"] as? String)
-        let list = try #require(value["list"] as? [[String: Any]])
-        #expect(list.count <= 500 && !list.isEmpty)
-        for item in list {
-            let key = "\(try #require(item["kind"] as? String))/\(try #require(item["id"] as? String))"
-            let position = try #require(item["position"] as? Int)
-            var fields: String?
-            if let value = item["fields"] {
-                fields = String(
-                    decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
-            } else {
-                #expect(item["deleted"] as? Bool == true)
-            }
-            highest[realm] = max(highest[realm] ?? 0, position)
-            if let held = copy[realm]?[key], held.position >= position { repeats.append(key) }
-            copy[realm, default: [:]][key] = Object(position: position, fields: fields)
+        for (key, object) in try StreamedObject.list(value) {
+            highest[realm] = max(highest[realm] ?? 0, object.position)
+            if let held = copy[realm]?[key], held.position >= object.position { repeats.append(key) }
+            copy[realm, default: [:]][key] = object
         }
         cursors[realm] = try #require(value["cursor"] as? String)
         mostHeld[realm] = max(mostHeld[realm] ?? 0, copy[realm]?.count ?? 0)
@@ -319,8 +303,7 @@ extension GatewayFixture {
         var stored: [String: String] = [:]
         for (key, bytes) in objects {
             let value = try JSONSerialization.jsonObject(with: Data(bytes))
-            stored[key] = String(
-                decoding: try JSONSerialization.data(withJSONObject: value, options: .sortedKeys), as: UTF8.self)
+            stored[key] = try StreamedObject.text(value)
         }
         return stored
     }

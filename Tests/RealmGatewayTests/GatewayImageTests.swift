@@ -1,6 +1,7 @@
 import DeviceClient
 import Essentials
 import Foundation
+import HTTPClient
 import Model
 import TestSupport
 import Testing
@@ -52,5 +53,34 @@ import Testing
             #expect(refusal?.status == 401)
             #expect(try await gateway.image(UUID(), token: token) == nil)
         }
+    }
+}
+
+extension GatewayClient {
+    /// Maximum size of an image at the gateway, in bytes.
+    fileprivate static let imageBytesMax = 1_048_576
+
+    private func request(_ method: String, _ id: UUID, _ bytes: [UInt8]?, token: String) async throws -> Response {
+        var headers: [(name: String, value: String)] = [("Authorization", "Bearer \(token)")]
+        // The gateway determines the image's type by its bytes.
+        if bytes != nil { headers.append(("Content-Type", "application/octet-stream")) }
+        return try await client.send(
+            Request(
+                method, url + "/v1/blobs/\(id.text)", headers: headers, body: bytes,
+                responseBytesMax: Self.imageBytesMax))
+    }
+
+    /// Sends an image, under an id that no object names yet. To send it again is harmless.
+    fileprivate func putImage(_ id: UUID, _ bytes: [UInt8], token: String) async throws {
+        let response = try await request("PUT", id, bytes, token: token)
+        guard response.status == 201 || response.status == 204 else { throw UnexpectedResponse(response) }
+    }
+
+    /// - Returns: The image's bytes; `nil` when there is none, or none that the token may read.
+    fileprivate func image(_ id: UUID, token: String) async throws -> [UInt8]? {
+        let response = try await request("GET", id, nil, token: token)
+        if response.status == 404 { return nil }
+        guard response.status == 200 else { throw UnexpectedResponse(response) }
+        return response.body
     }
 }

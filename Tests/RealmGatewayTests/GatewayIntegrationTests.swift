@@ -111,33 +111,19 @@ import Testing
     @Test func removalBeforeTheCommitCausesAConflict() async throws {
         try await withGateway { fixture in
             _ = try addKey(fixture)
-            let isConflicted = try fixture.withDatabase { connection in
+            let fields = Array("{\"userId\":\"a\",\"path\":\"/users/a\"}".utf8)
+            let put = Mutation(operation: .put, kind: .realms, id: UUID(), fields: fields)
+            let isRejected = try fixture.withDatabase { connection in
                 let id: Int32 = try connection.run("SELECT id FROM access.integration")[0].value(0)
                 let caller = Caller(environment: fixture.environment, id: -id, identity: .integration(name: "books"))
-                let fields = Array("{\"userId\":\"a\",\"path\":\"/users/a\"}".utf8)
-                let request = MutationRequest(
-                    caller: caller, address: "", clientID: UUID(), traceparent: nil,
-                    mutations: [
-                        SubmittedMutation(
-                            sequence: 1,
-                            content: .success(
-                                RealmMutation(
-                                    realm: .users,
-                                    mutation: Mutation(operation: .put, kind: .realms, id: UUID(), fields: fields))))
-                    ])
-                let store = MutationStore(environment: fixture.environment, storedResultCountMax: 10)
-                let numbers = RealmNumbers()
-                let realms = try numbers.numbers(
-                    of: [.common, .users], in: fixture.environment, create: true, on: &connection)
-                var loaded = try store.load([request], realms: realms, on: &connection)
-                loaded.access = [caller: try AccessReader(caller, numbers, on: &connection).read(on: &connection)]
-                let plan = MutationPlan([request], loaded, now: .now)
+                let mutation = try UncommittedMutation(put, in: .users, by: caller, on: &connection)
                 try connection.run("DELETE FROM access.integration")
-                let transaction = MutationTransaction(requests: [request], plan: plan, loaded: loaded, realms: realms)
-                let outcome = try transaction.batch(store).commit(on: &connection)
-                return !outcome.missed.isEmpty && outcome.positions.isEmpty
+                guard case .conflicted = try mutation.commit(on: &connection),
+                    case .callerRemoved = try mutation.retry(on: &connection)
+                else { return false }
+                return try connection.run("SELECT FROM store.object WHERE id = \(put.id)").count == 0
             }
-            #expect(isConflicted)
+            #expect(isRejected)
         }
     }
 
@@ -191,7 +177,7 @@ import Testing
     @Test func streamOfManyRealmsResumesFromOneCursor() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))
-            let teams = (0..<Lines.namedCountMax + 20).map { _ in UUID() }
+            let teams = (0..<SyncLines.namedCountMax + 20).map { _ in UUID() }
             for team in teams { try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\"}", in: .team(team)) }
             let names = teams.map { RealmPath.team($0).description }
             try await books.follow(untilCheckpoints: 1, naming: names)

@@ -40,7 +40,7 @@ import Testing
             #expect(try await send("put", #"{"text":"roof","status":"draft"}"#) == [.suggestion, .draft])
             #expect(try await send("put", #"{"submitRequested":true}"#) == [.suggestion, .draft])
             // The clock of the service that rejected it is ahead.
-            let ahead = Timestamp(millisecondsSinceEpoch: Timestamp.now.millisecondsSinceEpoch + 60_000)
+            let ahead = Timestamp(millisecondsSinceEpoch: Timestamp.now().millisecondsSinceEpoch + 60_000)
             let realm = try fixture.realm(try .user("ana@example.com"))
             let stored = try fixture.object(ObjectKey(realm: realm, kind: .timeEntry, id: id))
             try fixture.write { batch in

@@ -275,38 +275,13 @@ import Testing
             try fixture.put(.fieldTask, task, "{\"title\":\"t\"}", in: .team(team))
             let done = Mutation(
                 operation: .patch, kind: .fieldTask, id: task, fields: Array("{\"isCompleted\":true}".utf8))
-            let outcomes = try fixture.withDatabase { connection in
-                let id: Int32 = try connection.run("SELECT id FROM access.person")[0].value(0)
-                let caller = Caller(
-                    environment: fixture.environment, id: id,
-                    identity: .person(email: "ana@example.com", realm: try .user("ana@example.com"), object: me))
-                let request = MutationRequest(
-                    caller: caller, address: "", clientID: UUID(), traceparent: nil,
-                    mutations: [
-                        SubmittedMutation(
-                            sequence: 1, content: .success(RealmMutation(realm: .team(team), mutation: done)))
-                    ])
-                let store = MutationStore(environment: fixture.environment, storedResultCountMax: 10)
-                let numbers = RealmNumbers()
-                let access = try AccessReader(caller, numbers, on: &connection)
-                let realms = try numbers.numbers(
-                    of: [.common, .team(team)], in: fixture.environment, create: true, on: &connection)
-                var loaded = try store.load([request], realms: realms, on: &connection)
-                loaded.access = [caller: try access.read(on: &connection)]
-                let plan = MutationPlan([request], loaded, now: .now)
+            let problem = try fixture.withDatabase { connection in
+                let caller = try fixture.caller("ana@example.com", on: &connection)
+                let mutation = try UncommittedMutation(done, in: .team(team), by: caller, on: &connection)
                 try fixture.remove(me, from: team)
-                let transaction = MutationTransaction(requests: [request], plan: plan, loaded: loaded, realms: realms)
-                let first = transaction.outcomes(try transaction.batch(store).commit(on: &connection))[0]
-                let second = try MutationBatch(store: store, numbers: numbers).run([request], on: &connection)[0]
-                return [first, second]
+                return try mutation.problemAfterConflict(on: &connection)
             }
-            guard case .conflicted = outcomes[0], case .results(let results, _) = outcomes[1],
-                case .failure(let rejection)? = results.first
-            else {
-                Issue.record("\(outcomes)")
-                return
-            }
-            #expect(String(decoding: rejection.problem, as: UTF8.self).contains("realm-not-permitted"))
+            #expect(problem?.contains("realm-not-permitted") == true)
             #expect(try fixture.stored("/teams/\(team.text)").values.first == "{\"title\":\"t\"}")
         }
     }

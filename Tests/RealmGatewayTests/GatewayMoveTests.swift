@@ -23,7 +23,7 @@ import Testing
         var longest = Duration.zero
     }
 
-    private func run(_ fixture: GatewayFixture, _ arguments: String...) throws -> TestSupport.Answer {
+    private func run(_ fixture: GatewayFixture, _ arguments: String...) throws -> TestSupport.CommandResult {
         try fieldpost(
             ["environment"] + arguments,
             environment: [
@@ -32,7 +32,7 @@ import Testing
             ])
     }
 
-    private func output(_ response: TestSupport.Answer) throws -> String {
+    private func output(_ response: TestSupport.CommandResult) throws -> String {
         try #require(response.status == 0, "\(response.errors)")
         return response.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }

@@ -146,7 +146,7 @@ import Testing
         try await withGateway { fixture in
             _ = try await fixture.device("manager@example.com", role: .manager)
             _ = try await fixture.device("ben@example.com")
-            let (me, ben) = (try fixture.person("manager@example.com"), try fixture.person("ben@example.com"))
+            let ben = try fixture.person("ben@example.com")
             let (red, note, own) = (UUID(), UUID(), try RealmPath.user("manager@example.com"))
             try fixture.makeTeam(red)
             let realm = target == .recipient ? own : .common
@@ -160,37 +160,13 @@ import Testing
                     )
                 ) : (.membership, Self.pair(ben, red))
             let put = Mutation(operation: .put, kind: kind, id: pair.id, fields: Array(pair.fields.utf8))
-            let outcomes = try fixture.withDatabase { connection in
-                let id: Int32 = try connection.run(
-                    "SELECT id FROM access.person WHERE email = 'manager@example.com'")[0].value(0)
-                let caller = Caller(
-                    environment: fixture.environment, id: id,
-                    identity: .person(email: "manager@example.com", realm: own, object: me))
-                let request = MutationRequest(
-                    caller: caller, address: "", clientID: UUID(), traceparent: nil,
-                    mutations: [
-                        SubmittedMutation(sequence: 1, content: .success(RealmMutation(realm: realm, mutation: put)))
-                    ])
-                let store = MutationStore(environment: fixture.environment, storedResultCountMax: 10)
-                let numbers = RealmNumbers()
-                let realms = try numbers.numbers(
-                    of: [.common, own], in: fixture.environment, create: true, on: &connection)
-                var loaded = try store.load([request], realms: realms, on: &connection)
-                loaded.access = [caller: try AccessReader(caller, numbers, on: &connection).read(on: &connection)]
-                let plan = MutationPlan([request], loaded, now: .now)
+            let problem = try fixture.withDatabase { connection in
+                let caller = try fixture.caller("manager@example.com", on: &connection)
+                let mutation = try UncommittedMutation(put, in: realm, by: caller, on: &connection)
                 try fixture.delete(target == .team ? .team : .person, target == .team ? red : ben, in: .common)
-                let transaction = MutationTransaction(requests: [request], plan: plan, loaded: loaded, realms: realms)
-                let first = transaction.outcomes(try transaction.batch(store).commit(on: &connection))[0]
-                let second = try MutationBatch(store: store, numbers: numbers).run([request], on: &connection)[0]
-                return [first, second]
+                return try mutation.problemAfterConflict(on: &connection)
             }
-            guard case .conflicted = outcomes[0], case .results(let results, _) = outcomes[1],
-                case .failure(let rejection)? = results.first
-            else {
-                Issue.record("\(outcomes)")
-                return
-            }
-            #expect(String(decoding: rejection.problem, as: UTF8.self).contains("/common has no "))
+            #expect(problem?.contains("/common has no ") == true)
         }
     }
 }

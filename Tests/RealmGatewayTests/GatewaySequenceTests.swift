@@ -129,7 +129,7 @@ import Testing
             let missed = try fixture.withDatabase { connection in
                 var batch = WriteBatch(environment: fixture.environment)
                 try batch.patch(loaded, try CanonicalJSON("{\"status\":\"submitted\",\"text\":\"a\"}"), decision: 7)
-                return try batch.commit(on: &connection).missed
+                return try batch.commit(on: &connection).conflicts
             }
             #expect(missed == [7])
             #expect(try fixture.entries(await phone.realm).values.first == "{\"status\":\"draft\",\"text\":\"b\"}")
@@ -148,20 +148,9 @@ import Testing
             let other = Mutation(operation: .delete, kind: .timeEntry, id: UUID())
             for (mutation, isObject) in [(patch, true), (other, false)] {
                 let isContended = try fixture.withDatabase { connection in
-                    let row = try connection.run("SELECT id, object_id FROM access.person")[0]
-                    let (email, path) = ("ana@example.com", try RealmPath.user("ana@example.com"))
-                    let caller = Caller(
-                        environment: fixture.environment, id: try row.value(0),
-                        identity: .person(email: email, realm: path, object: try row.value(1)))
-                    let store = MutationStore(environment: fixture.environment, storedResultCountMax: 10)
-                    let request = MutationRequest(
-                        caller: caller, address: "", clientID: UUID(), traceparent: nil,
-                        mutations: [
-                            SubmittedMutation(
-                                sequence: 1, content: .success(RealmMutation(realm: path, mutation: mutation)))
-                        ])
-                    let realms = [path: realm]
-                    let loaded = try store.load([request], realms: realms, on: &connection)
+                    let caller = try fixture.caller("ana@example.com", on: &connection)
+                    let path = try RealmPath.user("ana@example.com")
+                    let uncommitted = try UncommittedMutation(mutation, in: path, by: caller, on: &connection)
                     if isObject {
                         var batch = WriteBatch(environment: fixture.environment)
                         let stored = try RealmObject.stored(key, in: fixture.environment, on: &connection)
@@ -169,13 +158,9 @@ import Testing
                         _ = try batch.commit(on: &connection)
                     } else {
                         try connection.run(
-                            "INSERT INTO device.client VALUES (1, \(caller.id), \(request.clientID), 2)")
+                            "INSERT INTO device.client VALUES (1, \(caller.id), \(uncommitted.request.clientID), 2)")
                     }
-                    let transaction = MutationTransaction(
-                        requests: [request], plan: MutationPlan([request], loaded, now: .now), loaded: loaded,
-                        realms: realms)
-                    let outcome = transaction.outcomes(try transaction.batch(store).commit(on: &connection))[0]
-                    guard case .conflicted = outcome else { return false }
+                    guard case .conflicted = try uncommitted.commit(on: &connection) else { return false }
                     return try connection.run("SELECT FROM device.mutation").count == 1
                 }
                 #expect(isContended)
@@ -199,7 +184,7 @@ import Testing
                         var batch = WriteBatch(environment: fixture.environment)
                         let stored = try RealmObject.stored(key, in: fixture.environment, on: &connection)
                         try batch.patch(stored, CanonicalJSON("{\"backendId\":\"\(round)\"}"), decision: 0)
-                        isWritten = try batch.commit(on: &connection).missed.isEmpty
+                        isWritten = try batch.commit(on: &connection).conflicts.isEmpty
                     }
                 }
             }

@@ -8,28 +8,29 @@ import Testing
 @testable import RealmGateway
 
 @Suite struct MutationRulesTests {
+    private typealias Decision = Result<MutationChange, MutationProblem>
+
     private func decide(
         _ operation: Mutation.Operation, _ fields: String?, on current: String? = nil, kind: Kind = .timeEntry
-    ) -> MutationDecision {
-        MutationRules.decide(
-            Mutation(operation: operation, kind: kind, id: UUID(), fields: fields.map { Array($0.utf8) }),
-            current: current.map { $0 == "tombstone" ? .tombstone : .live(fields: Array($0.utf8)) })
-    }
-
-    private func code(_ decision: MutationDecision) -> MutationProblem.Code? {
-        switch decision {
-        case .reject(let problem): problem.code
-        case .accept: nil
+    ) -> Decision {
+        Result { () throws(MutationProblem) in
+            try MutationRules.decide(
+                Mutation(operation: operation, kind: kind, id: UUID(), fields: fields.map { Array($0.utf8) }),
+                current: current.map { $0 == "tombstone" ? .tombstone : .live(fields: Array($0.utf8)) })
         }
     }
 
-    private func merged(_ text: String) -> MutationDecision { .accept(.merge(fields: Array(text.utf8))) }
+    private func code(_ decision: Decision) -> MutationProblem.Code? {
+        if case .failure(let problem) = decision { problem.code } else { nil }
+    }
+
+    private func merged(_ text: String) -> Decision { .success(.merge(fields: Array(text.utf8))) }
 
     @Test func newEntryIsADraftByDefault() {
         #expect(
-            decide(.put, #"{"text":"a"}"#) == .accept(.insert(fields: Array(#"{"text":"a","status":"draft"}"#.utf8))))
+            decide(.put, #"{"text":"a"}"#) == .success(.insert(fields: Array(#"{"text":"a","status":"draft"}"#.utf8))))
         let suggestion = #"{"status":"suggestion"}"#
-        #expect(decide(.put, suggestion) == .accept(.insert(fields: Array(suggestion.utf8))))
+        #expect(decide(.put, suggestion) == .success(.insert(fields: Array(suggestion.utf8))))
         #expect(code(decide(.put, #"{"status":"released"}"#)) == .statusNotAllowed)
     }
 
@@ -118,7 +119,7 @@ import Testing
     ])
     func forbiddenFieldIsRejectedByName(fields: String, code: MutationProblem.Code, naming: String) {
         for decision in [decide(.put, fields), decide(.patch, fields, on: #"{"status":"draft"}"#)] {
-            guard case .reject(let problem) = decision else {
+            guard case .failure(let problem) = decision else {
                 Issue.record("\(fields) was accepted")
                 continue
             }
@@ -176,20 +177,20 @@ import Testing
             let inBackend = decide(.delete, nil, on: #"{"status":"\#(status.rawValue)","backendId":"7"}"#)
             switch status {
             case .suggestion, .draft, .invalid:
-                #expect(new == .accept(.tombstone))
-                #expect(inBackend == .accept(.requestDeletion))
+                #expect(new == .success(.tombstone))
+                #expect(inBackend == .success(.requestDeletion))
             case .submitted, .released, .rejected, .approved:
-                #expect(new == .accept(.requestDeletion))
-                #expect(inBackend == .accept(.requestDeletion))
+                #expect(new == .success(.requestDeletion))
+                #expect(inBackend == .success(.requestDeletion))
             case .recorded:
                 #expect(code(new) == .closed)
                 #expect(code(inBackend) == .closed)
             }
         }
-        #expect(decide(.delete, nil, on: "tombstone") == .accept(.none))
-        #expect(decide(.delete, nil) == .accept(.none))
+        #expect(decide(.delete, nil, on: "tombstone") == .success(.unchanged))
+        #expect(decide(.delete, nil) == .success(.unchanged))
         let pending = #"{"status":"released","deleteRequested":true}"#
-        #expect(decide(.delete, nil, on: pending) == .accept(.none))
+        #expect(decide(.delete, nil, on: pending) == .success(.unchanged))
         #expect(code(decide(.patch, #"{"text":"a"}"#, on: pending)) == .deletionPending)
         #expect(code(decide(.delete, "{}", on: pending)) == .fieldsMismatch)
     }
@@ -229,7 +230,7 @@ extension MutationRequest {
         return MutationRequest(
             caller: caller, address: "", clientID: UUID(), traceparent: nil,
             mutations: sequences.map {
-                SubmittedMutation(sequence: $0, content: .failure(Rejection("malformed-mutation", "")))
+                SubmittedMutation(sequence: $0, content: .failure(MutationProblem(.malformedMutation, "")))
             })
     }
 }

@@ -41,7 +41,7 @@ struct Simulation {
     private var ids: [UUID] = []
     private var sent: [Numbered] = []
     private var expected: Int64 = 1
-    private var responses: [Int64: MutationDecision] = [:]
+    private var processed: Set<Int64> = []
     private(set) var appliedCount = 0
     private(set) var tombstoneCount = 0
     private(set) var statusesSeen: Set<EntryStatus> = []
@@ -92,49 +92,49 @@ struct Simulation {
             guard objects == before else { throw Violation(text: "8: a gap was applied") }
             return
         }
-        for numbered in request.prefix(replayCount) where responses[numbered.sequence] == nil {
-            throw Violation(text: "3: no response is stored")
+        for numbered in request.prefix(replayCount) where !processed.contains(numbered.sequence) {
+            throw Violation(text: "3: a mutation that was not processed counts as a repeat")
         }
         for numbered in request.dropFirst(replayCount) {
-            guard numbered.sequence == expected, responses[expected] == nil else {
+            guard numbered.sequence == expected, processed.insert(expected).inserted else {
                 throw Violation(text: "8: \(numbered.sequence) instead of \(expected)")
             }
-            responses[expected] = try apply(numbered.mutation)
+            try apply(numbered.mutation)
             expected += 1
         }
         let isRepeat = replayCount == request.count
         guard !isRepeat || objects == before else { throw Violation(text: "3: a repeat changed something") }
     }
 
-    private mutating func apply(_ mutation: Mutation) throws -> MutationDecision {
+    private mutating func apply(_ mutation: Mutation) throws {
         let before = objects[mutation.id]
-        let decision = MutationRules.decide(mutation, current: before)
-        let after = try Self.result(of: decision, on: before)
+        let change = try? MutationRules.decide(mutation, current: before)
+        let after = try Self.result(of: change, on: before)
         try checkDevice(before, after)
         // 7: the decision may differ (an insert becomes a merge), its result must not.
-        let again = try Self.result(of: MutationRules.decide(mutation, current: after), on: after)
-        guard try entry(again) == entry(after), again.isLive == after.isLive else {
+        let again = try Self.result(of: try? MutationRules.decide(mutation, current: after), on: after)
+        guard try entry(again) == entry(after), (again?.fields == nil) == (after?.fields == nil) else {
             throw Violation(text: "7: \(mutation)")
         }
         objects[mutation.id] = after
-        if case .accept = decision { appliedCount += 1 }
-        if case .accept(.tombstone) = decision { tombstoneCount += 1 }
-        return decision
+        if change != nil { appliedCount += 1 }
+        if change == .tombstone { tombstoneCount += 1 }
     }
 
-    private static func result(of decision: MutationDecision, on object: StoredObject?) throws -> StoredObject? {
-        guard case .accept(let change) = decision else { return object }
+    /// - Parameter change: `nil`: the mutation is rejected.
+    private static func result(of change: MutationChange?, on object: StoredObject?) throws -> StoredObject? {
+        guard let change else { return object }
         switch change {
         case .insert(let fields): return .live(fields: fields)
         case .merge(let fields): return .live(fields: try merged(object, fields))
         case .requestDeletion: return .live(fields: try merged(object, Array(#"{"deleteRequested":true}"#.utf8)))
         case .tombstone: return .tombstone
-        case .none: return object
+        case .unchanged: return object
         }
     }
 
     private static func merged(_ object: StoredObject?, _ patch: [UInt8]) throws -> [UInt8] {
-        guard case .live(let fields) = object else { throw Violation(text: "5: merged into nothing") }
+        guard let fields = object?.fields else { throw Violation(text: "5: merged into nothing") }
         return try JSONObject(fields).merging(try JSONObject(patch))
     }
 
@@ -181,16 +181,6 @@ struct Simulation {
     }
 
     private func entry(_ object: StoredObject?) throws -> TimeEntry? {
-        guard case .live(let fields) = object else { return nil }
-        return try JSONDecoder().decode(TimeEntry.self, from: Data(fields))
-    }
-}
-
-extension StoredObject? {
-    fileprivate var isLive: Bool {
-        switch self {
-        case .live: true
-        case .tombstone, nil: false
-        }
+        try object?.fields.map { try JSONDecoder().decode(TimeEntry.self, from: Data($0)) }
     }
 }

@@ -46,11 +46,11 @@ struct SchemaObject {
                 let own = fields.filter { grant.fields.contains($0.key) && Self.isOfDevices($0.key, kind) }
                 let id = try Self.id(kind, own, person)
                 let mutation = Mutation(operation: .put, kind: kind, id: id, fields: Self.json(own))
-                switch MutationRules.decide(mutation, current: nil, in: realm, by: author) {
-                case .accept: continue
-                case .reject(let problem):
-                    #expect([.invalidField, .invalidJSON].contains(problem.code), "\(problem)")
-                    return problem.detail
+                do throws(MutationProblem) {
+                    _ = try MutationRules.decide(mutation, current: nil, in: realm, by: author)
+                } catch {
+                    #expect([.invalidField, .invalidJSON].contains(error.code), "\(error)")
+                    return error.detail
                 }
             }
         }

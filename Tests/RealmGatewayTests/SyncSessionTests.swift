@@ -113,7 +113,7 @@ private struct SessionFixture: Sendable {
     let number: Int32
 
     /// Writes an object, and returns the delivery to a live device.
-    func delivery(of kind: Kind, _ id: UUID) throws -> Delivery {
+    func delivery(of kind: Kind, _ id: UUID) throws -> LiveDelivery {
         let before = try fixture.withDatabase { connection in
             try EnvironmentCounter(try connection.run(EnvironmentCounter.load(fixture.environment))[0])
         }
@@ -123,7 +123,7 @@ private struct SessionFixture: Sendable {
                 in: fixture.environment, after: before.position, scannedTo: 0, countMax: 100,
                 path: { $0 == number ? path : nil }, on: &connection)
         }
-        return Delivery(
+        return LiveDelivery(
             position: page.position, permissionsPosition: page.permissionsPosition, chunks: page.chunks,
             isConsistent: true)
     }

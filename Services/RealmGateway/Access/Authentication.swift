@@ -147,7 +147,8 @@ final class Authentication: Sendable {
         guard isNew else { return }
         let record = AuditRecord(
             actor: email, action: .refused, subject: "\(subject.issuer) \(subject.subject)",
-            detail: JSONBytes("{\"problem\":\"\(problem.type)\"}"), address: address)
+            detail: JSONBytes(JSONObject.bytes(of: [("problem", JSONText.string(problem.type)[...])])),
+            address: address)
         try await mappingDatabaseErrors {
             try await pool.run { connection in
                 _ = try connection.run(AuditRecord.insert([record], in: EnvironmentID(rawValue: subject.environment)))

@@ -39,7 +39,7 @@ struct DeliveriesRoute: Sendable {
     private static func load(_ environment: EnvironmentID, _ connection: inout Connection) throws -> DeliverySettings? {
         do throws(PostgresError) {
             return try DeliverySettings.load(environment, on: &connection)
-        } catch  where error.sqlState == "42P01" {
+        } catch  where error.isMissingTable {
             return nil
         }
     }

@@ -54,7 +54,7 @@ struct PermissionAudit {
     }
 
     private static func fields(_ stored: StoredObject?) -> JSONObject? {
-        if case .live(let fields) = stored { try? JSONObject(fields) } else { nil }
+        stored?.fields.flatMap { try? JSONObject($0) }
     }
 
     private func role(_ person: JSONObject?) -> String { (person.map(Role.init(of:)) ?? .worker).rawValue }
@@ -73,11 +73,12 @@ struct PermissionAudit {
     private func record(
         _ action: AuditRecord.Action, _ subject: String, from: String? = nil, to: String? = nil
     ) -> AuditRecord {
-        // Roles and ids need no escaping.
-        let members = [("from", from), ("to", to)].compactMap { name, value in value.map { "\"\(name)\":\"\($0)\"" } }
+        let members = [("from", from), ("to", to)].compactMap { name, value in
+            value.map { (key: name, value: JSONText.string($0)[...]) }
+        }
         return AuditRecord(
             actor: request.caller.name, action: action, subject: subject,
-            detail: JSONBytes("{\(members.joined(separator: ","))}"), address: request.address)
+            detail: JSONBytes(JSONObject.bytes(of: members)), address: request.address)
     }
 
     private static func pair(_ fields: JSONObject, _ first: String, _ second: String) -> String {

@@ -16,11 +16,32 @@ enum ImageMetadata {
         from bytes: [UInt8], _ type: ImageType, mayBeDamaged: Bool = false
     ) throws(Malformed) -> [UInt8] {
         switch type {
-        case .jpeg: try JPEGImage.withoutMetadata(bytes, mayBeDamaged)
-        case .png: try PNGImage.withoutMetadata(bytes, mayBeDamaged)
-        case .webp: try WebPImage.withoutMetadata(bytes, mayBeDamaged)
+        case .jpeg: try removed(from: bytes, JPEGImage(), mayBeDamaged)
+        case .png: try removed(from: bytes, PNGImage(), mayBeDamaged)
+        case .webp: try removed(from: bytes, WebPImage(), mayBeDamaged)
         }
     }
+
+    private static func removed(
+        from bytes: [UInt8], _ empty: some StrippedImage, _ mayBeDamaged: Bool
+    ) throws(Malformed) -> [UInt8] {
+        var image = empty
+        do throws(Malformed) {
+            try image.read(bytes)
+        } catch {
+            guard mayBeDamaged else { throw error }
+        }
+        guard let result = image.encoded else { throw Malformed() }
+        return result
+    }
+}
+
+/// The parts of an image that are kept.
+protocol StrippedImage {
+    /// Reads up to the end of the image, or to the first damage.
+    mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed)
+    /// The image without metadata, of the parts that were read; `nil` if they have no pixels.
+    var encoded: [UInt8]? { get }
 }
 
 extension Span where Element == UInt8 {

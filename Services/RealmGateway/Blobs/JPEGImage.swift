@@ -1,7 +1,7 @@
-/// The segments of a JPEG.
+/// The kept segments of a JPEG.
 ///
 /// Sources: ITU-T T.81 Annex B (markers), T.871 (JFIF), T.872 §6.5.3 (Adobe), ICC.1 Annex B.4 (profiles).
-enum JPEGImage {
+struct JPEGImage: StrippedImage {
     private static let endOfImage: UInt8 = 0xD9
     private static let startOfScan: UInt8 = 0xDA
 
@@ -32,70 +32,58 @@ enum JPEGImage {
         }
     }
 
-    /// - Parameter mayBeDamaged: As of ``ImageMetadata/removed(from:_:mayBeDamaged:)``.
-    static func withoutMetadata(
-        _ bytes: [UInt8], _ mayBeDamaged: Bool
-    ) throws(ImageMetadata.Malformed) -> [UInt8] {
-        var parts = Parts()
-        do throws(ImageMetadata.Malformed) {
-            try parts.read(bytes)
-        } catch {
-            guard mayBeDamaged else { throw error }
-        }
-        guard parts.hasFrame, parts.hasScan else { throw ImageMetadata.Malformed() }
-        if let orientation = parts.orientation {
+    private var (head, rest): ([UInt8], [UInt8]) = ([0xFF, 0xD8], [])
+    private var orientation: UInt8?
+    private var (hasFrame, hasScan) = (false, false)
+
+    var encoded: [UInt8]? {
+        guard hasFrame, hasScan else { return nil }
+        var image = head
+        if let orientation {
             let exif: [UInt8] = "Exif\0\0".utf8 + ExifOrientation.tiff(orientation)
-            parts.head += [0xFF, 0xE1, 0, UInt8(exif.count + 2)]
-            parts.head += exif
+            image += [0xFF, 0xE1, 0, UInt8(exif.count + 2)]
+            image += exif
         }
-        return parts.head + parts.rest + [0xFF, endOfImage]
+        return image + rest + [0xFF, Self.endOfImage]
     }
 
-    /// The parts that are kept.
-    private struct Parts {
-        var (head, rest): ([UInt8], [UInt8]) = ([0xFF, 0xD8], [])
-        var orientation: UInt8?
-        var (hasFrame, hasScan) = (false, false)
-
-        /// Reads up to the end of the image, or to the first damage.
-        mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
-            let span = bytes.span
-            rest.reserveCapacity(bytes.count)
-            var position = 2
-            while true {
-                let marker = try nextMarker(span, &position)
-                if marker == endOfImage { return }
-                let treatment = Treatment(marker)
-                if case .reject = treatment { throw ImageMetadata.Malformed() }
-                let length = try span.number(at: position, byteCount: 2)
-                guard length >= 2, length <= bytes.count - position else { throw ImageMetadata.Malformed() }
-                let (content, end) = (position + 2, position + length)
-                switch treatment {
-                case .keep, .frame:
-                    rest += bytes[position - 2..<end]
-                    if case .frame = treatment { hasFrame = true }
-                case .jfif where span.has("JFIF\0", at: content) && length >= 16 && head.count == 2:
-                    // Without its thumbnail, which may display cropped parts of the image.
-                    head += [0xFF, marker, 0, 16]
-                    head += bytes[content..<content + 12]
-                    head += [0, 0]
-                case .colourProfile where span.has("ICC_PROFILE\0", at: content):
-                    rest += bytes[position - 2..<end]
-                case .adobe where span.has("Adobe", at: content) && length >= 14:
-                    rest += [0xFF, marker, 0, 14]
-                    rest += bytes[content..<content + 12]
-                case .exif where span.has("Exif\0\0", at: content) && content + 6 <= end:
-                    orientation = orientation ?? ExifOrientation.find(in: span.extracting(content + 6..<end))
-                case .jfif, .colourProfile, .adobe, .exif, .drop, .reject: break
-                }
-                position = end
-                guard marker == startOfScan else { continue }
-                hasScan = true
-                let scan = position
-                let isEnded = skipScan(span, &position)
-                rest += bytes[scan..<position]
-                guard isEnded else { throw ImageMetadata.Malformed() }
+    mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
+        let span = bytes.span
+        rest.reserveCapacity(bytes.count)
+        var position = 2
+        while true {
+            let marker = try Self.nextMarker(span, &position)
+            if marker == Self.endOfImage { return }
+            let treatment = Treatment(marker)
+            if case .reject = treatment { throw ImageMetadata.Malformed() }
+            let length = try span.number(at: position, byteCount: 2)
+            guard length >= 2, length <= bytes.count - position else { throw ImageMetadata.Malformed() }
+            let (content, end) = (position + 2, position + length)
+            switch treatment {
+            case .keep, .frame:
+                rest += bytes[position - 2..<end]
+                if case .frame = treatment { hasFrame = true }
+            case .jfif where span.has("JFIF\0", at: content) && length >= 16 && head.count == 2:
+                // Without its thumbnail, which may display cropped parts of the image.
+                head += [0xFF, marker, 0, 16]
+                head += bytes[content..<content + 12]
+                head += [0, 0]
+            case .colourProfile where span.has("ICC_PROFILE\0", at: content):
+                rest += bytes[position - 2..<end]
+            case .adobe where span.has("Adobe", at: content) && length >= 14:
+                rest += [0xFF, marker, 0, 14]
+                rest += bytes[content..<content + 12]
+            case .exif where span.has("Exif\0\0", at: content) && content + 6 <= end:
+                orientation = orientation ?? ExifOrientation.find(in: span.extracting(content + 6..<end))
+            case .jfif, .colourProfile, .adobe, .exif, .drop, .reject: break
             }
+            position = end
+            guard marker == Self.startOfScan else { continue }
+            hasScan = true
+            let scan = position
+            let isEnded = Self.skipScan(span, &position)
+            rest += bytes[scan..<position]
+            guard isEnded else { throw ImageMetadata.Malformed() }
         }
     }
 

@@ -1,7 +1,7 @@
-/// The chunks of a PNG.
+/// The kept chunks of a PNG.
 ///
 /// Source: W3C PNG (Third Edition) §5.3, §11.
-enum PNGImage {
+struct PNGImage: StrippedImage {
     /// Chunks with pixels, animations, and display parameters.
     private static let copiedTypes = Set(
         [
@@ -19,58 +19,46 @@ enum PNGImage {
 
     private static func code(_ type: String) -> Int { type.utf8.reduce(0) { $0 << 8 | Int($1) } }
 
-    /// - Parameter mayBeDamaged: As of ``ImageMetadata/removed(from:_:mayBeDamaged:)``.
-    static func withoutMetadata(
-        _ bytes: [UInt8], _ mayBeDamaged: Bool
-    ) throws(ImageMetadata.Malformed) -> [UInt8] {
-        var parts = Parts()
-        do throws(ImageMetadata.Malformed) {
-            try parts.read(bytes)
-        } catch {
-            guard mayBeDamaged else { throw error }
-        }
-        guard parts.hasData else { throw ImageMetadata.Malformed() }
-        var result = Array(bytes[..<headerEnd])
-        if let orientation = parts.orientation { result += chunk("eXIf", ExifOrientation.tiff(orientation)) }
-        return result + parts.rest + chunk("IEND", [])
+    /// The signature with the header chunk, and the other copied chunks except the last one.
+    private var (head, rest): ([UInt8], [UInt8]) = ([], [])
+    private var orientation: UInt8?
+    private var hasData = false
+
+    var encoded: [UInt8]? {
+        guard hasData else { return nil }
+        let exif = orientation.map { Self.chunk("eXIf", ExifOrientation.tiff($0)) } ?? []
+        return head + exif + rest + Self.chunk("IEND", [])
     }
 
-    /// The copied chunks, except the first and the last one.
-    private struct Parts {
-        var (rest, orientation): ([UInt8], UInt8?) = ([], nil)
-        var hasData = false
-
-        /// Reads up to the end of the image, or to the first damage.
-        mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
-            let span = bytes.span
-            rest.reserveCapacity(bytes.count)
-            var position = signatureCount
-            while true {
-                // Length, type, data, and a sum of the type and the data.
-                let length = try span.number(at: position, byteCount: 4)
-                let type = try span.number(at: position + 4, byteCount: 4)
-                guard length <= bytes.count - position - 12 else {
-                    if type == data, position >= headerEnd {
-                        rest += PNGImage.chunk("IDAT", Array(bytes[(position + 8)...].prefix(length)))
-                        hasData = true
-                    }
-                    throw ImageMetadata.Malformed()
+    mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
+        let span = bytes.span
+        rest.reserveCapacity(bytes.count)
+        var position = Self.signatureCount
+        while true {
+            // Length, type, data, and a sum of the type and the data.
+            let length = try span.number(at: position, byteCount: 4)
+            let type = try span.number(at: position + 4, byteCount: 4)
+            guard length <= bytes.count - position - 12 else {
+                if type == Self.data, position >= Self.headerEnd {
+                    rest += Self.chunk("IDAT", Array(bytes[(position + 8)...].prefix(length)))
+                    hasData = true
                 }
-                let chunk = position..<position + 12 + length
-                guard (type == header) == (position == signatureCount) else { throw ImageMetadata.Malformed() }
-                if type == header, chunk.upperBound != headerEnd { throw ImageMetadata.Malformed() }
-                if type == end { return }
-                if type == exif {
-                    orientation =
-                        orientation ?? ExifOrientation.find(in: span.extracting(position + 8..<chunk.upperBound - 4))
-                } else if copiedTypes.contains(type) {
-                    if type != header { rest += bytes[chunk] }
-                    hasData = hasData || type == data
-                } else if type & ancillary == 0 {
-                    throw ImageMetadata.Malformed()
-                }
-                position = chunk.upperBound
+                throw ImageMetadata.Malformed()
             }
+            let chunk = position..<position + 12 + length
+            guard (type == Self.header) == (position == Self.signatureCount) else { throw ImageMetadata.Malformed() }
+            if type == Self.header, chunk.upperBound != Self.headerEnd { throw ImageMetadata.Malformed() }
+            if type == Self.end { return }
+            if type == Self.exif {
+                orientation =
+                    orientation ?? ExifOrientation.find(in: span.extracting(position + 8..<chunk.upperBound - 4))
+            } else if Self.copiedTypes.contains(type) {
+                if type == Self.header { head = Array(bytes[..<chunk.upperBound]) } else { rest += bytes[chunk] }
+                hasData = hasData || type == Self.data
+            } else if type & Self.ancillary == 0 {
+                throw ImageMetadata.Malformed()
+            }
+            position = chunk.upperBound
         }
     }
 

@@ -1,73 +1,58 @@
-/// The chunks of a WebP.
+/// The kept chunks of a WebP.
 ///
 /// Source: RFC 9649 §2.3 to §2.7.
-enum WebPImage {
+struct WebPImage: StrippedImage {
     private static let headCount = 12
     private static let extendedCount = 10
     private static let frameHeadCount = 16
     private static let exifFlag: UInt8 = 0x08
     private static let xmpFlag: UInt8 = 0x04
 
-    /// - Parameter mayBeDamaged: As of ``ImageMetadata/removed(from:_:mayBeDamaged:)``.
-    static func withoutMetadata(
-        _ bytes: [UInt8], _ mayBeDamaged: Bool
-    ) throws(ImageMetadata.Malformed) -> [UInt8] {
-        var parts = Parts()
-        do throws(ImageMetadata.Malformed) {
-            try parts.read(bytes)
-        } catch {
-            guard mayBeDamaged else { throw error }
+    private var (chunks, extended, orientation): ([UInt8], [UInt8]?, UInt8?) = ([], nil, nil)
+    private var hasImage = false
+
+    var encoded: [UInt8]? {
+        guard hasImage else { return nil }
+        guard var extended else { return Self.file(chunks) }
+        extended[0] &= ~(Self.exifFlag | Self.xmpFlag)
+        var exif: [UInt8] = []
+        if let orientation {
+            extended[0] |= Self.exifFlag
+            exif = Self.made(Array("EXIF".utf8)[...], ExifOrientation.tiff(orientation)[...])
         }
-        guard parts.hasImage else { throw ImageMetadata.Malformed() }
-        var result: [UInt8] = []
-        if var extended = parts.extended {
-            extended[0] &= ~(exifFlag | xmpFlag)
-            if let orientation = parts.orientation {
-                extended[0] |= exifFlag
-                parts.chunks += made(Array("EXIF".utf8)[...], ExifOrientation.tiff(orientation)[...])
-            }
-            result = made(Array("VP8X".utf8)[...], extended[...])
-        }
-        return file(result + parts.chunks)
+        return Self.file(Self.made(Array("VP8X".utf8)[...], extended[...]) + chunks + exif)
     }
 
-    /// The chunks that are kept.
-    private struct Parts {
-        var (chunks, extended, orientation): ([UInt8], [UInt8]?, UInt8?) = ([], nil, nil)
-        var hasImage = false
-
-        /// Reads up to the end of the image, or to the first damage.
-        mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
-            let span = bytes.span
-            let size = try span.number(at: 4, byteCount: 4, isLittleEndian: true)
-            chunks.reserveCapacity(bytes.count)
-            var position = headCount
-            while position < min(8 + size, bytes.count) {
-                let (content, next) = try chunk(span, at: position, end: min(8 + size, bytes.count))
-                switch String(decoding: bytes[position..<position + 4], as: UTF8.self) {
-                case "VP8X":
-                    guard position == headCount, content.count >= extendedCount else {
-                        throw ImageMetadata.Malformed()
-                    }
-                    extended = Array(bytes[content.prefix(extendedCount)])
-                case "VP8 ", "VP8L":
-                    chunks += made(bytes[position..<position + 4], bytes[content])
-                    hasImage = true
-                case "ANMF":
-                    chunks += made(bytes[position..<position + 4], try frame(bytes, content)[...])
-                    hasImage = true
-                case "ICCP", "ANIM", "ALPH":
-                    chunks += made(bytes[position..<position + 4], bytes[content])
-                case "EXIF":
-                    let start = content.lowerBound + (span.has("Exif\0\0", at: content.lowerBound) ? 6 : 0)
-                    guard start <= content.upperBound else { throw ImageMetadata.Malformed() }
-                    orientation = orientation ?? ExifOrientation.find(in: span.extracting(start..<content.upperBound))
-                default: break
+    mutating func read(_ bytes: [UInt8]) throws(ImageMetadata.Malformed) {
+        let span = bytes.span
+        let size = try span.number(at: 4, byteCount: 4, isLittleEndian: true)
+        chunks.reserveCapacity(bytes.count)
+        var position = Self.headCount
+        while position < min(8 + size, bytes.count) {
+            let (content, next) = try Self.chunk(span, at: position, end: min(8 + size, bytes.count))
+            switch String(decoding: bytes[position..<position + 4], as: UTF8.self) {
+            case "VP8X":
+                guard position == Self.headCount, content.count >= Self.extendedCount else {
+                    throw ImageMetadata.Malformed()
                 }
-                position = next
+                extended = Array(bytes[content.prefix(Self.extendedCount)])
+            case "VP8 ", "VP8L":
+                chunks += Self.made(bytes[position..<position + 4], bytes[content])
+                hasImage = true
+            case "ANMF":
+                chunks += Self.made(bytes[position..<position + 4], try Self.frame(bytes, content)[...])
+                hasImage = true
+            case "ICCP", "ANIM", "ALPH":
+                chunks += Self.made(bytes[position..<position + 4], bytes[content])
+            case "EXIF":
+                let start = content.lowerBound + (span.has("Exif\0\0", at: content.lowerBound) ? 6 : 0)
+                guard start <= content.upperBound else { throw ImageMetadata.Malformed() }
+                orientation = orientation ?? ExifOrientation.find(in: span.extracting(start..<content.upperBound))
+            default: break
             }
-            guard size >= 4, size <= bytes.count - 8 else { throw ImageMetadata.Malformed() }
+            position = next
         }
+        guard size >= 4, size <= bytes.count - 8 else { throw ImageMetadata.Malformed() }
     }
 
     /// Returns a frame of an animation, whose image is in chunks too.

@@ -38,9 +38,9 @@ struct CredentialsRoute: Sendable {
         try await write(owner) { [secrets] key, batch in
             let context = SecretContext.personalDefectLogin(owner.environment, realm: key.realm)
             let own = OwnDefectLogin(user: login.user, sealed: Bytea(try secrets.seal(login.secret, at: context)))
-            let account = DefectAccount(status: .unchecked, user: login.user, storedAt: .now)
+            let account = DefectAccount(status: .unchecked, user: login.user, storedAt: .now())
             batch.put(key, try CanonicalJSON(encoding: account), decision: 0)
-            for statement in own.save(of: key.realm, in: owner.environment, decision: 0) { batch.also(statement) }
+            for statement in own.save(of: key.realm, in: owner.environment, decision: 0) { batch.append(statement) }
         }
         return Response(status: .noContent)
     }
@@ -49,7 +49,7 @@ struct CredentialsRoute: Sendable {
         let owner = try await owner(request, context)
         try await write(owner) { key, batch in
             batch.delete(key, decision: 0)
-            batch.also(OwnDefectLogin.remove(of: key.realm, in: owner.environment, decision: 0))
+            batch.append(OwnDefectLogin.remove(of: key.realm, in: owner.environment, decision: 0))
         }
         return Response(status: .noContent)
     }
@@ -74,7 +74,7 @@ struct CredentialsRoute: Sendable {
                         var batch = WriteBatch(environment: owner.environment)
                         batch.expect(key, at: try Presence.byKey(rows)[key]?.position ?? 0, decision: 0)
                         try fill(key, &batch)
-                        if try batch.commit(on: &connection).missed.isEmpty { return }
+                        if try batch.commit(on: &connection).conflicts.isEmpty { return }
                     }
                     throw Problems.busy
                 }

@@ -1,4 +1,5 @@
 import Essentials
+import FoundationEssentials
 import Model
 
 /// A person's edits of a time entry.
@@ -6,11 +7,7 @@ enum EntryEdits {
     /// Returns a new entry's fields. Its status is `draft` by default.
     static func new(_ fields: JSONObject) throws(MutationProblem) -> [UInt8] {
         guard let status = status(in: fields) else {
-            let draft: JSONObject
-            do {
-                draft = try JSONObject(Array("{\"status\":\"draft\"}".utf8))
-            } catch { throw MutationRules.unreadable("\(error)") }
-            return fields.merging(draft)
+            return try fields.with(EntryField.status.rawValue, "\"draft\"")
         }
         try checkDeviceMaySet(status)
         return fields.bytes
@@ -40,8 +37,8 @@ enum EntryEdits {
 
     /// Returns how an entry is deleted: at once if no back end can have it. The submitter sets `submitted` before its
     /// first call, so a suggestion or draft without a back end's id has not been sent.
-    static func deletion(of entry: StoredEntry) throws(MutationProblem) -> MutationDecision.Change {
-        guard !entry.isDeletionPending else { return .none }
+    static func deletion(of entry: StoredEntry) throws(MutationProblem) -> MutationChange {
+        guard !entry.isDeletionPending else { return .unchanged }
         try entry.checkIsOpen()
         return switch entry.status {
         case .suggestion, .draft, .invalid: entry.hasBackendID ? .requestDeletion : .tombstone
@@ -56,9 +53,7 @@ enum EntryEdits {
             let withdrawal = current.isHandedIn ? "; to withdraw the entry, set submitRequested to false" : ""
             throw MutationProblem(
                 .statusNotAllowed,
-                "'status' cannot change from \(current.rawValue) to \(next.rawValue); omit it"
-                    + withdrawal
-            )
+                "'status' cannot change from \(current.rawValue) to \(next.rawValue); omit it" + withdrawal)
         }
     }
 
@@ -108,6 +103,39 @@ struct StoredEntry {
         guard !isDeletionPending else {
             throw MutationProblem(.deletionPending, "the entry's deletion is in progress; it cannot be edited")
         }
+    }
+}
+
+/// The changes of an entry's status log that a device's write causes.
+///
+/// The newest line always has the entry's status: creating an entry, and each change of its status, adds a line. The
+/// other writers add lines for their own changes.
+enum EntryLog {
+    /// Returns the line that a write adds; `nil` if the status is unchanged.
+    ///
+    /// - Parameters:
+    ///   - before: The stored fields; `nil` for a new entry.
+    ///   - after: The fields to store, to which the caller adds those of ``fields(with:)``.
+    /// - Throws: ``JSONError`` if the fields cannot be parsed.
+    static func line(
+        of entry: UUID, before: [UInt8]?, after: [UInt8], now: Timestamp
+    ) throws(JSONError) -> TimeEntryStatus? {
+        let status = status(try JSONObject(after))
+        guard let before else { return TimeEntryStatus(entry: entry, status: status, timestamp: now) }
+        let stored = try JSONObject(before)
+        if self.status(stored) == status { return nil }
+        let newest = stored.text(of: EntryField.statusAt.rawValue).flatMap { Timestamp($0) }
+        return TimeEntryStatus(
+            entry: entry, status: status, timestamp: TimeEntryStatus.time(now, after: newest))
+    }
+
+    /// Returns the entry's fields that depend on the new line.
+    static func fields(with line: TimeEntryStatus) -> [UInt8] {
+        JSONObject.bytes(of: [(EntryField.statusAt.rawValue, JSONText.string("\(line.timestamp)")[...])])
+    }
+
+    private static func status(_ fields: JSONObject) -> EntryStatus {
+        fields.text(of: EntryField.status.rawValue).flatMap { EntryStatus(rawValue: $0) } ?? .draft
     }
 }
 

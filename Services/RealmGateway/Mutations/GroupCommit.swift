@@ -89,8 +89,7 @@ actor GroupCommit {
         var footprints = Footprints()
         var mutationCount = 0
         for item in waiting {
-            let client = ClientKey(caller: item.request.caller.id, client: item.request.clientID)
-            let isFirst = clients.insert(client).inserted
+            let isFirst = clients.insert(item.request.client).inserted
             let fits =
                 taken.isEmpty
                 || taken.count < Self.requestCountMax

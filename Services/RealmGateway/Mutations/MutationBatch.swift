@@ -1,4 +1,5 @@
 import Access
+import Audit
 import Essentials
 import FoundationEssentials
 import Identity
@@ -47,8 +48,8 @@ struct MutationBatch: Sendable {
     ) throws -> Outcome {
         let count = request.mutations.count
         if count == 1 {
-            let rejection = Rejection("data-refused", "the database rejects this value: \(error.message)")
-            let rejected = SubmittedMutation(sequence: request.mutations[0].sequence, content: .failure(rejection))
+            let problem = MutationProblem(.dataRefused, "the database rejects this value: \(error.message)")
+            let rejected = SubmittedMutation(sequence: request.mutations[0].sequence, content: .failure(problem))
             return try attempt([request.with([rejected])], on: &connection)[0]
         }
         let first = try run([request.with(request.mutations[..<(count / 2)])], on: &connection)[0]
@@ -82,7 +83,7 @@ struct MutationBatch: Sendable {
             of: Self.permitted(requests, access), in: store.environment, create: false, on: &connection)
         var loaded = try store.load(requests, realms: realms, on: &connection)
         loaded.access = access
-        let plan = MutationPlan(requests, loaded, now: .now)
+        let plan = MutationPlan(requests, loaded, now: .now())
         let new = plan.writtenRealms.filter { realms[$0] == nil }
         if !new.isEmpty {
             let made = try numbers.numbers(of: new, in: store.environment, create: true, on: &connection)
@@ -128,9 +129,150 @@ struct MutationBatch: Sendable {
     }
 }
 
-extension Timestamp {
-    static var now: Timestamp {
-        Timestamp.now()
+/// The writes of a plan, and its outcome after the commit. All requests of a caller are one decision: they succeed or
+/// conflict together.
+struct MutationTransaction {
+    private let requests: [MutationRequest]
+    private let plan: MutationPlan
+    private let loaded: BatchState
+    private let realms: [RealmPath: Int32]
+    private var decisions: [Caller: Int32] = [:]
+
+    init(requests: [MutationRequest], plan: MutationPlan, loaded: BatchState, realms: [RealmPath: Int32]) {
+        self.requests = requests
+        self.plan = plan
+        self.loaded = loaded
+        self.realms = realms
+        for request in requests where decisions[request.caller] == nil {
+            decisions[request.caller] = Int32(decisions.count)
+        }
+    }
+
+    private func decision(_ caller: Caller) -> Int32 { decisions[caller] ?? 0 }
+
+    private func decision(_ target: TargetKey) -> Int32 { plan.targets[target].map { decision($0.writer) } ?? 0 }
+
+    private func key(_ target: TargetKey) -> ObjectKey {
+        ObjectKey(realm: realms[target.realm] ?? 0, kind: target.kind, id: target.id)
+    }
+
+    /// Returns the position of an object that was not written: its own, or one at which it did not exist.
+    private func unchangedPosition(_ target: TargetKey) -> Int64 {
+        let position = plan.targets[target]?.loadedPosition ?? 0
+        return position > 0 ? position : loaded.position
+    }
+
+    func batch(_ store: MutationStore) throws -> WriteBatch {
+        var batch = WriteBatch(environment: store.environment)
+        for request in requests where request.traceparent != nil {
+            batch.trace(request.traceparent, decision: Int(decision(request.caller)))
+        }
+        let deleted = Set(plan.targets.lazy.filter { $0.value.write == .delete }.map { key($0.key) })
+        for (target, state) in plan.orderedTargets {
+            let (key, decision) = (key(target), Int(decision(state.writer)))
+            batch.expect(key, at: state.loadedPosition, decision: decision)
+            switch state.write {
+            case .put(let fields):
+                batch.put(key, try CanonicalJSON(fields), decision: decision, isEdit: true)
+            case .delete:
+                batch.delete(key, decision: decision, isEdit: true)
+                for line in loaded.lines[key] ?? [] where !deleted.contains(line) {
+                    batch.delete(line, decision: decision)
+                }
+            case .putAndDelete(let fields):
+                batch.put(key, try CanonicalJSON(fields), decision: decision, isEdit: true)
+                batch.delete(key, decision: decision, isEdit: true)
+            case nil: break
+            }
+        }
+        let encoder = JSONEncoder()
+        for (entry, line) in plan.lines {
+            let key = ObjectKey(realm: key(entry).realm, kind: .timeEntryStatus, id: UUID())
+            batch.put(key, try CanonicalJSON(encoding: line, by: encoder), decision: Int(decision(entry)))
+        }
+        checkReferences(in: &batch)
+        checkPermissions(in: &batch, store)
+        if !plan.namers.isEmpty, let common = realms[.common] {
+            batch.expect(
+                TeamNames.conflictIfChanged(
+                    since: loaded.position, plan.namers.map(decision), common: common, in: store.environment))
+        }
+        let numbers = Dictionary(decisions.map { ($0.key.id, $0.value) }) { first, _ in first }
+        let clients = plan.nextSequences.map { client, next in
+            SequenceAdvance(
+                key: client, expected: loaded.nextSequences[client] ?? 1, next: next,
+                decision: numbers[client.caller] ?? 0)
+        }
+        if clients.isEmpty { return batch }
+        batch.expect(store.checkSequences(clients))
+        batch.append(store.insert(resultRows()))
+        batch.append(store.advance(clients))
+        let old = clients.filter { $0.next > store.storedResultCountMax }
+        if !old.isEmpty { batch.append(store.deleteExpiredResults(old)) }
+        return batch
+    }
+
+    /// Adds version checks of the referenced objects, under the counter's lock.
+    private func checkReferences(in batch: inout WriteBatch) {
+        for (target, callers) in plan.references {
+            let position = loaded.targets[target]?.position ?? 0
+            for caller in callers { batch.expect(key(target), at: position, decision: Int(decision(caller))) }
+        }
+    }
+
+    /// Adds version checks of the objects that grant the permissions, under the counter's lock: if one is revoked
+    /// meanwhile, the decision conflicts.
+    private func checkPermissions(in batch: inout WriteBatch, _ store: MutationStore) {
+        let written = Set(plan.targets.map { Permitted(caller: $0.value.writer, realm: $0.key.realm) })
+        for permitted in written {
+            guard let state = loaded.access[permitted.caller], let common = realms[.common] else { continue }
+            for (key, position) in state.guards(for: permitted.realm, common: common) {
+                batch.expect(key, at: position, decision: Int(decision(permitted.caller)))
+            }
+        }
+        let integrations = decisions.filter { $0.key.object == nil }.map { (id: -$0.key.id, decision: $0.value) }
+        if !integrations.isEmpty {
+            batch.expect(IntegrationStore.missRemoved(integrations, in: store.environment))
+        }
+        if !plan.audit.isEmpty {
+            batch.append(
+                AuditRecord.insert(plan.audit.map { ($0.record, decision($0.caller)) }, in: store.environment))
+        }
+    }
+
+    private struct Permitted: Hashable {
+        let caller: Caller
+        let realm: RealmPath
+    }
+
+    private func resultRows() -> MutationResultRows {
+        var rows = MutationResultRows()
+        for (request, planned) in zip(requests, plan.requests) {
+            guard let planned else { continue }
+            let (client, decision) = (request.client, decision(request.caller))
+            for (mutation, result) in zip(request.mutations.dropFirst(planned.replayed.count), planned.decided) {
+                switch result {
+                case .success(let target):
+                    rows.accept(
+                        client, mutation.sequence, decision: decision, object: key(target),
+                        unchangedPosition: unchangedPosition(target))
+                case .failure(let rejection): rows.reject(client, mutation.sequence, decision: decision, rejection)
+                }
+            }
+        }
+        return rows
+    }
+
+    func outcomes(_ outcome: WriteOutcome) -> [MutationBatch.Outcome] {
+        zip(requests, plan.requests).map { request, planned in
+            let next = plan.nextSequences[request.client] ?? loaded.nextSequences[request.client] ?? 1
+            guard let planned else { return .gap(expected: next) }
+            if outcome.conflicts.contains(Int(decision(request.caller))) { return .conflicted }
+            let decided = planned.decided.map { result in
+                result.map { outcome.positions[key($0)] ?? unchangedPosition($0) }
+            }
+            return .results(planned.replayed + decided, next: next)
+        }
     }
 }
 

@@ -58,6 +58,10 @@ struct TargetState: Sendable {
     /// Kinds that other objects refer to. The object's tombstone triggers the removal of references to it.
     private static let referencedKinds: Set<Kind> = [.appointment, .note, .person, .team]
 
+    /// The caller of all its mutations; a batch has one per object.
+    let writer: Caller
+    /// The number of its last accepted mutation in the batch.
+    var lastMutation = 0
     /// 0 if the object does not exist.
     let loadedPosition: Int64
     /// The version that a writer may have read; `nil` once this batch has changed the object.
@@ -67,18 +71,19 @@ struct TargetState: Sendable {
     private(set) var object: StoredObject?
     private(set) var write: Write?
 
-    init(_ loaded: BatchState.Target?, _ kind: Kind) {
+    init(_ loaded: BatchState.Target?, _ kind: Kind, by writer: Caller) {
+        self.writer = writer
         isReferenced = Self.referencedKinds.contains(kind)
         loadedPosition = loaded?.position ?? 0
         position = loadedPosition
         object = loaded?.object
-        wasLive = if case .live? = loaded?.object { true } else { false }
+        wasLive = loaded?.object.fields != nil
     }
 
-    mutating func apply(_ change: MutationDecision.Change) throws(JSONError) {
-        if change != .none { position = nil }
+    mutating func apply(_ change: MutationChange) throws(JSONError) {
+        if change != .unchanged { position = nil }
         switch change {
-        case .none: return
+        case .unchanged: return
         case .insert(let fields):
             object = .live(fields: fields)
             write = .put(fields)
@@ -97,7 +102,7 @@ struct TargetState: Sendable {
     }
 
     private mutating func merge(_ fields: [UInt8]) throws(JSONError) {
-        guard case .live(let stored) = object else { return }
+        guard let stored = object?.fields else { return }
         let whole = try JSONObject(stored).merging(try JSONObject(fields))
         object = .live(fields: whole)
         write = .put(whole)
@@ -120,13 +125,12 @@ struct MutationPlan: Sendable {
     private(set) var targets: [TargetKey: TargetState] = [:]
     /// The targets in the order of each one's last mutation, which is the order of their positions. Workers process a
     /// person's objects in this order.
-    var orderedTargets: [TargetKey] { order.sorted { $0.value < $1.value }.map(\.key) }
-    private var order: [TargetKey: Int] = [:]
-    private var appliedCount = 0
+    var orderedTargets: [(key: TargetKey, value: TargetState)] {
+        targets.sorted { $0.value.lastMutation < $1.value.lastMutation }
+    }
+    private var acceptedCount = 0
     /// The next sequence of each client, if it changes.
     private(set) var nextSequences: [ClientKey: Int64] = [:]
-    /// The caller that wrote each target; a batch has one per object.
-    private(set) var writers: [TargetKey: Caller] = [:]
     /// The objects that accepted mutations refer to, with the callers of those mutations.
     private(set) var references: [TargetKey: Set<Caller>] = [:]
     /// The realms that the batch writes to.
@@ -141,8 +145,8 @@ struct MutationPlan: Sendable {
     /// The records for the audit log.
     private(set) var audit: [(caller: Caller, record: AuditRecord)] = []
 
-    static let resultExpired = Rejection(
-        "result-expired", "this mutation was processed before, and its result is no longer stored")
+    private static let resultExpired = Rejection(
+        MutationProblem(.resultExpired, "this mutation was processed before, and its result is no longer stored"))
 
     init(_ requests: [MutationRequest], _ loaded: BatchState, now: Timestamp) {
         teamNames = loaded.teamNames
@@ -155,8 +159,8 @@ struct MutationPlan: Sendable {
 
     /// Adds one status-log line for all of a person's mutations of an entry. An integration writes the lines itself.
     private mutating func log(_ key: TargetKey, _ target: TargetState, _ loaded: BatchState) {
-        guard writers[key]?.object != nil, case .live(let after)? = target.object else { return }
-        let before: [UInt8]? = if case .live(let fields)? = loaded.targets[key]?.object { fields } else { nil }
+        guard target.writer.object != nil, let after = target.object?.fields else { return }
+        let before = loaded.targets[key]?.object.fields
         // Unreadable fields were not changed.
         guard let line = try? EntryLog.line(of: key.id, before: before, after: after, now: now) else { return }
         lines[key] = line
@@ -164,13 +168,14 @@ struct MutationPlan: Sendable {
     }
 
     private mutating func decide(_ request: MutationRequest, _ loaded: BatchState) -> RequestPlan? {
-        let client = ClientKey(caller: request.caller.id, client: request.clientID)
+        let client = request.client
         let expected = loaded.nextSequences[client] ?? 1
         guard let replayCount = request.replayCount(expected: expected) else { return nil }
         let stored = loaded.storedResults[client] ?? [:]
         let replayed = request.mutations.prefix(replayCount).map { stored[$0.sequence] ?? .failure(Self.resultExpired) }
         let decided = request.mutations.dropFirst(replayCount).map { submitted in
-            Result { () throws(Rejection) in try apply(submitted.content.get(), of: request, loaded) }
+            Result { () throws(MutationProblem) in try apply(submitted.content.get(), of: request, loaded) }
+                .mapError { Rejection($0) }
         }
         if !decided.isEmpty { nextSequences[client] = expected + Int64(decided.count) }
         return RequestPlan(replayed: replayed, decided: decided)
@@ -181,38 +186,29 @@ struct MutationPlan: Sendable {
     /// - Returns: The accepted mutation's object.
     private mutating func apply(
         _ write: RealmMutation, of request: MutationRequest, _ loaded: BatchState
-    ) throws(Rejection) -> TargetKey {
+    ) throws(MutationProblem) -> TargetKey {
         let (caller, realm, mutation) = (request.caller, write.realm, write.mutation)
         let state = loaded.access[caller] ?? AccessState(caller)
-        guard exists(realm, state) else {
-            throw Rejection(MutationProblem(.realmNotPermitted, "there is no such team"))
-        }
+        guard exists(realm, state) else { throw MutationProblem(.realmNotPermitted, "there is no such team") }
         let key = TargetKey(realm: realm, kind: mutation.kind, id: mutation.id)
-        var target = targets[key] ?? TargetState(loaded.targets[key], mutation.kind)
+        var target = targets[key] ?? TargetState(loaded.targets[key], mutation.kind, by: caller)
+        assert(target.writer.id == caller.id, "a batch has one caller per object")
         let before = target.object
         let author = caller.author(state.access(to: realm), laterEmail: request.laterEmail)
-        let change: MutationDecision.Change
-        switch MutationRules.decide(
+        let change = try MutationRules.decide(
             mutation, current: before, at: target.position, in: realm.realmClass, by: author, now: now)
-        {
-        case .reject(let problem): throw Rejection(problem)
-        case .accept(let accepted): change = accepted
-        }
         let required = mutation.requiredReferences
         if let missing = required.first(where: { !exists(TargetKey($0), for: caller, loaded) }) {
-            throw Rejection(MutationProblem(.invalidField, missing.problem))
+            throw MutationProblem(.invalidField, missing.problem)
         }
-        do { try target.apply(change) } catch {
-            throw Rejection(MutationProblem(.unreadable, "the stored object cannot be read: \(error)"))
-        }
-        if let problem = name(target, key, by: caller) { throw Rejection(problem) }
+        do { try target.apply(change) } catch { throw MutationRules.unreadable("\(error)") }
+        if let problem = name(target, key, by: caller) { throw problem }
+        acceptedCount += 1
+        target.lastMutation = acceptedCount
         targets[key] = target
-        appliedCount += 1
-        order[key] = appliedCount
-        writers[key] = caller
         for reference in required { references[TargetKey(reference), default: []].insert(caller) }
         let audited = PermissionAudit(mutation, in: realm, before: before, after: target.object, request)
-        if change != .none, let record = audited.record { audit.append((caller, record)) }
+        if change != .unchanged, let record = audited.record { audit.append((caller, record)) }
         return key
     }
 
@@ -221,8 +217,7 @@ struct MutationPlan: Sendable {
     /// - Returns: The reason why the team may not have this name, or `nil`.
     private mutating func name(_ target: TargetState, _ key: TargetKey, by caller: Caller) -> MutationProblem? {
         guard key.kind == .team, key.realm == .common, teamNames != nil else { return nil }
-        var name: String?
-        if case .live(let fields)? = target.object { name = TeamNames.name(fields) }
+        let name = target.object?.fields.flatMap(TeamNames.name)
         if let name, let problem = teamNames?.objection(to: name, of: key.id) { return problem }
         if teamNames?.set(name, of: key.id) == true { namers.insert(caller) }
         return nil
@@ -231,8 +226,8 @@ struct MutationPlan: Sendable {
     /// Returns whether an object exists, given the same caller's earlier mutations in this batch. Other callers' writes
     /// do not count: they may still conflict.
     private func exists(_ key: TargetKey, for caller: Caller, _ loaded: BatchState) -> Bool {
-        let object = writers[key] == caller ? targets[key]?.object : loaded.targets[key]?.object
-        return if case .live? = object { true } else { false }
+        if let target = targets[key], target.writer == caller { return target.object?.fields != nil }
+        return loaded.targets[key]?.object.fields != nil
     }
 
     /// Returns whether a realm exists. A team that is created or deleted in the same batch counts: mutations of its
@@ -241,6 +236,6 @@ struct MutationPlan: Sendable {
         guard case .team(let id) = realm.realmClass,
             let team = targets[TargetKey(realm: .common, kind: .team, id: id)]
         else { return state.isThere(realm) }
-        return if case .live? = team.object { true } else { false }
+        return team.object?.fields != nil
     }
 }

@@ -33,6 +33,8 @@ struct MutationRequest: Sendable {
         realms = Set(mutations.compactMap { $0.write?.realm })
     }
 
+    var client: ClientKey { ClientKey(caller: caller.id, client: clientID) }
+
     /// Whether permissions other than for the caller's own realm are needed.
     var writesOtherRealms: Bool { realms.contains { $0 != caller.own } }
 
@@ -73,7 +75,7 @@ struct RealmMutation: Sendable {
 struct SubmittedMutation: Sendable {
     let sequence: Int64
     /// The parsed mutation; a malformed one is rejected without reading the object.
-    let content: Result<RealmMutation, Rejection>
+    let content: Result<RealmMutation, MutationProblem>
 
     /// `nil` if the mutation is malformed.
     var write: RealmMutation? { try? content.get() }
@@ -92,7 +94,7 @@ extension Mutation {
 extension MutationRequest {
     /// Parses a body.
     ///
-    /// An error inside a mutation rejects only that mutation, if its sequence is readable.
+    /// An error inside a mutation, such as invalid JSON, rejects only that mutation, if its sequence is readable.
     /// - Throws: `Problem` 400 if the body itself is malformed.
     init(
         _ body: [UInt8], by login: Login, traceparent: TraceContext?, countMax: Int
@@ -137,32 +139,32 @@ extension SubmittedMutation {
             throw Problems.malformed("Each mutation must be an object whose 'sequence' is a whole number from 1.")
         }
         self.sequence = sequence
-        content = Result { () throws(Rejection) in try Self.mutation(bytes) }
+        content = Result { () throws(MutationProblem) in try Self.mutation(bytes) }
     }
 
-    private static func mutation(_ bytes: [UInt8]) throws(Rejection) -> RealmMutation {
+    private static func mutation(_ bytes: [UInt8]) throws(MutationProblem) -> RealmMutation {
         let object: JSONObject
-        do { object = try JSONObject(bytes) } catch { throw Rejection(.init(.invalidJSON, "the mutation: \(error)")) }
+        do { object = try JSONObject(bytes) } catch { throw MutationProblem(.invalidJSON, "the mutation: \(error)") }
         let allowed = ["sequence", "realm", "op", "kind", "id", "fields", "position"]
         if let unknown = object.members.first(where: { !allowed.contains($0.key) }) {
-            throw Rejection("malformed-mutation", "'\(unknown.key.excerpt)' is not a member of a mutation")
+            throw MutationProblem(.malformedMutation, "'\(unknown.key.excerpt)' is not a member of a mutation")
         }
         guard let operation = object.text(of: "op").flatMap(Mutation.Operation.init(rawValue:)) else {
-            throw Rejection("malformed-mutation", "'op' must be put, patch or delete")
+            throw MutationProblem(.malformedMutation, "'op' must be put, patch or delete")
         }
         guard let id = object.id(of: "id") else {
-            throw Rejection("malformed-mutation", "'id' must be a UUID")
+            throw MutationProblem(.malformedMutation, "'id' must be a UUID")
         }
         guard let realm = object.text(of: "realm").flatMap({ RealmPath($0) }) else {
-            throw Rejection("malformed-mutation", "'realm' must be a realm's path")
+            throw MutationProblem(.malformedMutation, "'realm' must be a realm's path")
         }
         let name = object.text(of: "kind")
         guard let kind = name.flatMap(Kind.init(rawValue:)) else {
-            throw Rejection("unknown-kind", "there is no kind '\(name?.excerpt ?? "")'")
+            throw MutationProblem(.unknownKind, "there is no kind '\(name?.excerpt ?? "")'")
         }
         let position = object.value(of: "position").map { JSONNumber.whole($0, as: Int64.self) ?? -1 }
         if let position, position < 0 {
-            throw Rejection("malformed-mutation", "'position' must be a whole number from 0")
+            throw MutationProblem(.malformedMutation, "'position' must be a whole number from 0")
         }
         let fields = object.value(of: "fields").map { Array($0) }
         return RealmMutation(

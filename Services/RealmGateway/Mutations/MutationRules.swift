@@ -11,26 +11,23 @@ enum StoredObject: Equatable, Sendable {
     case tombstone
 }
 
-/// The decision of ``MutationRules`` about a mutation.
-enum MutationDecision: Equatable, Sendable {
-    /// The change of the object by an accepted mutation.
-    enum Change: Equatable, Sendable {
-        /// A new object with these fields.
-        case insert(fields: [UInt8])
-        /// These fields replace the object's fields of the same names; `null` is stored.
-        case merge(fields: [UInt8])
-        /// The object becomes a tombstone at once.
-        case tombstone
-        /// `deleteRequested` becomes true; the submitter deletes the entry in the back end, and then the object.
-        case requestDeletion
-        /// No change: the object already has the requested state.
-        case none
-    }
+extension StoredObject {
+    /// The fields; `nil` for a tombstone.
+    var fields: [UInt8]? { if case .live(let fields) = self { fields } else { nil } }
+}
 
-    /// The result is `accepted`.
-    case accept(Change)
-    /// The result is `rejected` with this problem; the client's later mutations are not blocked.
-    case reject(MutationProblem)
+/// The change of an object by an accepted mutation.
+enum MutationChange: Equatable, Sendable {
+    /// A new object with these fields.
+    case insert(fields: [UInt8])
+    /// These fields replace the object's fields of the same names; `null` is stored.
+    case merge(fields: [UInt8])
+    /// The object becomes a tombstone at once.
+    case tombstone
+    /// `deleteRequested` becomes true; the submitter deletes the entry in the back end, and then the object.
+    case requestDeletion
+    /// The object already has the requested state.
+    case unchanged
 }
 
 /// Decides whether a mutation is permitted, and how it changes its object.
@@ -46,21 +43,22 @@ enum MutationRules {
     ///   - realm: The class of the object's realm.
     ///   - author: The principal, with their permissions in the realm.
     ///   - now: The current time; a later stored time is from a wrong clock.
+    /// - Throws: The reason for the rejection; the client's later mutations are not blocked.
     static func decide(
         _ mutation: Mutation, current: StoredObject?, at position: Int64? = nil, in realm: RealmClass = .user,
         by author: Author = .owner, now: Timestamp = Timestamp(millisecondsSinceEpoch: 1 << 53)
-    ) -> MutationDecision {
-        do throws(MutationProblem) {
-            let writer = try permit(mutation, current, realm, author)
-            if let expected = mutation.position, expected != position {
-                let now = position.map { "is at \($0)" } ?? "was changed earlier in this request"
-                throw MutationProblem(.versionConflict, "the object \(now), not at \(expected)")
-            }
-            let change = try change(mutation, current, realm, writer)
-            return .accept(isOutdated(change, of: mutation.kind, current, now) ? .none : change)
-        } catch {
-            return .reject(error)
+    ) throws(MutationProblem) -> MutationChange {
+        var given: JSONObject?
+        if let fields = mutation.fields {
+            do { given = try JSONObject(fields) } catch { throw MutationProblem(.invalidJSON, "fields: \(error)") }
         }
+        let writer = try permit(mutation, given, current, realm, author)
+        if let expected = mutation.position, expected != position {
+            let now = position.map { "is at \($0)" } ?? "was changed earlier in this request"
+            throw MutationProblem(.versionConflict, "the object \(now), not at \(expected)")
+        }
+        let change = try change(mutation, given, current, writer)
+        return isOutdated(change, of: mutation.kind, current, now) ? .unchanged : change
     }
 
     /// Maximum time, in milliseconds, that a device's clock may be ahead of the server's.
@@ -69,9 +67,9 @@ enum MutationRules {
     /// Returns whether a `Location` is older than the stored one from another of the person's devices: the newest one
     /// wins. A stored time in the future is ignored.
     private static func isOutdated(
-        _ change: MutationDecision.Change, of kind: Kind, _ current: StoredObject?, _ now: Timestamp
+        _ change: MutationChange, of kind: Kind, _ current: StoredObject?, _ now: Timestamp
     ) -> Bool {
-        guard kind == .location, case .live(let stored)? = current else { return false }
+        guard kind == .location, let stored = current?.fields else { return false }
         func time(_ fields: [UInt8]) -> Timestamp? {
             (try? JSONObject(fields))?.text(of: "timestamp").flatMap { Timestamp($0) }
         }
@@ -79,23 +77,17 @@ enum MutationRules {
         case .insert(let fields), .merge(let fields):
             guard let new = time(fields), let old = time(stored) else { return false }
             return new < old && old.millisecondsSinceEpoch <= now.millisecondsSinceEpoch + clockDifferenceMax
-        case .tombstone, .requestDeletion, .none: return false
+        case .tombstone, .requestDeletion, .unchanged: return false
         }
     }
 
     private static func permit(
-        _ mutation: Mutation, _ current: StoredObject?, _ realm: RealmClass, _ author: Author
+        _ mutation: Mutation, _ given: JSONObject?, _ current: StoredObject?, _ realm: RealmClass, _ author: Author
     ) throws(MutationProblem) -> Writer {
-        var given: JSONObject?
-        if let fields = mutation.fields {
-            do { given = try JSONObject(fields) } catch { throw MutationProblem(.invalidJSON, "fields: \(error)") }
-        }
         var object = WriteTarget(mutation.kind, isOwn: mutation.id == author.person)
         if mutation.kind == .person, let given, given.value(of: "role") != nil {
             object.roleAfter = given.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker
-            if case .live(let stored) = current {
-                object.roleBefore = Role(of: try self.object(stored))
-            }
+            if let stored = current?.fields { object.roleBefore = Role(of: try self.object(stored)) }
         }
         let access = author.access
         let names = given?.members.map(\.key) ?? []
@@ -122,11 +114,11 @@ enum MutationRules {
     }
 
     private static func change(
-        _ mutation: Mutation, _ current: StoredObject?, _ realm: RealmClass, _ writer: Writer
-    ) throws(MutationProblem) -> MutationDecision.Change {
+        _ mutation: Mutation, _ given: JSONObject?, _ current: StoredObject?, _ writer: Writer
+    ) throws(MutationProblem) -> MutationChange {
         switch mutation.operation {
         case .put:
-            let fields = try checkedFields(of: mutation, writer)
+            let fields = try checkedFields(given, of: mutation, writer)
             switch (current, writer) {
             case (.tombstone, .person):
                 guard mutation.kind.row.ids == .natural else { throw deleted }
@@ -136,17 +128,17 @@ enum MutationRules {
                 return .merge(fields: try replacement(fields, own, of: try object(stored), mutation, writer))
             }
         case .patch:
-            let fields = try checkedFields(of: mutation, writer)
+            let fields = try checkedFields(given, of: mutation, writer)
             switch current {
             case .none: throw MutationProblem(.unknownObject, "there is no such object to patch; send a put first")
             case .tombstone: throw deleted
             case .live(let stored): return .merge(fields: try edit(fields, of: try object(stored), mutation, writer))
             }
         case .delete:
-            guard mutation.fields == nil else { throw MutationProblem(.fieldsMismatch, "a delete has no fields") }
+            guard given == nil else { throw MutationProblem(.fieldsMismatch, "a delete has no fields") }
             switch (current, writer) {
             // The tombstone may have been compacted since the delete was first sent.
-            case (.none, _), (.tombstone, _): return .none
+            case (.none, _), (.tombstone, _): return .unchanged
             case (.live, .integration): return .tombstone
             case (.live(let stored), .person):
                 return mutation.kind == .timeEntry ? try EntryEdits.deletion(of: try StoredEntry(stored)) : .tombstone
@@ -156,11 +148,36 @@ enum MutationRules {
 
     private static let deleted = MutationProblem(.deleted, "the object was deleted; its id cannot be used again")
 
-    private static func checkedFields(of mutation: Mutation, _ writer: Writer) throws(MutationProblem) -> JSONObject {
-        guard let fields = mutation.fields else {
+    /// Validates the size and format of the fields of a put or patch. ``Permissions`` decides whether the caller may
+    /// write them.
+    ///
+    /// - Returns: The fields; those of a person's entry in their stored form.
+    private static func checkedFields(
+        _ given: JSONObject?, of mutation: Mutation, _ writer: Writer
+    ) throws(MutationProblem) -> JSONObject {
+        let kind = mutation.kind
+        guard let given else {
             throw MutationProblem(.fieldsMismatch, "a \(mutation.operation.rawValue) needs fields")
         }
-        return try FieldValidation.check(fields, of: mutation.kind, by: writer)
+        try checkSize(given.bytes.count, of: kind, "the fields have")
+        guard kind == .timeEntry, case .person = writer else { return given }
+        for member in given.members {
+            guard let needed = EntryField(rawValue: member.key)?.objection(to: given.bytes[member.value]) else {
+                continue
+            }
+            throw MutationProblem(.invalidField, "'\(member.key)' must be \(needed)")
+        }
+        // A person's entry may be incomplete: each given field is validated on its own.
+        do { return try kind.checked(given) } catch {
+            throw MutationProblem(.invalidField, "this is not a \(kind.rawValue): \(error)")
+        }
+    }
+
+    private static func checkSize(_ count: Int, of kind: Kind, _ subject: String) throws(MutationProblem) {
+        let bytesMax = kind.fieldsBytesMax
+        guard count <= bytesMax else {
+            throw MutationProblem(.tooLarge, "\(subject) \(count) bytes; at most \(bytesMax) are allowed")
+        }
     }
 
     private static func new(
@@ -191,7 +208,7 @@ enum MutationRules {
             throw MutationProblem(.closed, "the command is submitted and cannot be changed; create another one")
         }
         let whole = stored.merging(fields)
-        try FieldValidation.checkSize(whole.count, of: mutation.kind, "the object would have")
+        try checkSize(whole.count, of: mutation.kind, "the object would have")
         if mutation.kind == .timeEntry, case .person = writer {
             return try EntryEdits.edit(fields, of: try StoredEntry(stored.bytes))
         }

@@ -110,7 +110,7 @@ struct MutationStore {
     // MARK: Writing
 
     /// Reports a conflict for the decisions whose clients' sequences have advanced since they were loaded.
-    func checkSequences(_ clients: [(key: ClientKey, expected: Int64, decision: Int32)]) -> Statement {
+    func checkSequences(_ clients: [SequenceAdvance]) -> Statement {
         """
         SELECT realm.miss(array_agg(DISTINCT g.decision))
         FROM unnest(\(clients.map(\.key.caller)), \(clients.map(\.key.client)), \(clients.map(\.expected)),
@@ -125,7 +125,7 @@ struct MutationStore {
         """
     }
 
-    func advance(_ clients: [(key: ClientKey, next: Int64, decision: Int32)]) -> Statement {
+    func advance(_ clients: [SequenceAdvance]) -> Statement {
         """
         INSERT INTO device.client AS c (environment_id, person_id, client_id, next_sequence)
         SELECT \(environment.rawValue), i.person_id, i.client_id, i.next_sequence
@@ -158,7 +158,7 @@ struct MutationStore {
     }
 
     /// Deletes the results of each client except the last `storedResultCountMax`.
-    func deleteExpiredResults(_ clients: [(key: ClientKey, next: Int64)]) -> Statement {
+    func deleteExpiredResults(_ clients: [SequenceAdvance]) -> Statement {
         """
         DELETE FROM device.mutation WHERE ctid = ANY (ARRAY(
             SELECT m.ctid
@@ -174,6 +174,14 @@ struct MutationStore {
     }
 }
 
+/// A client's next sequence before and after a transaction.
+struct SequenceAdvance {
+    let key: ClientKey
+    let expected: Int64
+    let next: Int64
+    let decision: Int32
+}
+
 /// The rows of `device.mutation` that a transaction adds.
 struct MutationResultRows {
     fileprivate var persons = BinaryArray(of: Int32.self)
@@ -184,8 +192,6 @@ struct MutationResultRows {
     fileprivate var positions = BinaryArray(of: Int64.self)
     fileprivate var problems = BinaryArray(of: JSONBytes.self)
 
-    var isEmpty: Bool { persons.count == 0 }
-
     private mutating func append(_ client: ClientKey, _ sequence: Int64, _ decision: Int32) {
         persons.append(client.caller)
         clients.append(client.client)
@@ -195,7 +201,7 @@ struct MutationResultRows {
 
     /// - Parameter position: The result's position if the object does not exist.
     mutating func accept(
-        _ client: ClientKey, _ sequence: Int64, decision: Int32, object: ObjectKey, otherwise position: Int64
+        _ client: ClientKey, _ sequence: Int64, decision: Int32, object: ObjectKey, unchangedPosition position: Int64
     ) {
         append(client, sequence, decision)
         objects.append(object)

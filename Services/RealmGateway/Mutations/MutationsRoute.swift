@@ -50,18 +50,21 @@ final class MutationsRoute: Sendable {
     }
 
     private static func response(_ request: MutationRequest, _ results: [MutationResult], next: Int64) -> Response {
-        var json = Array("{\"results\":[".utf8)
-        for (index, (mutation, result)) in zip(request.mutations, results).enumerated() {
-            if index > 0 { json.append(UInt8(ascii: ",")) }
-            json += "{\"sequence\":\(mutation.sequence),".utf8
-            switch result {
-            case .success(let position): json += "\"accepted\":{\"position\":\(position)}}".utf8
-            case .failure(let rejection): json += "\"rejected\":".utf8 + rejection.problem + "}".utf8
-            }
+        let list = zip(request.mutations, results).map { mutation, result in
+            let member: (name: String, value: [UInt8]) =
+                switch result {
+                case .success(let position): ("accepted", JSONObject.bytes(of: [("position", digits(position))]))
+                case .failure(let rejection): ("rejected", rejection.problem)
+                }
+            return JSONObject.bytes(of: [("sequence", digits(mutation.sequence)), (member.name, member.value[...])])
         }
-        json += "],\"expectedSequence\":\(next)}".utf8
+        let json = JSONObject.bytes(of: [
+            ("results", JSONText.array(of: list)[...]), ("expectedSequence", digits(next)),
+        ])
         return Response(
             status: .ok, headers: [.contentType: "application/json"],
             body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
     }
+
+    private static func digits(_ number: Int64) -> ArraySlice<UInt8> { Array(String(number).utf8)[...] }
 }

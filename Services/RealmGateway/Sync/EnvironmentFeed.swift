@@ -46,7 +46,7 @@ struct EnvironmentFeed: Sendable {
     private let access: AccessReader
     private let environment: EnvironmentID
     private let generation: Int64
-    private var progress: Progress
+    private var progress: SyncProgress
     /// Limits of the next page of the state: pages grow, with few large realms or many small ones.
     private var pageCount: Int
     private var realmCount = firstRealmCount
@@ -60,7 +60,7 @@ struct EnvironmentFeed: Sendable {
     ) -> (feed: EnvironmentFeed, isReset: Bool) {
         let digest = Cursor.digest(of: request.kinds)
         let cursor = request.cursor?.kinds == digest ? request.cursor : nil
-        let progress = Progress(cursor, counter, catchUpCountMax: .max)
+        let progress = SyncProgress(cursor, counter, catchUpCountMax: .max)
         let feed = EnvironmentFeed(
             kinds: request.kinds.sorted { $0.number < $1.number }, digest: digest, counter: counter,
             services: services, access: access, environment: access.caller.environment,
@@ -92,16 +92,16 @@ struct EnvironmentFeed: Sendable {
 
     private mutating func reset() -> Step {
         progress = .fresh(counter)
-        return Step(lines: [Lines.openAll(isReset: true)])
+        return Step(lines: [SyncLines.openAll(isReset: true)])
     }
 
     // MARK: The state
 
-    private mutating func readState(_ download: Progress.Download) async throws -> Step {
+    private mutating func readState(_ download: SyncProgress.Download) async throws -> Step {
         let (feed, countMax) = (self, services.limits.pageCountMax)
         let page = try await services.pool.run { connection in try feed.page(download, on: &connection) }
         try check(page.counter, page.access)
-        guard progress.isGood(for: counter) else { return reset() }
+        guard progress.isValid(for: counter) else { return reset() }
         if let key = page.next {
             var next = download
             next.key = key
@@ -128,7 +128,7 @@ struct EnvironmentFeed: Sendable {
         let next: Cursor.Key?
     }
 
-    private func page(_ download: Progress.Download, on connection: inout Connection) throws -> StatePage {
+    private func page(_ download: SyncProgress.Download, on connection: inout Connection) throws -> StatePage {
         // The compaction floor is read after the page, because log entries and tombstones are removed only after it has
         // moved; so are the permissions.
         let results = try connection.run(
@@ -180,7 +180,7 @@ struct EnvironmentFeed: Sendable {
         let feed = self
         let page = try await services.pool.run { connection in try feed.changes(after: position, on: &connection) }
         try check(page.counter, page.access)
-        guard progress.isGood(for: counter) else { return reset() }
+        guard progress.isValid(for: counter) else { return reset() }
         progress = .changeLog(page.position)
         return Step(lines: page.lines, checkpoint: page.isFull ? nil : page.position)
     }

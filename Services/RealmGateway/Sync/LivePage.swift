@@ -55,7 +55,7 @@ final class LiveChunk: Sendable {
 }
 
 /// The part of one page of the change log that one device gets.
-struct Delivery: Sendable {
+struct LiveDelivery: Sendable {
     /// The device's realms are complete up to here, with this delivery and the earlier ones.
     let position: Int64
     /// All permission changes up to here are in this delivery or an earlier one.

@@ -197,7 +197,7 @@ final class LiveReader: Sendable {
         }
         for (id, buffer) in buffers {
             buffer.push(
-                Delivery(
+                LiveDelivery(
                     position: page.position, permissionsPosition: page.permissionsPosition, chunks: chunks[id] ?? [],
                     isConsistent: !page.isFull))
         }

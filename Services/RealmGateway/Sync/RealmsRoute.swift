@@ -33,7 +33,7 @@ struct RealmsRoute: Sendable {
         }
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(string: json)))
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
     }
 
     private static func after(_ request: Request) throws -> RealmPath? {
@@ -46,7 +46,7 @@ struct RealmsRoute: Sendable {
     private static func list(
         _ caller: Caller, _ state: AccessState, _ access: AccessReader, after: RealmPath?,
         on connection: inout Connection
-    ) throws -> String {
+    ) throws -> [UInt8] {
         var paths = state.unasked
         var next: RealmPath?
         let environment = caller.environment.rawValue
@@ -78,10 +78,14 @@ struct RealmsRoute: Sendable {
         }
         let realms = paths.map { path in
             let mayWrite = Permissions.mayWrite(path.realmClass, state.access(to: path))
-            return "{\"realm\":\"\(path)\",\"permissions\":[\"read\"\(mayWrite ? ",\"write\"" : "")]}"
+            let permissions = JSONText.array(of: (mayWrite ? ["read", "write"] : ["read"]).map { JSONText.string($0) })
+            return JSONObject.bytes(of: [
+                ("realm", JSONText.string(path.description)[...]), ("permissions", permissions[...]),
+            ])
         }
-        let nextMember = next.map { ",\"next\":\"\($0)\"" } ?? ""
-        let personMember = caller.object.map { ",\"person\":\"\($0.text)\"" } ?? ""
-        return "{\"realms\":[\(realms.joined(separator: ","))]\(personMember)\(nextMember)}"
+        let optional = [("person", caller.object?.text), ("next", next?.description)].compactMap { name, text in
+            text.map { (key: name, value: JSONText.string($0)[...]) }
+        }
+        return JSONObject.bytes(of: [(key: "realms", value: JSONText.array(of: realms)[...])] + optional)
     }
 }

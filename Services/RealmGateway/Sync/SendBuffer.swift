@@ -6,7 +6,7 @@ import Synchronization
 /// Its size is limited: on overflow its content is dropped, and the session catches up from the database.
 final class SendBuffer: Sendable {
     enum Event: Sendable {
-        case deliveries([Delivery])
+        case deliveries([LiveDelivery])
         /// The stream was idle; the device has everything up to the position.
         case idle(position: Int64)
         /// The session must read the database: the buffer overflowed, or the session reads the log itself.
@@ -15,7 +15,7 @@ final class SendBuffer: Sendable {
     }
 
     private struct State {
-        var queue: [Delivery] = []
+        var queue: [LiveDelivery] = []
         var bytes = 0
         var isLagging = false
         var isClosed = false
@@ -23,6 +23,12 @@ final class SendBuffer: Sendable {
         /// Time of the next keepalive, and start of the current write; nanoseconds of the steady clock.
         var keepaliveAt = Int64.max
         var writingSince: Int64?
+
+        mutating func discard(isLagging: Bool) {
+            queue = []
+            bytes = 0
+            self.isLagging = isLagging
+        }
     }
 
     private let state = Mutex(State())
@@ -59,13 +65,7 @@ final class SendBuffer: Sendable {
     }
 
     /// Discards the queued deliveries before a snapshot is read.
-    func clear() {
-        state.withLock { state in
-            state.queue = []
-            state.bytes = 0
-            state.isLagging = false
-        }
-    }
+    func clear() { state.withLock { $0.discard(isLagging: false) } }
 
     /// Sets the time of the next keepalive; a token that expires earlier ends the wait.
     func setKeepalive(after interval: Duration) {
@@ -80,16 +80,12 @@ final class SendBuffer: Sendable {
 
     // MARK: For the reader and the hub
 
-    func push(_ delivery: Delivery) {
+    func push(_ delivery: LiveDelivery) {
         wake { state in
             guard !state.isLagging, !state.isClosed else { return nil }
             state.queue.append(delivery)
             state.bytes += delivery.byteCount
-            if state.bytes > bytesMax {
-                state.queue = []
-                state.bytes = 0
-                state.isLagging = true
-            }
+            if state.bytes > bytesMax { state.discard(isLagging: true) }
             return state.waiter == nil ? nil : Self.take(&state)
         }
     }
@@ -97,9 +93,7 @@ final class SendBuffer: Sendable {
     /// Discards the queued deliveries and makes the session read the database.
     func markLagging() {
         wake { state in
-            state.queue = []
-            state.bytes = 0
-            state.isLagging = true
+            state.discard(isLagging: true)
             return state.waiter == nil ? nil : Self.take(&state)
         }
     }

@@ -10,7 +10,7 @@ import ServiceRuntime
 struct DownloadPage: Sendable {
     let counter: EnvironmentCounter
     let lines: [ByteBuffer]
-    let next: Progress.Download
+    let next: SyncProgress.Download
     let isLast: Bool
     /// Whether the caller may still read the realm after this page.
     let isPermitted: Bool
@@ -21,7 +21,7 @@ struct DownloadPage: Sendable {
 
     /// Reads one page, without a transaction.
     static func read(
-        _ realm: OpenRealm, _ download: Progress.Download, in environment: EnvironmentID, generation: Int64,
+        _ realm: OpenRealm, _ download: SyncProgress.Download, in environment: EnvironmentID, generation: Int64,
         count: Int, countMax: Int, access: AccessReader, on connection: inout Connection
     ) throws -> DownloadPage {
         // The compaction floor is read after the page, because tombstones are removed only after it has moved; so are
@@ -89,7 +89,7 @@ struct ChangePage: Sendable {
                 counter: counter, access: try access.state(results[1...]), position: counter.position)
             var held: [Int32: Int64] = [:]
             for realm in realms {
-                guard case .changeLog(let position) = realm.progress, realm.progress.isGood(for: counter),
+                guard case .changeLog(let position) = realm.progress, realm.progress.isValid(for: counter),
                     counter.position - position <= limits.catchUpCountMax
                 else { return page }
                 held[realm.number] = position

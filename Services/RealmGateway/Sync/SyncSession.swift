@@ -43,7 +43,7 @@ actor SyncSession {
     private var state: AccessState
     private var realms: [OpenRealm] = []
     /// The environment's feed of an integration, instead of realms.
-    private var feed: Feed?
+    private var feed: FeedStorage?
     /// Whether the session has subscribed to the live reader.
     private var isSubscribed = false
     /// Realms that may be opened once they exist. No event announces that, so they are polled.
@@ -62,7 +62,7 @@ actor SyncSession {
     private var pending: [ByteBuffer] = []
 
     /// A separate allocation, so that the many sessions without a feed do not reserve memory for it.
-    private final class Feed {
+    private final class FeedStorage {
         var state: EnvironmentFeed
         init(_ state: EnvironmentFeed) { self.state = state }
     }
@@ -108,8 +108,8 @@ actor SyncSession {
         generation = counter.generation
         if let all = request.all {
             let (feed, isReset) = EnvironmentFeed.open(all, services, access, counter)
-            self.feed = Feed(feed)
-            pending = [Lines.openAll(isReset: isReset)]
+            self.feed = FeedStorage(feed)
+            pending = [SyncLines.openAll(isReset: isReset)]
         }
     }
 
@@ -197,12 +197,12 @@ actor SyncSession {
         let permitted = state.opened(named: named, isNarrow: opensOnlyNamed)
         let isPermitted = Set(permitted)
         for realm in realms where !isPermitted.contains(realm.path) {
-            pending.append(Lines.closed(realm.path.description))
+            pending.append(SyncLines.closed(realm.path.description))
         }
         realms.removeAll { !isPermitted.contains($0.path) }
         let names = Set(permitted.map(\.description))
         for path in cursors.keys.sorted() where !names.contains(path) {
-            pending.append(Lines.closed(path))
+            pending.append(SyncLines.closed(path))
             cursors[path] = nil
         }
         for index in realms.indices { resume(index, page.counter) }
@@ -230,21 +230,21 @@ actor SyncSession {
             let cursor = cursors.removeValue(forKey: path.description)
             guard let number = ids[path] else {
                 absent.insert(path)
-                if cursor != nil { pending.append(Lines.closed(path.description)) }
+                if cursor != nil { pending.append(SyncLines.closed(path.description)) }
                 continue
             }
-            let progress = Progress(cursor ?? nil, counter, catchUpCountMax: services.limits.catchUpCountMax)
-            pending.append(Lines.open(path, isReset: progress == nil))
+            let progress = SyncProgress(cursor ?? nil, counter, catchUpCountMax: services.limits.catchUpCountMax)
+            pending.append(SyncLines.open(path, isReset: progress == nil))
             realms.append(OpenRealm(path: path, number: number, progress: progress ?? .fresh(counter)))
         }
     }
 
     private func resume(_ index: Int, _ counter: EnvironmentCounter) {
-        if !realms[index].progress.isGood(for: counter) {
-            pending.append(Lines.open(realms[index].path, isReset: true))
+        if !realms[index].progress.isValid(for: counter) {
+            pending.append(SyncLines.open(realms[index].path, isReset: true))
             realms[index].progress = .fresh(counter)
         } else if case .changeLog(let position) = realms[index].progress {
-            realms[index].progress = Progress(
+            realms[index].progress = SyncProgress(
                 from: position, counter, catchUpCountMax: services.limits.catchUpCountMax)
         }
     }
@@ -253,30 +253,26 @@ actor SyncSession {
     private func download(_ index: Int) async throws {
         let realm = realms[index]
         guard let download = realm.progress.download else { return }
-        let page = try await readPage(realm, download, count: pageCount)
+        let (environment, access, count) = (environment, access, pageCount)
+        let (generation, countMax) = (generation, services.limits.pageCountMax)
+        let page = try await services.pool.run { connection in
+            try DownloadPage.read(
+                realm, download, in: environment, generation: generation, count: count, countMax: countMax,
+                access: access, on: &connection)
+        }
         guard page.counter.generation == generation else { throw StreamEnd() }
         realms[index].progress = .download(page.next)
         pageCount = page.isLast ? Self.firstPageCount : page.countNext
-        guard realms[index].progress.isGood(for: page.counter) else { return resume(index, page.counter) }
+        guard realms[index].progress.isValid(for: page.counter) else { return resume(index, page.counter) }
         guard page.isPermitted else {
             // The partial realm is discarded: if it is permitted again, its download restarts.
-            pending.append(Lines.closed(realm.path.description))
+            pending.append(SyncLines.closed(realm.path.description))
             realms.remove(at: index)
             pageCount = Self.firstPageCount
             return
         }
         pending += page.lines
         if page.isLast { realms[index].progress = .changeLog(page.next.start) }
-    }
-
-    private func readPage(_ realm: OpenRealm, _ download: Progress.Download, count: Int) async throws -> DownloadPage {
-        let (environment, access) = (environment, access)
-        let (generation, countMax) = (generation, services.limits.pageCountMax)
-        return try await services.pool.run { connection in
-            try DownloadPage.read(
-                realm, download, in: environment, generation: generation, count: count, countMax: countMax,
-                access: access, on: &connection)
-        }
     }
 
     // MARK: Live
@@ -292,7 +288,7 @@ actor SyncSession {
             guard remaining > 0 else { return .end }
             checkpoint = max(position, checkpoint)
             advance(to: checkpoint)
-            pending.append(Lines.keepalive(expiresIn: remaining, cursor(at: checkpoint), realms: paths))
+            pending.append(SyncLines.keepalive(expiresIn: remaining, cursor(at: checkpoint), realms: paths))
         case .deliveries(let deliveries): isBehind = !take(deliveries)
         }
         if !absent.isEmpty, ContinuousClock.now - absentCheckedAt >= services.limits.keepaliveMax {
@@ -303,7 +299,7 @@ actor SyncSession {
     }
 
     /// - Returns: Whether they could be sent; `false` if a snapshot is needed.
-    private func take(_ deliveries: [Delivery]) -> Bool {
+    private func take(_ deliveries: [LiveDelivery]) -> Bool {
         // A permission change requires a new snapshot before anything is sent.
         let own = access.own
         let isAffected = deliveries.contains { delivery in
@@ -339,7 +335,7 @@ actor SyncSession {
 
     private func add(checkpoint position: Int64) {
         checkpoint = position
-        pending.append(Lines.checkpoint(cursor(at: position), realms: paths))
+        pending.append(SyncLines.checkpoint(cursor(at: position), realms: paths))
     }
 
     private func taken() -> [ByteBuffer] {

@@ -141,7 +141,7 @@ public struct DeviceQueue: Equatable, Codable, Sendable {
     /// Processes the result of the query for lost results. If only the last one was lost, it has been reprocessed.
     private mutating func applyQuery(_ outcomes: [Int64: MutationOutcome]) -> ResponseEffect {
         guard var last = history.last, let outcome = outcomes[last.sequence], outcome != last.outcome,
-            outcome != .forgotten
+            outcome != .expired
         else { return ResponseEffect() }
         last.outcome = outcome
         history[history.count - 1] = last

@@ -165,9 +165,8 @@ public struct DeviceState: Sendable {
         queue.nextRequest(countMax: countMax)
     }
 
-    /// Processes the response to a request.
-    ///
-    /// - Parameter newClientID: A random id, used if the server has lost mutations that are no longer stored.
+    /// Processes the response to a request. `newClientID` is a random id, used if the server has lost mutations that
+    /// are no longer stored.
     public mutating func take(_ response: QueueResponse, to request: QueueRequest, newClientID: UUID) -> Update {
         guard let effect = queue.apply(response, to: request, newClientID: newClientID) else {
             return Update(madeProgress: false)
@@ -206,7 +205,7 @@ public struct DeviceState: Sendable {
         switch item.outcome {
         case nil: true
         case .accepted(let position): position > copy.position
-        case .rejected, .forgotten: false
+        case .rejected, .expired: false
         }
     }
 

@@ -9,7 +9,13 @@ public enum MutationOutcome: Equatable, Codable, Sendable {
     /// display.
     case rejected(code: String, detail: String)
     /// The mutation was processed before, but its result has expired: the copy shows its effect.
-    case forgotten
+    case expired
+
+    /// `forgotten` is the stored name of ``expired``.
+    private enum CodingKeys: String, CodingKey {
+        case accepted, rejected
+        case expired = "forgotten"
+    }
 }
 
 /// A response to `POST /v1/mutations`.
@@ -75,7 +81,7 @@ public enum QueueResponse: Equatable, Sendable {
                     // A server of an earlier release sends `answer-forgotten`.
                     let isExpired = ["result-expired", "answer-forgotten"].contains(code)
                     outcomes[result.sequence] =
-                        isExpired ? .forgotten : .rejected(code: code, detail: rejected.detail ?? "")
+                        isExpired ? .expired : .rejected(code: code, detail: rejected.detail ?? "")
                 }
             }
         }

@@ -56,11 +56,11 @@ package enum LoginName {
                 try write(object, try? object.decoded(as: User.self, by: decoder)?.name)
             }
         }
-        batch.also(
+        batch.append(
             """
             UPDATE access.person SET name = \(name)
             WHERE id = \(person.id) AND name IS DISTINCT FROM \(name) AND 0 <> ALL ((SELECT realm.missed())::int[])
             """)
-        return try batch.commit(on: &connection).missed.isEmpty
+        return try batch.commit(on: &connection).conflicts.isEmpty
     }
 }

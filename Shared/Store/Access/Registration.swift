@@ -57,7 +57,7 @@ package enum Registration {
             batch.expect(key, at: 0, decision: decision)
             batch.put(key, fields, decision: decision)
         }
-        let missed = try batch.commit(on: &connection).missed
+        let missed = try batch.commit(on: &connection).conflicts
         return emails.indices.map {
             Outcome(email: emails[$0], path: paths[$0], isNew: !missed.contains($0))
         }

@@ -8,21 +8,26 @@ typealias MutationResult = Result<Int64, Rejection>
 struct Rejection: Error, Sendable, Equatable {
     /// RFC 9457 problem as JSON.
     let problem: [UInt8]
+}
 
-    init(problem: [UInt8]) { self.problem = problem }
-
-    init(_ name: String, _ detail: String) {
-        problem = Problem(.unprocessableContent, name: name, title: "Mutation rejected", detail: detail).json
+extension Rejection {
+    init(_ problem: MutationProblem) {
+        self.init(
+            problem: Problem(
+                .unprocessableContent, name: problem.code.rawValue, title: "Mutation rejected", detail: problem.detail
+            ).json)
     }
-
-    init(_ problem: MutationProblem) { self.init(problem.code.rawValue, problem.detail) }
 }
 
 /// The reason for rejecting a device's mutation: a code for programs and a sentence for people.
 struct MutationProblem: Error, Equatable, Sendable {
     /// The kind of problem; part of the problem's `type` in the device API, so never renamed.
     enum Code: String, Codable, CaseIterable, Sendable {
-        /// The fields are not valid JSON.
+        /// The mutation has an unknown, missing or invalid member.
+        case malformedMutation = "malformed-mutation"
+        /// There is no such kind of object.
+        case unknownKind = "unknown-kind"
+        /// The fields, or the mutation, are not valid JSON.
         case invalidJSON = "invalid-json"
         /// The fields exceed ``Kind/fieldsBytesMax``.
         case tooLarge = "too-large"
@@ -56,6 +61,10 @@ struct MutationProblem: Error, Equatable, Sendable {
         case closed = "closed"
         /// The stored object was written by a newer release.
         case unreadable = "unreadable"
+        /// The database rejects a value.
+        case dataRefused = "data-refused"
+        /// The mutation was processed before, and its result is no longer stored.
+        case resultExpired = "result-expired"
     }
 
     let code: Code

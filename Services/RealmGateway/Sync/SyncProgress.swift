@@ -2,7 +2,7 @@ import Model
 import ObjectStore
 
 /// A device's progress in a realm, or in the whole environment.
-enum Progress: Sendable, Equatable {
+enum SyncProgress: Sendable, Equatable {
     /// The device has everything up to this position, and continues in the change log.
     case changeLog(Int64)
     /// A download in key order is in progress; changes since `start` follow from the change log.
@@ -19,7 +19,7 @@ enum Progress: Sendable, Equatable {
 
     /// Returns the progress of a device with this cursor; `nil` if it must discard its copy.
     init?(_ cursor: Cursor?, _ counter: EnvironmentCounter, catchUpCountMax: Int64) {
-        guard let cursor, cursor.isGood(for: counter) else { return nil }
+        guard let cursor, cursor.isValid(for: counter) else { return nil }
         if let key = cursor.key {
             // Tombstones that it has not received must still exist, unless it started without a copy.
             guard cursor.position == 0 || cursor.position >= counter.compactedPosition else { return nil }
@@ -37,12 +37,12 @@ enum Progress: Sendable, Equatable {
     }
 
     /// Returns the progress of a device without a copy.
-    static func fresh(_ counter: EnvironmentCounter) -> Progress {
+    static func fresh(_ counter: EnvironmentCounter) -> SyncProgress {
         .download(Download(start: counter.position, base: 0))
     }
 
     /// Returns whether compaction has not passed this progress.
-    func isGood(for counter: EnvironmentCounter) -> Bool {
+    func isValid(for counter: EnvironmentCounter) -> Bool {
         switch self {
         case .changeLog(let position): position >= counter.compactedPosition
         case .download(let download):
@@ -60,5 +60,5 @@ enum Progress: Sendable, Equatable {
 struct OpenRealm: Sendable {
     let path: RealmPath
     let number: Int32
-    var progress: Progress
+    var progress: SyncProgress
 }

@@ -2,8 +2,9 @@ import Model
 import NIOCore
 import ObjectStore
 
-/// The lines of a sync stream (NDJSON), written as bytes. Realm paths and cursors need no escaping.
-enum Lines {
+/// The lines of a sync stream (NDJSON). They are written as text, without building values first, because one change
+/// writes a checkpoint for each device. Realm paths and cursors need no escaping.
+enum SyncLines {
     /// Maximum number of open realms that a checkpoint lists. With more, it has only the shared cursor: otherwise each
     /// change would cost a line of 100 KB.
     static let namedCountMax = 100

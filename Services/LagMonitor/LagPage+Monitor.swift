@@ -32,8 +32,7 @@ extension LagPage {
             let state = reason.isDead ? "dead_lettered" : "waiting"
             metrics.add(
                 "fieldpost_deferred_keys_by_reason",
-                labels(reason.group) + [("reason", reason.text), ("state", state)],
-                Double(reason.count))
+                labels(reason.group) + [("reason", reason.text), ("state", state)], Double(reason.count))
         }
     }
 

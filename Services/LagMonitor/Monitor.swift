@@ -15,13 +15,6 @@ struct Monitor: ~Copyable {
     private static let waitMax = Duration.seconds(5)
     /// Maximum number of messages whose write time is queried per collection cycle.
     private static let unknownMax = 2_000
-    /// Timeouts below the stall detection of workers.
-    private static var limits: Limits {
-        var limits = Limits(lockMax: .seconds(2))
-        (limits.statementMax, limits.tcpUserMax) = (.seconds(5), .seconds(5))
-        return limits
-    }
-
     /// Fieldpost's groups with their topics. Their lag includes all messages, and ages are exact.
     private static let ownGroups = Dictionary(
         uniqueKeysWithValues: Services.all.filter { !$0.topics.isEmpty }.map { ($0.name, $0.topics.map(\.name)) })
@@ -68,7 +61,7 @@ struct Monitor: ~Copyable {
         var snapshot = MonitorSnapshot()
         let parked = try exportDatabase(to: &page, &snapshot)
         do {
-            let lag = try reader.look(at: Self.ownGroups, others: others)
+            let lag = try reader.snapshot(of: Self.ownGroups, others: others)
             for (subject, error) in lag.problems { problems[subject] = "\(error)" }
             history.take(lag)
             try loadAges()
@@ -76,8 +69,8 @@ struct Monitor: ~Copyable {
             let topics = Set(lag.available.keys.map(\.topic))
             if retentions.isDue(topics, at: start) { loadRetentions(of: topics, at: start) }
             problems["retentions"] = retentions.problem
-            page.tell(lags, retentions: retentions.known)
-            page.tell(lag.groups, rebalances: history.rebalanceCounts)
+            page.export(lags, retentions: retentions.known)
+            page.export(lag.groups, rebalances: history.rebalanceCounts)
             if let parked { page.exportBacklog(lags, parked) }
             snapshot.take(lags)
             // Only now: the console must distinguish an hour without data from an hour without messages.
@@ -143,7 +136,7 @@ struct Monitor: ~Copyable {
 
     private mutating func queryDatabase() throws -> DatabaseSnapshot {
         if connection == nil {
-            var opened = try Connection(conninfo, limits: Self.limits)
+            var opened = try Connection(conninfo, limits: .monitor)
             try Schema.check(on: &opened)
             connection = consume opened
         }

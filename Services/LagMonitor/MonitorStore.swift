@@ -1,5 +1,15 @@
 import Postgres
 
+extension Limits {
+    /// The limits of the sessions of the monitor, its probe and its console: below the stall detection of workers. The
+    /// console reports `statementMax`, the timeout of one statement, in an error.
+    static var monitor: Limits {
+        var limits = Limits(lockMax: .seconds(2))
+        (limits.statementMax, limits.tcpUserMax) = (.seconds(5), .seconds(5))
+        return limits
+    }
+}
+
 /// The SQL of `lag-monitor`. Reads only.
 enum MonitorStore {
     /// Deferred keys of one group and topic, by state.
@@ -32,8 +42,9 @@ enum MonitorStore {
         }
     }
 
-    /// Deferred keys of a group, by the common beginning of their reasons.
-    struct Reason: Equatable {
+    /// Deferred keys of a group, by the common beginning of their reasons. Encoded in the console's API: the keys are
+    /// part of it.
+    struct Reason: Equatable, Encodable {
         let group: String
         let text: String
         let isDead: Bool
@@ -68,9 +79,9 @@ enum MonitorStore {
         }
     }
 
-    /// Changes that the relay has not published.
-    struct Behind: Equatable {
-        struct Environment: Equatable {
+    /// Changes that the relay has not published. Encoded in the console's API: the keys are part of it.
+    struct Behind: Equatable, Encodable {
+        struct Environment: Equatable, Encodable {
             let name: String
             let positionCount: Int64
             /// Age of the first unpublished change; `nil` if it was removed meanwhile.

@@ -13,11 +13,6 @@ struct Probe: ~Copyable {
     /// Time after which a probe is lost.
     static let waitMax = Duration.seconds(30)
     private static let pollInterval = Duration.milliseconds(10)
-    private static var limits: Limits {
-        var limits = Limits(lockMax: .seconds(2))
-        (limits.statementMax, limits.tcpUserMax) = (.seconds(5), .seconds(5))
-        return limits
-    }
 
     private let environment: String
     private let conninfo: String
@@ -70,7 +65,7 @@ struct Probe: ~Copyable {
     /// - Returns: `nil` if the environment does not exist.
     private mutating func prepare() throws -> ProbeRoute? {
         if connection == nil {
-            var opened = try Connection(conninfo, limits: Self.limits, check: Lineage.check)
+            var opened = try Connection(conninfo, limits: .monitor, check: Lineage.check)
             try Schema.check(on: &opened)
             connection = consume opened
             route = nil

@@ -69,7 +69,7 @@ extension Connection {
             let link = SharedItem(kind: .note, item: route.note.id, recipient: route.reader)
             batch.put(route.link, try CanonicalJSON(encoding: link), decision: 0, isEdit: true)
         }
-        return try batch.commit(on: &self).missed.isEmpty ? number : nil
+        return try batch.commit(on: &self).conflicts.isEmpty ? number : nil
     }
 
     /// The number in the copy.

@@ -29,8 +29,7 @@ struct Retentions: Sendable {
     /// Stores the result of a query. Where it failed, the previous value stays, or the one of the catalogue.
     mutating func update(
         _ response: Result<(retentions: [String: Double], refused: [String: KafkaError]), KafkaError>,
-        of topics: Set<String>,
-        at now: ContinuousClock.Instant
+        of topics: Set<String>, at now: ContinuousClock.Instant
     ) {
         lastQuery = (topics, now)
         switch response {

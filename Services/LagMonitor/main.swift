@@ -1,7 +1,6 @@
 // Exports the lag of all consumer groups in messages and seconds, their status, and the deferred keys in PostgreSQL.
 // Reads only, except for synthetic probes if `monitor.probe` is set, and for actions of administrators in the console.
 
-import Essentials
 import HTTPServer
 import Kafka
 import KeyedWorker
@@ -20,9 +19,7 @@ await serve("lag-monitor", settings: Settings.all) { context in
     let partitions = try configuration.integer(Settings.partitions)
     let probeEnvironment = try configuration.text(Settings.probe)
     let metrics = context.metrics
-    let probe = Component.worker(
-        "probe", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal
-    ) { control in
+    let probe = Component.loop("probe") { control in
         var probe = Probe(through: probeEnvironment, conninfo: conninfo)
         while !control.isStopping {
             if let problem = probe.step(control) { control.impaired(problem) } else { control.progressed() }
@@ -37,8 +34,7 @@ await serve("lag-monitor", settings: Settings.all) { context in
             tls: try HTTPEdge.TLSFiles(configuration))
     }
     return (probeEnvironment.isEmpty ? [] : [probe]) + console + [
-        .worker("lag-monitor", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
-            control in
+        .loop("lag-monitor") { control in
             var monitor = try Monitor(
                 conninfo: conninfo, brokers: brokers, properties: properties, cluster: cluster, others: others,
                 partitionCountMax: partitions, board: board, logger: control.logger)

@@ -130,7 +130,7 @@ import Testing
 
     @Test func auditPagesHaveCursorAndSearchLimit() async throws {
         struct AuditPage: Decodable {
-            struct Act: Decodable { let subject: String }
+            struct Act: Decodable { let time, actor, action, subject, detail, address: String }
             let acts: [Act]
             let next: String?
             let since: String?

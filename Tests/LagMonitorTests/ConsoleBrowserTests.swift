@@ -172,42 +172,50 @@ import Testing
         }
     }
 
+    /// Stores a text in all external fields that the views display.
+    ///
+    /// - Returns: The ID of the entry.
+    private func store(_ bad: String, _ fixture: ConsoleFixture) async throws -> UUID {
+        let json = String(decoding: try JSONEncoder().encode(["text": bad, bad: "x"]), as: UTF8.self)
+        let id = UUID()
+        try await withOwnThread {
+            try fixture.addEntries([id], of: "x@y.z", fields: json)
+            var connection = try Connection(fixture.database)
+            try connection.run(
+                """
+                INSERT INTO store.change (environment_id, realm_id, position, kind, id, traceparent)
+                SELECT id, 77, 1, \(Kind.timeEntry), \(id), \(bad) FROM realm.environment
+                """)
+        }
+        try fixture.withDatabase { connection in
+            _ = try connection.run(
+                "UPDATE backend.connection SET url = \(bad)")
+            _ = try connection.run(
+                "INSERT INTO realm.realm (environment_id, path) SELECT id, '/x' || \(bad) FROM realm.environment")
+            _ = try connection.run(
+                """
+                INSERT INTO access.audit (environment_id, actor, action, subject, detail, address)
+                SELECT id, \(bad), \(bad), \(bad), jsonb_build_object(\(bad)::text, 'x', 'y', \(bad)::text), \(bad)
+                FROM realm.environment
+                """)
+        }
+        try fixture.park(
+            bad, group: bad, topic: bad, reason: bad,
+            subject: "/users/x@y.z/TimeEntry/\(id.uuidString.lowercased())")
+        var generator = SnapshotGenerator(topics: [bad], partitionCount: 1)
+        generator.groups = [bad]
+        var snapshot = generator.snapshot(at: 1_800_000_000_000)
+        snapshot.at = Timestamp(millisecondsSinceEpoch: 1_800_000_000_000)
+        snapshot.problems = [bad: bad]
+        snapshot.reasons = [MonitorStore.Reason(group: bad, text: bad, isDead: true, count: 1)]
+        fixture.board.publish(snapshot)
+        return id
+    }
+
     @Test func externalContentIsDisplayedAsText() async throws {
         try await withBrowser { fixture, browser, page in
             let bad = Self.hostile
-            let json = String(decoding: try JSONEncoder().encode(["text": bad, bad: "x"]), as: UTF8.self)
-            let id = UUID()
-            try await withOwnThread {
-                try fixture.addEntries([id], of: "x@y.z", fields: json)
-                var connection = try Connection(fixture.database)
-                try connection.run(
-                    """
-                    INSERT INTO store.change (environment_id, realm_id, position, kind, id, traceparent)
-                    SELECT id, 77, 1, \(Kind.timeEntry), \(id), \(bad) FROM realm.environment
-                    """)
-            }
-            try fixture.withDatabase { connection in
-                _ = try connection.run(
-                    "UPDATE backend.connection SET url = \(bad)")
-                _ = try connection.run(
-                    "INSERT INTO realm.realm (environment_id, path) SELECT id, '/x' || \(bad) FROM realm.environment")
-                _ = try connection.run(
-                    """
-                    INSERT INTO access.audit (environment_id, actor, action, subject, detail, address)
-                    SELECT id, \(bad), \(bad), \(bad), jsonb_build_object(\(bad)::text, 'x', 'y', \(bad)::text), \(bad)
-                    FROM realm.environment
-                    """)
-            }
-            try fixture.park(
-                bad, group: bad, topic: bad, reason: bad,
-                subject: "/users/x@y.z/TimeEntry/\(id.uuidString.lowercased())")
-            var generator = SnapshotGenerator(topics: [bad], partitionCount: 1)
-            generator.groups = [bad]
-            var snapshot = generator.snapshot(at: 1_800_000_000_000)
-            snapshot.at = Timestamp(millisecondsSinceEpoch: 1_800_000_000_000)
-            snapshot.problems = [bad: bad]
-            snapshot.reasons = [MonitorStore.Reason(group: bad, text: bad, isDead: true, count: 1)]
-            fixture.board.publish(snapshot)
+            let id = try await store(bad, fixture)
             let name = "acme"
             let shows = "document.getElementById('main').textContent.includes(\(quoted(bad)))"
             try await browser.wait(shows, on: page)

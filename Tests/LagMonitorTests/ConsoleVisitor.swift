@@ -32,7 +32,7 @@ final class ConsoleVisitor {
         }
         request.body = body.map { Array($0.utf8) }
         let response = try await fixture.client.send(request)
-        for cookie in response.headers.values(of: "Set-Cookie") {
+        for (name, cookie) in response.headers where name.lowercased() == "set-cookie" {
             setCookies.append(cookie)
             let pair = cookie.split(separator: ";")[0].split(separator: "=", maxSplits: 1)
             cookies[String(pair[0])] = pair.count > 1 ? String(pair[1]) : nil

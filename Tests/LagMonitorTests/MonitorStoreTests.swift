@@ -1,3 +1,4 @@
+import Foundation
 import Kafka
 import Model
 import Postgres
@@ -77,5 +78,20 @@ import Testing
         let behind = try MonitorStore.behind(try environment.connection.run(MonitorStore.behind))
         #expect(behind.environmentCount == 510 && behind.positionCount == 510 * 511 / 2)
         #expect(behind.worst.count == 500 && behind.worst.first?.name == "e510")
+    }
+
+    /// The console's page reads these keys.
+    @Test func keysOfTheOverviewAreStable() throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        let environment = MonitorStore.Behind.Environment(name: "acme", positionCount: 2, seconds: 3)
+        let behind = MonitorStore.Behind(environmentCount: 1, positionCount: 2, worst: [environment])
+        #expect(
+            String(decoding: try encoder.encode(behind), as: UTF8.self)
+                == #"{"environmentCount":1,"positionCount":2,"worst":[{"name":"acme","positionCount":2,"seconds":3}]}"#)
+        let reason = MonitorStore.Reason(group: "g", text: "r", isDead: true, count: 4)
+        #expect(
+            String(decoding: try encoder.encode(reason), as: UTF8.self)
+                == #"{"count":4,"group":"g","isDead":true,"text":"r"}"#)
     }
 }

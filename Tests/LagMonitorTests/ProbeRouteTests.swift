@@ -12,7 +12,7 @@ import Testing
         let objects = try RealmObject.byKey(try connection.run(RealmObject.load([route.note], in: route.environment)))
         var batch = WriteBatch(environment: route.environment)
         batch.put(route.copy, try #require(objects[route.note]?.fields), decision: 0)
-        #expect(try batch.commit(on: &connection).missed.isEmpty)
+        #expect(try batch.commit(on: &connection).conflicts.isEmpty)
     }
 
     @Test func probeSharesItsNoteOnceAndCounts() throws {

@@ -41,7 +41,7 @@ import Testing
         while true {
             let isLast = watch.isOver
             let start = ContinuousClock.now
-            let snapshot = try? reader.look(at: groups, others: true)
+            let snapshot = try? reader.snapshot(of: groups, others: true)
             if snapshot != nil { _ = try? reader.writtenTimes(of: offsets) }
             let isComplete = snapshot.map { snapshot in
                 snapshot.problems.isEmpty && snapshot.groups.count == groups.count && snapshot.available.count == 9

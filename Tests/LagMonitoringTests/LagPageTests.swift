@@ -35,8 +35,8 @@ struct LagPageTests {
 
     private static func text(_ history: LagHistory, partitionCountMax: Int) -> [String] {
         var page = LagPage(cluster: "c", partitionCountMax: partitionCountMax)
-        page.tell(history.lags, retentions: ["t": 604_800])
-        page.tell([], rebalances: history.rebalanceCounts)
+        page.export(history.lags, retentions: ["t": 604_800])
+        page.export([], rebalances: history.rebalanceCounts)
         return page.metrics.parts.map { String(buffer: $0) }.joined().split(separator: "\n").map(String.init)
     }
 

@@ -25,7 +25,8 @@ private final class Flag: Sendable {
         try await withMockCluster(topics: ["t": 3, "u": 1]) { cluster in
             try Self.produce(3, at: cluster.address)
             let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: patienceMax)
-            let snapshot = try reader.look(at: ["g": ["t"], "h": ["t", "u"], "nothing": ["missing"]], others: true)
+            let snapshot = try reader.snapshot(
+                of: ["g": ["t"], "h": ["t", "u"], "nothing": ["missing"]], others: true)
             #expect(snapshot.groups.map(\.name) == ["g", "h"])
             #expect(snapshot.groups.map(\.offsets.count) == [3, 4])
             #expect(snapshot.groups.allSatisfy { $0.offsets.values.allSatisfy { $0 == nil } && $0.memberCount == nil })
@@ -73,7 +74,7 @@ private final class Flag: Sendable {
                 try #require(ContinuousClock.now < end)
                 let before = try offsets()
                 var history = LagHistory()
-                history.take(try reader.look(at: ["g": ["t"]], others: false))
+                history.take(try reader.snapshot(of: ["g": ["t"]], others: false))
                 let after = try offsets()
                 let lag = try #require(history.lags.first)
                 let committed = lag.beginning.committed ?? 0
@@ -87,7 +88,7 @@ private final class Flag: Sendable {
             try flow.wait()
             let still = try offsets()
             var history = LagHistory()
-            history.take(try reader.look(at: ["g": ["t"]], others: false))
+            history.take(try reader.snapshot(of: ["g": ["t"]], others: false))
             #expect(history.lags.first?.count == still.end - still.committed)
         }
     }
@@ -99,11 +100,11 @@ private final class Flag: Sendable {
             try Self.produce(1, at: cluster.address)
             let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: patienceMax)
             var history = LagHistory()
-            history.take(try reader.look(at: ["g": ["t"]], others: false))
+            history.take(try reader.snapshot(of: ["g": ["t"]], others: false))
             history.learn(try reader.writtenTimes(of: history.offsetsOfUnknownAge(of: "g")), of: "g")
             for _ in 0..<3 {
                 let before = ContinuousClock.now
-                history.take(try reader.look(at: ["g": ["t"]], others: false))
+                history.take(try reader.snapshot(of: ["g": ["t"]], others: false))
                 let passed = ContinuousClock.now - written
                 let seconds = try #require(history.lags.first?.age)
                 guard case .exact(let age) = seconds else {
@@ -160,12 +161,12 @@ private final class Flag: Sendable {
             }
             cluster.coordinate("g", by: 1)
             let reader = try LagReader(brokers: cluster.address, properties: [:], waitMax: .seconds(2))
-            #expect(try reader.look(at: ["g": ["t", "u"]], others: false).available.count == 4)
+            #expect(try reader.snapshot(of: ["g": ["t", "u"]], others: false).available.count == 4)
             cluster.setRoundTrip(milliseconds: 60_000, of: 2)
             // Cluster-wide queries may also go to the frozen broker.
             var answer: Result<LagSnapshot, any Error>?
             for _ in 0..<20 where (try? answer?.get())?.available.isEmpty ?? true {
-                answer = Result { try reader.look(at: ["g": ["t", "u"]], others: false) }
+                answer = Result { try reader.snapshot(of: ["g": ["t", "u"]], others: false) }
             }
             let seen = try #require(try answer?.get())
             #expect(Set(seen.available.keys) == [Self.first("t"), Self.first("u")], "\(seen)")
@@ -177,6 +178,6 @@ private final class Flag: Sendable {
 
     @Test func unavailableBrokersAreAnError() throws {
         let reader = try LagReader(brokers: "127.0.0.1:1", properties: [:], waitMax: .milliseconds(200))
-        #expect(throws: KafkaError.self) { _ = try reader.look(at: ["g": ["t"]], others: false) }
+        #expect(throws: KafkaError.self) { _ = try reader.snapshot(of: ["g": ["t"]], others: false) }
     }
 }

@@ -48,12 +48,10 @@ struct Console: Sendable {
 
     /// Returns the components to run.
     func components(
-        host: String, port: Int, tls: HTTPEdge.TLSFiles? = nil,
-        started: @escaping @Sendable (Int) -> Void = { _ in }
+        host: String, port: Int, tls: HTTPEdge.TLSFiles? = nil, started: @escaping @Sendable (Int) -> Void = { _ in }
     ) -> [Component] {
         let limits = HTTPLimits(
-            bodyBytesMax: ConsoleAPI.bodyBytesMax, headerBytesMax: 16_384,
-            connectionCountMax: Self.connectionCountMax,
+            bodyBytesMax: ConsoleAPI.bodyBytesMax, headerBytesMax: 16_384, connectionCountMax: Self.connectionCountMax,
             networkConnectionCountMax: settings.clients.proxyCount > 0 ? 0 : Self.connectionCountMax / 2,
             bodyMax: .seconds(15))
         let http = Component.http(

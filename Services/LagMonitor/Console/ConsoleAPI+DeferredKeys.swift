@@ -71,9 +71,7 @@ extension ConsoleAPI {
         let environmentName = query["environment"]
         var last: Key?
         if let text = query["after"] {
-            guard let after = try? JSONDecoder().decode(Key.self, from: Data(text.utf8)),
-                after.isUsable
-            else {
+            guard let after = try? JSONDecoder().decode(Key.self, from: Data(text.utf8)), after.isUsable else {
                 throw Problem(.badRequest, detail: "The parameter 'after' is not valid.")
             }
             last = after
@@ -92,7 +90,7 @@ extension ConsoleAPI {
                 selection, after: last?.name, countMax: Self.pageCountMax, on: &connection
             ).map(KeyRow.init)
         }
-        return try ConsoleResponse.json(
+        return try Response.json(
             KeyPage(keys: rows, next: rows.count == Self.pageCountMax ? rows.last?.name : nil))
     }
 
@@ -127,7 +125,7 @@ extension ConsoleAPI {
                 payload: object?.fields, position: object?.position, object: EventSubject(row.subject)?.id.text)
         }
         guard let details else { throw ConsoleResponse.notFound("deferred key") }
-        return try ConsoleResponse.json(details)
+        return try Response.json(details)
     }
 
     /// Returns the outcome of a retry. Writes an audit record if it includes the object's state.
@@ -145,7 +143,7 @@ extension ConsoleAPI {
             ])
             return outcome
         }
-        return try ConsoleResponse.json(outcome)
+        return try Response.json(outcome)
     }
 
     private static func name(_ query: ConsoleQuery) throws(Problem) -> DeferredKeyStore.Name {

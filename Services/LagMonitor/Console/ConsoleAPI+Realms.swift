@@ -55,7 +55,7 @@ extension ConsoleAPI {
             return try RealmContentReader.paths(
                 in: environment, prefix: prefix, after: after, countMax: Self.pageCountMax, on: &connection)
         }
-        return try ConsoleResponse.json(
+        return try Response.json(
             PathPage(paths: paths, next: paths.count == Self.pageCountMax ? paths.last : nil))
     }
 
@@ -67,12 +67,10 @@ extension ConsoleAPI {
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
                 throw ConsoleResponse.notFound("realm")
             }
-            _ = try connection.run([
-                principal.administrator.audit(.realmViewed, path.description, in: environment)
-            ])
+            _ = try connection.run([principal.administrator.audit(.realmViewed, path.description, in: environment)])
             return try reader.counts(on: &connection)
         }
-        return try ConsoleResponse.json(counts)
+        return try Response.json(counts)
     }
 
     private struct ObjectRow: Encodable {
@@ -107,7 +105,7 @@ extension ConsoleAPI {
                     fields: $0.fields)
             }
         }
-        return try ConsoleResponse.json(
+        return try Response.json(
             ObjectPage(objects: rows, next: rows.count == Self.pageCountMax ? rows.last?.id : nil))
     }
 
@@ -141,7 +139,7 @@ extension ConsoleAPI {
             }
             return PeoplePage(people: people.filter(\.mayOpen), next: page.last?.email)
         }
-        return try ConsoleResponse.json(page)
+        return try Response.json(page)
     }
 
     @concurrent private func trace(_ request: Request, _ context: EdgeContext) async throws -> Response {
@@ -162,6 +160,6 @@ extension ConsoleAPI {
             limits.deadline = .now + ConsoleDatabase.queryMax
             return try ObjectTrace.load(id, in: environment, within: limits, on: &connection)
         }
-        return try ConsoleResponse.json(timelines)
+        return try Response.json(timelines)
     }
 }

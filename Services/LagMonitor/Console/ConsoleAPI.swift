@@ -31,7 +31,7 @@ struct ConsoleAPI: Sendable {
         router.get("/api/session") { try session($0, $1) }
         router.get("/api/overview") { request, context in
             _ = try gate.authenticate(request, context)
-            return try ConsoleResponse.json(
+            return try Response.json(
                 Overview(board.snapshot, watch.instances, areServicesPolled: watch.isConfigured))
         }
         router.get("/api/charts") { try charts($0, $1) }
@@ -48,7 +48,7 @@ struct ConsoleAPI: Sendable {
             let token: String
         }
         let session = try gate.authenticate(request, context).session
-        return try ConsoleResponse.json(SessionInfo(email: session.email, token: session.token))
+        return try Response.json(SessionInfo(email: session.email, token: session.token))
     }
 
     @concurrent private func signOut(_ request: Request, _ context: EdgeContext) async throws -> Response {
@@ -100,8 +100,7 @@ struct ConsoleAPI: Sendable {
         let charts = names.dropFirst(offset).prefix(Self.chartCountMax).map {
             Chart($0, history.points(of: $0, countMax: Self.chartPointCountMax))
         }
-        return try ConsoleResponse.json(
-            ChartPage(charts: charts, total: names.count, omitted: history.omittedCount))
+        return try Response.json(ChartPage(charts: charts, total: names.count, omitted: history.omittedCount))
     }
 
     // MARK: Environments and audit log
@@ -116,7 +115,7 @@ struct ConsoleAPI: Sendable {
         let environments = try await database.run { connection in
             try EnvironmentStore.page(after: after, countMax: Self.pageCountMax, on: &connection)
         }
-        return try ConsoleResponse.json(
+        return try Response.json(
             EnvironmentPage(
                 environments: environments,
                 next: environments.count == Self.pageCountMax ? environments.last?.name : nil))
@@ -124,17 +123,8 @@ struct ConsoleAPI: Sendable {
 
     /// Returns the newest records of the audit log, or those before a record, within the scan limits.
     @concurrent private func acts(_ request: Request, _ context: EdgeContext) async throws -> Response {
-        struct Act: Encodable {
-            let time: String
-            let environment: String?
-            let actor: String
-            let action: String
-            let subject: String
-            let detail: String
-            let address: String
-        }
         struct AuditPage: Encodable {
-            let acts: [Act]
+            let acts: [AuditStore.Row]
             /// The cursor of the next page.
             let next: String?
             /// The time back to which the log was scanned, if a limit was reached before the page was full.
@@ -158,12 +148,8 @@ struct ConsoleAPI: Sendable {
                 selection, before: Int64(before), countMax: Self.pageCountMax,
                 within: AuditStore.Bound(recordCountMax: Self.recordCountMax, deadline: deadline), on: &connection)
         }
-        let acts = result.rows.reversed().map {
-            Act(
-                time: $0.time, environment: $0.environment, actor: $0.actor, action: $0.action, subject: $0.subject,
-                detail: $0.detail, address: $0.address)
-        }
-        return try ConsoleResponse.json(
+        let acts = Array(result.rows.reversed())
+        return try Response.json(
             AuditPage(
                 acts: acts, next: result.before.map(String.init),
                 since: acts.count < Self.pageCountMax ? result.since : nil))

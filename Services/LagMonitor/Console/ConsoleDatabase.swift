@@ -29,8 +29,6 @@ final class ConsoleDatabase: Sendable {
         }
     }
 
-    /// The timeout of one statement.
-    static let statementMax = Duration.seconds(5)
     /// The time after which a long query reads no further pages.
     static let queryMax = Duration.seconds(8)
     private static let poolSize = 2
@@ -43,18 +41,10 @@ final class ConsoleDatabase: Sendable {
 
     init(_ conninfo: String) { self.conninfo = conninfo }
 
-    private static var limits: Limits {
-        var limits = Limits(lockMax: .seconds(2))
-        (limits.statementMax, limits.tcpUserMax) = (statementMax, .seconds(5))
-        return limits
-    }
-
     /// A component that opens the pools and retries while the database is unavailable. An incompatible schema ends the
     /// process.
     var component: Component {
-        .worker(
-            "console-database", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal
-        ) { control in
+        .loop("console-database") { control in
             try self.open()
             while !control.isStopping {
                 control.progressed()
@@ -71,12 +61,12 @@ final class ConsoleDatabase: Sendable {
     func open() throws {
         guard !isOpen else { return }
         let short = try Pool(
-            conninfo, size: Self.poolSize, jobCountMax: Self.jobCountMax, limits: Self.limits, check: Lineage.check)
+            conninfo, size: Self.poolSize, jobCountMax: Self.jobCountMax, limits: .monitor, check: Lineage.check)
         do {
-            var connection = try Connection(conninfo, limits: Self.limits)
+            var connection = try Connection(conninfo, limits: .monitor)
             try Schema.check(on: &connection, oldest: Self.schemaOldest)
             let long = try Pool(
-                conninfo, size: Self.poolSize, jobCountMax: Self.longCountMax, limits: Self.limits,
+                conninfo, size: Self.poolSize, jobCountMax: Self.longCountMax, limits: .monitor,
                 check: Lineage.check)
             pools.withLock { $0 = Pools(short: short, long: long) }
         } catch {
@@ -99,8 +89,8 @@ final class ConsoleDatabase: Sendable {
             throw Problem(
                 .serviceUnavailable,
                 detail:
-                    "The query exceeded its time limit of \(Self.statementMax.shortText). Use the command line, which "
-                    + "has no such limit.")
+                    "The query exceeded its time limit of \(Limits.monitor.statementMax.shortText). Use the command "
+                    + "line, which has no such limit.")
         } catch let error as PostgresError where error.sqlState == "53300" {
             throw Problem(
                 .serviceUnavailable, detail: "Too many concurrent queries; retry later.", headers: [.retryAfter: "5"])

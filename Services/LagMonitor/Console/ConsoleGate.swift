@@ -43,8 +43,7 @@ struct ConsoleGate: Sendable {
             guard site == nil || site == "same-origin" else { throw Self.crossSite }
             let address = settings.clients.text(request, context)
             return Principal(
-                session: session,
-                administrator: Administrator(actor: "console:\(session.email)", address: address))
+                session: session, administrator: Administrator(actor: "console:\(session.email)", address: address))
         }
     }
 

@@ -33,9 +33,7 @@ struct ConsoleLogin: Sendable {
     @concurrent func begin() async -> Response {
         do {
             let metadata = try await providers.metadata(of: settings.issuer, at: nil)
-            let request = AuthorizationRequest(
-                state: Base64URL.random(byteCount: 32), nonce: Base64URL.random(byteCount: 32),
-                verifier: Base64URL.random(byteCount: 32))
+            let request = AuthorizationRequest()
             let url = request.url(as: settings.client.id, scopes: settings.scopes, at: metadata, redirect: redirect)
             return Response(
                 status: .seeOther,

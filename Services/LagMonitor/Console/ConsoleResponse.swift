@@ -4,22 +4,12 @@ import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Model
-import NIOCore
 
 /// Responses of the console's API.
 enum ConsoleResponse {
-    static func json(_ value: some Encodable) throws -> Response {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Response(
-            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
-    }
-
     static let noContent = Response(status: .noContent, headers: [.cacheControl: "no-store"])
 
     static func notFound(_ subject: String) -> Problem { Problem(.notFound, detail: "The \(subject) does not exist.") }
-
 }
 
 /// The query parameters of a request, with limited sizes.

@@ -36,10 +36,7 @@ final class ConsoleSessions: Sendable {
     /// Sessions by the SHA-256 of their id, so that neither timing nor this memory reveals ids.
     private let sessions = Mutex<[SHA256Digest: Session]>([:])
 
-    init(
-        ageMax: Duration, idleMax: Duration,
-        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
-    ) {
+    init(ageMax: Duration, idleMax: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         (self.ageMax, self.idleMax, self.now) = (ageMax, idleMax, now)
     }
 

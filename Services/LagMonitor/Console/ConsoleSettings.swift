@@ -10,8 +10,7 @@ extension Settings {
         help:
             "public base URL of the console, for example https://console.example.com; the redirect URL registered at "
             + "the identity provider is this URL with /callback. https, or http on localhost; empty: the console is "
-            + "disabled"
-    )
+            + "disabled")
     static let consoleHost = Setting(
         "console.host", .text(lengthMax: 255), default: "127.0.0.1", help: "listening address of the console")
     static let consolePort = Setting(
@@ -76,9 +75,7 @@ struct ConsoleSettings: Sendable {
     /// Whether browsers use TLS, to this service or to a proxy: cookies are then `Secure`.
     var isSecure: Bool { origin.hasPrefix("https:") }
 
-    init(
-        origin: String, issuer: String, client: ProviderClient, administrators: [AdministratorRule.Entry]
-    ) {
+    init(origin: String, issuer: String, client: ProviderClient, administrators: [AdministratorRule.Entry]) {
         (self.origin, self.issuer, self.client, self.administrators) = (origin, issuer, client, administrators)
     }
 

@@ -48,32 +48,13 @@ struct Overview: Encodable {
         let readers: [Reader]
     }
 
-    struct Relay: Encodable {
-        struct Environment: Encodable {
-            let name: String
-            let positionCount: Int64
-            let seconds: Double?
-        }
-
-        let environmentCount: Int64
-        let positionCount: Int64
-        let worst: [Environment]
-    }
-
-    struct Reason: Encodable {
-        let group: String
-        let text: String
-        let isDead: Bool
-        let count: Int64
-    }
-
     let at: String?
     let problems: [String: String]
     let areServicesPolled: Bool
     let services: [Service]
     let topics: [Topic]
-    let relay: Relay
-    let reasons: [Reason]
+    let relay: MonitorStore.Behind
+    let reasons: [MonitorStore.Reason]
 
     /// The limit of topics, Fieldpost's own first.
     static let topicCountMax = 200
@@ -89,14 +70,10 @@ struct Overview: Encodable {
             Self.service(service, snapshot, instances.filter { $0.service == service.name })
         }
         topics = Self.topics(snapshot)
-        relay = Relay(
-            environmentCount: snapshot.behind.environmentCount, positionCount: snapshot.behind.positionCount,
-            worst: snapshot.behind.worst.prefix(Self.worstCountMax).map {
-                Relay.Environment(name: $0.name, positionCount: $0.positionCount, seconds: $0.seconds)
-            })
-        reasons = snapshot.reasons.sorted { $0.count > $1.count }.prefix(Self.reasonCountMax).map {
-            Reason(group: $0.group, text: $0.text, isDead: $0.isDead, count: $0.count)
-        }
+        var behind = snapshot.behind
+        behind.worst = Array(behind.worst.prefix(Self.worstCountMax))
+        relay = behind
+        reasons = Array(snapshot.reasons.sorted { $0.count > $1.count }.prefix(Self.reasonCountMax))
     }
 
     private static func service(

@@ -72,8 +72,7 @@ final class ServiceWatch: Sendable {
             return Instance(
                 service: service.name, state: isReady ? .ready : .impaired, reason: isReady ? "" : reason,
                 devices: figures["fieldpost_live_devices"], callsInFlight: figures["fieldpost_calls_in_flight"],
-                memoryBytes: figures["process_resident_memory_bytes"],
-                startedAt: figures["process_start_time_seconds"])
+                memoryBytes: figures["process_resident_memory_bytes"], startedAt: figures["process_start_time_seconds"])
         } catch {
             return Instance(
                 service: service.name, state: .unavailable, reason: "unreachable", devices: nil, callsInFlight: nil,

@@ -21,11 +21,11 @@ package struct LagPage {
     /// - Parameters:
     ///   - lags: Ordered by group, topic and partition.
     ///   - retentions: Retention by topic, in seconds.
-    package mutating func tell(_ lags: [PartitionLag], retentions: [String: Double] = [:]) {
+    package mutating func export(_ lags: [PartitionLag], retentions: [String: Double] = [:]) {
         exportPartitions(lags)
         exportGroupPartitions(lags)
         let sums = LagSum.sums(of: lags)
-        for sum in sums { tell(sum, retention: retentions[sum.topic]) }
+        for sum in sums { export(sum, retention: retentions[sum.topic]) }
         for (group, sums) in Dictionary(grouping: sums, by: \.group).sorted(by: { $0.key < $1.key }) {
             let labels = MetricsPage.Labels(labels(group))
             metrics.add("kafka_consumergroup_group_sum_lag", labels, Double(sums.map(\.count).reduce(0, +)))
@@ -101,7 +101,7 @@ package struct LagPage {
         return chosen.prefix(countMax).sorted().map { lags[$0] }
     }
 
-    private mutating func tell(_ sum: LagSum, retention: Double?) {
+    private mutating func export(_ sum: LagSum, retention: Double?) {
         let labels = MetricsPage.Labels(labels(sum.group, sum.topic))
         metrics.add("kafka_consumergroup_group_topic_sum_lag", labels, Double(sum.count))
         if let status = sum.status { metrics.add("fieldpost_lag_worst_status", labels, Double(status.number)) }
@@ -117,7 +117,7 @@ package struct LagPage {
     }
 
     /// Exports the number of members and rebalances of groups.
-    package mutating func tell(
+    package mutating func export(
         _ groups: [LagSnapshot.Group], rebalances: [(group: String, count: Int)]
     ) {
         for group in groups {

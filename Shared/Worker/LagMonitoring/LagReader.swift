@@ -29,8 +29,8 @@ package struct LagReader: ~Copyable {
     ///   - others: Whether to include other groups, with the partitions they have committed offsets for.
     ///   - named: Other groups to include, whether or not brokers list them.
     /// - Throws: If no broker responds. Other failures are in the snapshot's `problems`.
-    package borrowing func look(
-        at known: [String: [String]], others: Bool, named: [String] = []
+    package borrowing func snapshot(
+        of known: [String: [String]], others: Bool, named: [String] = []
     ) throws(KafkaError) -> LagSnapshot {
         let metadata = try admin.metadataOfAnyBroker()
         var problems = Self.problems(of: known, metadata)
@@ -69,9 +69,6 @@ package struct LagReader: ~Copyable {
             offsets: Dictionary(partitions.map { ($0, committed[$0]) }) { first, _ in first },
             memberCount: ids?.count, memberIDs: ids, isRebalancing: members?.rebalancing.contains(name) ?? false)
     }
-
-    /// librdkafka's log since the last call; at most the latest 1,000 lines.
-    package mutating func takeLogs() -> [LogLine] { admin.takeLogs() }
 
     /// Retention of topics, in seconds. Topics without time-based deletion (compacted only, or unlimited) are absent.
     ///

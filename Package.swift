@@ -125,8 +125,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "fieldpost", "Fieldpost",
         [
             "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "Catalogues",
-            "CommandLineSupport", "Compass", "Deliveries", "Essentials", "HTTPClient", "Identity", "ImportSources",
-            "Kafka", "KeyedWorker", "LagMonitoring", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime",
+            "CommandLineSupport", "Compass", "Deliveries", "Essentials", "HTTPClient", "Identity", "Kafka",
+            "KeyedWorker", "LagMonitoring", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime",
             "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser, crypto,
         ]
     ),
@@ -237,7 +237,6 @@ let shared: [Target] = [
         dependencies: ["Essentials", "Model", "ObjectStore", "Postgres", "Secrets", "Tenants", crypto],
         path: "Shared/Admin/TenantMigration"),
     .target(name: "CommandLineSupport", dependencies: [argumentParser], path: "Shared/Admin/CommandLineSupport"),
-    .target(name: "ImportSources", dependencies: ["Essentials", "Model"], path: "Shared/Admin/ImportSources"),
 
     // Devices
     .target(name: "DeviceClient", dependencies: ["Essentials", "Model"], path: "Shared/Device/DeviceClient"),
@@ -247,9 +246,6 @@ let shared: [Target] = [
 let tools: [Target] = [
     .target(name: "CBroker", path: "Tools/CBroker"),
     .target(name: "DataFiles", path: "Tools/DataFiles"),
-    .target(
-        name: "CompassContract", dependencies: ["BackendContract", "BackendProtocol", "Compass"],
-        path: "Tools/CompassContract"),
     .target(
         name: "LocalCluster", dependencies: ["Essentials", "HTTPClient", "Model", "Postgres"],
         path: "Tools/LocalCluster"),
@@ -264,9 +260,9 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "Access", "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "CommandLineSupport",
-            "DataFiles", "DeviceClient", "Essentials", "HTTPClient", "Identity", "ImportSources", "Kafka",
-            "KeyedWorker", "LocalCluster", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime",
-            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser, signals,
+            "DataFiles", "DeviceClient", "Essentials", "HTTPClient", "Identity", "Kafka", "KeyedWorker",
+            "LocalCluster", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings",
+            "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser, signals,
         ], path: "Tools/Workbench"),
 ]
 
@@ -300,8 +296,7 @@ let tests: [Target] = [
     .testTarget(
         name: "CompassTests",
         dependencies: [
-            "BackendContract", "BackendProtocol", "Compass", "CompassContract", "Essentials", "HTTPClient", "Sandbox",
-            "TestSupport",
+            "BackendContract", "BackendProtocol", "Compass", "Essentials", "HTTPClient", "Sandbox", "TestSupport",
         ], path: "Tests/CompassTests"),
     .testTarget(
         name: "DefectNotifierTests",
@@ -333,11 +328,11 @@ let tests: [Target] = [
     .testTarget(
         name: "FieldpostTests",
         dependencies: [
-            "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "Essentials",
-            "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "ImportSources", "Kafka", "KeyedWorker",
-            "LocalCluster", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime",
-            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", "TestSupport", crypto, httpTypes, hummingbird,
-            lifecycle, logging, nioPosix,
+            "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "DataFiles",
+            "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster",
+            "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
+            "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird, lifecycle,
+            logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",
@@ -395,9 +390,10 @@ let tests: [Target] = [
         name: "RealmGatewayTests",
         dependencies: [
             "Access", "Audit", "BackendConnections", "ChangeRelay", "DeviceClient", "Essentials", "HTTPClient",
-            "HTTPServer", "Identity", "Kafka", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ProjectDocuments",
-            "RealmGateway", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry", "Tenants",
-            "TestSupport", "Workbench", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio, nioPosix, yams,
+            "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster", "Model", "ObjectStore", "Postgres",
+            "ProjectDocuments", "RealmGateway", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
+            "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio,
+            nioPosix, yams,
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "TaskFanOutTests",
@@ -420,6 +416,10 @@ let tests: [Target] = [
             "Telemetry", "TestSupport", hummingbird, hummingbirdCore, lifecycle, logging, metrics, nio, nioEmbedded,
             nioPosix,
         ], path: "Tests/PlatformTests"),
+    // Samples of the DocC catalogues, compiled as in an app's package: only public declarations.
+    .testTarget(
+        name: "SampleTests", dependencies: ["DeviceClient", "Essentials", "Model"], path: "Tests/SampleTests",
+        packageAccess: false),
     .testTarget(
         name: "ShareFanOutTests",
         dependencies: ["Essentials", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ShareFanOut", "TestSupport"],
@@ -434,7 +434,7 @@ let tests: [Target] = [
         name: "KeyedWorkerTests",
         dependencies: [
             "ChangeRelay", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "Model", "ObjectStore", "Postgres",
-            "TestSupport", logging,
+            "ServiceSettings", "TestSupport", logging,
         ], path: "Tests/KeyedWorkerTests"),
     .testTarget(
         name: "WorkbenchTests",

@@ -45,8 +45,7 @@ struct ChangeTracker {
             if count < Self.pageCountMax { return true }
         }
         environments[environment] = nil
-        if let (position, _) = try connection.run(Self.positions(of: environment)).first?.decode(
-            Int64.self, Int64.self)
+        if let (position, _) = try connection.run(Self.positions(of: environment)).first?.decode(Int64.self, Int64.self)
         {
             environments[environment] = TrackedEnvironment(position: position)
         }

@@ -24,8 +24,7 @@ struct DanglingReferenceReporter {
         }
         let nodes = nodes.flatMap { $0.tree == tree.digest ? $0.byID : nil } ?? byID(data.nodes)
         self.nodes = (tree.digest, nodes)
-        let objects = ReportingObjects(
-            templates: byID(data.templates), contexts: byID(data.contexts), nodes: nodes)
+        let objects = ReportingObjects(templates: byID(data.templates), contexts: byID(data.contexts), nodes: nodes)
         let dangling = objects.danglingReferences
         if dangling.isEmpty { return false }
         let counter =

@@ -23,7 +23,8 @@ extension PollHandler {
     /// Writes each page with its watermark in one transaction, and requests the next one from there. After an
     /// interruption by a crash or a newer run, it resumes from the watermark.
     mutating func followChanges(
-        _ answer: Answer?, _ object: RealmObject, _ attemptCount: Int, _ decision: Int, _ environment: EnvironmentID,
+        _ answer: CallResult?, _ object: RealmObject, _ attemptCount: Int, _ decision: Int,
+        _ environment: EnvironmentID,
         _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Disposition<Call> {
         let stored = try connection.run(PollStore.watermark(of: environment))
@@ -39,13 +40,13 @@ extension PollHandler {
             }
             unreadable.report(page.unreadable, in: environment, logger)
             batch.expect(PollStore.expectWatermark(cursor, in: environment, decision: decision))
-            batch.also(PollStore.moveWatermark(to: page.cursor, in: environment, decision: decision))
+            batch.append(PollStore.moveWatermark(to: page.cursor, in: environment, decision: decision))
             if let problem = page.problem {
                 logger.error(
                     "change feed interrupted; next run restarts it",
                     metadata: ["environment": "\(environment)", "problem": "\(problem)"])
             }
-            if page.haveChoicesChanged { batch.also(PollStore.makeFullDue(in: environment, decision: decision)) }
+            if page.haveChoicesChanged { batch.append(PollStore.makeFullDue(in: environment, decision: decision)) }
             guard page.hasMore else { return .finished }
             return try requestPage(since: page.cursor, at: position, object, environment, &connection)
         case .failure(let error):

@@ -121,14 +121,13 @@ extension PollHandler {
         var stored: Set<UUID> = []
         for item in choices {
             guard let nodes = item.nodes, stored.insert(item.tree.digest).inserted else { continue }
-            batch.also(try AudienceStore.store(item.tree, nodes: nodes, in: environment))
+            batch.append(try AudienceStore.store(item.tree, nodes: nodes, in: environment))
         }
         let existing = choices.filter { $0.nodes == nil }
         if !existing.isEmpty {
-            batch.expect(
-                AudienceStore.expectStored(existing.map { ($0.tree.digest, $0.decision) }, in: environment))
+            batch.expect(AudienceStore.expectStored(existing.map { ($0.tree.digest, $0.decision) }, in: environment))
         }
-        batch.also(
+        batch.append(
             AudienceStore.remember(
                 choices.map {
                     AudienceStore.Reading(

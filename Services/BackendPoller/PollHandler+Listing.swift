@@ -104,7 +104,7 @@ extension PollHandler {
     /// Writes each part with its watermark in one transaction. If a person's record is missing, all their records are
     /// read before the part is written.
     mutating func followListing(
-        _ answer: Answer?, _ poll: Poll, _ object: RealmObject, _ attemptCount: Int, _ decision: Int,
+        _ answer: CallResult?, _ poll: Poll, _ object: RealmObject, _ attemptCount: Int, _ decision: Int,
         _ environment: EnvironmentID, _ batch: inout WriteBatch, _ writes: inout PollWrites,
         _ connection: inout Connection
     ) throws -> Disposition<Call> {
@@ -127,7 +127,7 @@ extension PollHandler {
             report(read.listing.unreadable, environment)
             unreadable.report(read.listing.unreadableRecords, in: environment, logger)
             let next = ListingCursor(run: poll.run, day: read.days.lowerBound).description
-            batch.also(PollStore.moveWatermark(to: next, in: environment, decision: decision))
+            batch.append(PollStore.moveWatermark(to: next, in: environment, decision: decision))
             return list(call.people, since: next, poll, object, at: position)
         case .failure(let error):
             return next(after: error, attemptCount, Poll.changesPerson, environment)
@@ -145,8 +145,7 @@ extension PollHandler {
             .listing(
                 ListingCall(
                     people: people, cursor: cursor, position: object.position, requestedAt: position,
-                    followedDays: days,
-                    remaining: remaining)), startBefore: .now + .seconds(600))
+                    followedDays: days, remaining: remaining)), startBefore: .now + .seconds(600))
     }
 
     /// Returns people who were compared in full before: listings do not detect that all records of a person are new.

@@ -27,7 +27,7 @@ struct PollHandler: Handler {
         }
     }
 
-    enum Answer: Sendable {
+    enum CallResult: Sendable {
         case person(Result<PersonRead, BackendError>, position: Int64)
         case changes(Result<BackendChanges, BackendError>, of: ChangesCall)
         case listing(Result<ListingRead, BackendError>, of: ListingCall)
@@ -87,7 +87,7 @@ struct PollHandler: Handler {
     }
 
     mutating func decide(
-        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<CallResult>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Call>] {
         guard let polls = try directory.id(of: .polls, in: environment, create: false, on: &connection) else {
@@ -118,14 +118,14 @@ struct PollHandler: Handler {
                 if case .finished = next { finishing.append((key.id, poll.run, index)) }
                 dispositions.append(next)
             } catch let error as StoredJSONError {
-                dispositions.append(.dead(reason: error.description))
+                dispositions.append(.deadLettered(reason: error.description))
             }
         }
         try writes.write(to: &batch)
         try record(writes.observedChoices, in: environment, &batch)
         if !finishing.isEmpty {
             batch.expect(PollStore.expectUnfinished(finishing, in: environment))
-            batch.also(PollStore.finish(finishing, in: environment))
+            batch.append(PollStore.finish(finishing, in: environment))
         }
         return dispositions
     }
@@ -134,7 +134,7 @@ struct PollHandler: Handler {
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Call) async -> Answer {
+    ) throws -> @Sendable (Call) async -> CallResult {
         let fetcher = fetcher
         do {
             let backend = try fetcher.adapters.adapter(of: environment, on: &connection)
@@ -163,12 +163,13 @@ struct PollHandler: Handler {
 
     /// - Returns: `.finished` if the run has completed this poll.
     private mutating func decide(
-        _ poll: Poll, _ object: RealmObject, _ input: WorkItem<Answer>, _ decision: Int, _ environment: EnvironmentID,
+        _ poll: Poll, _ object: RealmObject, _ input: WorkItem<CallResult>, _ decision: Int,
+        _ environment: EnvironmentID,
         _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Disposition<Call> {
-        var answer: Answer?
+        var answer: CallResult?
         // A result of an earlier run is ignored.
-        if case .answer(let current) = input.origin, current.position == object.position { answer = current }
+        if case .result(let current) = input.origin, current.position == object.position { answer = current }
         if poll.person == Poll.changesPerson {
             if try isListed(environment, &connection) {
                 return try followListing(
@@ -233,8 +234,7 @@ struct PollHandler: Handler {
             run: poll.run, isWhole: observation.unreadable.isEmpty)
         reportAmbiguous(changes.ambiguous, of: poll.person, environment)
         guard
-            try write(
-                changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
+            try write(changes, seen: seen, before: object.position, decision, environment, &batch, &writes, &connection)
         else { return try requestRead(of: poll.person, object, environment, &connection) }
         let writtenCount = writes.count
         let contents = RealmContents(email: poll.person, data: data, records: [], readAt: observation.readAt)
@@ -285,15 +285,13 @@ struct PollHandler: Handler {
         after error: BackendError, _ attemptCount: Int, _ person: String, _ environment: EnvironmentID
     ) -> Disposition<Call> {
         if let retry = error.retry(afterAttempts: attemptCount) {
-            return .park(
-                reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
+            return .deferred(reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
         }
         logger.warning(
             "back end refused poll; next run retries",
             metadata: [
                 "environment": "\(environment)",
-                "person": "\(person == Poll.changesPerson ? "changes of all people" : person)",
-                "error": "\(error)",
+                "person": "\(person == Poll.changesPerson ? "changes of all people" : person)", "error": "\(error)",
             ])
         return .finished
     }
@@ -304,9 +302,8 @@ struct PollHandler: Handler {
     /// - Returns: False, without writes, if this batch already writes one of the records as changed: only the commit
     ///   decides whether that write is valid.
     private func write(
-        _ changes: PollRule.Changes, seen: Int32, before position: Int64, _ decision: Int,
-        _ environment: EnvironmentID, _ batch: inout WriteBatch, _ writes: inout PollWrites,
-        _ connection: inout Connection
+        _ changes: PollRule.Changes, seen: Int32, before position: Int64, _ decision: Int, _ environment: EnvironmentID,
+        _ batch: inout WriteBatch, _ writes: inout PollWrites, _ connection: inout Connection
     ) throws -> Bool {
         let ids = changes.gone.union(changes.put.keys)
         if ids.isEmpty { return true }

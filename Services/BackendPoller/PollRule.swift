@@ -44,8 +44,7 @@ enum PollRule {
         for (id, entry) in entries where isWhole && records[id] == nil {
             // An observed record becomes a tombstone, which reports the deletion.
             guard let backendID = entry.backendId, let day = entry.entryDate, days.contains(day),
-                !entry.status.isClosed,
-                known[id].map({ $0.status == BackendStatus.cancelled.rawValue }) ?? true
+                !entry.status.isClosed, known[id].map({ $0.status == BackendStatus.cancelled.rawValue }) ?? true
             else { continue }
             records[id] = SeenRecord(
                 backendId: backendID, marker: nil, day: day, durationSeconds: 0, text: nil,

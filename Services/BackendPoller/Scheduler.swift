@@ -60,13 +60,9 @@ struct Scheduler: ~Copyable {
     }
 
     /// Logs failures of one environment, so that the others are processed.
-    private mutating func isolate(
-        _ environment: EnvironmentID, _ body: (inout Scheduler) throws -> Void
-    ) throws {
+    private mutating func isolate(_ environment: EnvironmentID, _ body: (inout Scheduler) throws -> Void) throws {
         let logger = logger
-        try SchedulerSession.alone(
-            environment, &self, orLog: "scheduling of an environment failed",
-            to: logger, body)
+        try SchedulerSession.alone(environment, &self, orLog: "scheduling of an environment failed", to: logger, body)
     }
 
     /// Reconciles the catalogues if all polls are finished, or `ignoringPending`. People without a new read are treated
@@ -117,8 +113,7 @@ struct Scheduler: ~Copyable {
         for (key, object) in objects {
             // An undecodable poll is written again.
             guard let poll = try? object.decoded(as: Poll.self, by: decoder) else { continue }
-            runs[poll.person] = PollRunState(
-                run: poll.run, dueAt: poll.dueAt, finishedRun: finished[key.id] ?? 0)
+            runs[poll.person] = PollRunState(run: poll.run, dueAt: poll.dueAt, finishedRun: finished[key.id] ?? 0)
         }
         let polled = ScheduleRule.polls(of: people, known: runs, mode: mode)
         let due = ScheduleRule.due(polled, known: runs, run: run, now: now, staleMax: staleMax)
@@ -130,7 +125,6 @@ struct Scheduler: ~Copyable {
         try session.write(written, in: environment)
         try session.connection.run(PollStore.started(run, isFull: mode.isFull, in: environment))
         logger.debug(
-            "poll run started",
-            metadata: ["environment": "\(environment)", "run": "\(run)", "polls": "\(due.count)"])
+            "poll run started", metadata: ["environment": "\(environment)", "run": "\(run)", "polls": "\(due.count)"])
     }
 }

@@ -36,9 +36,7 @@ struct StoredObservations {
     }
 
     /// Days are compared as text, which preserves their order. Rows: as decoded by `RealmObject`.
-    private static func seen(
-        _ realms: [Int32], on days: ClosedRange<Day>, in environment: EnvironmentID
-    ) -> Statement {
+    private static func seen(_ realms: [Int32], on days: ClosedRange<Day>, in environment: EnvironmentID) -> Statement {
         """
         SELECT o.realm_id, o.kind, o.id, o.position, o.edit_position, o.fields
         FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (

@@ -20,7 +20,6 @@ await serve("backend-poller", settings: Settings.all) { context in
     limits.resultsHoldSlots = true
     let conninfo = try configuration.text(.databaseURL)
     let staleMax = try configuration.duration(Settings.staleMax)
-    let group = try WorkerConfiguration(context, topics: [Topics.poll])
     let fetcher = RealmFetcher(
         BackendRegistry(
             client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)),
@@ -28,21 +27,12 @@ await serve("backend-poller", settings: Settings.all) { context in
         entryDays: try configuration.integer(Settings.entryDays),
         aheadDays: try configuration.integer(Settings.aheadDays))
     return [
-        .worker("scheduler", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
-            control in
-            var scheduler = try Scheduler(
-                conninfo: conninfo, fetcher: fetcher, staleMax: staleMax, logger: control.logger)
-            while !control.isStopping {
-                _ = try scheduler.step(now: Timestamp.now())
-                control.progressed()
-                control.pause(.milliseconds(500))
-            }
+        .steps("scheduler") { logger in
+            try Scheduler(conninfo: conninfo, fetcher: fetcher, staleMax: staleMax, logger: logger)
+        } step: { (scheduler: inout Scheduler) in
+            _ = try scheduler.step(now: Timestamp.now())
+            return .milliseconds(500)
         },
-        .worker("backend-poller", count: try configuration.integer(.workerCount), isFinal: isFinal) {
-            [limits] control in
-            let handler = PollHandler(fetcher, logger: control.logger)
-            var worker = try Worker(handler, at: group.member(control.index), limits: limits, logger: control.logger)
-            try worker.run(control)
-        },
+        try .workers(context, topics: [Topics.poll], limits: limits) { PollHandler(fetcher, logger: $0) },
     ]
 }

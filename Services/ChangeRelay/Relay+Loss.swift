@@ -20,8 +20,7 @@ extension Relay {
         guard ContinuousClock.now >= nextLossCheck, !brokerMonitor.isPending else { return }
         nextLossCheck = .now + Self.lossCheckInterval
         brokerMonitor.submit(
-            BrokerMonitor.Query(
-                confirmed: offsets, unresponsive: unwritable.unresponsive, session: lockedOpenCount))
+            BrokerMonitor.Query(confirmed: offsets, unresponsive: unwritable.unresponsive, session: lockedOpenCount))
     }
 
     private mutating func take(_ sample: BrokerMonitor.Sample) throws {
@@ -57,8 +56,7 @@ extension Relay {
     private mutating func brokersFailed(_ error: KafkaError) {
         if brokersFailure == nil || error.advice != nil && brokersFailure?.code != error.code {
             logger.log(
-                level: error.advice == nil ? .warning : .error, "brokers unavailable",
-                metadata: ["reason": "\(error)"])
+                level: error.advice == nil ? .warning : .error, "brokers unavailable", metadata: ["reason": "\(error)"])
         }
         brokersFailure = error
     }
@@ -85,8 +83,7 @@ extension Relay {
         let reasons = unwritable.reasons(of: routing.topics)
         for (topic, reason) in reasons where loggedReasons[topic] != reason {
             logger.error(
-                "topic cannot be published completely",
-                metadata: ["topic": "\(topic)", "reason": "\(reason)"])
+                "topic cannot be published completely", metadata: ["topic": "\(topic)", "reason": "\(reason)"])
             loggedReasons[topic] = reason
         }
         for topic in blockedTopics.keys where reasons[topic] == nil {

@@ -23,8 +23,7 @@ extension Relay {
             }
             let changedAt: PostgresTime? = page.hasTimes ? try row.value(8) : nil
             var object = PublishedObject(
-                realm: item.path, kind: item.kind, id: id, position: try row.value(0),
-                editPosition: try row.value(4),
+                realm: item.path, kind: item.kind, id: id, position: try row.value(0), editPosition: try row.value(4),
                 time: changedAt.map { Timestamp(millisecondsSinceEpoch: $0.millisecondsSince1970) } ?? now,
                 traceparent: page.hasTimes ? try row.optional(7) : nil)
             let span = beginSpan(of: &object)

@@ -234,8 +234,7 @@ struct Relay: ~Copyable {
         }
         for done in pendingQuery.republished {
             logger.notice(
-                "republished topic",
-                metadata: ["environment": "\(done.environment)", "topic": "\(done.request.topic)"])
+                "republished topic", metadata: ["environment": "\(done.environment)", "topic": "\(done.request.topic)"])
         }
         let rows = pendingQuery.page == nil ? nil : results.popLast()
         if let environments = results.last { try update(environments) }

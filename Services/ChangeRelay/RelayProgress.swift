@@ -137,8 +137,7 @@ struct RelayProgress {
     /// Records that the broker confirmed messages of a page.
     ///
     /// - Returns: Whether the page is confirmed completely; also true for a page from before a reset.
-    @discardableResult
-    mutating func confirm(_ count: Int, page: Int) -> Bool {
+    @discardableResult mutating func confirm(_ count: Int, page: Int) -> Bool {
         pages[page]?.unconfirmedCount -= count
         return pages[page].map { $0.unconfirmedCount == 0 } ?? true
     }

@@ -113,11 +113,8 @@ enum RelayStore {
     /// Starts a new epoch after the broker lost its content: all environments are republished. Pending
     /// republications and the records of missed messages (`pipeline.missed`) are therefore deleted.
     static let newEpoch: [Statement] = [
-        Republish.lock,
-        "UPDATE realm.relay SET epoch = (SELECT max(epoch) + 1 FROM realm.relay)",
-        "DELETE FROM realm.relay_offset",
-        "DELETE FROM realm.republish",
-        "DELETE FROM pipeline.missed",
+        Republish.lock, "UPDATE realm.relay SET epoch = (SELECT max(epoch) + 1 FROM realm.relay)",
+        "DELETE FROM realm.relay_offset", "DELETE FROM realm.republish", "DELETE FROM pipeline.missed",
     ]
 }
 

@@ -1,7 +1,6 @@
 // Publishes changed objects to Kafka in position order; one instance is the leader, the others are standbys. Also
 // removes old, unused data.
 
-import Essentials
 import Kafka
 import KeyedWorker
 import ServiceRuntime
@@ -14,10 +13,9 @@ await serve("change-relay", settings: Settings.all) { context in
     let pageCountMax = try configuration.integer(Settings.pageCountMax)
     let keep = try configuration.duration(Settings.compactionKeep)
     let interval = try configuration.duration(Settings.compactionInterval)
-    let limits = try RetentionLimits(configuration)
+    let sweepInterval = try configuration.duration(RetentionSettings.interval)
     return [
-        .worker("relay", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
-            control in
+        .loop("relay") { control in
             var relay = try Relay(
                 conninfo: conninfo, brokers: brokers, properties: properties, logger: control.logger,
                 pageCountMax: pageCountMax)
@@ -28,14 +26,12 @@ await serve("change-relay", settings: Settings.all) { context in
                 if !isLeader { control.pause(.milliseconds(relay.reachesBrokers ? 500 : 25)) }
             }
         },
-        .worker("retention", restart: Backoff(first: .milliseconds(100), waitMax: .seconds(5)), isFinal: isFinal) {
-            control in
-            var retention = try Retention(conninfo: conninfo, limits: limits, logger: control.logger)
-            while !control.isStopping {
-                let wait = try retention.step()
-                control.progressed()
-                control.pause(wait)
-            }
+        .steps("retention") { logger in
+            try Retention(
+                conninfo: conninfo, sweeps: RetentionSettings.sweeps(configuration, logger), interval: sweepInterval,
+                logger: logger)
+        } step: { retention in
+            try retention.step()
         },
     ]
 }

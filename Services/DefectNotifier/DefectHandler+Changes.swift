@@ -17,7 +17,10 @@ extension DefectHandler {
     ) throws -> Disposition<PageRequest> {
         let defects = page.history.map(\.defect)
         let people = try people(of: defects, request, context.environment, &connection)
-        writes.expect(expectWatermark(context))
+        writes.expect(
+            DefectStore.expectWatermark(
+                context.watermark, of: context.tracker.namespace, context.own?.person.realm, in: context.environment,
+                decision: context.decision))
         // Rows about defects that the person reported, or no longer owns, notify other people.
         if request.subset != .reported {
             try writeNotices(for: page.history, people, request, context, &writes, &connection)
@@ -45,15 +48,6 @@ extension DefectHandler {
     /// covers the others.
     private static let mirroredRecordsMax = 500
 
-    private func expectWatermark(_ context: PollContext) -> Statement {
-        let (tracker, environment, decision) = (context.tracker.namespace, context.environment, context.decision)
-        guard let own = context.own else {
-            return DefectStore.expectWatermark(context.watermark, of: tracker, in: environment, decision: decision)
-        }
-        return OwnLoginStore.expectWatermark(
-            context.watermark, of: tracker, own.person.realm, in: environment, decision: decision)
-    }
-
     /// Writes the notices for rows that were not processed before.
     ///
     /// A row's id is made from the action and not from the defect's owner, who may have changed by the time of the next
@@ -78,7 +72,7 @@ extension DefectHandler {
         if fresh.isEmpty { return }
         let ids = Array(fresh.keys)
         writes.expect(DefectStore.expectUnprocessed(ids, in: context.environment, decision: context.decision))
-        writes.also(
+        writes.append(
             DefectStore.markProcessed(
                 ids, ids.map { Int64(fresh[$0]?.seconds ?? 0) }, in: context.environment, decision: context.decision))
         // The first read only records existing history. It writes no notices.
@@ -103,8 +97,7 @@ extension DefectHandler {
         _ connection: inout Connection
     ) throws {
         if notices.isEmpty { return }
-        let existing = try Presence.byKey(
-            connection.run(Presence.load(notices.keys, in: context.environment)))
+        let existing = try Presence.byKey(connection.run(Presence.load(notices.keys, in: context.environment)))
         let new = notices.filter { existing[$0.key] == nil }
         if new.isEmpty { return }
         let realms = Set(new.keys.map(\.realm)).sorted()
@@ -143,20 +136,20 @@ extension DefectHandler {
         let time = CompassTime(clockSeconds: after).description
         guard let own = context.own else {
             if context.oldestOwnWatermark != nil {
-                writes.also(OwnLoginStore.removeWatermarks(of: tracker, in: environment, decision: decision))
+                writes.append(OwnLoginStore.removeWatermarks(of: tracker, in: environment, decision: decision))
             }
             guard after != before || context.accountWatermark != context.watermark else { return }
-            writes.also(DefectStore.moveWatermark(to: time, of: tracker, in: environment, decision: decision))
+            writes.append(DefectStore.moveWatermark(to: time, of: tracker, in: environment, decision: decision))
             removeProcessedRows(before: after, context, &writes)
             return
         }
         if after != before {
-            writes.also(
+            writes.append(
                 OwnLoginStore.moveWatermark(
                     to: time, of: tracker, own.person.realm, in: environment, decision: decision))
         }
         guard after > context.environmentWatermark.flatMap(CompassTime.init)?.clockSeconds ?? .min else { return }
-        writes.also(
+        writes.append(
             OwnLoginStore.raiseWatermark(
                 to: time, of: tracker, afterAccount: context.accountWatermark != nil, in: environment,
                 decision: decision))
@@ -165,7 +158,7 @@ extension DefectHandler {
     }
 
     private func removeProcessedRows(before watermark: Int, _ context: PollContext, _ writes: inout DefectWrites) {
-        writes.also(
+        writes.append(
             DefectStore.removeProcessed(
                 through: Int64(WatermarkRule.since(watermark)), in: context.environment, decision: context.decision))
     }

@@ -14,8 +14,7 @@ extension DefectHandler {
     /// the page. The next poll covers them.
     ///
     /// - Returns: The defects that have a mirror now.
-    @discardableResult
-    func mirror(
+    @discardableResult func mirror(
         _ defects: [TrackedDefect], _ people: TrackerPeople, _ request: PageRequest, _ context: PollContext,
         _ writes: inout DefectWrites, _ connection: inout Connection
     ) throws -> Set<UUID> {
@@ -48,10 +47,10 @@ extension DefectHandler {
             }
         }
         if !added.isEmpty {
-            writes.also(MirrorStore.add(added, in: context.environment, decision: context.decision))
+            writes.append(MirrorStore.add(added, in: context.environment, decision: context.decision))
         }
         if !removed.isEmpty {
-            writes.also(MirrorStore.remove(removed, in: context.environment, decision: context.decision))
+            writes.append(MirrorStore.remove(removed, in: context.environment, decision: context.decision))
         }
         return Set(desired.filter { !$0.value.isEmpty }.keys)
     }
@@ -126,8 +125,7 @@ extension DefectHandler {
         let rows = try connection.run(
             MirrorStore.obsolete(
                 except: request.presentDefects, in: context.own?.person.realm, through: request.startPosition,
-                countMax: Self.removedMax,
-                of: context.environment))
+                countMax: Self.removedMax, of: context.environment))
         var removed: [MirrorKey] = []
         for (defect, realm, position, isDeleted) in try rows.decode(UUID.self, Int32.self, Int64.self, Bool.self) {
             let mirrorKey = MirrorKey(defect: defect, realm: realm)
@@ -138,7 +136,7 @@ extension DefectHandler {
             if !isDeleted { writes.delete(key, at: position, context.decision) }
         }
         if !removed.isEmpty {
-            writes.also(MirrorStore.remove(removed, in: context.environment, decision: context.decision))
+            writes.append(MirrorStore.remove(removed, in: context.environment, decision: context.decision))
         }
         return rows.count < Self.removedMax
     }

@@ -78,7 +78,7 @@ struct DefectHandler: Handler {
                 dispositions.append(isCurrent ? try decide(context, input, stored, &writes, &connection) : .finished)
                 if case .finished? = dispositions.last { finish(context, &writes) }
             } catch let error as StoredJSONError {
-                dispositions.append(.dead(reason: error.description))
+                dispositions.append(.deadLettered(reason: error.description))
             }
         }
         batch = writes.batch
@@ -105,16 +105,10 @@ struct DefectHandler: Handler {
     }
 
     private func finish(_ context: PollContext, _ writes: inout DefectWrites) {
-        let (run, scope) = (context.poll.run, context.poll.scope)
+        let (run, scope, realm) = (context.poll.run, context.poll.scope, context.realm)
         let (environment, decision) = (context.environment, context.decision)
-        if let realm = context.realm {
-            writes.expect(
-                OwnLoginStore.expectUnfinished(run, of: scope, realm, in: environment, decision: decision))
-            writes.also(OwnLoginStore.finish(run, of: scope, realm, in: environment, decision: decision))
-        } else {
-            writes.expect(DefectStore.expectUnfinished(run, of: scope, in: environment, decision: decision))
-            writes.also(DefectStore.finish(run, of: scope, in: environment, decision: decision))
-        }
+        writes.expect(DefectStore.expectUnfinished(run, of: scope, realm, in: environment, decision: decision))
+        writes.append(DefectStore.finish(run, of: scope, realm, in: environment, decision: decision))
     }
 
     private mutating func decide(
@@ -123,10 +117,10 @@ struct DefectHandler: Handler {
     ) throws -> Disposition<PageRequest> {
         // A response is obsolete if the run, the tracker or the login has changed, or if another worker has moved the
         // watermark.
-        guard case .answer(let response) = input.origin, response.request.matches(context) else {
+        guard case .result(let response) = input.origin, response.request.matches(context) else {
             if let own = context.own, let reason = trackers.unusableReason(of: own, at: stored) {
                 // The encryption key may be configured later.
-                return .park(reason: reason, after: Self.keyWait, cause: .planned)
+                return .deferred(reason: reason, after: Self.keyWait, cause: .planned)
             }
             return .call(PageRequest(context), startBefore: .now + Self.startMax)
         }
@@ -164,7 +158,7 @@ struct DefectHandler: Handler {
             }
         }
         if let retry = error.retry(afterAttempts: attemptCount) {
-            return .park(reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
+            return .deferred(reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
         }
         if context.own == nil || loginFailures.shouldReport(context.environment, context.realm) {
             logger.error(
@@ -210,8 +204,7 @@ extension PageRequest {
         self.init(
             scope: context.poll.scope, own: context.own, subset: context.own == nil ? .all : .assigned,
             tracker: context.tracker, position: context.object.position, startPosition: context.position,
-            watermark: context.watermark,
-            since: CompassTime(clockSeconds: since), watermarkMin: start.watermarkMin,
+            watermark: context.watermark, since: CompassTime(clockSeconds: since), watermarkMin: start.watermarkMin,
             isInitialRead: start.time == nil)
     }
 

@@ -3,7 +3,8 @@ import Model
 import ObjectStore
 import Postgres
 
-/// The SQL of `defect.run`, `defect.watermark` and `defect.seen`.
+/// The SQL of `defect.run`, `defect.watermark` and `defect.seen`. Statements with a realm are for that person's own
+/// login: they use the tables of `OwnLoginStore`.
 enum DefectStore {
     // MARK: Runs
 
@@ -41,27 +42,40 @@ enum DefectStore {
     }
 
     /// Fails the decision if another worker has finished the run.
+    ///
+    /// - Parameter realm: The realm of the person whose own login polls; `nil`: the environment's account polls.
     static func expectUnfinished(
-        _ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID, decision: Int
+        _ run: Int64, of scope: DefectPoll.Scope, _ realm: Int32?, in environment: EnvironmentID, decision: Int
     ) -> Statement {
-        """
-        SELECT realm.miss(\([Int32(decision)])) FROM defect.run
-        WHERE environment_id = \(environment.rawValue) AND scope = \(scope.rawValue) AND finished_run >= \(run)
-        """
+        let table: Statement = realm == nil ? "defect.run" : "defect.own_run"
+        let person: Statement = realm.map { "AND realm_id = \($0)" } ?? ""
+        return """
+            SELECT realm.miss(\([Int32(decision)])) FROM \(table)
+            WHERE environment_id = \(environment) \(person) AND scope = \(scope.rawValue) AND finished_run >= \(run)
+            """
     }
 
     /// Marks a run as finished. It inserts the run if the worker is faster than the scheduler, which records the start
     /// after it has written the poll.
     static func finish(
-        _ run: Int64, of scope: DefectPoll.Scope, in environment: EnvironmentID, decision: Int
+        _ run: Int64, of scope: DefectPoll.Scope, _ realm: Int32?, in environment: EnvironmentID, decision: Int
     ) -> Statement {
-        """
-        INSERT INTO defect.run AS r (environment_id, scope, run, started_at, finished_run)
-        SELECT \(environment.rawValue), \(scope.rawValue), \(run), now(), \(run)
-        WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
-        ON CONFLICT (environment_id, scope) DO UPDATE SET finished_run = excluded.finished_run
-        WHERE r.finished_run < excluded.finished_run
-        """
+        guard let realm else {
+            return """
+                INSERT INTO defect.run AS r (environment_id, scope, run, started_at, finished_run)
+                SELECT \(environment), \(scope.rawValue), \(run), now(), \(run)
+                WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+                ON CONFLICT (environment_id, scope) DO UPDATE SET finished_run = excluded.finished_run
+                WHERE r.finished_run < excluded.finished_run
+                """
+        }
+        return """
+            INSERT INTO defect.own_run AS r (environment_id, realm_id, scope, run, started_at, finished_run)
+            SELECT \(environment), \(realm), \(scope.rawValue), \(run), now(), \(run)
+            WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
+            ON CONFLICT (environment_id, realm_id, scope) DO UPDATE SET finished_run = excluded.finished_run
+            WHERE r.finished_run < excluded.finished_run
+            """
     }
 
     // MARK: Watermark
@@ -77,15 +91,19 @@ enum DefectStore {
     }
 
     /// Fails the decision unless the tracker's watermark is this one; `nil`: unless there is none.
+    ///
+    /// - Parameter realm: The realm of the person whose own login polls; `nil`: the environment's account polls.
     static func expectWatermark(
-        _ time: String?, of tracker: UUID, in environment: EnvironmentID, decision: Int
+        _ time: String?, of tracker: UUID, _ realm: Int32?, in environment: EnvironmentID, decision: Int
     ) -> Statement {
-        """
-        SELECT realm.miss(\([Int32(decision)]))
-        FROM realm.environment e LEFT JOIN defect.watermark w
-            ON w.environment_id = e.id AND w.tracker_id = \(tracker)
-        WHERE e.id = \(environment.rawValue) AND w.action_timestamp IS DISTINCT FROM \(time)
-        """
+        let table: Statement = realm == nil ? "defect.watermark" : "defect.own_watermark"
+        let person: Statement = realm.map { "AND w.realm_id = \($0)" } ?? ""
+        return """
+            SELECT realm.miss(\([Int32(decision)]))
+            FROM realm.environment e LEFT JOIN \(table) w
+                ON w.environment_id = e.id \(person) AND w.tracker_id = \(tracker)
+            WHERE e.id = \(environment) AND w.action_timestamp IS DISTINCT FROM \(time)
+            """
     }
 
     /// Sets the watermark of the account and of the environment.

@@ -49,5 +49,5 @@ struct DefectWrites {
     mutating func expect(_ statement: Statement) { batch.expect(statement) }
 
     /// Adds a statement that runs after the writes; see `WriteBatch`.
-    mutating func also(_ statement: Statement) { batch.also(statement) }
+    mutating func append(_ statement: Statement) { batch.append(statement) }
 }

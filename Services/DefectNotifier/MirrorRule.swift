@@ -7,9 +7,7 @@ enum MirrorRule {
     /// - Parameter people: The realms of people by login name. Other owners and submitters get no mirror.
     static func mirrors(of defect: TrackedDefect, people: [String: Int32]) -> [Int32: Defect] {
         var mirrors: [Int32: Defect] = [:]
-        let (owner, submitter) = (
-            defect.owner.flatMap { people[$0] }, defect.submitter.flatMap { people[$0] }
-        )
+        let (owner, submitter) = (defect.owner.flatMap { people[$0] }, defect.submitter.flatMap { people[$0] })
         for realm in Set([owner, submitter].compactMap(\.self)) {
             mirrors[realm] = Defect(
                 record: defect.record, headline: defect.headline, state: defect.state, severity: defect.severity,

@@ -4,7 +4,8 @@ import ObjectStore
 import Postgres
 
 /// The SQL of `defect.own_run` and `defect.own_watermark`: the counterpart of `DefectStore` for people who are notified
-/// with their own logins. People are identified by the numbers of their realms.
+/// with their own logins. People are identified by the numbers of their realms. The preconditions and the ends of runs
+/// are in `DefectStore`.
 enum OwnLoginStore {
     // MARK: Runs
 
@@ -41,30 +42,6 @@ enum OwnLoginStore {
         """
     }
 
-    /// Fails the decision if another worker has finished the run.
-    static func expectUnfinished(
-        _ run: Int64, of scope: DefectPoll.Scope, _ realm: Int32, in environment: EnvironmentID, decision: Int
-    ) -> Statement {
-        """
-        SELECT realm.miss(\([Int32(decision)])) FROM defect.own_run
-        WHERE environment_id = \(environment) AND realm_id = \(realm) AND scope = \(scope.rawValue)
-            AND finished_run >= \(run)
-        """
-    }
-
-    /// Marks a run as finished, also if the worker is faster than the scheduler; see `DefectStore.finish`.
-    static func finish(
-        _ run: Int64, of scope: DefectPoll.Scope, _ realm: Int32, in environment: EnvironmentID, decision: Int
-    ) -> Statement {
-        """
-        INSERT INTO defect.own_run AS r (environment_id, realm_id, scope, run, started_at, finished_run)
-        SELECT \(environment), \(realm), \(scope.rawValue), \(run), now(), \(run)
-        WHERE \(Int32(decision)) <> ALL ((SELECT realm.missed())::int[])
-        ON CONFLICT (environment_id, realm_id, scope) DO UPDATE SET finished_run = excluded.finished_run
-        WHERE r.finished_run < excluded.finished_run
-        """
-    }
-
     // MARK: Watermarks
 
     /// The watermarks of some people's own logins. Rows: realm, tracker, time.
@@ -98,18 +75,6 @@ enum OwnLoginStore {
         SELECT EXISTS (SELECT FROM defect.run
             WHERE environment_id = \(environment) AND scope = \(DefectPoll.Scope.changes.rawValue)
                 AND started_at > now() - make_interval(secs => \(Double(seconds))))
-        """
-    }
-
-    /// Fails the decision unless the person's watermark of the tracker is this one; `nil`: unless there is none.
-    static func expectWatermark(
-        _ time: String?, of tracker: UUID, _ realm: Int32, in environment: EnvironmentID, decision: Int
-    ) -> Statement {
-        """
-        SELECT realm.miss(\([Int32(decision)]))
-        FROM realm.environment e LEFT JOIN defect.own_watermark w
-            ON w.environment_id = e.id AND w.realm_id = \(realm) AND w.tracker_id = \(tracker)
-        WHERE e.id = \(environment) AND w.action_timestamp IS DISTINCT FROM \(time)
         """
     }
 

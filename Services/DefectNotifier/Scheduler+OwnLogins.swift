@@ -127,8 +127,7 @@ extension Scheduler {
                 "polls with personal logins are late",
                 metadata: ["environment": "\(environment)", "people": "\(count)"])
         } else {
-            logger.notice(
-                "polls with personal logins are on time again", metadata: ["environment": "\(environment)"])
+            logger.notice("polls with personal logins are on time again", metadata: ["environment": "\(environment)"])
         }
     }
 

@@ -93,8 +93,7 @@ struct Scheduler: ~Copyable {
         of environment: EnvironmentID, _ body: (inout Scheduler) throws -> Void
     ) throws {
         let logger = logger
-        try SchedulerSession.alone(
-            environment, &self, orLog: "cannot write the polls of a tracker", to: logger, body)
+        try SchedulerSession.alone(environment, &self, orLog: "cannot write the polls of a tracker", to: logger, body)
     }
 
     /// Writes the polls of runs. A run counts as started when its poll is written. If the poll of an earlier run is in
@@ -125,8 +124,7 @@ struct Scheduler: ~Copyable {
                     continue
                 }
             }
-            let poll = DefectPoll(
-                run: start.run, scope: start.scope, person: start.person?.email, dueAt: now)
+            let poll = DefectPoll(run: start.run, scope: start.scope, person: start.person?.email, dueAt: now)
             written.append((key, object?.position ?? 0, try CanonicalJSON(encoding: poll, by: encoder)))
             started.append(start)
         }

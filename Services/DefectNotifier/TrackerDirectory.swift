@@ -66,8 +66,7 @@ final class TrackerDirectory: Sendable {
         of reader: OwnLoginReader, at tracker: DefectTracker
     ) throws(MissingBackend) -> TrackerSession {
         try own.value(of: reader.person.realm, reader.login, at: tracker) { () throws(MissingBackend) in
-            TrackerSession(
-                try registry.client(of: reader.person.realm, reader.login, at: tracker), logger: logger)
+            TrackerSession(try registry.client(of: reader.person.realm, reader.login, at: tracker), logger: logger)
         }
     }
 }

@@ -30,9 +30,7 @@ struct TrackerPeople {
     }
 
     /// Looks up all people.
-    init(
-        in environment: EnvironmentID, _ directory: inout RealmDirectory, _ connection: inout Connection
-    ) throws {
+    init(in environment: EnvironmentID, _ directory: inout RealmDirectory, _ connection: inout Connection) throws {
         try add(DefectLogins.people(in: environment), environment, &directory, &connection)
     }
 

@@ -203,9 +203,3 @@ extension PageRequest {
         QueryFilter.Condition(field, .equals, [QueryFilter.currentUser])
     }
 }
-
-extension Timestamp {
-    fileprivate func adding(_ duration: Duration) -> Timestamp {
-        Timestamp(millisecondsSinceEpoch: millisecondsSinceEpoch + duration.milliseconds)
-    }
-}

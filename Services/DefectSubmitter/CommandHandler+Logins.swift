@@ -18,7 +18,7 @@ extension CommandHandler {
             return .finished
         }
         // The position changes when another login is stored.
-        guard case .answer(.login(let result, let position)) = context.input.origin, position == object.position else {
+        guard case .result(.login(let result, let position)) = context.input.origin, position == object.position else {
             let deadline = context.started + callMax * Settings.leaseCallsMax.sending
             return .call(
                 Call(
@@ -37,12 +37,12 @@ extension CommandHandler {
                 // The check is retried without limit: no other event reports the status of the login.
                 let message = "HCL Compass could not check the login: \(reason)"
                 if account.reason != message { writes.updateAccount(.unchecked, message, of: object, context.decision) }
-                return .park(reason: reason, after: rule.retryMax, cause: .planned)
+                return .deferred(reason: reason, after: rule.retryMax, cause: .planned)
             }
             let wait = max(rule.retryWait(context.input.attemptCount), retryAfter ?? .zero)
-            return .park(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter))
+            return .deferred(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter))
         case .failure(.deadlineExceeded):
-            return .park(reason: DeferralCause.noFreeSlot, after: rule.retryMin, cause: .planned)
+            return .deferred(reason: DeferralCause.noFreeSlot, after: rule.retryMin, cause: .planned)
         }
         return .finished
     }

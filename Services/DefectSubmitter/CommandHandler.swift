@@ -68,10 +68,10 @@ struct CommandHandler: Handler {
                     key.kind == .defectAccount
                         ? try decideLogin(context, snapshot, &writes) : try decideCommand(context, snapshot, &writes))
             } catch let error as StoredJSONError {
-                nexts.append(.dead(reason: error.description))
+                nexts.append(.deadLettered(reason: error.description))
             } catch let error as MissingBackend {
                 // The encryption key may be configured later.
-                nexts.append(.park(reason: error.description, after: rule.retryMax, cause: .planned))
+                nexts.append(.deferred(reason: error.description, after: rule.retryMax, cause: .planned))
             }
         }
         try writes.write(to: &batch, encoder)
@@ -99,7 +99,7 @@ struct CommandHandler: Handler {
         // A result of an earlier call is obsolete.
         let account = snapshot.accounts[context.key.realm]?.position ?? 0
         var isSameLogin = false
-        if case .answer(.command(let result, let id, let called)) = context.input.origin, id == state.attempt?.call {
+        if case .result(.command(let result, let id, let called)) = context.input.origin, id == state.attempt?.call {
             origin = .result(result)
             isSameLogin = called == account
         }
@@ -110,9 +110,9 @@ struct CommandHandler: Handler {
         let step: Disposition<Call>
         switch decision.step {
         case .finished: step = .finished
-        case .again: step = .again
-        case .park(let reason, let after, let cause):
-            step = .park(reason: reason, after: after, cause: cause)
+        case .reprocess: step = .reprocess
+        case .deferred(let reason, let after, let cause):
+            step = .deferred(reason: reason, after: after, cause: cause)
             if !state.isNextForRecord { writes.wait(context.key, for: target, snapshot.recordKey(context.key)) }
         case .call(let action):
             let deadline = context.started + callMax * Settings.leaseCallsMax.sending

@@ -18,8 +18,7 @@ extension CommandRule {
         case .ambiguous(let messages): return end(.unknown, messages, state)
         case .reverted: return end(.unknown, [], state)
         case .concurrentCommit:
-            return retry(
-                "another user changed the record", isUncertain: false, cause: .attempt, state, attemptCount)
+            return retry("another user changed the record", isUncertain: false, cause: .attempt, state, attemptCount)
         case .neverSaved: return restart(state)
         case .notProcessed(let reason, let retryAfter):
             return retry(reason, retryAfter, isUncertain: false, state, attemptCount)
@@ -30,7 +29,7 @@ extension CommandRule {
         case .notSent(let isUncertain):
             return CommandDecision(
                 ledger: isUncertain ? .save(record: attempt.record, lease: .zero) : .remove,
-                step: .park(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))
+                step: .deferred(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))
         }
     }
 
@@ -38,7 +37,7 @@ extension CommandRule {
     private func opened(_ record: String, _ mandatory: [String: String], _ state: CommandState) -> CommandDecision {
         guard case .live(let command) = state.command else { return call(.revert(record: record), record: record) }
         guard state.canCall else {
-            return CommandDecision(ledger: .save(record: record, lease: .zero), step: .again)
+            return CommandDecision(ledger: .save(record: record, lease: .zero), step: .reprocess)
         }
         return call(
             .perform(command, record: record, isNew: true, isUncertain: false, mandatory: mandatory), record: record)
@@ -46,7 +45,7 @@ extension CommandRule {
 
     private func restart(_ state: CommandState) -> CommandDecision {
         guard case .live(let command) = state.command else { return end(.unknown, [], state) }
-        guard state.canCall else { return CommandDecision(ledger: .save(record: nil, lease: .zero), step: .again) }
+        guard state.canCall else { return CommandDecision(ledger: .save(record: nil, lease: .zero), step: .reprocess) }
         return call(.openNew(command), record: nil)
     }
 
@@ -64,7 +63,7 @@ extension CommandRule {
         let wait = max(mayBeOpen ? settleMin : retryWait(attemptCount), retryAfter ?? .zero)
         return CommandDecision(
             ledger: mayBeOpen ? .save(record: state.attempt?.record, lease: settleMin) : .remove,
-            step: .park(reason: reason, after: wait, cause: cause ?? .unavailable(retryAfter: retryAfter)))
+            step: .deferred(reason: reason, after: wait, cause: cause ?? .unavailable(retryAfter: retryAfter)))
     }
 
     private func rejectLogin(_ reason: String, isUncertain: Bool, _ state: CommandState) -> CommandDecision {

@@ -38,7 +38,7 @@ struct CommandRule: Sendable {
     private func evaluate(_ state: CommandState) -> CommandDecision {
         if let attempt = state.attempt, attempt.leaseRemaining > .zero {
             return CommandDecision(
-                step: .park(
+                step: .deferred(
                     reason: "an earlier call may be in progress", after: attempt.leaseRemaining, cause: .planned))
         }
         switch state.command {
@@ -66,7 +66,7 @@ struct CommandRule: Sendable {
         if let reason = state.rejectionReason { return end(.refused, [reason], state) }
         guard state.isNextForRecord else {
             return CommandDecision(
-                step: .park(
+                step: .deferred(
                     reason: "another command for the record comes first", after: Self.orderRetryDelay, cause: .planned))
         }
         return start(command)

@@ -111,9 +111,9 @@ struct CommandDecision: Equatable, Sendable {
     }
 
     enum Step: Equatable, Sendable {
-        case finished, again
+        case finished, reprocess
         case call(CommandAction)
-        case park(reason: String, after: Duration, cause: DeferralCause)
+        case deferred(reason: String, after: Duration, cause: DeferralCause)
     }
 
     var ledger = Ledger.unchanged

@@ -110,17 +110,17 @@ struct CommandWrites {
         }
         for (key, decision) in deleted { batch.delete(key, decision: decision) }
         let mirrors = deleted.filter { $0.key.kind == .defect }.map { (key: $0.key, decision: $0.value) }
-        if !mirrors.isEmpty { batch.also(AttemptStore.removeMirrors(mirrors, in: environment)) }
+        if !mirrors.isEmpty { batch.append(AttemptStore.removeMirrors(mirrors, in: environment)) }
         if !expected.isEmpty { batch.expect(AttemptStore.expect(expected, in: environment)) }
-        if !saved.isEmpty { batch.also(AttemptStore.save(saved, in: environment)) }
-        if !removed.isEmpty { batch.also(AttemptStore.remove(removed, in: environment)) }
+        if !saved.isEmpty { batch.append(AttemptStore.save(saved, in: environment)) }
+        if !removed.isEmpty { batch.append(AttemptStore.remove(removed, in: environment)) }
         if !awaited.by.isEmpty {
-            batch.also(
+            batch.append(
                 CommandOrderStore.requeueAbandoned(
                     Array(awaited.targets), Array(awaited.recordKeys), for: awaited.by, in: environment))
         }
         if !done.isEmpty {
-            batch.also(
+            batch.append(
                 snapshot.stored?.account == nil
                     ? AttemptStore.requestOwnLoginPolls(done, in: environment)
                     : AttemptStore.requestPoll(done.map(\.decision), in: environment))

@@ -38,9 +38,7 @@ enum ComparisonRule {
 
     /// Returns a message for each field that has neither the value of `base` nor the desired one, in the order of field
     /// names.
-    static func conflicts(
-        base: [String: String], desired: [String: String], _ record: [String: String]
-    ) -> [String] {
+    static func conflicts(base: [String: String], desired: [String: String], _ record: [String: String]) -> [String] {
         base.sorted { $0.key < $1.key }.compactMap { name, seen in
             let now = record[name] ?? ""
             if isSame(seen, now) || desired[name].map({ isSame($0, now) }) == true { return nil }

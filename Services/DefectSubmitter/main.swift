@@ -13,14 +13,10 @@ await serve("defect-submitter", settings: Settings.all) { context in
     let rule = try Settings.rule(configuration)
     let limits = try Settings.limits(configuration)
     let callMax = try configuration.duration(.backendCallMax)
-    let trackers = OwnLoginTrackers(
-        Client(), secrets: try SecretBox(configuration.list(.secretKeys)), callMax: callMax)
-    let group = try WorkerConfiguration(context, topics: [Topics.defect])
+    let trackers = OwnLoginTrackers(Client(), secrets: try SecretBox(configuration.list(.secretKeys)), callMax: callMax)
     return [
-        .worker("defect-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
-            let handler = CommandHandler(rule: rule, trackers: trackers, callMax: callMax)
-            var worker = try Worker(handler, at: group.member(control.index), limits: limits, logger: control.logger)
-            try worker.run(control)
+        try .workers(context, topics: [Topics.defect], limits: limits) { _ in
+            CommandHandler(rule: rule, trackers: trackers, callMax: callMax)
         }
     ]
 }

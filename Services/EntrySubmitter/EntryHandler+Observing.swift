@@ -16,25 +16,25 @@ extension WorkItem {
     var isObservation: Bool { subject.kind == .seenRecord }
 }
 
-extension WorkItem<EntryHandler.Answer> {
+extension WorkItem<EntryHandler.CallResult> {
     /// The attempt whose result the item has.
-    var sent: SentAttempt? { if case .answer(let answer) = origin { answer.sent } else { nil } }
+    var sent: SentAttempt? { if case .result(let answer) = origin { answer.sent } else { nil } }
     /// Whether the item is a retry of a deferred key.
     var isRetry: Bool { if case .retry = origin { true } else { false } }
     /// The result of the item's call.
-    var result: SubmissionResult? { if case .answer(let answer) = origin { answer.result } else { nil } }
+    var result: SubmissionResult? { if case .result(let answer) = origin { answer.result } else { nil } }
 }
 
 extension EntryHandler {
     /// Decides an observation with `ObservationRule`.
     mutating func observe(
-        _ object: RealmObject?, _ state: SubmissionState, _ input: WorkItem<Answer>, _ key: ObjectKey,
+        _ object: RealmObject?, _ state: SubmissionState, _ input: WorkItem<CallResult>, _ key: ObjectKey,
         _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> SubmissionDecision {
         let origin: ObservationRule.Origin
         var record: BackendEntry?
         switch input.origin {
-        case .answer(let answer):
+        case .result(let answer):
             origin = .result(answer.result, version: answer.version)
             if case .record(let found) = answer.result { record = found }
         case .event, .retry: origin = .change
@@ -93,5 +93,49 @@ extension EntryHandler {
         if records.allSatisfy({ $0.hasReferences(of: record) }) { return }
         state.objects = try reporting.objects(
             realm: key.realm, in: environment, isFresh: false, directory: &directory, on: &connection)
+    }
+}
+
+/// Records with two entries: if the back end truncates a record's marker, the poller reports it as a record without an
+/// entry.
+extension EntryHandler {
+    /// Returns the decision, or one that protects the record of another entry: no second entry is created for it, and
+    /// it is not deleted with this entry.
+    func protectingSharedRecord(
+        _ decision: SubmissionDecision, about state: SubmissionState, _ input: WorkItem<CallResult>, _ key: ObjectKey,
+        _ environment: EnvironmentID, _ connection: inout Connection
+    ) throws -> SubmissionDecision {
+        if input.isObservation, case .put(let fields) = decision.entry, let record = fields.backendId {
+            let others = try connection.run(EntryStore.others(with: record, than: key, in: environment))
+            return others.count == 0 ? decision : SubmissionDecision(step: .finished)
+        }
+        guard case .call(let call) = decision.step, case .delete(let record) = call.action else { return decision }
+        let others = try connection.run(EntryStore.others(with: record, than: key, in: environment))
+        // If all entries of the record are being deleted, the last one deletes it.
+        guard try others.decode(Bool.self).contains(false) else { return decision }
+        var state = state
+        state.isRecordShared = true
+        return decide(state, input)
+    }
+}
+
+extension EntryHandler {
+    /// An entry without writes, and the number of its decision.
+    typealias Unchanged = (entry: EntryLogRule.UnchangedEntry, key: ObjectKey, decision: Int)
+
+    /// Appends a line to the logs of retried entries without writes whose newest line differs from the entry's status.
+    func log(
+        _ unchanged: [Unchanged], in environment: EnvironmentID, _ writes: inout EntryWrites,
+        on connection: inout Connection
+    ) throws {
+        if unchanged.isEmpty { return }
+        let newest = try EntryStore.newestLines(
+            connection.run(EntryStore.loadNewestLines(of: unchanged.map(\.key), in: environment)))
+        let now = Timestamp.now()
+        for item in unchanged {
+            if let line = EntryLogRule.line(of: item.entry, newest: newest[item.key], now: now) {
+                writes.add(line, to: item.key, decision: item.decision)
+            }
+        }
     }
 }

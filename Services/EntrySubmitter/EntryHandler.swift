@@ -17,12 +17,12 @@ struct EntryHandler: Handler {
         let before: WriteDeadline
         let sent: SentAttempt?
 
-        func answer(_ result: SubmissionResult) -> Answer {
-            Answer(result: result, version: submission.version, sent: sent)
+        func answer(_ result: SubmissionResult) -> CallResult {
+            CallResult(result: result, version: submission.version, sent: sent)
         }
     }
 
-    struct Answer: Sendable {
+    struct CallResult: Sendable {
         let result: SubmissionResult
         let version: Int64
         let sent: SentAttempt?
@@ -47,7 +47,7 @@ struct EntryHandler: Handler {
     }
 
     mutating func decide(
-        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<CallResult>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Call>] {
         let started = ContinuousClock.now
@@ -64,7 +64,7 @@ struct EntryHandler: Handler {
             guard let key = loaded.keys[index] else { continue }
             batch.expect(key, at: loaded.objects[key]?.position ?? 0, decision: index)
             if let reason = decisions.conflict(of: key) {
-                dispositions[index] = .park(reason: reason, after: rule.retryMin, cause: .planned)
+                dispositions[index] = .deferred(reason: reason, after: rule.retryMin, cause: .planned)
                 continue
             }
             do {
@@ -72,7 +72,7 @@ struct EntryHandler: Handler {
                     index, inputs[index], key, loaded, &decisions, in: environment, on: &connection)
                 dispositions[index] = disposition(of: step, key, person, sent, started)
             } catch let error as StoredJSONError {
-                dispositions[index] = .dead(reason: error.description)
+                dispositions[index] = .deadLettered(reason: error.description)
             }
         }
         try log(decisions.unchanged, in: environment, &decisions.writes, on: &connection)
@@ -82,7 +82,7 @@ struct EntryHandler: Handler {
 
     /// Returns `nil` if the environment has no back end.
     private mutating func load(
-        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, on connection: inout Connection
+        _ inputs: [WorkItem<CallResult>], in environment: EnvironmentID, on connection: inout Connection
     ) throws -> LoadedBatch? {
         let realms = try directory.ids(
             of: Set(inputs.flatMap { [$0.subject.realm, $0.subject.entryRealm].compactMap(\.self) }), in: environment,
@@ -101,8 +101,7 @@ struct EntryHandler: Handler {
         let results = try connection.run([
             RealmObject.load((keys + observationKeys).compactMap { $0 }, in: environment),
             EntryStore.loadLedgers(inputs.map(\.subject.id), in: environment),
-            BackendConfiguration.revision(in: environment),
-            EntryStore.loadRestore,
+            BackendConfiguration.revision(in: environment), EntryStore.loadRestore,
         ])
         guard let revision = try results[2].first?.decode(Int64.self) else { return nil }
         revisions[environment] = revision
@@ -114,7 +113,7 @@ struct EntryHandler: Handler {
 
     /// Decides one input and adds its writes to the batch.
     private mutating func decide(
-        _ index: Int, _ input: WorkItem<Answer>, _ key: ObjectKey, _ loaded: LoadedBatch,
+        _ index: Int, _ input: WorkItem<CallResult>, _ key: ObjectKey, _ loaded: LoadedBatch,
         _ decisions: inout BatchDecisions, in environment: EnvironmentID, on connection: inout Connection
     ) throws -> (SubmissionDecision.Step, BackendPerson?, SentAttempt?) {
         let stored = loaded.ledgers[key.id]
@@ -153,16 +152,16 @@ struct EntryHandler: Handler {
     }
 
     /// Returns the attempts whose results are among the inputs.
-    private static func sent(_ inputs: [WorkItem<Answer>]) -> [UUID: SentAttempt] {
+    private static func sent(_ inputs: [WorkItem<CallResult>]) -> [UUID: SentAttempt] {
         var sent: [UUID: SentAttempt] = [:]
         for input in inputs { if let attempt = input.sent { sent[input.subject.id] = attempt } }
         return sent
     }
 
-    func decide(_ state: SubmissionState, _ input: WorkItem<Answer>) -> SubmissionDecision {
+    func decide(_ state: SubmissionState, _ input: WorkItem<CallResult>) -> SubmissionDecision {
         switch input.origin {
         case .event, .retry: rule.decide(state, .change, attemptCount: input.attemptCount)
-        case .answer(let answer):
+        case .result(let answer):
             rule.decide(state, .result(answer.result, version: answer.version), attemptCount: input.attemptCount)
         }
     }
@@ -171,7 +170,7 @@ struct EntryHandler: Handler {
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Call) async -> Answer {
+    ) throws -> @Sendable (Call) async -> CallResult {
         let caller: SubmissionCaller
         do {
             caller = SubmissionCaller(backend: try adapters.adapter(of: environment, on: &connection))
@@ -189,7 +188,7 @@ struct EntryHandler: Handler {
         try EntryStore.rates(connection.run(BackendConfiguration.rateLimits(of: environment)))
     }
 
-    func resultWhenSkipped(_ call: Call) -> Answer? { call.answer(.notMade) }
+    func resultWhenSkipped(_ call: Call) -> CallResult? { call.answer(.notMade) }
 
     func kind(of call: Call) -> CallKind {
         switch call.submission.action {
@@ -201,9 +200,8 @@ struct EntryHandler: Handler {
     // MARK: State
 
     private mutating func state(
-        _ object: RealmObject?, _ ledger: Ledger?, _ isForeignID: Bool, _ input: WorkItem<Answer>, _ key: ObjectKey,
-        in environment: EnvironmentID,
-        on connection: inout Connection
+        _ object: RealmObject?, _ ledger: Ledger?, _ isForeignID: Bool, _ input: WorkItem<CallResult>, _ key: ObjectKey,
+        in environment: EnvironmentID, on connection: inout Connection
     ) throws -> (SubmissionState, BackendPerson?) {
         let person = try input.subject.entryRealm?.email.flatMap { email in
             try reporting.person(email, in: environment, on: &connection)
@@ -253,8 +251,7 @@ struct EntryHandler: Handler {
     ///   available to the person are kept, because no person removed them.
     private mutating func desired(
         _ entry: TimeEntry, over confirmed: DesiredRecord?, _ key: ObjectKey, _ environment: EnvironmentID,
-        isFresh: Bool,
-        _ connection: inout Connection
+        isFresh: Bool, _ connection: inout Connection
     ) throws -> (DesiredRecord?, problems: [String]) {
         let objects = try reporting.objects(
             realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
@@ -291,18 +288,17 @@ struct EntryHandler: Handler {
         switch step {
         case .finished: return .finished
         // `decide` has already validated the entry.
-        case .again, .validate: return .again
-        case .dead(let reason): return .dead(reason: reason)
-        case .park(let reason, let after, let cause): return .park(reason: reason, after: after, cause: cause)
+        case .reprocess, .validate: return .reprocess
+        case .deadLettered(let reason): return .deadLettered(reason: reason)
+        case .deferred(let reason, let after, let cause): return .deferred(reason: reason, after: after, cause: cause)
         case .call(let call):
-            guard let person else { return .dead(reason: DeferralReason.unknownPerson) }
+            guard let person else { return .deadLettered(reason: DeferralReason.unknownPerson) }
             // A write that is sent before this time ends before the lease does.
             let last = started + rule.lease - adapters.callMax
             return .call(
                 Call(
                     submission: call, marker: EntryMarker.marker(of: key.id), person: person,
-                    before: WriteDeadline(last), sent: sent),
-                startBefore: last)
+                    before: WriteDeadline(last), sent: sent), startBefore: last)
         }
     }
 }

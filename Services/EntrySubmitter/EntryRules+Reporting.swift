@@ -48,9 +48,7 @@ extension EntryRules {
     }
 
     /// Returns whether a section contains a node: its items, and all nodes below its root, without the root itself.
-    private static func shows(
-        _ node: UUID, in section: ReportingContext.Section, _ objects: ReportingObjects
-    ) -> Bool {
+    private static func shows(_ node: UUID, in section: ReportingContext.Section, _ objects: ReportingObjects) -> Bool {
         if section.items?.contains(node) ?? false { return true }
         guard let root = section.rootNode else { return false }
         var parent = objects.nodes[node]?.parent

@@ -72,8 +72,7 @@ enum EntryStore {
             } else {
                 ledger.desired = try desired?.decoded(as: DesiredRecord.self, by: decoder, name: "\(name), desired,")
             }
-            ledger.confirmed = try confirmed?.decoded(
-                as: Confirmed.self, by: decoder, name: "\(name), confirmed,")
+            ledger.confirmed = try confirmed?.decoded(as: Confirmed.self, by: decoder, name: "\(name), confirmed,")
             return .success(ledger)
         } catch {
             return .failure(error)

@@ -67,7 +67,7 @@ struct EntryWrites {
         connection: inout Connection
     ) throws {
         if !versions.isEmpty { batch.expect(EntryStore.expect(versions, in: environment)) }
-        if !ledgers.isEmpty { batch.also(try EntryStore.save(ledgers, in: environment)) }
+        if !ledgers.isEmpty { batch.append(try EntryStore.save(ledgers, in: environment)) }
         for (key, change, decision) in changes {
             switch change {
             case .patch(let patch):
@@ -82,12 +82,11 @@ struct EntryWrites {
             batch.put(key, try CanonicalJSON(encoding: line, by: encoder), decision: decision)
         }
         guard !removed.isEmpty else { return }
-        if !finalAttempts.isEmpty { batch.also(EntryStore.insert(finalAttempts, in: environment)) }
-        batch.also(EntryStore.delete(removed.map { ($0.key.id, $0.decision) }, in: environment))
+        if !finalAttempts.isEmpty { batch.append(EntryStore.insert(finalAttempts, in: environment)) }
+        batch.append(EntryStore.delete(removed.map { ($0.key.id, $0.decision) }, in: environment))
         let decisions = Dictionary(removed.map { ($0.key, $0.decision) }) { first, _ in first }
         let rows = try connection.run(
-            RealmObject.statusLines(
-                of: removed.map(\.key.id), realms: removed.map(\.key.realm), in: environment))
+            RealmObject.statusLines(of: removed.map(\.key.id), realms: removed.map(\.key.realm), in: environment))
         for (entry, line) in try rows.map(RealmObject.statusLine) {
             let key = ObjectKey(realm: line.realm, kind: .timeEntry, id: entry)
             guard let decision = decisions[key] else { continue }
@@ -124,5 +123,34 @@ extension SubmissionDecision {
             guard case .live = stored else { return nil }
             return .patch(EntryPatch(statusAt: loggedAt))
         }
+    }
+}
+
+/// The stored state that the inputs of a batch concern.
+struct LoadedBatch {
+    /// The entry of each input; `nil` if its realm does not exist.
+    let keys: [ObjectKey?]
+    /// The observation of each input that is one.
+    let observationKeys: [ObjectKey?]
+    let objects: [ObjectKey: RealmObject]
+    let ledgers: [UUID: EntryStore.StoredLedger]
+    let restore: Restore?
+}
+
+/// The decisions of a batch so far.
+struct BatchDecisions {
+    var writes = EntryWrites()
+    /// Realms whose entry gets the ledger row of an id in this batch.
+    var ledgerRealms: [UUID: Int32] = [:]
+    var unchanged: [EntryHandler.Unchanged] = []
+    private var decided: Set<ObjectKey> = []
+
+    /// Marks an entry as decided.
+    ///
+    /// - Returns: The reason why it cannot be decided in this batch; `nil` if it can.
+    mutating func conflict(of key: ObjectKey) -> String? {
+        // The commit of this batch determines the owner of the id.
+        if let realm = ledgerRealms[key.id], realm != key.realm { return "another entry has the same id" }
+        return decided.insert(key).inserted ? nil : "the entry is being decided"
     }
 }

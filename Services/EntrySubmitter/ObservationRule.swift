@@ -32,7 +32,7 @@ struct ObservationRule: Sendable {
     ) -> SubmissionDecision {
         if state.isForeignID { return SubmissionDecision(step: .finished) }
         if let reason = obstacle(in: state) {
-            return SubmissionDecision(step: .park(reason: reason, after: waitMin, cause: .planned))
+            return SubmissionDecision(step: .deferred(reason: reason, after: waitMin, cause: .planned))
         }
         if case .live(let entry, _) = state.entry, entry.status.isClosed { return SubmissionDecision(step: .finished) }
         switch origin {
@@ -79,7 +79,7 @@ struct ObservationRule: Sendable {
     private func reread(_ observed: Observation?, _ state: SubmissionState) -> SubmissionDecision {
         if state.isPersonUnknown {
             return SubmissionDecision(
-                step: .dead(reason: DeferralReason.unknownPerson))
+                step: .deadLettered(reason: DeferralReason.unknownPerson))
         }
         var days = [observed?.record.day, state.ledger?.confirmed?.desired.day]
         if case .live(let entry, _) = state.entry { days.append(entry.entryDate) }
@@ -115,20 +115,19 @@ struct ObservationRule: Sendable {
             return isConfirmed(observed, state) ? adopt(observed, state) : accept(observed, state)
         case .absent: return handleDeletion(state)
         case .ambiguous(let count):
-            return SubmissionDecision(
-                step: .dead(reason: "\(count) \(DeferralReason.multipleRecords)"))
+            return SubmissionDecision(step: .deadLettered(reason: "\(count) \(DeferralReason.multipleRecords)"))
         case .refused(let messages):
             let reason = "the back end refuses the lookup of the entry: " + messages.joined(separator: "; ")
-            return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .attempt))
+            return SubmissionDecision(step: .deferred(reason: reason, after: retryWait, cause: .attempt))
         case .notProcessed(let reason, let retryAfter):
             let wait = max(retryAfter ?? .zero, retryWait)
             return SubmissionDecision(
-                step: .park(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
+                step: .deferred(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
         case .notMade:
             return SubmissionDecision(
-                step: .park(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))
+                step: .deferred(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))
         case .unknown(let reason, _, _):
-            return SubmissionDecision(step: .park(reason: reason, after: retryWait, cause: .backendUnavailable))
+            return SubmissionDecision(step: .deferred(reason: reason, after: retryWait, cause: .backendUnavailable))
         }
     }
 
@@ -241,8 +240,7 @@ extension Observation {
             fields.reporting = confirmed.fields.reporting
             fields.reportingTemplate = confirmed.fields.reportingTemplate
         } else {
-            let meaning = ReportingData(objects).meaning(
-                of: record.references, preferring: entry?.reportingTemplate)
+            let meaning = ReportingData(objects).meaning(of: record.references, preferring: entry?.reportingTemplate)
             fields.reportingTemplate = meaning.template ?? entry?.reportingTemplate
             fields.reporting = meaning.selections
             for selection in EntryRules.selections(of: fields, in: objects) {

@@ -47,8 +47,7 @@ struct SubmissionCaller: Sendable {
         } catch {
             var retryAfter: Duration?
             if case .notProcessed(_, let wait) = error { retryAfter = wait }
-            return .unknown(
-                reason: "the record cannot be read back: \(error)", recordID: id, retryAfter: retryAfter)
+            return .unknown(reason: "the record cannot be read back: \(error)", recordID: id, retryAfter: retryAfter)
         }
     }
 

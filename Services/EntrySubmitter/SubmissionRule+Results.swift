@@ -15,13 +15,13 @@ extension SubmissionRule {
         case .ambiguous(let count):
             return SubmissionDecision(
                 ledger: next(ledger, .unknown),
-                step: .dead(reason: "\(count) \(DeferralReason.multipleRecords)"))
+                step: .deadLettered(reason: "\(count) \(DeferralReason.multipleRecords)"))
         case .refused(let messages) where ledger.phase == .finding:
             // The lookup is refused, for example because the person's assignment was removed: the record may exist.
             let reason = "the back end refuses the lookup of the entry: " + messages.joined(separator: "; ")
             return SubmissionDecision(
                 ledger: next(ledger, .unknown), lease: settleMin,
-                step: .park(reason: reason, after: max(settleMin, retryWait(attemptCount)), cause: .attempt))
+                step: .deferred(reason: reason, after: max(settleMin, retryWait(attemptCount)), cause: .attempt))
         case .refused(let messages):
             // The back end gave no reason.
             return refuse(
@@ -31,11 +31,11 @@ extension SubmissionRule {
             let wait = max(retryAfter ?? .zero, retryWait(attemptCount))
             return SubmissionDecision(
                 ledger: withoutEffect(ledger),
-                step: .park(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
+                step: .deferred(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
         case .notMade:
             return SubmissionDecision(
                 ledger: withoutEffect(ledger),
-                step: .park(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))
+                step: .deferred(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))
         case .unknown(let reason, let recordID, let retryAfter):
             var ledger = next(ledger, .unknown)
             ledger.backendID = recordID ?? ledger.backendID
@@ -45,7 +45,7 @@ extension SubmissionRule {
             let wait = max(isNamed ? retryWait(attemptCount) : settleMin, retryAfter ?? .zero)
             return SubmissionDecision(
                 ledger: ledger, lease: min(wait, settleMin),
-                step: .park(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
+                step: .deferred(reason: reason, after: wait, cause: .unavailable(retryAfter: retryAfter)))
         }
     }
 
@@ -74,7 +74,8 @@ extension SubmissionRule {
             if isWritten { ledger.desired?.delivery = .acknowledged }
             return SubmissionDecision(
                 ledger: next(ledger, .unknown), lease: settleMin,
-                step: .park(reason: "the back end has not released the entry yet", after: settleMin, cause: .attempt))
+                step: .deferred(
+                    reason: "the back end has not released the entry yet", after: settleMin, cause: .attempt))
         case (_, .delete): return handleUnapplied(state, ledger, attemptCount, "the back end still has the entry")
         case (.released, .create), (.approved, .create), (.rejected, .create), (.recorded, .create),
             (.released, .update), (.approved, .update), (.rejected, .update), (.recorded, .update):
@@ -84,8 +85,7 @@ extension SubmissionRule {
                     ledger.confirmed = Confirmed(previous, stored: record, status: status, in: state.objects)
                     ledger.confirmed?.sent = nil
                 }
-                return handleUnapplied(
-                    state, ledger, attemptCount, "the back end has other values than were sent")
+                return handleUnapplied(state, ledger, attemptCount, "the back end has other values than were sent")
             }
             return accept(record, desired, as: status, state, ledger)
         }
@@ -102,7 +102,8 @@ extension SubmissionRule {
             if let returnedID, ledger.phase == .finding {
                 return SubmissionDecision(
                     ledger: next(ledger, .unknown), lease: settleMin,
-                    step: .park(reason: "record \(returnedID) is not visible yet", after: settleMin, cause: .planned))
+                    step: .deferred(
+                        reason: "record \(returnedID) is not visible yet", after: settleMin, cause: .planned))
             }
             return restart(state, ledger)
         case .update:
@@ -115,9 +116,7 @@ extension SubmissionRule {
                         .init(status: entry.status, message: "The back end no longer had this entry", code: .recordGone)
                     ], state)
             }
-            return settle(
-                ledger, EntryPatch(status: .invalid, backendID: .some(nil)),
-                log: [.recordGone], state)
+            return settle(ledger, EntryPatch(status: .invalid, backendID: .some(nil)), log: [.recordGone], state)
         case .delete:
             ledger.confirmed = nil
             ledger.desired = nil
@@ -149,7 +148,7 @@ extension SubmissionRule {
         var ledger = next(ledger, .settled)
         ledger.editPosition = 0
         return SubmissionDecision(
-            ledger: ledger, step: .park(reason: reason, after: retryWait(attemptCount), cause: .attempt))
+            ledger: ledger, step: .deferred(reason: reason, after: retryWait(attemptCount), cause: .attempt))
     }
 
     /// Starts the current request in the same step, after an attempt without effect. If no call can be made now, the
@@ -158,7 +157,7 @@ extension SubmissionRule {
         var ledger = ledger
         ledger.phase = .settled
         ledger.editPosition = 0
-        guard state.canCall else { return SubmissionDecision(ledger: next(ledger, .settled), step: .again) }
+        guard state.canCall else { return SubmissionDecision(ledger: next(ledger, .settled), step: .reprocess) }
         var decision = start(state, ledger)
         if decision.ledger == nil, decision.step != .validate { decision.ledger = next(ledger, .settled) }
         return decision

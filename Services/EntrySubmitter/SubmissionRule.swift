@@ -74,7 +74,7 @@ struct SubmissionRule: Sendable {
     }
 
     func postpone(_ wait: Duration, _ reason: String) -> SubmissionDecision {
-        SubmissionDecision(step: .park(reason: reason, after: wait, cause: .planned))
+        SubmissionDecision(step: .deferred(reason: reason, after: wait, cause: .planned))
     }
 
     /// Starts the requested operation if no attempt is open.
@@ -127,7 +127,7 @@ struct SubmissionRule: Sendable {
         ledger.editPosition = editPosition
         if state.isPersonUnknown {
             return SubmissionDecision(
-                step: .dead(reason: DeferralReason.unknownPerson))
+                step: .deadLettered(reason: DeferralReason.unknownPerson))
         }
         guard state.isValidated else { return SubmissionDecision(step: .validate) }
         guard state.problems.isEmpty, let desired = state.desired else {
@@ -135,7 +135,7 @@ struct SubmissionRule: Sendable {
                 // The back end accepted a choice that is no longer available; only the ledger is lost.
                 let reason = "the entry is \(entry.status.rawValue), its ledger is lost, and it cannot be sent: "
                 return SubmissionDecision(
-                    step: .park(
+                    step: .deferred(
                         reason: reason + state.problems.joined(separator: "; "), after: retryMax, cause: .attempt))
             }
             return refuse(state.problems, .problem, ledger, state)

@@ -220,13 +220,13 @@ struct SubmissionDecision: Equatable, Sendable {
     enum Step: Equatable, Sendable {
         case finished
         /// The entry requests another operation meanwhile: it is reprocessed.
-        case again
+        case reprocess
         /// The decision depends on the person's reporting data: nothing is written, and it is repeated with
         /// `SubmissionState.isValidated`.
         case validate
         case call(SubmissionCall)
-        case park(reason: String, after: Duration, cause: DeferralCause)
-        case dead(reason: String)
+        case deferred(reason: String, after: Duration, cause: DeferralCause)
+        case deadLettered(reason: String)
     }
     struct LogLine: Equatable, Sendable {
         var status: EntryStatus

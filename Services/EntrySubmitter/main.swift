@@ -19,12 +19,9 @@ await serve("entry-submitter", settings: Settings.all) { context in
     let adapters = BackendRegistry(
         client: Client(), secrets: try SecretBox(configuration.list(.secretKeys)), callMax: callMax)
     let limits = try Settings.limits(configuration)
-    let group = try WorkerConfiguration(context, topics: [Topics.entry])
     return [
-        .worker("entry-submitter", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
-            let handler = EntryHandler(rule: rule, adapters: adapters)
-            var worker = try Worker(handler, at: group.member(control.index), limits: limits, logger: control.logger)
-            try worker.run(control)
+        try .workers(context, topics: [Topics.entry], limits: limits) { _ in
+            EntryHandler(rule: rule, adapters: adapters)
         }
     ]
 }

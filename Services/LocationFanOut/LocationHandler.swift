@@ -52,7 +52,7 @@ struct LocationHandler: Handler {
         try locations.write(inputs.map(\.subject), to: &batch, &directory, on: &connection)
         for (index, input) in inputs.enumerated() {
             if let error = locations.error(of: input.subject, decision: index) {
-                dispositions[index] = .dead(reason: error)
+                dispositions[index] = .deadLettered(reason: error)
             }
         }
         return dispositions
@@ -69,8 +69,7 @@ struct LocationHandler: Handler {
         var positions: [UUID: Int64] = [:]
         for (id, position, _) in try results[0].decode(UUID.self, Int64.self, Bool.self) { positions[id] = position }
         for (id, decision) in teams {
-            batch.expect(
-                ObjectKey(realm: common, kind: .team, id: id), at: positions[id] ?? 0, decision: decision)
+            batch.expect(ObjectKey(realm: common, kind: .team, id: id), at: positions[id] ?? 0, decision: decision)
         }
         var decisions: [UUID: Set<Int>] = [:]
         for (decision, membership) in try results[1].decode(Int32.self, UUID.self) {
@@ -87,7 +86,7 @@ struct LocationHandler: Handler {
                 members.append((subject, decision))
             }
         }
-        batch.also(LocationStore.cascade(to: members, in: environment))
+        batch.append(LocationStore.cascade(to: members, in: environment))
         batch.defersDueKeys = true
     }
 }

@@ -6,13 +6,5 @@ import ServiceRuntime
 import ServiceSettings
 
 await serve("location-fan-out", settings: Setting.worker) { context in
-    let configuration = context.configuration
-    let group = try WorkerConfiguration(context, topics: [Topics.location, Topics.team])
-    return [
-        .worker("location-fan-out", count: try configuration.integer(.workerCount), isFinal: isFinal) { control in
-            var worker = try Worker(
-                LocationHandler(), at: group.member(control.index), limits: WorkerLimits(), logger: control.logger)
-            try worker.run(control)
-        }
-    ]
+    [try .workers(context, topics: [Topics.location, Topics.team]) { _ in LocationHandler() }]
 }

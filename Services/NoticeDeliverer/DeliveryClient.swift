@@ -96,8 +96,7 @@ struct DeliveryClient: Sendable {
             try await mail.send(
                 Mail(
                     server: mailAccount.server, login: mailAccount.login, sender: mailAccount.sender,
-                    recipients: [address],
-                    message: message.bytes, connectMax: callMax, totalMax: callMax))
+                    recipients: [address], message: message.bytes, connectMax: callMax, totalMax: callMax))
             return .delivered
         } catch {
             return OutcomeRule.ofMail(error.status, isMailRejection: error.outcome == .maybeSent, reason: error.message)

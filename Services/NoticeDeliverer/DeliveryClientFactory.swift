@@ -47,8 +47,7 @@ final class DeliveryClientFactory: Sendable {
         }
         var client = DeliveryClient(
             publicClient: publicClient, namedHostClient: settings.allowsPrivate ? privateClient : publicClient,
-            namedHosts: settings.webhookHosts, mail: mail,
-            callMax: callMax, metrics: metrics, now: now)
+            namedHosts: settings.webhookHosts, mail: mail, callMax: callMax, metrics: metrics, now: now)
         if let sealed = settings.webhookSecret {
             let secret = String(decoding: try decrypted(sealed.bytes, .webhook), as: UTF8.self)
             client.signature = WebhookSignature(secret: secret)

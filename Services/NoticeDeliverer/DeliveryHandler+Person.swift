@@ -24,7 +24,7 @@ extension DeliveryHandler {
         let rows = snapshot.waiting[realm] ?? []
         let email = input.subject.realm.email ?? ""
         var outcomes: [(shipment: Shipment, outcome: Outcome)] = []
-        if case .answer(let result) = input.origin { outcomes = result.outcomes }
+        if case .result(let result) = input.origin { outcomes = result.outcomes }
         let plan = DeliveryRule.plan(
             PersonDeliveries(
                 now: snapshot.now, person: "\(snapshot.environment) \(email)",
@@ -33,7 +33,7 @@ extension DeliveryHandler {
                 notices: try unread(rows, realm, snapshot), outcomes: outcomes, ageMax: limits.ageMax,
                 retryFirst: limits.retryFirst, jitter: .random(in: 0..<1)))
         if !plan.changes.isEmpty {
-            batch.also(
+            batch.append(
                 DeliveryStore.save(
                     plan.changes, of: realm, at: snapshot.now, in: snapshot.environment, decision: decision))
         }
@@ -52,7 +52,7 @@ extension DeliveryHandler {
         guard let until = plan.waitUntil else { return .finished }
         let wait = Duration.milliseconds(max(until.millisecondsSinceEpoch - now.millisecondsSinceEpoch, 0))
         let error = plan.changes.lazy.filter { $0.state == .waiting }.compactMap(\.row.lastError).first
-        return .park(
+        return .deferred(
             reason: error ?? "the next delivery is due at \(until)", after: min(wait, limits.waitMax), cause: .planned)
     }
 
@@ -88,8 +88,7 @@ extension DeliveryHandler {
             stored: choice.problem, new: plan.problem, choiceError: choiceError, working: plan.workingChannels)
         let pushes = choice.pushes.filter { !plan.expiredEndpoints.contains($0.endpoint) }
         guard problem != choice.problem || pushes != choice.pushes else { return }
-        try batch.patch(
-            object, CanonicalJSON(encoding: Change(pushes: pushes, problem: problem)), decision: decision)
+        try batch.patch(object, CanonicalJSON(encoding: Change(pushes: pushes, problem: problem)), decision: decision)
     }
 
     /// Logs and counts failed deliveries, and counts successful ones.

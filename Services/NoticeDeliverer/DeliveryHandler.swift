@@ -39,8 +39,7 @@ struct DeliveryHandler: Handler {
 
     init(
         _ clients: DeliveryClientFactory, limits: Limits = Limits(), metrics: DeliveryMetrics = DeliveryMetrics(),
-        logger: Logger,
-        now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }
+        logger: Logger, now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }
     ) {
         self.clients = clients
         self.limits = limits
@@ -78,13 +77,13 @@ struct DeliveryHandler: Handler {
                 new += start.rows.map { DeliveryStore.Insertion(realm: realm, row: $0, decision: decision) }
                 started.append((start.subject, decision))
             } catch let error as StoredJSONError {
-                dispositions[decision] = .dead(reason: error.description)
+                dispositions[decision] = .deadLettered(reason: error.description)
             }
         }
-        if !dropped.isEmpty { batch.also(DeliveryStore.drop(dropped, at: snapshot.now, in: environment)) }
-        if !new.isEmpty { batch.also(DeliveryStore.insert(new, in: environment)) }
+        if !dropped.isEmpty { batch.append(DeliveryStore.drop(dropped, at: snapshot.now, in: environment)) }
+        if !new.isEmpty { batch.append(DeliveryStore.insert(new, in: environment)) }
         if !started.isEmpty {
-            batch.also(DeliveryStore.cascade(to: started, in: environment))
+            batch.append(DeliveryStore.cascade(to: started, in: environment))
             batch.defersDueKeys = true
         }
         return dispositions

@@ -215,9 +215,3 @@ extension ShipmentRow {
         return row
     }
 }
-
-extension Timestamp {
-    func adding(_ duration: Duration) -> Timestamp {
-        Timestamp(millisecondsSinceEpoch: millisecondsSinceEpoch + duration.milliseconds)
-    }
-}

@@ -46,8 +46,7 @@ enum DeliveryStore {
             guard let channel = Channel(rawValue: try columns.next()) else { continue }
             var waiting = ShipmentRow(
                 notice: notice, target: target, channel: channel, isDigest: try columns.next(),
-                dueAt: try columns.next(),
-                nextAt: try columns.next())
+                dueAt: try columns.next(), nextAt: try columns.next())
             waiting.attempts = Int(try columns.next(Int32.self))
             waiting.lastError = try columns.next()
             waiting.message = try columns.next()

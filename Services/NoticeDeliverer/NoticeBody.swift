@@ -12,37 +12,25 @@ enum NoticeBody {
     }
 
     private struct NoticeData: Encodable {
-        let id: UUID
-        let about: UUID?
+        let id: String
+        let about: String?
         let code: Notice.Code
         let text: String
         let timestamp: Timestamp
 
         init(_ item: Shipment.Item, text: String) {
-            id = item.id
-            about = item.notice.about
+            id = item.id.text
+            about = item.notice.about?.text
             code = item.notice.code
             self.text = text
             timestamp = item.notice.timestamp
-        }
-
-        private enum Keys: CodingKey { case id, about, code, text, timestamp }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: Keys.self)
-            try container.encode(id.text, forKey: .id)
-            try container.encodeIfPresent(about?.text, forKey: .about)
-            try container.encode(code, forKey: .code)
-            try container.encode(text, forKey: .text)
-            try container.encode(timestamp, forKey: .timestamp)
         }
     }
 
     /// Returns a webhook's body, the same for each attempt: an event as defined by Standard Webhooks.
     static func webhook(_ item: Shipment.Item) throws -> [UInt8] {
         try json(
-            Event(
-                type: "notice", timestamp: item.notice.timestamp, data: NoticeData(item, text: item.notice.text)))
+            Event(type: "notice", timestamp: item.notice.timestamp, data: NoticeData(item, text: item.notice.text)))
     }
 
     /// Returns a push message's text. The text of a long notice is truncated.

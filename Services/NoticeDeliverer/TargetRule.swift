@@ -20,9 +20,7 @@ enum TargetRule {
     }
 
     /// Returns the first part of a choice that is unavailable, as a sentence; `nil`: there is none.
-    static func choiceError(
-        _ choice: DeliveryChoice, _ settings: DeliverySettings?, isTimeZoneValid: Bool
-    ) -> String? {
+    static func choiceError(_ choice: DeliveryChoice, _ settings: DeliverySettings?, isTimeZoneValid: Bool) -> String? {
         if let address = choice.webhook.flatMap(SecureAddress.init), settings?.allows(webhook: address) != true {
             return "choice: webhooks to \(address.host) are not allowed in this environment"
         }

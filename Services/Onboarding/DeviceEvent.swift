@@ -29,8 +29,7 @@ enum DeviceEvent: Sendable {
             case .token(let access, let expires, let credential):
                 Payload(
                     access_token: access, token_type: "Bearer",
-                    expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description,
-                    credential: credential)
+                    expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description, credential: credential)
             case .realmInitialized(let path): Payload(path: path)
             case .dataReady: Payload()
             case .error(let problem, let url):

@@ -42,8 +42,7 @@ struct DevicePage: Sendable {
             throw Problem(.badGateway, detail: "The device API is unavailable.")
         }
         return Response(
-            status: .init(code: stream.status),
-            headers: [.contentType: stream.headers["Content-Type"] ?? ""],
+            status: .init(code: stream.status), headers: [.contentType: stream.headers["Content-Type"] ?? ""],
             body: ResponseBody { writer in
                 for try await bytes in stream.body { try await writer.write(ByteBuffer(bytes: bytes)) }
                 try await writer.finish(nil)

@@ -132,9 +132,7 @@ struct DeviceStore: Sendable {
     }
 
     /// Stores the refresh token that replaces the used one.
-    func store(
-        _ refreshToken: String, of renewal: Renewal, on connection: inout Connection
-    ) throws -> WriteResult {
+    func store(_ refreshToken: String, of renewal: Renewal, on connection: inout Connection) throws -> WriteResult {
         let context = SecretContext.refreshToken(renewal.environment, person: renewal.person)
         let sealed = Bytea(try secrets.seal(refreshToken, at: context))
         let results = try connection.run([
@@ -189,8 +187,7 @@ struct DeviceStore: Sendable {
 
     /// Revokes the device and erases its refresh token, which the provider no longer accepts.
     static func end(_ renewal: Renewal, from client: String) -> [Statement] {
-        let record = AuditRecord(
-            actor: renewal.email, action: .deviceEnded, subject: renewal.device, address: client)
+        let record = AuditRecord(actor: renewal.email, action: .deviceEnded, subject: renewal.device, address: client)
         return [
             """
             SELECT realm.miss(ARRAY[0]) WHERE NOT EXISTS (

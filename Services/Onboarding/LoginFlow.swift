@@ -81,7 +81,8 @@ struct LoginFlow: Sendable {
             case .problem(let problem): throw problem
             }
             let tokens = try await provider.exchange(
-                code, verifier: pending.verifier, redirect: redirect, as: organisation.client, at: metadata)
+                code, verifier: try store.verifier(of: pending), redirect: redirect, as: organisation.client,
+                at: metadata)
             return (try await check.accept(tokens, for: pending, metadata), tokens)
         } catch let failure as ProviderFailure {
             throw LoginRule.problem(failure)
@@ -148,8 +149,7 @@ struct LoginFlow: Sendable {
             isStored = try await pool.runWithRetry(limits.retryMax) { [store, events] connection in
                 // The address belongs to this environment, explicitly or by its domain: its verified owner may join.
                 let person = try PersonBinding.person(
-                    accepted.identity, email: pending.email.description, mayJoin: true, from: browser,
-                    on: &connection)
+                    accepted.identity, email: pending.email.description, mayJoin: true, from: browser, on: &connection)
                 try LoginName.apply(accepted.identity, of: person, on: &connection)
                 return try store.complete(
                     pending, person: person, token: EventStore.NewEvent(session: pending.session, event: event),
@@ -173,13 +173,13 @@ struct LoginFlow: Sendable {
         if case .emailUnverified(let text) = problem { reason += ": \(text)" }
         logger.info(
             "login failed", metadata: ["environment": "\(pending.organisation.environment)", "reason": "\(reason)"])
-        var retry: (attempt: LoginAttempt, url: String)?
+        var retry: (attempt: AuthorizationRequest, url: String)?
         if problem.mayRetry,
             let metadata = try? await providers.metadata(
                 of: pending.organisation.issuer, at: pending.organisation.discoveryURL)
         {
-            let attempt = LoginAttempt()
-            retry = (attempt, attempt.url(pending.organisation, metadata, email: pending.email, redirect: redirect))
+            let attempt = AuthorizationRequest()
+            retry = (attempt, attempt.url(pending.organisation, metadata, pending.email, redirect: redirect))
         }
         let url = try await pool.runWithRetry(limits.retryMax) { [store, events, retry] connection in
             var url: String?

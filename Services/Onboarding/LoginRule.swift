@@ -50,9 +50,7 @@ enum LoginRule {
     /// Returns the reason to reject a verified ID token for this login (OpenID Connect Core 1.0 §3.1.3.7).
     ///
     /// - Parameter identity: From a token whose signature, issuer, audience and times are valid.
-    static func objection(
-        to identity: Identity, nonce: String, client: String, email: EmailAddress
-    ) -> LoginProblem? {
+    static func objection(to identity: Identity, nonce: String, client: String, email: EmailAddress) -> LoginProblem? {
         if let claim = AuthorizationRequest.objection(to: identity, nonce: nonce, client: client) {
             return .tokenRefused(claim)
         }

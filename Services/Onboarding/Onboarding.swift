@@ -40,10 +40,8 @@ struct Onboarding: Sendable {
     ///   - now: Seconds since 1970, for token validation.
     init(
         database: String, url: String, secrets: SecretBox, limits: OnboardingLimits,
-        clients: ClientAddress = ClientAddress(),
-        gateway: String? = nil,
-        health: Health? = nil, logger: Logger, client: Client = Client(),
-        now: @escaping @Sendable () -> Int64 = TokenCheck.now
+        clients: ClientAddress = ClientAddress(), gateway: String? = nil, health: Health? = nil, logger: Logger,
+        client: Client = Client(), now: @escaping @Sendable () -> Int64 = TokenCheck.now
     ) async throws {
         guard secrets.canSeal else { throw ConfigurationError("\(Setting.secretKeys.variable) is not set") }
         let base = url.hasSuffix("/") ? String(url.dropLast()) : url
@@ -62,20 +60,8 @@ struct Onboarding: Sendable {
         let provider = OpenIDProvider(client: client)
         let providers = ProviderDirectory(provider)
         let redirect = base + "/auth_callback"
-        hub = SessionHub(
-            after: position, pool: own[0], events: events, limits: limits, health: health, logger: logger)
-        let watch = RealmWatch(events: events, logger: logger)
-        services = [
-            Repeating("realm-registration", every: Self.watchInterval, health: health, logger: logger) {
-                try await own[1].run { connection in _ = try watch.register(on: &connection) }
-            },
-            Repeating("realm-notifications", every: Self.watchInterval, resting: 4, health: health, logger: logger) {
-                try await own[2].run { connection in _ = try watch.notify(on: &connection) }
-            },
-            Repeating("session-cleanup", every: Self.cleanupInterval, health: health, logger: logger) {
-                while try await pool.run({ try SessionStore.deleteExpired(countMax: Self.cleanupCountMax, on: &$0) }) {}
-            },
-        ]
+        hub = SessionHub(after: position, pool: own[0], events: events, limits: limits, health: health, logger: logger)
+        services = Self.services(RealmWatch(events: events, logger: logger), pool, own, health, logger)
         register = RegisterRoute(
             store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, clients: clients)
         let check = TokenCheck(keys: JWKS(client: client), refetchMin: limits.refetchMin, now: now) {
@@ -93,8 +79,7 @@ struct Onboarding: Sendable {
         token = TokenRoute(
             devices: DeviceStore(secrets: secrets, leaseMax: limits.leaseMax), pool: pool, limits: limits,
             provider: provider, providers: providers, check: check, clients: clients, logger: logger)
-        socket = SessionSocket(
-            pool: pool, events: events, hub: hub, limits: limits, clients: clients, logger: logger)
+        socket = SessionSocket(pool: pool, events: events, hub: hub, limits: limits, clients: clients, logger: logger)
         page = gateway.map { DevicePage(gateway: $0.hasSuffix("/") ? String($0.dropLast()) : $0, client: client) }
         pools = [pool] + own
         self.limits = limits
@@ -102,11 +87,26 @@ struct Onboarding: Sendable {
         self.logger = logger
     }
 
+    private static func services(
+        _ watch: RealmWatch, _ pool: Pool, _ own: [Pool], _ health: Health?, _ logger: Logger
+    ) -> [Repeating] {
+        [
+            Repeating("realm-registration", every: watchInterval, health: health, logger: logger) {
+                try await own[1].run { connection in _ = try watch.register(on: &connection) }
+            },
+            Repeating("realm-notifications", every: watchInterval, resting: 4, health: health, logger: logger) {
+                try await own[2].run { connection in _ = try watch.notify(on: &connection) }
+            },
+            Repeating("session-cleanup", every: cleanupInterval, health: health, logger: logger) {
+                while try await pool.run({ try SessionStore.deleteExpired(countMax: cleanupCountMax, on: &$0) }) {}
+            },
+        ]
+    }
+
     /// Returns the components to run: sockets close before the server waits for its connections.
     func components(
         host: String, port: Int, connectionCountMax: Int = 20_000, networkConnectionCountMax: Int = 0,
-        edge: HTTPEdge = HTTPEdge(),
-        started: @escaping @Sendable (Int) -> Void = { _ in }
+        edge: HTTPEdge = HTTPEdge(), started: @escaping @Sendable (Int) -> Void = { _ in }
     ) -> [Component] {
         let http = HTTPLimits(
             bodyBytesMax: limits.bodyBytesMax, headerBytesMax: 16_384, connectionCountMax: connectionCountMax,

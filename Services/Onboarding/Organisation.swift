@@ -78,3 +78,14 @@ struct Organisation: Sendable {
         return .organisation(organisation, isKnown: isKnown)
     }
 }
+
+extension AuthorizationRequest {
+    /// Returns the URL of the login page of an organisation's provider.
+    func url(_ organisation: Organisation, _ metadata: ProviderMetadata, _ email: EmailAddress, redirect: String)
+        -> String
+    {
+        url(
+            as: organisation.client.id, scopes: organisation.scopes, at: metadata, redirect: redirect,
+            hint: email.description)
+    }
+}

@@ -12,8 +12,7 @@ enum RateLimiter {
 
     /// Limits registrations of an e-mail address per network address: otherwise other clients could use up its limit.
     static func key(address: String, from client: String, _ limits: OnboardingLimits) -> Key {
-        Key(
-            name: "address:\(ClientAddress.network(of: client)) \(address)", countMax: limits.addressCountMax)
+        Key(name: "address:\(ClientAddress.network(of: client)) \(address)", countMax: limits.addressCountMax)
     }
 
     static func key(domain: String, _ limits: OnboardingLimits) -> Key {

@@ -5,7 +5,6 @@ import HTTPTypes
 import Hummingbird
 import Identity
 import Model
-import NIOCore
 import Postgres
 
 /// `POST /register_device`: creates a session for the device and returns the login URL.
@@ -37,14 +36,14 @@ struct RegisterRoute: Sendable {
         } catch {
             throw Problems.providerUnavailable
         }
-        let (id, attempt) = (Capability(), LoginAttempt())
+        let (id, attempt) = (Capability(), AuthorizationRequest())
         let device = Self.displayName(request.headers[.userAgent] ?? "")
         try await withRetry { [store] connection in
             _ = try connection.run(try store.begin(id, email, organisation, attempt, from: client, device: device))
         }
         return try .json(
             RegisterResponse(
-                login_url: attempt.url(organisation, metadata, email: email, redirect: redirect), session_id: id.text,
+                login_url: attempt.url(organisation, metadata, email, redirect: redirect), session_id: id.text,
                 expires_in: limits.sessionMax.components.seconds))
     }
 
@@ -89,17 +88,5 @@ func mappingDatabaseErrors<Success: Sendable>(_ body: () async throws -> Success
         return try await body()
     } catch let error as PostgresError where error.isRetriable || error.isTimelineChange {
         throw Problems.databaseUnavailable
-    }
-}
-
-extension Response {
-    /// Returns a JSON response that caches must not store.
-    static func json(_ value: some Encodable) throws -> Response {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Response(
-            status: .ok,
-            headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
     }
 }

@@ -35,8 +35,7 @@ final class SessionHub: Service, Sendable {
     ///   - position: The position of events before the first socket opens.
     ///   - pool: A dedicated pool with one connection.
     init(
-        after position: Int64, pool: Pool, events: EventStore, limits: OnboardingLimits, health: Health?,
-        logger: Logger
+        after position: Int64, pool: Pool, events: EventStore, limits: OnboardingLimits, health: Health?, logger: Logger
     ) {
         self.pool = pool
         self.events = events
@@ -68,9 +67,7 @@ final class SessionHub: Service, Sendable {
 
     func run() async throws {
         defer { closeAll() }
-        try await Repeating(
-            "events", every: limits.interval, health: health, logger: logger, isFinal: Lineage.isOver
-        ) {
+        try await Repeating("events", every: limits.interval, health: health, logger: logger, isFinal: Lineage.isOver) {
             try await self.deliver()
             try await self.closeStaleSockets()
         }.run()

@@ -22,7 +22,7 @@ struct SessionStore: Sendable {
         let email: EmailAddress
         let organisation: Organisation
         let nonce: String
-        let verifier: String
+        let sealedVerifier: Bytea
         let deviceAddress: String
         let deviceName: String
 
@@ -43,7 +43,7 @@ struct SessionStore: Sendable {
 
     /// Returns statements that create a session with its first attempt. Idempotent.
     func begin(
-        _ id: Capability, _ email: EmailAddress, _ organisation: Organisation, _ attempt: LoginAttempt,
+        _ id: Capability, _ email: EmailAddress, _ organisation: Organisation, _ attempt: AuthorizationRequest,
         from client: String, device: String
     ) throws -> [Statement] {
         let environment = organisation.environment
@@ -63,12 +63,12 @@ struct SessionStore: Sendable {
     }
 
     /// Returns a statement that adds an attempt to a session, unless it has `loginCountMax`.
-    func add(_ attempt: LoginAttempt, to session: Bytea) throws -> Statement {
-        let state = attempt.state.key
-        let verifier = Bytea(try secrets.seal(attempt.verifier.text, at: Self.verifierContext(state)))
+    func add(_ attempt: AuthorizationRequest, to session: Bytea) throws -> Statement {
+        let state = Capability.key(of: attempt.state)
+        let verifier = Bytea(try secrets.seal(attempt.verifier, at: Self.verifierContext(state)))
         return """
             INSERT INTO onboarding.login (state, session_id, nonce, verifier)
-            SELECT \(state), \(session), \(attempt.nonce.text), \(verifier)
+            SELECT \(state), \(session), \(attempt.nonce), \(verifier)
             WHERE (SELECT count(*) FROM onboarding.login WHERE session_id = \(session))
                 < \(Int64(limits.loginCountMax))
             ON CONFLICT (state) DO NOTHING
@@ -83,7 +83,13 @@ struct SessionStore: Sendable {
             WHERE l.state = \(state.key) AND l.used_at IS NULL AND \(sql: Self.isWaiting)
             RETURNING \(sql: LoginSettings.columns), \(sql: Self.pendingColumns)
             """)
-        return try decodeLogin(state, rows, on: &connection)
+        guard var columns = rows.first?.columns else { return nil }
+        return try pendingLogin(&columns, on: &connection)
+    }
+
+    /// Decrypts the PKCE verifier of an attempt, for the exchange of its code.
+    func verifier(of pending: PendingLogin) throws -> String {
+        try secrets.openText(pending.sealedVerifier.bytes, at: Self.verifierContext(pending.state))
     }
 
     /// Ends an attempt that was used at least 30 s ago without an outcome, because its instance stopped or stalled, and
@@ -96,43 +102,34 @@ struct SessionStore: Sendable {
                 AND l.confirm IS NULL AND \(sql: Self.isWaiting)
             RETURNING \(sql: LoginSettings.columns), \(sql: Self.pendingColumns)
             """)
-        return try decodeLogin(state, rows, on: &connection)
+        guard var columns = rows.first?.columns else { return nil }
+        return try pendingLogin(&columns, on: &connection)
     }
 
     private static let isWaiting: StaticString = """
         s.id = l.session_id AND s.expires_at > now() AND s.person_id IS NULL AND p.environment_id = s.environment_id
         """
     private static let pendingColumns: StaticString = """
-        s.id, s.email, l.nonce, l.verifier, s.device_address, s.device_name
+        s.id, s.email, l.state, l.nonce, l.verifier, s.device_address, s.device_name
         """
 
-    private func decodeLogin(
-        _ state: Capability, _ rows: Rows, on connection: inout Connection
-    ) throws -> PendingLogin? {
-        guard var columns = rows.first?.columns else { return nil }
+    /// Reads the columns of `LoginSettings.columns` and ``pendingColumns``, which are the last ones of the row.
+    ///
+    /// - Returns: `nil` if the environment has moved: the device must start over.
+    private func pendingLogin(_ columns: inout Columns, on connection: inout Connection) throws -> PendingLogin? {
         let settings = try LoginSettings(&columns)
         let (session, address): (Bytea, String) = (try columns.next(), try columns.next())
-        let (nonce, sealed): (String, Bytea) = (try columns.next(), try columns.next())
+        let (state, nonce, verifier): (Bytea, String, Bytea) = (
+            try columns.next(), try columns.next(), try columns.next()
+        )
         let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
         try columns.end()
-        guard let (organisation, email) = try organisationAndEmail(settings, address, on: &connection) else {
-            return nil
-        }
-        return PendingLogin(
-            session: session, state: state.key, email: email, organisation: organisation, nonce: nonce,
-            verifier: try secrets.openText(sealed.bytes, at: Self.verifierContext(state.key)),
-            deviceAddress: deviceAddress, deviceName: deviceName)
-    }
-
-    /// Returns the organisation and address of a login; `nil` if the environment has moved: the device must start
-    /// over.
-    private func organisationAndEmail(
-        _ settings: LoginSettings, _ address: String, on connection: inout Connection
-    ) throws -> (Organisation, EmailAddress)? {
         guard try AccessDirectory.left(on: &connection)[settings.environment] == nil,
             let organisation = try Organisation(settings, secrets: secrets), let email = EmailAddress(address)
         else { return nil }
-        return (organisation, email)
+        return PendingLogin(
+            session: session, state: state, email: email, organisation: organisation, nonce: nonce,
+            sealedVerifier: verifier, deviceAddress: deviceAddress, deviceName: deviceName)
     }
 
     /// Returns a statement that marks an attempt as ended: it no longer counts as interrupted.
@@ -174,8 +171,7 @@ struct SessionStore: Sendable {
     /// - Returns: Whether the session still exists.
     func complete(
         _ pending: PendingLogin, person: BoundPerson, token: EventStore.NewEvent, identity: Identity,
-        device: NewDevice?,
-        from browser: String, events: EventStore, on connection: inout Connection
+        device: NewDevice?, from browser: String, events: EventStore, on connection: inout Connection
     ) throws -> Bool {
         let environment = pending.organisation.environment
         var statements: [Statement] = []
@@ -249,32 +245,17 @@ struct SessionStore: Sendable {
             UPDATE onboarding.login l SET confirm = NULL, tokens = NULL
             FROM onboarding.session s, access.provider p, onboarding.login o
             WHERE l.confirm = \(confirm.key) AND o.state = l.state AND \(sql: Self.isWaiting)
-            RETURNING \(sql: LoginSettings.columns), s.id, s.email, l.nonce, s.device_address, s.device_name, o.tokens,
-                l.state
+            RETURNING o.tokens, \(sql: LoginSettings.columns), \(sql: Self.pendingColumns)
             """)
         guard var columns = rows.first?.columns else { return nil }
-        let settings = try LoginSettings(&columns)
-        let (session, address): (Bytea, String) = (try columns.next(), try columns.next())
-        let nonce: String = try columns.next()
-        let (deviceAddress, deviceName): (String, String) = (try columns.next(), try columns.next())
-        let (sealed, state): (Bytea, Bytea) = (try columns.next(), try columns.next())
-        try columns.end()
-        guard let (organisation, email) = try organisationAndEmail(settings, address, on: &connection) else {
-            return nil
-        }
+        let sealed: Bytea = try columns.next()
+        guard let pending = try pendingLogin(&columns, on: &connection) else { return nil }
         let json = try secrets.open(sealed.bytes, at: Self.tokensContext(confirm.key))
-        return (
-            PendingLogin(
-                session: session, state: state, email: email, organisation: organisation, nonce: nonce, verifier: "",
-                deviceAddress: deviceAddress, deviceName: deviceName),
-            try JSONDecoder().decode(ProviderTokens.self, from: Data(json))
-        )
+        return (pending, try JSONDecoder().decode(ProviderTokens.self, from: Data(json)))
     }
 
     /// Stores the names of a token's claims; unchanged names at most once per minute.
-    static func store(
-        claims names: [String], in environment: EnvironmentID, on connection: inout Connection
-    ) throws {
+    static func store(claims names: [String], in environment: EnvironmentID, on connection: inout Connection) throws {
         try connection.run(
             """
             INSERT INTO onboarding.token_claims AS c (environment_id, names) VALUES (\(environment.rawValue), \(names))
@@ -285,8 +266,7 @@ struct SessionStore: Sendable {
 
     /// Whether the session exists and has not expired.
     static func exists(_ id: Capability, on connection: inout Connection) throws -> Bool {
-        let rows = try connection.run(
-            "SELECT FROM onboarding.session WHERE id = \(id.key) AND expires_at > now()")
+        let rows = try connection.run("SELECT FROM onboarding.session WHERE id = \(id.key) AND expires_at > now()")
         return rows.count == 1
     }
 

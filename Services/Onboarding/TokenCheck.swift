@@ -86,8 +86,7 @@ struct TokenCheck: Sendable {
     private func identity(
         of token: String, for audience: String, _ organisation: Organisation, _ metadata: ProviderMetadata
     ) async throws -> Identity {
-        try await verifier.identity(
-            of: token, among: [organisation.identity(for: audience, keysAt: metadata.jwksURL)])
+        try await verifier.identity(of: token, among: [organisation.identity(for: audience, keysAt: metadata.jwksURL)])
     }
 
     /// Returns the access token if it is a JWT for the device API, otherwise the ID token if the API accepts it.

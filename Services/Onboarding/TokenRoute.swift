@@ -103,8 +103,7 @@ struct TokenRoute: Sendable {
             logger.info("token renewed", metadata: ["environment": "\(renewal.environment)"])
             return try Response.json(
                 TokenResponse(
-                    access_token: token,
-                    expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description,
+                    access_token: token, expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description,
                     credential: next.text))
         } catch {
             // If this fails, the lease expires.
@@ -128,8 +127,7 @@ struct TokenRoute: Sendable {
         // After this time another renewal may use the same refresh token.
         guard .now < renewal.callDeadline else { throw Problems.providerUnavailable }
         do {
-            return try await provider.refresh(
-                renewal.refreshToken, as: renewal.organisation.client, at: metadata)
+            return try await provider.refresh(renewal.refreshToken, as: renewal.organisation.client, at: metadata)
         } catch {
             guard case .refused(let code, _) = error, Self.finalCodes.contains(code) else {
                 throw unavailable(error, renewal)
@@ -162,8 +160,7 @@ struct TokenRoute: Sendable {
         _ tokens: ProviderTokens, _ renewal: DeviceStore.Renewal, _ metadata: ProviderMetadata
     ) async throws -> (token: String, expires: Int64) {
         do {
-            return try await check.renewed(
-                tokens, subject: renewal.subject, of: renewal.organisation, metadata)
+            return try await check.renewed(tokens, subject: renewal.subject, of: renewal.organisation, metadata)
         } catch let problem as LoginProblem {
             if problem == .providerUnavailable { throw Problems.providerUnavailable }
             logger.info("renewed token rejected", metadata: ["reason": "\(problem)"])
@@ -173,8 +170,7 @@ struct TokenRoute: Sendable {
 
     private func unavailable(_ failure: ProviderFailure, _ renewal: DeviceStore.Renewal) -> Problem {
         logger.warning(
-            "token renewal failed",
-            metadata: ["environment": "\(renewal.environment)", "reason": "\(failure)"])
+            "token renewal failed", metadata: ["environment": "\(renewal.environment)", "reason": "\(failure)"])
         return Problems.providerUnavailable
     }
 }

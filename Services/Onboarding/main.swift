@@ -17,9 +17,8 @@ await serve("onboarding", settings: Settings.all) { context in
         throw ConfigurationError("\(Settings.gateway.variable) is not set; it is required by the device page")
     }
     let onboarding = try await Onboarding(
-        database: configuration.text(.databaseURL), url: url,
-        secrets: SecretBox(configuration.list(.secretKeys)), limits: limits,
-        clients: ClientAddress(proxyCount: proxyCount),
+        database: configuration.text(.databaseURL), url: url, secrets: SecretBox(configuration.list(.secretKeys)),
+        limits: limits, clients: ClientAddress(proxyCount: proxyCount),
         gateway: hasPage ? configuration.text(Settings.gateway) : nil, health: context.health, logger: context.logger)
     return onboarding.components(
         host: try configuration.text(.httpHost), port: try configuration.integer(Settings.httpPort),

@@ -13,7 +13,7 @@ import Postgres
 struct RealmHandler: Handler {
     struct Call: Sendable { let person: BackendPerson }
 
-    typealias Answer = Result<RealmFetcher.Observation, BackendError>
+    typealias CallResult = Result<RealmFetcher.Observation, BackendError>
 
     let fetcher: RealmFetcher
     private let logger: Logger
@@ -29,7 +29,7 @@ struct RealmHandler: Handler {
     }
 
     mutating func decide(
-        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<CallResult>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Call>] {
         guard let users = try directory.id(of: .users, in: environment, create: false, on: &connection) else {
@@ -55,7 +55,7 @@ struct RealmHandler: Handler {
             do {
                 decoded = try object.decoded(as: RealmRegistration.self, by: decoder)
             } catch {
-                dispositions.append(.dead(reason: error.description))
+                dispositions.append(.deadLettered(reason: error.description))
                 continue
             }
             guard let registration = decoded else {
@@ -65,7 +65,7 @@ struct RealmHandler: Handler {
             switch input.origin {
             case .event, .retry:
                 dispositions.append(try start(registration, environment, &connection))
-            case .answer(.success(let observation)):
+            case .result(.success(let observation)):
                 // The poller adds unreadable records once they become readable.
                 reported.report(
                     observation.data.unreadable + observation.unreadable, of: registration.userId, in: environment,
@@ -73,7 +73,7 @@ struct RealmHandler: Handler {
                 try initialize(
                     registration, observation, object, decision: index, environment, &batch, &progress, &connection)
                 dispositions.append(.finished)
-            case .answer(.failure(let error)): dispositions.append(disposition(after: error, input.attemptCount))
+            case .result(.failure(let error)): dispositions.append(disposition(after: error, input.attemptCount))
             }
         }
         return dispositions
@@ -83,7 +83,7 @@ struct RealmHandler: Handler {
 
     func caller(
         on connection: inout Connection, for environment: EnvironmentID
-    ) throws -> @Sendable (Call) async -> Answer {
+    ) throws -> @Sendable (Call) async -> CallResult {
         let fetcher = fetcher
         do {
             let backend = try fetcher.adapters.adapter(of: environment, on: &connection)
@@ -99,26 +99,24 @@ struct RealmHandler: Handler {
         if registration.isInitialized { return .finished }
         let people = try BackendPerson.load([registration.userId], in: environment, on: &connection)
         guard let person = people[registration.userId] else {
-            return .dead(reason: DeferralReason.unknownPerson)
+            return .deadLettered(reason: DeferralReason.unknownPerson)
         }
         return .call(Call(person: person), startBefore: .now + .seconds(600))
     }
 
     private func disposition(after error: BackendError, _ attemptCount: Int) -> Disposition<Call> {
         if case .refused(let messages) = error {
-            return .dead(reason: "the back end rejected the request: \(messages.joined(separator: "; "))")
+            return .deadLettered(reason: "the back end rejected the request: \(messages.joined(separator: "; "))")
         }
         guard let retry = error.retry(afterAttempts: attemptCount) else { return .finished }
-        return .park(
-            reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
+        return .deferred(reason: retry.reason, after: retry.wait, cause: .unavailable(retryAfter: retry.retryAfter))
     }
 
     /// Writes the realm in the transaction that sets `isInitialized`: after a crash, the flag is unset and the key is
     /// retried.
     private mutating func initialize(
         _ registration: RealmRegistration, _ observation: RealmFetcher.Observation, _ object: RealmObject,
-        decision: Int,
-        _ environment: EnvironmentID, _ batch: inout WriteBatch, _ progress: inout InitializationBatch,
+        decision: Int, _ environment: EnvironmentID, _ batch: inout WriteBatch, _ progress: inout InitializationBatch,
         _ connection: inout Connection
     ) throws {
         let names = try connection.run(People.loginName(of: registration.userId, in: environment))
@@ -144,7 +142,7 @@ struct RealmHandler: Handler {
         batch.expect(
             AudienceStore.expect(
                 [(catalogue, tree.digest, decision)], isThere: !progress.created.contains(catalogue), in: environment))
-        batch.also(
+        batch.append(
             AudienceStore.remember(
                 [
                     AudienceStore.Reading(
@@ -180,8 +178,8 @@ struct RealmHandler: Handler {
             batch.put(key, try CanonicalJSON(encoding: node.fields, by: encoder), decision: decision)
         }
         batch.expect(AudienceStore.expect([(catalogue, tree.digest, decision)], isThere: false, in: environment))
-        batch.also(AudienceStore.hold([(catalogue, tree.digest, decision)], in: environment))
-        batch.also(try AudienceStore.store(tree, nodes: nodes, in: environment))
+        batch.append(AudienceStore.hold([(catalogue, tree.digest, decision)], in: environment))
+        batch.append(try AudienceStore.store(tree, nodes: nodes, in: environment))
         return catalogue
     }
 

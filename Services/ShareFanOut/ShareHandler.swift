@@ -52,10 +52,10 @@ struct ShareHandler: Handler {
     }
 
     private func disposition(of outcome: SharingPlan.Outcome, _ scope: InputScope) -> Disposition<Never> {
-        if outcome.isIncomplete { return .again }
+        if outcome.isIncomplete { return .reprocess }
         // The links of an item are deferred under their own keys.
         guard case .link = scope, let rejection = outcome.rejection else { return .finished }
-        return .park(reason: rejection.text(limits), after: retryWait, cause: .planned)
+        return .deferred(reason: rejection.text(limits), after: retryWait, cause: .planned)
     }
 }
 

@@ -135,11 +135,9 @@ struct SharingLoader {
         state.directLinks = Set(ordered)
         let endKeys = ends.flatMap { [$0.key, ObjectKey(realm: $0.owner.realm, kind: .share, id: $0.key.id)] }
         let results = try connection.run([
-            statements.links(
-                ofItems: items.map { ($0.owner.realm, $0.item.id) }, countMax: Self.linkCountMax),
+            statements.links(ofItems: items.map { ($0.owner.realm, $0.item.id) }, countMax: Self.linkCountMax),
             statements.links(ordered),
-            statements.links(
-                ofEnded: ends.map { ($0.owner.realm, $0.key) }, countMax: Self.endedCountMax),
+            statements.links(ofEnded: ends.map { ($0.owner.realm, $0.key) }, countMax: Self.endedCountMax),
             RealmObject.load(endKeys, in: environment),
         ])
         try readItems(results[0], items)

@@ -38,7 +38,7 @@ struct DeletedReferences {
         let objects = try RealmObject.byKey(results.removeLast())
         let left = try results.flatMap { try $0.decode(Int32.self, UUID.self) }
         if !left.isEmpty {
-            batch.also(TaskCascade.memberships(left.map { (id: $1, decision: Int($0)) }, in: environment))
+            batch.append(TaskCascade.memberships(left.map { (id: $1, decision: Int($0)) }, in: environment))
             batch.defersDueKeys = true
         }
         for (person, lookup) in zip(people, lookups) where presences[lookup]?.isThere == true {
@@ -50,8 +50,7 @@ struct DeletedReferences {
     /// Removes the memberships whose team or person has a tombstone.
     private func remove(
         _ members: [Cause], _ objects: [ObjectKey: RealmObject], _ fixedRealms: TaskRealms,
-        in environment: EnvironmentID,
-        _ batch: inout WriteBatch, on connection: inout Connection
+        in environment: EnvironmentID, _ batch: inout WriteBatch, on connection: inout Connection
     ) throws {
         var references: [ObjectKey: [ObjectKey]] = [:]
         for (key, object) in objects {

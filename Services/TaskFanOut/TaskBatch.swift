@@ -169,9 +169,7 @@ struct TaskBatch {
     }
 
     /// Adds the preconditions of a task's inputs. The first one is the object of each event.
-    private func expect(
-        _ item: Item, _ batch: inout WriteBatch, _ rows: inout TaskRows
-    ) {
+    private func expect(_ item: Item, _ batch: inout WriteBatch, _ rows: inout TaskRows) {
         let references = [
             (teamKey(item), item.references.team), (personKey(item), item.references.person),
             (membershipKey(item), item.references.membership),

@@ -60,12 +60,12 @@ struct TaskHandler: Handler {
             do {
                 try tasks.add(snapshot, indexes.map { ($0, fixed[inputs[$0].subject.realm] ?? manager) })
             } catch {
-                for index in indexes { dispositions[index] = .dead(reason: "cannot decode the task: \(error)") }
+                for index in indexes { dispositions[index] = .deadLettered(reason: "cannot decode the task: \(error)") }
             }
         }
         try tasks.load(on: &connection)
         for (decision, reason) in try tasks.write(to: &batch, &directory, on: &connection) {
-            dispositions[decision] = .dead(reason: reason)
+            dispositions[decision] = .deadLettered(reason: reason)
         }
         return dispositions
     }
@@ -81,7 +81,7 @@ struct TaskHandler: Handler {
             if !presence.isThere { missing.append((key, decision)) }
         }
         guard !missing.isEmpty else { return }
-        batch.also(TaskCascade.tasks(referencing: missing, in: environment))
+        batch.append(TaskCascade.tasks(referencing: missing, in: environment))
         batch.defersDueKeys = true
     }
 }

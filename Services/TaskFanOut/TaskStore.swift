@@ -157,7 +157,51 @@ struct TaskRows {
 
     func write(to batch: inout WriteBatch, in environment: EnvironmentID) {
         if !versions.isEmpty { batch.expect(TaskStore.expect(versions, in: environment)) }
-        if !saved.isEmpty { batch.also(TaskStore.put(saved, in: environment)) }
-        if !deleted.isEmpty { batch.also(TaskStore.remove(deleted, in: environment)) }
+        if !saved.isEmpty { batch.append(TaskStore.put(saved, in: environment)) }
+        if !deleted.isEmpty { batch.append(TaskStore.remove(deleted, in: environment)) }
     }
+}
+
+/// The stored state of a task, loaded in one query.
+struct TaskSnapshot: Sendable {
+    /// One of the task's two objects. A tombstone has no fields.
+    struct ObjectState: Sendable {
+        /// 0: it does not exist, and has no tombstone.
+        var position: Int64 = 0
+        var editPosition: Int64 = 0
+        var fields: CanonicalJSON?
+
+        init(_ columns: inout Columns) throws(PostgresError) {
+            position = try columns.optional(Int64.self) ?? 0
+            editPosition = try columns.optional(Int64.self) ?? 0
+            fields = try columns.optional(CanonicalJSON.self)
+        }
+    }
+
+    let task: UUID
+    let master: ObjectState
+    let row: TaskRow
+    /// The copy in the row's realm.
+    let copy: ObjectState
+    /// The team, person and membership that the row references.
+    let references: ReferencePresences
+
+    /// Reads a row of ``TaskStore/load(_:_:_:in:)``.
+    init(_ row: Row) throws(PostgresError) {
+        var columns = row.columns
+        task = try columns.next()
+        master = try ObjectState(&columns)
+        self.row = try TaskRow(&columns)
+        copy = try ObjectState(&columns)
+        references = try ReferencePresences(
+            team: Presence(&columns), person: Presence(&columns), membership: Presence(&columns))
+        try columns.end()
+    }
+}
+
+/// Whether a task's team and its assignee exist, and whether the assignee is in the team.
+struct ReferencePresences: Equatable, Sendable {
+    var team = Presence()
+    var person = Presence()
+    var membership = Presence()
 }

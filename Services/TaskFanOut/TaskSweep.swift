@@ -33,8 +33,7 @@ struct TaskSweep: ~Copyable {
                     .affectedCount)
             if count > 0 {
                 logger.info(
-                    "re-queued expired tasks",
-                    metadata: ["environment": "\(environment)", "count": "\(count)"])
+                    "re-queued expired tasks", metadata: ["environment": "\(environment)", "count": "\(count)"])
             }
             requeuedCount = max(requeuedCount, count)
         }

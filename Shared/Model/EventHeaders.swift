@@ -13,7 +13,7 @@ public enum EventHeaders {
     public static let source = "ce_source"
     /// The event type, ``type(of:)``.
     public static let type = "ce_type"
-    /// The time of publication, a ``Timestamp``.
+    /// The time of publication, a `Timestamp`.
     public static let time = "ce_time"
     /// The object, an ``EventSubject``.
     public static let subject = "ce_subject"

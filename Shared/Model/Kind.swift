@@ -1,5 +1,5 @@
 /// The type of an object. The raw value is the kind's name in events and the device API; PostgreSQL stores its
-/// ``number``.
+/// `number`.
 public enum Kind: String, Codable, CaseIterable, Sendable {
     /// A user's realm and its initialization state; fields: ``RealmRegistration`` (the type), in the realm `/users`.
     case realms = "Realms"

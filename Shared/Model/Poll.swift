@@ -6,10 +6,10 @@ public import Essentials
 /// One per person and one for changes, in the realm `/polls`. The next run replaces it; results of an earlier run are
 /// discarded.
 public struct Poll: Codable, Equatable, Sendable {
-    /// The run's number, which increases with every run of the environment; ``repeatRequestedRun`` requests a
+    /// The run's number, which increases with every run of the environment; `repeatRequestedRun` requests a
     /// repetition.
     public var run: Int64
-    /// The person's e-mail address; ``changesPerson`` in the poll of changes.
+    /// The person's e-mail address; `changesPerson` in the poll of changes.
     public var person: String
     /// The scheduled time.
     public var dueAt: Timestamp

@@ -3,7 +3,7 @@ public import FoundationEssentials
 
 /// Fields of a `Team` object, in `/common`. Its tasks are in ``RealmPath/team(_:)`` with the team's id.
 public struct Team: Codable, Equatable, Sendable {
-    /// The display name: visible, and unique in the environment as ``DisplayName`` compares names.
+    /// The display name: visible, and unique in the environment as `DisplayName` compares names.
     public var name: String
     /// A description.
     public var teamDescription: String?

@@ -55,9 +55,8 @@ public struct TimeEntryStatus: Codable, Equatable, Sendable {
     }
 
     /// Describes the first inconsistency between an entry and its log: the newest line must have the entry's status and
-    /// `statusAt`.
+    /// `statusAt`. `lines` are all lines of the entry.
     ///
-    /// - Parameter lines: All lines of the entry.
     /// - Returns: `nil` if they are consistent.
     public static func objection(to lines: [TimeEntryStatus], of entry: TimeEntry) -> String? {
         guard let newest = lines.max(by: { $0.timestamp < $1.timestamp }) else { return "the log has no lines" }

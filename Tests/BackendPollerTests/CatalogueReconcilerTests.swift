@@ -125,11 +125,11 @@ import Testing
         try World.settle(&acme)
         let second = try #require(try Self.catalogues(&acme)["ana"])
         #expect(second != first)
-        #expect(try batch.commit(on: &acme.connection).missed == [0])
+        #expect(try batch.commit(on: &acme.connection).conflicts == [0])
         #expect(try Self.catalogues(&acme)["ana"] == second)
         // Reprocessed with the current state.
         let again = try World.prepare(.data(changed, [], days), &acme)
-        #expect(try again.commit(on: &acme.connection).missed.isEmpty)
+        #expect(try again.commit(on: &acme.connection).conflicts.isEmpty)
         #expect(try Self.catalogues(&acme)["ana"] == second)
         let user = try World.objects([.user], in: try .user("ana@example.com"), &acme).first
         #expect(try user?.decoded(as: User.self, by: JSONDecoder())?.reportingTemplates.count == 2)

@@ -76,9 +76,9 @@ import Testing
             let disposition = try World.decide(.event, by: &handler, into: &batch, &acme)
             guard case .call(let call, _) = disposition else { throw World.Missing(what: "a call") }
             batch = WriteBatch(environment: acme.id)
-            let answer = PollHandler.Answer(found: observation, position: call.position)
-            _ = try World.decide(.answer(answer), by: &handler, into: &batch, &acme)
-            #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+            let answer = PollHandler.CallResult(found: observation, position: call.position)
+            _ = try World.decide(.result(answer), by: &handler, into: &batch, &acme)
+            #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
             counts.append(try fetchedCount() - before)
             try World.settle(&acme)
         }

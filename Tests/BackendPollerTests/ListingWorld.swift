@@ -29,41 +29,37 @@ extension PollerWorld {
     static func runSAP(
         people count: Int = 24, _ body: @Sendable (inout PollerWorld) async throws -> Void
     ) async throws {
-        let service = try SAPService(SAPService.Configuration())
-        let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let running = Task { try await service.run { port.yield($0) } }
-        defer { running.cancel() }
-        var world = try PollerWorld(
-            port: try #require(await ports.first { _ in true }), kind: "sap", password: "sandbox", entryDays: 200)
-        let client = world.client
-        defer { client.shutDown() }
-        var people: [String] = []
-        for person in 0..<count {
-            let (agreement, company) = assignment(person, of: count)
-            try world.addPerson(
-                email(person),
-                reference: [
-                    "personWorkAgreementExternalId": agreement, "companyCode": company,
-                    "businessPartnerUuid": partner(person),
-                ])
-            people.append(
+        let emulator = try SAPEmulator()
+        try await withService({ try await emulator.run(onRunning: $0) }) { port in
+            var world = try PollerWorld(port: port, kind: "sap", password: "sandbox", entryDays: 200)
+            let client = world.client
+            defer { client.shutDown() }
+            var people: [String] = []
+            for person in 0..<count {
+                let (agreement, company) = assignment(person, of: count)
+                try world.addPerson(
+                    email(person),
+                    reference: [
+                        "personWorkAgreementExternalId": agreement, "companyCode": company,
+                        "businessPartnerUuid": partner(person),
+                    ])
+                people.append(
+                    """
+                    {"personWorkAgreementExternalId": "\(agreement)", "companyCode": "\(company)",
+                     "businessPartnerUuid": "\(partner(person))", "name": "p\(person)"}
+                    """)
+            }
+            let team = (0..<count).map { "\"\(partner($0))\"" }.joined(separator: ", ")
+            try await world.post(
+                "/sandbox/organisation",
                 """
-                {"personWorkAgreementExternalId": "\(agreement)", "companyCode": "\(company)",
-                 "businessPartnerUuid": "\(partner(person))", "name": "p\(person)"}
+                {"people": [\(people.joined(separator: ", "))], "customers": [],
+                 "projects": [{"projectUuid": "\(partner(9_001))", "project": "P1", "description": "Harbour",
+                   "elements": [{"projectElementUuid": "\(partner(9_002))", "projectElement": "P1.1",
+                     "description": "Piers"}], "teamMembers": [\(team)]}]}
                 """)
+            try await body(&world)
         }
-        let team = (0..<count).map { "\"\(partner($0))\"" }.joined(separator: ", ")
-        try await world.post(
-            "/sandbox/organisation",
-            """
-            {"people": [\(people.joined(separator: ", "))], "customers": [],
-             "projects": [{"projectUuid": "\(partner(9_001))", "project": "P1", "description": "Harbour",
-               "elements": [{"projectElementUuid": "\(partner(9_002))", "projectElement": "P1.1",
-                 "description": "Piers"}], "teamMembers": [\(team)]}]}
-            """)
-        try await body(&world)
-        running.cancel()
-        _ = try? await running.value
     }
 
     /// Adds a record in SAP.
@@ -93,9 +89,7 @@ extension PollerWorld {
     }
 
     private func change(_ fields: String) async throws -> [String] {
-        let response = try await client.send(
-            Request("POST", url + "/sandbox/records", body: Array(#"{"records": [{\#(fields)}]}"#.utf8)))
-        try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
+        let response = try await post("/sandbox/records", #"{"records": [{\#(fields)}]}"#)
         return try JSONDecoder().decode([String: [String]].self, from: Data(response.body))["records"] ?? []
     }
 

@@ -16,7 +16,7 @@ import Testing
 @testable import BackendPoller
 @testable import KeyedWorker
 
-extension PollHandler.Answer {
+extension PollHandler.CallResult {
     /// The result of reading a person.
     init(found: RealmFetcher.Observation, position: Int64) {
         self = .person(.success(PollHandler.PersonRead(found)), position: position)
@@ -70,7 +70,7 @@ extension PollHandlerTests {
     // MARK: Decisions
 
     static func decide(
-        _ origin: WorkItem<PollHandler.Answer>.Origin, into batch: inout WriteBatch, _ acme: inout TestEnvironment,
+        _ origin: WorkItem<PollHandler.CallResult>.Origin, into batch: inout WriteBatch, _ acme: inout TestEnvironment,
         of person: String = "ana@example.com"
     ) throws -> Disposition<PollHandler.Call> {
         let client = Client()
@@ -84,18 +84,18 @@ extension PollHandlerTests {
     }
 
     static func decide(
-        _ origin: WorkItem<PollHandler.Answer>.Origin, by handler: inout PollHandler, into batch: inout WriteBatch,
+        _ origin: WorkItem<PollHandler.CallResult>.Origin, by handler: inout PollHandler, into batch: inout WriteBatch,
         _ acme: inout TestEnvironment, of person: String = "ana@example.com"
     ) throws -> Disposition<PollHandler.Call> {
         let subject = EventSubject(realm: .polls, kind: .poll, id: RealmContents.pollID(of: person))
-        let input = WorkItem<PollHandler.Answer>(
+        let input = WorkItem<PollHandler.CallResult>(
             environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
         return try #require(
             try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection).first)
     }
 
     static func decide(
-        _ origin: WorkItem<PollHandler.Answer>.Origin, _ acme: inout TestEnvironment,
+        _ origin: WorkItem<PollHandler.CallResult>.Origin, _ acme: inout TestEnvironment,
         of person: String = "ana@example.com"
     ) throws -> Disposition<PollHandler.Call> {
         var batch = WriteBatch(environment: acme.id)
@@ -107,7 +107,7 @@ extension PollHandlerTests {
     ) throws -> Disposition<PollHandler.Call> {
         guard case .call(let call, _) = try decide(.event, &acme) else { throw Missing(what: "a call") }
         return try decide(
-            .answer(.person(found.map { PollHandler.PersonRead($0) }, position: call.position)), &acme)
+            .result(.person(found.map { PollHandler.PersonRead($0) }, position: call.position)), &acme)
     }
 
     /// Returns the writes for a result.
@@ -116,8 +116,8 @@ extension PollHandlerTests {
     ) throws -> WriteBatch {
         guard case .call(let call, _) = try decide(.event, &acme, of: person) else { throw Missing(what: "a call") }
         var batch = WriteBatch(environment: acme.id)
-        let answer = PollHandler.Answer(found: found, position: call.position)
-        guard case .finished = try decide(.answer(answer), into: &batch, &acme, of: person) else {
+        let answer = PollHandler.CallResult(found: found, position: call.position)
+        guard case .finished = try decide(.result(answer), into: &batch, &acme, of: person) else {
             throw Missing(what: "an end")
         }
         return batch
@@ -127,7 +127,7 @@ extension PollHandlerTests {
         _ found: RealmFetcher.Observation, _ acme: inout TestEnvironment, of person: String = "ana@example.com"
     ) throws {
         let batch = try prepare(found, &acme, of: person)
-        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
     }
 
     /// Reconciles catalogues.

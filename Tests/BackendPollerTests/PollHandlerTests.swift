@@ -88,9 +88,9 @@ import Testing
                 throw Self.Missing(what: "a call")
             }
             batch = WriteBatch(environment: acme.id)
-            let answer = PollHandler.Answer(found: observation, position: call.position)
-            let next = try Self.decide(.answer(answer), by: &handler, into: &batch, &acme)
-            guard case .finished = next, try batch.commit(on: &acme.connection).missed.isEmpty else {
+            let answer = PollHandler.CallResult(found: observation, position: call.position)
+            let next = try Self.decide(.result(answer), by: &handler, into: &batch, &acme)
+            guard case .finished = next, try batch.commit(on: &acme.connection).conflicts.isEmpty else {
                 throw Self.Missing(what: "an end")
             }
             return try Self.position(&acme) != position
@@ -155,11 +155,11 @@ import Testing
             return
         }
         try Self.nextRun(&acme, 2)
-        let answer = PollHandler.Answer(
+        let answer = PollHandler.CallResult(
             found: .data(Self.data(["P1"]), [Self.entry("1")], Self.days), position: call.position)
         var batch = WriteBatch(environment: acme.id)
-        let next = try Self.decide(.answer(answer), into: &batch, &acme)
-        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        let next = try Self.decide(.result(answer), into: &batch, &acme)
+        #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
         guard case .call(let again, _) = next else {
             Issue.record("\(next)")
             return
@@ -175,7 +175,7 @@ import Testing
         let old = try Self.prepare(.data(Self.data(["P1"]), [Self.entry("1")], Self.days), &acme)
         try Self.poll(.data(Self.data(["P1"]), [Self.entry("1"), Self.entry("2")], Self.days), &acme)
         let outcome = try old.commit(on: &acme.connection)
-        #expect(outcome.missed == [0] && outcome.positions.isEmpty)
+        #expect(outcome.conflicts == [0] && outcome.positions.isEmpty)
         #expect(try Self.objects([.seenRecord], in: .seen(Self.email), &acme).count == 2)
     }
 
@@ -193,7 +193,7 @@ import Testing
         var acme = try Self.environment()
         try Self.nextRun(&acme, 1)
         let unavailable = try Self.answer(.failure(.notProcessed(reason: "busy", retryAfter: .seconds(90))), &acme)
-        guard case .park("busy", .seconds(90), .retryAfter(.seconds(90))) = unavailable else {
+        guard case .deferred("busy", .seconds(90), .retryAfter(.seconds(90))) = unavailable else {
             Issue.record("\(unavailable)")
             return
         }

@@ -134,7 +134,7 @@ import Testing
             let late = try world.prepare([poll])
             for _ in 0..<2 { try await world.step(poll) }
             let watermark = try world.watermark()
-            #expect(try late.commit(on: &world.acme.connection).missed == [0])
+            #expect(try late.commit(on: &world.acme.connection).conflicts == [0])
             #expect(try world.watermark() == watermark)
         }
     }

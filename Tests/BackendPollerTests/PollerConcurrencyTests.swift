@@ -87,7 +87,7 @@ import Testing
             try await world.step(ana)
             let batch = try world.prepare([changes, ana])
             try world.overtake(changes)
-            #expect(try batch.commit(on: &world.acme.connection).missed == [0])
+            #expect(try batch.commit(on: &world.acme.connection).conflicts == [0])
             try await world.finishPolls()
             #expect(try world.seen(of: 0).isEmpty)
         }

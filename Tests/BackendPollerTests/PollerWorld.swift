@@ -31,7 +31,7 @@ struct PollerWorld: ~Copyable {
     private var handler: PollHandler
     private var scheduler: Scheduler
     /// Results that are not decided yet, by poll; a crash loses them.
-    private var answers: [UUID: PollHandler.Answer] = [:]
+    private var answers: [UUID: PollHandler.CallResult] = [:]
     /// The versions of each record in the order of their writes, `gone` for a tombstone.
     private(set) var written: [ObjectKey: [String]] = [:]
     private let decoder = JSONDecoder()
@@ -73,15 +73,12 @@ struct PollerWorld: ~Copyable {
 
     // MARK: The back end
 
-    func post(_ path: String, _ json: String) async throws {
-        let response = try await client.send(Request("POST", url + path, body: Array(json.utf8)))
-        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
-    }
+    var emulator: RemoteEmulator { RemoteEmulator(url: url, client: client) }
 
-    func stats(_ name: String) async throws -> Int {
-        let response = try await client.send(Request(url + "/sandbox/stats"))
-        return try JSONDecoder().decode([String: Int].self, from: Data(response.body))[name] ?? 0
-    }
+    @discardableResult
+    func post(_ path: String, _ json: String) async throws -> Response { try await emulator.post(path, json) }
+
+    func stats(_ name: String) async throws -> Int { try await emulator.stats()[name] ?? 0 }
 
     /// - Returns: The number of the time entry.
     func create(of person: Int, on day: Day = today, hours: Int = 1) async throws -> Int {
@@ -155,7 +152,7 @@ struct PollerWorld: ~Copyable {
         let (nexts, batch) = try decide([(poll, answer)])
         if isLost { return }
         let outcome = try batch.commit(on: &acme.connection)
-        if !outcome.missed.isEmpty {
+        if !outcome.conflicts.isEmpty {
             // The poll is retried.
             answers[poll] = answer
             return
@@ -167,13 +164,13 @@ struct PollerWorld: ~Copyable {
     }
 
     private mutating func decide(
-        _ polls: [(id: UUID, answer: PollHandler.Answer?)]
+        _ polls: [(id: UUID, answer: PollHandler.CallResult?)]
     ) throws -> ([Disposition<PollHandler.Call>], WriteBatch) {
         var batch = WriteBatch(environment: acme.id)
         let inputs = polls.map { poll in
-            WorkItem<PollHandler.Answer>(
+            WorkItem<PollHandler.CallResult>(
                 environment: acme.id, subject: EventSubject(realm: .polls, kind: .poll, id: poll.id),
-                origin: poll.answer.map { .answer($0) } ?? .event, attemptCount: 0)
+                origin: poll.answer.map { .result($0) } ?? .event, attemptCount: 0)
         }
         let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
         try #require(nexts.count == polls.count)
@@ -266,17 +263,14 @@ extension PollerWorld {
 
     /// Runs `body` with an e-conomic emulator of its own.
     static func run(_ body: @Sendable (inout PollerWorld) async throws -> Void) async throws {
-        let service = try EconomicService(EconomicService.Configuration())
-        let (ports, port) = AsyncStream.makeStream(of: Int.self)
-        let running = Task { try await service.run { port.yield($0) } }
-        defer { running.cancel() }
-        var world = try PollerWorld(port: try #require(await ports.first { _ in true }))
-        let client = world.client
-        defer { client.shutDown() }
-        for (email, number) in people { try world.addPerson(email, number) }
-        try await world.post("/sandbox/organisation", organisation)
-        try await body(&world)
-        running.cancel()
-        _ = try? await running.value
+        let emulator = try EconomicEmulator()
+        try await withService({ try await emulator.run(onRunning: $0) }) { port in
+            var world = try PollerWorld(port: port)
+            let client = world.client
+            defer { client.shutDown() }
+            for (email, number) in people { try world.addPerson(email, number) }
+            try await world.post("/sandbox/organisation", organisation)
+            try await body(&world)
+        }
     }
 }

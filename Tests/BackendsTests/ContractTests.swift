@@ -18,7 +18,7 @@ import Testing
             supportsPeopleListing: true))
 
     @Test(arguments: checksOfSAP) func sapMeetsTheContract(check: Contract.Check) async throws {
-        try await SandboxFixture.run { sap in try await check.run(SAPHarness(fixture: sap)) }
+        try await SAPFixture.run { sap in try await check.run(SAPHarness(fixture: sap)) }
     }
 
     @Test(arguments: checksOfEconomic) func economicMeetsTheContract(check: Contract.Check) async throws {
@@ -42,7 +42,7 @@ import Testing
     @Test(arguments: Mistake.allCases.filter { $0.isOfListing }) func checksDetectMistakesInListings(
         mistake: Mistake
     ) async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             let harness = MistakenHarness(right: SAPHarness(fixture: sap), mistake: mistake)
             let check = try #require(Contract.checks.first { $0.name == mistake.detectingCheck })
             await #expect(throws: Contract.Failure.self) { try await check.run(harness) }

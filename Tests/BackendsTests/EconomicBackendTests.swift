@@ -127,7 +127,7 @@ import Testing
             #expect(matches.map(\.id) == [id] && matches.first?.durationSeconds == 3600 && matches.first?.text == nil)
             #expect(matches.first?.references == ["Project": "13", "Activity": "2"])
             let before = try await economic.backend.lookUp(
-                marker: changed.marker, of: Fixture.ana, on: SandboxFixture.day("2015-03-30"))
+                marker: changed.marker, of: Fixture.ana, on: SAPFixture.day("2015-03-30"))
             #expect(before.isEmpty)
         }
     }
@@ -173,7 +173,7 @@ import Testing
                 _ = try await economic.backend.create(Fixture.submission(of: Fixture.bo, on: "2015-03-0\(day)"))
             }
             let entries = try await economic.backend.entries(
-                of: Fixture.ana, from: SandboxFixture.day("2015-03-02"), through: SandboxFixture.day("2015-03-07"))
+                of: Fixture.ana, from: SAPFixture.day("2015-03-02"), through: SAPFixture.day("2015-03-07"))
             #expect(entries.map(\.durationSeconds) == (2...7).reversed().map { $0 * 3600 })
             #expect(try await economic.stats()["listings"] == 3)
         }
@@ -183,7 +183,7 @@ import Testing
         try await Fixture.run(settings: { $0.pagesMax = 2 }) { economic in
             try await economic.switches(#"{"pageItemsMax": 1}"#)
             for _ in 0..<3 { _ = try await economic.backend.create(Fixture.submission()) }
-            let day = SandboxFixture.day("2015-03-30")
+            let day = SAPFixture.day("2015-03-30")
             let error = await #expect(throws: BackendError.self) {
                 try await economic.backend.entries(of: Fixture.ana, from: day, through: day)
             }

@@ -9,7 +9,7 @@ import Testing
 @testable import Sandbox
 
 /// An e-conomic sandbox of its own with a small organisation, and an adapter connected to it.
-struct EconomicFixture: RunningSandbox {
+struct EconomicFixture: EmulatorClient {
     let client = Client()
     let url: String
     let settings: EconomicSettings
@@ -17,7 +17,7 @@ struct EconomicFixture: RunningSandbox {
 
     static let ana = person("ana", 7)
     static let bo = person("bo", 8)
-    static let today = SandboxFixture.today
+    static let today = SAPFixture.today
 
     static func person(_ name: String, _ number: Int) -> BackendPerson {
         BackendPerson(email: name + "@example.com", reference: ["employeeNumber": String(number)])
@@ -49,8 +49,8 @@ struct EconomicFixture: RunningSandbox {
         password: String = "sandbox-app:sandbox-grant", state: String? = nil,
         settings change: (inout EconomicSettings) -> Void = { _ in }, _ body: (EconomicFixture) async throws -> Void
     ) async throws {
-        let service = try EconomicService(EconomicService.Configuration(statePath: state))
-        try await withService({ try await service.run(onRunning: $0) }) { port in
+        let emulator = try EconomicEmulator(state: state)
+        try await withService({ try await emulator.run(onRunning: $0) }) { port in
             var settings = try #require(EconomicSettings(baseURL: "http://127.0.0.1:\(port)/", password: password))
             change(&settings)
             let fixture = EconomicFixture(settings: settings)
@@ -85,7 +85,7 @@ struct EconomicFixture: RunningSandbox {
         references["Project"] = project
         references["Activity"] = activity
         return Submission(
-            marker: EntryMarker.marker(of: entry), person: person, day: SandboxFixture.day(day),
+            marker: EntryMarker.marker(of: entry), person: person, day: SAPFixture.day(day),
             durationSeconds: seconds, text: text, references: references)
     }
 }

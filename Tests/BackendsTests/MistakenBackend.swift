@@ -103,11 +103,11 @@ struct MistakenBackend: TimeBackend {
     func listing(
         of people: [BackendPerson], from: Day, through: Day
     ) async throws(BackendError) -> BackendListing {
-        let requested = mistake == .listsOtherPeople ? [SandboxFixture.ana, SandboxFixture.bo] : people
+        let requested = mistake == .listsOtherPeople ? [SAPFixture.ana, SAPFixture.bo] : people
         do throws(BackendError) {
             let last = mistake == .listsOtherDays ? through.adding(days: 1) : through
             var listing = try await right.listing(of: requested, from: from, through: last)
-            if mistake == .omitsListedRecords { _ = listing.entries[SandboxFixture.ana.email]?.popLast() }
+            if mistake == .omitsListedRecords { _ = listing.entries[SAPFixture.ana.email]?.popLast() }
             if mistake == .omitsUnreadablePeople { listing.unreadable = [] }
             return listing
         } catch {

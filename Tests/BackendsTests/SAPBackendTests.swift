@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct SAPBackendTests {
-    typealias Fixture = SandboxFixture
+    typealias Fixture = SAPFixture
 
     @Test func createdEntryIsReadBackReleased() async throws {
         try await Fixture.run { sap in

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct SAPFaultTests {
-    typealias Fixture = SandboxFixture
+    typealias Fixture = SAPFixture
 
     @Test func concurrentCallsShareOneToken() async throws {
         try await Fixture.run { sap in

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite struct SAPListingTests {
-    typealias Fixture = SandboxFixture
+    typealias Fixture = SAPFixture
 
     static let (from, through) = (Fixture.day("2015-03-01"), Fixture.day("2015-03-31"))
 

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct SAPReportingTests {
-    typealias Fixture = SandboxFixture
+    typealias Fixture = SAPFixture
 
     @Test func personGetsOpenProjectsOfTheirTeams() async throws {
         try await Fixture.run { sap in

@@ -42,15 +42,15 @@ import Testing
     }
 
     /// An adapter of an environment with the templates above.
-    private func backend(_ sap: SandboxFixture, _ json: String = sap) throws -> SAPBackend {
+    private func backend(_ sap: SAPFixture, _ json: String = sap) throws -> SAPBackend {
         SAPBackend(
             sap.settings, templates: try Self.declarations(json), client: sap.client,
-            today: { SandboxFixture.today })
+            today: { SAPFixture.today })
     }
 
     private func submission(_ references: [String: String], _ entry: UUID = UUID()) -> Submission {
         Submission(
-            marker: EntryMarker.marker(of: entry), person: SandboxFixture.ana, day: SandboxFixture.day("2015-03-30"),
+            marker: EntryMarker.marker(of: entry), person: SAPFixture.ana, day: SAPFixture.day("2015-03-30"),
             durationSeconds: 3_600, text: nil, references: references)
     }
 
@@ -63,8 +63,8 @@ import Testing
     }
 
     @Test func personGetsTemplatesWithChoices() async throws {
-        try await SandboxFixture.run { sap in
-            let data = try await backend(sap).reportingData(of: SandboxFixture.ana)
+        try await SAPFixture.run { sap in
+            let data = try await backend(sap).reportingData(of: SAPFixture.ana)
             let names = data.templates.map(\.fields.name)
             #expect(names == ["Customers' projects", "Internal orders", "Leave", "Sickness"])
             #expect(data.templates.map(\.fields.type) == ["project", "project", "absence", "absence"])
@@ -79,7 +79,7 @@ import Testing
             for template in data.templates { objects.templates[template.id] = template.fields }
             #expect(objects.danglingReferences == [])
             // People with the built-in template keep it, and its choices.
-            let builtIn = try await sap.backend.reportingData(of: SandboxFixture.ana)
+            let builtIn = try await sap.backend.reportingData(of: SAPFixture.ana)
             #expect(data.templates[0].id == builtIn.templates[0].id)
             #expect(Array(data.contexts.map(\.id).prefix(3)) == builtIn.contexts.map(\.id))
             #expect(Set(builtIn.nodes.map(\.id)).isSubset(of: nodes.keys))
@@ -98,12 +98,12 @@ import Testing
     ]) func recordedTemplateIsReadBackUnchanged(
         references: [String: String], template: String, contexts: [String]
     ) async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             let backend = try backend(sap)
             let id = try await backend.create(submission(references))
-            let record = try #require(try await backend.readBack(id, of: SandboxFixture.ana))
+            let record = try #require(try await backend.readBack(id, of: SAPFixture.ana))
             #expect(record.references == references)
-            let data = try await backend.reportingData(of: SandboxFixture.ana)
+            let data = try await backend.reportingData(of: SAPFixture.ana)
             let entry = try #require(TimeEntry(record, in: ReportingData.Lookup(data)))
             #expect(data.templates.first { $0.id == entry.reportingTemplate }?.fields.name == template)
             let names = Dictionary(uniqueKeysWithValues: data.contexts.map { ($0.id, $0.fields.name) })
@@ -112,27 +112,27 @@ import Testing
     }
 
     @Test func entryOfAnotherTemplateClearsOtherAssignments() async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             let (backend, entry) = (try backend(sap), UUID())
             let id = try await backend.create(
                 submission(["Accounting code": "P1.1", "Cost centre": "0010101101"], entry))
             #expect(try await backend.update(id, to: submission(["Absence": "0100"], entry)) == id)
-            #expect(try await backend.readBack(id, of: SandboxFixture.ana)?.references == ["Absence": "0100"])
+            #expect(try await backend.readBack(id, of: SAPFixture.ana)?.references == ["Absence": "0100"])
         }
     }
 
     @Test func leadingZerosOfNumbersAreIgnored() async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             let other = try backend(
                 sap, Self.sap.replacingOccurrences(of: "0010101101", with: "10101101"))
             let id = try await other.create(submission(["Order": "100001", "Cost centre": "10101101"]))
-            let record = try await backend(sap).readBack(id, of: SandboxFixture.ana)
+            let record = try await backend(sap).readBack(id, of: SAPFixture.ana)
             #expect(record?.references == ["Order": "100001", "Cost centre": "0010101101"])
         }
     }
 
     @Test func templateIsOfferedToPeopleWhoCanUseIt() async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             let json = """
                 {"templates": [{"key": "overhead", "name": "Overhead", "type": "project", "contexts": [
                   {"name": "Customer", "list": "customers", "required": false, "visible": false},
@@ -140,16 +140,16 @@ import Testing
                   {"name": "Accounting code", "list": "wbsElements", "field": "WBSElement"}]}]}
                 """
             let backend = try backend(sap, json)
-            #expect(try await backend.reportingData(of: SandboxFixture.ana).templates.count == 1)
+            #expect(try await backend.reportingData(of: SAPFixture.ana).templates.count == 1)
             // Bo is not in that project's team.
-            #expect(try await backend.reportingData(of: SandboxFixture.bo).templates.isEmpty)
+            #expect(try await backend.reportingData(of: SAPFixture.bo).templates.isEmpty)
         }
     }
 
     @Test func unmappedFieldIsNoReference() async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             let id = try await backend(sap).create(submission(["Accounting code": "P1.1", "Overtime": "OT1"]))
-            let record = try await sap.backend.readBack(id, of: SandboxFixture.ana)
+            let record = try await sap.backend.readBack(id, of: SAPFixture.ana)
             #expect(record?.references == ["Accounting code": "P1.1"])
             await #expect(throws: BackendError.refused(["None of Accounting code is selected"])) {
                 try await sap.backend.create(submission([:]))
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test func undeclaredContextIsNotProcessed() async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             let error = await #expect(throws: BackendError.self) {
                 try await backend(sap).create(submission(["Accounting code": "P1.1", "Shift": "N"]))
             }
@@ -170,7 +170,7 @@ import Testing
 
     /// The setting assigns the same activity type to records of templates without one.
     @Test func defaultValueIsNoChoice() async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             var settings = sap.settings
             settings.activityType = "T1"
             let json = """
@@ -185,13 +185,13 @@ import Testing
                     {"name": "Work", "list": "work", "field": "ActivityType"}]}]}
                 """
             let backend = SAPBackend(
-                settings, templates: try Self.declarations(json), client: sap.client, today: { SandboxFixture.today })
-            let data = try await backend.reportingData(of: SandboxFixture.ana)
+                settings, templates: try Self.declarations(json), client: sap.client, today: { SAPFixture.today })
+            let data = try await backend.reportingData(of: SAPFixture.ana)
             for (references, template) in [
                 (["Accounting code": "P1.1"], "P"), (["Accounting code": "P1.1", "Work": "T2"], "C"),
             ] {
                 let id = try await backend.create(submission(references))
-                let record = try #require(try await backend.readBack(id, of: SandboxFixture.ana))
+                let record = try #require(try await backend.readBack(id, of: SAPFixture.ana))
                 #expect(record.references == references)
                 let meaning = data.meaning(of: record.references)
                 #expect(data.templates.first { $0.id == meaning.template }?.fields.name == template)
@@ -206,7 +206,7 @@ import Testing
             (["Accounting code": "P2.1"], "Overhead"), (["Accounting code": "P1.1"], "Projects"),
         ] as [([String: String], String?)])
     func missingFixedChoiceExcludesTemplate(references: [String: String], template: String?) async throws {
-        try await SandboxFixture.run { sap in
+        try await SAPFixture.run { sap in
             let json = """
                 {\(Self.lists), "templates": [
                   {"key": "leave", "name": "Leave", "type": "t", "contexts": [
@@ -226,7 +226,7 @@ import Testing
                     {"name": "Project", "list": "projects", "preselected": ["P2"], "readOnly": true},
                     {"name": "Accounting code", "list": "wbsElements", "field": "WBSElement"}]}]}
                 """
-            let data = try await backend(sap, json).reportingData(of: SandboxFixture.ana)
+            let data = try await backend(sap, json).reportingData(of: SAPFixture.ana)
             let meaning = data.meaning(of: references)
             let name = data.templates.first { $0.id == meaning.template }?.fields.name
             if let template { #expect(name == template) } else { #expect(name != "Leave" && name != "Evening") }

@@ -106,7 +106,7 @@ import Testing
             try await world.compass.behave(.failing)
             try await world.compass.change([.init(fields: ["Headline": "h", "Owner": "ana"])])
             try world.startPoll(of: "ana@example.com")
-            guard case .park(_, _, .backendUnavailable) = try await world.finishPoll(of: "ana@example.com") else {
+            guard case .deferred(_, _, .backendUnavailable) = try await world.finishPoll(of: "ana@example.com") else {
                 Issue.record("not deferred")
                 return
             }

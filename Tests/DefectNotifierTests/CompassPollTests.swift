@@ -129,7 +129,7 @@ import Testing
             try await world.compass.switches(#"{"refusesLogins": true}"#)
             try world.startPoll()
             for _ in 0..<2 {
-                guard case .park(_, _, .backendUnavailable) = try await world.finishPoll() else {
+                guard case .deferred(_, _, .backendUnavailable) = try await world.finishPoll() else {
                     Issue.record("not deferred")
                     return
                 }
@@ -148,7 +148,7 @@ import Testing
             try await world.compass.change([.init(fields: ["Headline": "h", "Owner": "ana"])])
             try world.startPoll()
             for _ in 0..<3 {
-                guard case .park(_, _, .backendUnavailable) = try await world.finishPoll() else {
+                guard case .deferred(_, _, .backendUnavailable) = try await world.finishPoll() else {
                     Issue.record("not deferred")
                     return
                 }

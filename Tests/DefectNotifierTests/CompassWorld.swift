@@ -15,28 +15,8 @@ import Testing
 @testable import KeyedWorker
 @testable import Sandbox
 
-/// A running Compass emulator.
-struct CompassEmulator: RunningSandbox {
-    let client: Client
-    let url: String
-    let system: CompassSystem
-
-    static let organisation = CompassOrganisation(
-        users: [
-            CompassUser(name: "ana", password: "a"), CompassUser(name: "bo", password: "b"),
-            CompassUser(name: "fieldpost", password: "secret-of-all", isService: true),
-        ])
-
-    /// A change of a record, or a new record if none is named.
-    struct Change: Encodable {
-        var record: String?
-        var user = "bo"
-        var action: String?
-        var fields: [String: String] = [:]
-        var readers: [String]?
-    }
-
-    func change(_ changes: [Change]) async throws {
+extension RunningEmulator where System == CompassSystem {
+    func change(_ changes: [CompassWorld.Change]) async throws {
         for start in stride(from: 0, to: changes.count, by: 200) {
             let part = Array(changes[start..<min(start + 200, changes.count)])
             try await post("/sandbox/changes", String(decoding: try JSONEncoder().encode(part), as: UTF8.self))
@@ -50,15 +30,29 @@ struct CompassEmulator: RunningSandbox {
 
 /// The notifier's handler with a real database, and a Compass emulator over real HTTP.
 struct CompassWorld: ~Copyable {
+    static let organisation = CompassOrganisation(
+        users: [
+            CompassUser(name: "ana", password: "a"), CompassUser(name: "bo", password: "b"),
+            CompassUser(name: "fieldpost", password: "secret-of-all", isService: true),
+        ])
     static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
 
+    /// A change of a record, or a new record if none is named.
+    struct Change: Encodable {
+        var record: String?
+        var user = "bo"
+        var action: String?
+        var fields: [String: String] = [:]
+        var readers: [String]?
+    }
+
     var acme: TestEnvironment
-    let compass: CompassEmulator
+    let compass: RunningEmulator<CompassSystem>
     private var handler: DefectHandler
     private var responses: [UUID: PageResponse] = [:]
     private var run: Int64 = 0
 
-    private init(_ compass: CompassEmulator) throws {
+    private init(_ compass: RunningEmulator<CompassSystem>) throws {
         var acme = try TestEnvironment()
         let secrets = try SecretBox([Self.secretKey])
         var tracker = DefectTracker(environment: acme.id)
@@ -80,13 +74,10 @@ struct CompassWorld: ~Copyable {
 
     /// Runs `body` with an emulator of its own.
     static func run(_ body: @Sendable (inout CompassWorld) async throws -> Void) async throws {
-        let service = try CompassService(CompassService.Configuration())
-        service.system.load(CompassEmulator.organisation)
-        let client = Client()
-        defer { client.shutDown() }
-        try await withService({ try await service.run(onRunning: $0) }) { port in
-            var world = try CompassWorld(
-                CompassEmulator(client: client, url: "http://127.0.0.1:\(port)", system: service.system))
+        let emulator = try CompassEmulator()
+        emulator.system.load(organisation)
+        try await withEmulator(emulator.system, { try await emulator.run(onRunning: $0) }) { compass in
+            var world = try CompassWorld(compass)
             try await body(&world)
         }
     }
@@ -114,17 +105,17 @@ struct CompassWorld: ~Copyable {
             var batch = WriteBatch(environment: acme.id)
             let item = WorkItem<PageResponse>(
                 environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
-                origin: responses[id].map { .answer($0) } ?? .event, attemptCount: 0)
+                origin: responses[id].map { .result($0) } ?? .event, attemptCount: 0)
             let disposition = try #require(
                 try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection).first)
-            #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+            #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
             responses[id] = nil
             switch disposition {
             case .call(let request, _):
                 let make = try handler.caller(on: &acme.connection, for: acme.id)
                 responses[id] = await make(request)
             case .finished: return nil
-            case .park, .again, .dead: return disposition
+            case .deferred, .reprocess, .deadLettered: return disposition
             }
         }
     }

@@ -266,7 +266,7 @@ import Testing
         try world.step(.changes)
         let (_, slow) = try world.decide(.changes)
         #expect(try world.step(.changes))
-        #expect(try slow.commit(on: &world.acme.connection).missed == [0])
+        #expect(try slow.commit(on: &world.acme.connection).conflicts == [0])
         #expect(try world.notices().count == 1 && world.noticeWriteCount() == 1)
     }
 }

@@ -98,7 +98,7 @@ struct NotifierWorld: ~Copyable {
         var batch = WriteBatch(environment: acme.id)
         let item = WorkItem<PageResponse>(
             environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
-            origin: responses[id].map { .answer($0) } ?? .event, attemptCount: 0)
+            origin: responses[id].map { .result($0) } ?? .event, attemptCount: 0)
         let disposition = try #require(
             try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection).first)
         return (disposition, batch)
@@ -111,10 +111,10 @@ struct NotifierWorld: ~Copyable {
         let items = ids.map { id in
             WorkItem<PageResponse>(
                 environment: acme.id, subject: EventSubject(realm: .polls, kind: .defectPoll, id: id),
-                origin: responses[id].map { .answer($0) } ?? .event, attemptCount: 0)
+                origin: responses[id].map { .result($0) } ?? .event, attemptCount: 0)
         }
         let next = try handler.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
-        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
         for (id, disposition) in zip(ids, next) {
             responses[id] = nil
             if case .call(let request, _) = disposition { responses[id] = tracker.read(request, at: now) }
@@ -132,7 +132,7 @@ struct NotifierWorld: ~Copyable {
         if crash == .beforeWriting { return try self.restart() }
         let outcome = try batch.commit(on: &acme.connection)
         if crash == .afterWriting { return try self.restart() }
-        guard outcome.missed.isEmpty else { return false }
+        guard outcome.conflicts.isEmpty else { return false }
         let id = Scheduler.pollID(of: scope, login.flatMap { people[$0] })
         responses[id] = nil
         switch disposition {
@@ -141,7 +141,7 @@ struct NotifierWorld: ~Copyable {
             if crash == .afterReading { return try self.restart() }
             return false
         case .finished: return true
-        case .park, .again, .dead:
+        case .deferred, .reprocess, .deadLettered:
             Issue.record("\(disposition)")
             return true
         }

@@ -29,7 +29,7 @@ enum OwnLoginFixture {
         var batch = WriteBatch(environment: acme.id)
         let key = ObjectKey(realm: realm, kind: .defectAccount, id: accountID(email))
         batch.put(key, try CanonicalJSON(encoding: account), decision: 0)
-        for statement in login.save(of: realm, in: acme.id, decision: 0) { batch.also(statement) }
+        for statement in login.save(of: realm, in: acme.id, decision: 0) { batch.append(statement) }
         _ = try batch.commit(on: &acme.connection)
     }
 

@@ -179,7 +179,7 @@ import Testing
         try world.acme.connection.run("UPDATE backend.defect_account SET secret = ''")
         try world.startPoll(as: "ana")
         let (disposition, _) = try world.decide(.changes, as: "ana")
-        guard case .park(_, _, .planned) = disposition else {
+        guard case .deferred(_, _, .planned) = disposition else {
             Issue.record("\(disposition)")
             return
         }
@@ -212,7 +212,7 @@ import Testing
         try world.step(.changes, as: "ana")
         let (_, slow) = try world.decide(.changes, as: "ana")
         #expect(try !world.step(.changes, as: "ana"), "the next page is requested")
-        #expect(try slow.commit(on: &world.acme.connection).missed == [0])
+        #expect(try slow.commit(on: &world.acme.connection).conflicts == [0])
         while try !world.step(.changes, as: "ana") {}
         #expect(try world.notices().count == 1 && world.noticeWriteCount() == 1)
     }

@@ -12,7 +12,7 @@ import Testing
     @Test func othersAreNotifiedAndMirrorsStay() async throws {
         try await CompassWorld.run { world in
             try await world.complete()
-            var defects: [CompassEmulator.Change] = []
+            var defects: [CompassWorld.Change] = []
             for index in 0..<200 {
                 defects.append(.init(user: "fieldpost", fields: ["Headline": "Bo's \(index)", "Owner": "bo"]))
                 defects.append(.init(user: "fieldpost", fields: ["Headline": "Ana's \(index)", "Owner": "ana"]))

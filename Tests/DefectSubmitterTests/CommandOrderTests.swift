@@ -80,7 +80,7 @@ import Testing
             // waits for its order.
             let next = try world.handIn(Self.modify(id, "next"), as: isBegun ? "bo@example.com" : "ana@example.com")
             func requeuedKeys() throws -> [String] {
-                guard case .park = try world.step(next).disposition else { throw UnexpectedStep() }
+                guard case .deferred = try world.step(next).disposition else { throw UnexpectedStep() }
                 return try world.acme.connection.run(
                     "SELECT key FROM pipeline.parked WHERE group_name = 'defect-submitter' AND next_at <= now()"
                 ).decode(String.self)

@@ -41,13 +41,13 @@ import Testing
         var closed = state(create, isOpen: true)
         closed.canCall = false
         #expect(rule.decide(closed, .result(opened)).ledger == .save(record: "R9", lease: .zero))
-        #expect(rule.decide(closed, .result(opened)).step == .again)
+        #expect(rule.decide(closed, .result(opened)).step == .reprocess)
     }
 
     @Test func attemptWithinItsLeaseIsDeferred() {
         let decision = rule.decide(state(modify, record: "R1", isOpen: true, lease: .seconds(7)), .event)
         #expect(decision.ledger == .unchanged && decision.outcome == nil)
-        guard case .park(_, .seconds(7), .planned) = decision.step else {
+        guard case .deferred(_, .seconds(7), .planned) = decision.step else {
             Issue.record("\(decision)")
             return
         }
@@ -67,7 +67,7 @@ import Testing
             state(modify, record: "R1", isOpen: true, lease: .seconds(50)),
             .result(.unknown(reason: "r", retryAfter: nil)))
         #expect(unknown.ledger == .save(record: "R1", lease: .seconds(30)))
-        #expect(unknown.step == .park(reason: "r", after: .seconds(30), cause: .backendUnavailable))
+        #expect(unknown.step == .deferred(reason: "r", after: .seconds(30), cause: .backendUnavailable))
     }
 
     @Test func resultsMapToStatus() {
@@ -104,7 +104,7 @@ import Testing
         let open = state(modify, record: "R1", isOpen: true, lease: .seconds(9))
         let unavailable = CommandResult.notProcessed(reason: "r", retryAfter: .seconds(100))
         let retry = rule.decide(open, .result(unavailable), attemptCount: 3)
-        #expect(retry.step == .park(reason: "r", after: .seconds(100), cause: .retryAfter(.seconds(100))))
+        #expect(retry.step == .deferred(reason: "r", after: .seconds(100), cause: .retryAfter(.seconds(100))))
         #expect(rule.decide(open, .result(unavailable), attemptCount: 19).outcome?.status == .refused)
         let unknown = CommandResult.unknown(reason: "r", retryAfter: nil)
         #expect(rule.decide(open, .result(unknown), attemptCount: 19).outcome?.status == .unknown)

@@ -15,18 +15,7 @@ import Testing
 @testable import KeyedWorker
 @testable import Sandbox
 
-/// A running Compass emulator.
-struct CompassEmulator: RunningSandbox {
-    let client: Client
-    let url: String
-    let system: CompassSystem
-
-    static let organisation = CompassOrganisation(
-        users: [
-            CompassUser(name: "ana", password: "secret-of-ana", tokens: ["dG9rZW4tb2YtYW5h"]),
-            CompassUser(name: "bo", password: "secret-of-bo"),
-        ], projects: ["Harbour": ["Cranes", "Piers"], "Overhead": ["Meetings"]])
-
+extension RunningEmulator where System == CompassSystem {
     /// Returns the records with a headline.
     func records(_ headline: String) -> [CompassRecord] {
         system.withState { state in
@@ -68,6 +57,11 @@ struct CompassEmulator: RunningSandbox {
 /// The submitter's handler with a real database, and a Compass emulator over real HTTP. A test runs a worker's steps
 /// one by one, and advances the time.
 struct CommandWorld: ~Copyable {
+    static let organisation = CompassOrganisation(
+        users: [
+            CompassUser(name: "ana", password: "secret-of-ana", tokens: ["dG9rZW4tb2YtYW5h"]),
+            CompassUser(name: "bo", password: "secret-of-bo"),
+        ], projects: ["Harbour": ["Cranes", "Piers"], "Overhead": ["Meetings"]])
     static let secretKey = Data((0..<32).map { UInt8($0) }).base64EncodedString()
     static let rule = CommandRule(
         lease: .seconds(900), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60), attemptsMax: 20)
@@ -75,7 +69,7 @@ struct CommandWorld: ~Copyable {
     static let stepsMax = 80
 
     var acme: TestEnvironment
-    let compass: CompassEmulator
+    let compass: RunningEmulator<CompassSystem>
     let gate = FaultGate()
     private let secrets: SecretBox
     private var handler: CommandHandler
@@ -88,7 +82,7 @@ struct CommandWorld: ~Copyable {
         var kind = Kind.defectCommand
     }
 
-    private init(_ compass: CompassEmulator) throws {
+    private init(_ compass: RunningEmulator<CompassSystem>) throws {
         var acme = try TestEnvironment()
         let secrets = try SecretBox([Self.secretKey])
         var tracker = DefectTracker(environment: acme.id)
@@ -99,7 +93,9 @@ struct CommandWorld: ~Copyable {
         self.acme = acme
     }
 
-    private static func handler(_ compass: CompassEmulator, _ secrets: SecretBox, _ gate: FaultGate) -> CommandHandler {
+    private static func handler(
+        _ compass: RunningEmulator<CompassSystem>, _ secrets: SecretBox, _ gate: FaultGate
+    ) -> CommandHandler {
         let client = compass.client
         let trackers = OwnLoginTrackers(secrets: secrets) { settings, account in
             GatedTracker(tracker: CompassClient(settings, as: account, client: client), gate: gate)
@@ -109,13 +105,10 @@ struct CommandWorld: ~Copyable {
 
     /// Runs `body` with an emulator of its own, in which Ana and Bo have stored logins.
     static func run(_ body: @Sendable (inout CommandWorld) async throws -> Void) async throws {
-        let service = try CompassService(CompassService.Configuration())
-        service.system.load(CompassEmulator.organisation)
-        let client = Client()
-        defer { client.shutDown() }
-        try await withService({ try await service.run(onRunning: $0) }) { port in
-            var world = try CommandWorld(
-                CompassEmulator(client: client, url: "http://127.0.0.1:\(port)", system: service.system))
+        let emulator = try CompassEmulator()
+        emulator.system.load(organisation)
+        try await withEmulator(emulator.system, { try await emulator.run(onRunning: $0) }) { compass in
+            var world = try CommandWorld(compass)
             for user in ["ana", "bo"] { _ = try world.storeLogin("\(user)@example.com", user, "secret-of-\(user)") }
             try await body(&world)
         }
@@ -137,7 +130,7 @@ struct CommandWorld: ~Copyable {
         let key = ObjectKey(realm: realm, kind: .defectAccount, id: Self.account(email))
         var batch = WriteBatch(environment: acme.id)
         batch.put(key, try CanonicalJSON(encoding: account), decision: 0)
-        for statement in own.save(of: realm, in: acme.id, decision: 0) { batch.also(statement) }
+        for statement in own.save(of: realm, in: acme.id, decision: 0) { batch.append(statement) }
         _ = try batch.commit(on: &acme.connection)
         return ObjectReference(email: email, id: key.id, kind: .defectAccount)
     }
@@ -201,12 +194,12 @@ struct CommandWorld: ~Copyable {
             var item = WorkItem<CommandHandler.CallResult>(
                 environment: acme.id,
                 subject: EventSubject(realm: try .user(reference.email), kind: reference.kind, id: reference.id),
-                origin: result.map { .answer($0) } ?? .event, attemptCount: attemptCount)
+                origin: result.map { .result($0) } ?? .event, attemptCount: attemptCount)
             item.canCall = canCall
             items.append(item)
         }
         let dispositions = try handler.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
-        let missed = try batch.commit(on: &acme.connection).missed
+        let missed = try batch.commit(on: &acme.connection).conflicts
         return dispositions.enumerated().map { Step(disposition: $1, isMissed: missed.contains($0)) }
     }
 
@@ -250,13 +243,13 @@ struct CommandWorld: ~Copyable {
             if step.isMissed { continue }
             switch step.disposition {
             case .finished: return reasons
-            case .again: continue
+            case .reprocess: continue
             case .call(let call, _): result = try await self.call(call)
-            case .park(let reason, _, let cause):
+            case .deferred(let reason, _, let cause):
                 reasons.append(reason)
                 if cause != .planned { attemptCount += 1 }
                 try passTime()
-            case .dead(let reason): throw DeadLetterError(reason: reason)
+            case .deadLettered(let reason): throw DeadLetterError(reason: reason)
             }
         }
         Issue.record("not finished: \(reasons)")

@@ -73,7 +73,7 @@ import Testing
                 DefectCommand(operation: .create, fields: ["Headline": "N", "Severity": "3-Average"]))
             // The second command's event arrives first.
             func isParked(_ step: CommandWorld.Step) -> Bool {
-                if case .park(_, _, .planned) = step.disposition { true } else { false }
+                if case .deferred(_, _, .planned) = step.disposition { true } else { false }
             }
             var steps = try world.decide([second, first, bos, other])
             #expect(steps.map(isParked) == [true, false, true, false])
@@ -102,7 +102,7 @@ import Testing
                 DefectCommand(operation: .create, fields: ["Headline": "N", "Severity": "3-Average"]))
             let call = try world.step(reference).call()
             let other = try world.step(reference)
-            guard case .park(_, let after, .planned) = other.disposition else {
+            guard case .deferred(_, let after, .planned) = other.disposition else {
                 Issue.record("\(other)")
                 return
             }
@@ -112,7 +112,7 @@ import Testing
             try world.passTime()
             let theirs = try world.step(reference).call()
             let late = try world.step(reference, result)
-            if case .park = late.disposition {} else { Issue.record("\(late)") }
+            if case .deferred = late.disposition {} else { Issue.record("\(late)") }
             let opened = try await world.call(theirs)
             let next = try world.step(reference, opened).call()
             let done = try await world.call(next)

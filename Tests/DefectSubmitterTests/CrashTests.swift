@@ -39,9 +39,9 @@ import Testing
         }
 
         /// Whether the tracker's records are those of a command that was performed once.
-        func expectDone(_ command: DefectCommand, _ record: String, _ headline: String, _ compass: CompassEmulator)
-            -> Bool
-        {
+        func expectDone(
+            _ command: DefectCommand, _ record: String, _ headline: String, _ compass: RunningEmulator<CompassSystem>
+        ) -> Bool {
             let count = compass.records(headline).count
             let existing = compass.record(record)
             switch self {
@@ -132,7 +132,7 @@ import Testing
             let call = try world.step(reference).call()
             let result = try await world.call(call)
             let step = try world.step(reference, result, canCall: false)
-            guard case .again = step.disposition else {
+            guard case .reprocess = step.disposition else {
                 Issue.record("\(step)")
                 return
             }
@@ -210,12 +210,12 @@ extension CommandWorld {
             result = nil
             switch step.disposition {
             case .finished: return false
-            case .again: continue
-            case .park: try passTime()
+            case .reprocess: continue
+            case .deferred: try passTime()
             case .call(let call, _):
                 result = try await self.call(call)
                 if result == nil { return true }
-            case .dead(let reason): throw DeadLetterError(reason: reason)
+            case .deadLettered(let reason): throw DeadLetterError(reason: reason)
             }
         }
         Issue.record("not finished")

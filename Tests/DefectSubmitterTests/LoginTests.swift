@@ -90,7 +90,7 @@ import Testing
                 let call = try world.step(reference).call()
                 let result = try await world.call(call)
                 let step = try world.step(reference, result)
-                guard case .park(let reason, _, .unavailable(retryAfter: nil)) = step.disposition else {
+                guard case .deferred(let reason, _, .unavailable(retryAfter: nil)) = step.disposition else {
                     Issue.record("\(step)")
                     return
                 }
@@ -180,7 +180,7 @@ import Testing
                 WHERE a.realm_id <> b.realm_id
                 """)
             let step = try world.step(reference)
-            guard case .park(let reason, _, .planned) = step.disposition else {
+            guard case .deferred(let reason, _, .planned) = step.disposition else {
                 Issue.record("\(step)")
                 return
             }
@@ -201,7 +201,7 @@ import Testing
                 let call = try world.step(reference).call()
                 let result = try await world.call(call)
                 let step = try world.step(reference, result, attemptCount: CommandWorld.rule.attemptsMax - 1)
-                guard case .park(_, CommandWorld.rule.retryMax, .planned) = step.disposition else {
+                guard case .deferred(_, CommandWorld.rule.retryMax, .planned) = step.disposition else {
                     Issue.record("\(step)")
                     return
                 }

@@ -109,7 +109,7 @@ import Testing
             try await world.poll()
             try await world.switches(#"{"replacesAstral": true, "rate503OnReads": 1}"#)
             try world.edit(id) { $0.text = "roof 🛠" }
-            guard case .park = try await world.step(id) else {
+            guard case .deferred = try await world.step(id) else {
                 Issue.record("it is not read later")
                 return
             }
@@ -128,7 +128,7 @@ import Testing
             let record = try await world.release(id)
             try await world.switches(#"{"replacesAstral": true, "nextLostAfterWrite": 1}"#)
             try world.edit(id) { ($0.text, $0.durationSeconds) = ("roof 🛠", 7_200) }
-            guard case .park = try await world.step(id) else {
+            guard case .deferred = try await world.step(id) else {
                 Issue.record("the outcome is known")
                 return
             }
@@ -150,7 +150,7 @@ import Testing
                 Issue.record("no call")
                 return
             }
-            _ = try world.decide(id, .answer(call.answer(.unknown(reason: "lost", recordID: nil))))
+            _ = try world.decide(id, .result(call.answer(.unknown(reason: "lost", recordID: nil))))
             try await world.move(record, to: "30")
             try await world.work(id)
             let entry = try #require(try world.entry(id))
@@ -172,7 +172,7 @@ import Testing
             }
             let answer = try await world.make(call)
             try world.edit(id) { $0.text = "cellar" }
-            guard case .again = try world.decide(id, .answer(answer)) else {
+            guard case .reprocess = try world.decide(id, .result(answer)) else {
                 Issue.record("the newer edit is not decided")
                 return
             }
@@ -264,7 +264,7 @@ import Testing
         }
         let answer = try await world.make(call)
         try await meanwhile(&world)
-        _ = try world.decide(id, .answer(answer))
+        _ = try world.decide(id, .result(answer))
         return try #require(try world.entry(id)?.backendId)
     }
 
@@ -327,8 +327,7 @@ import Testing
 
     /// Returns the number of creates and updates in the back end.
     private func writes(_ world: borrowing BackendWorld) async throws -> Int {
-        let response = try await world.client.send(Request(world.url + "/sandbox/stats"))
-        let stats = try JSONDecoder().decode([String: Int].self, from: Data(response.body))
+        let stats = try await world.emulator.stats()
         return (stats["creates"] ?? 0) + (stats["updates"] ?? 0)
     }
 }

@@ -78,7 +78,7 @@ import Testing
             try await world.switches(#"{"rateLostAfterWrite": 1}"#)
             try world.edit(id) { $0.text = "corrected" }
             let next = try await world.step(id)
-            guard case .park(_, _, .backendUnavailable) = next else {
+            guard case .deferred(_, _, .backendUnavailable) = next else {
                 Issue.record("\(next)")
                 return
             }
@@ -139,13 +139,13 @@ import Testing
             }
             try world.edit(id) { $0.durationSeconds = 7_200 }
             // Other workers wait for the end of the call.
-            guard case .park(_, _, .planned) = try world.decide(id, .event) else {
+            guard case .deferred(_, _, .planned) = try world.decide(id, .event) else {
                 Issue.record("two calls at a time")
                 return
             }
             let answer = try await world.make(call)
             try world.edit(id) { $0.durationSeconds = 9_000 }
-            guard case .again = try world.decide(id, .answer(answer)) else {
+            guard case .reprocess = try world.decide(id, .result(answer)) else {
                 Issue.record("the result is not recorded, or treated as final")
                 return
             }
@@ -172,7 +172,7 @@ import Testing
             }
             try world.edit(id) { $0.deleteRequested = true }
             let answer = try await world.make(call)
-            _ = try world.decide(id, .answer(answer))
+            _ = try world.decide(id, .result(answer))
             try await world.work(id)
             #expect(try world.entry(id) == nil)
             let records = try await world.backend.entries(of: world.person, from: World.day, through: World.day)

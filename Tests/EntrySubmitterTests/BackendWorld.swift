@@ -45,11 +45,11 @@ struct BackendWorld: ~Copyable {
         let serve: @Sendable (@escaping @Sendable (Int) async -> Void) async throws -> Void
         switch vendor {
         case .sap:
-            let service = try SAPService(SAPService.Configuration())
-            serve = { try await service.run(onRunning: $0) }
+            let emulator = try SAPEmulator()
+            serve = { try await emulator.run(onRunning: $0) }
         case .economic:
-            let service = try EconomicService(EconomicService.Configuration())
-            serve = { try await service.run(onRunning: $0) }
+            let emulator = try EconomicEmulator()
+            serve = { try await emulator.run(onRunning: $0) }
         }
         try await withService(serve) { port in
             var world = try make(vendor, templates, "http://127.0.0.1:\(port)")
@@ -137,10 +137,9 @@ struct BackendWorld: ~Copyable {
 
     // MARK: The back end
 
-    func post(_ path: String, _ json: String) async throws {
-        let response = try await client.send(Request("POST", url + path, body: Array(json.utf8)))
-        try #require(response.status == 200, "\(path): \(String(decoding: response.body, as: UTF8.self))")
-    }
+    var emulator: RemoteEmulator { RemoteEmulator(url: url, client: client) }
+
+    func post(_ path: String, _ json: String) async throws { try await emulator.post(path, json) }
 
     func switches(_ json: String) async throws { try await post("/sandbox/switches", json) }
 
@@ -181,11 +180,11 @@ struct BackendWorld: ~Copyable {
         let current = try RealmObject.byKey(try acme.connection.run(RealmObject.load([key], in: acme.id)))[key]
         let object = try #require(current)
         let stored = try #require(object.fields)
-        let decision = MutationRules.decide(
+        let change = try MutationRules.decide(
             Mutation(operation: operation, kind: .timeEntry, id: id, fields: Array(fields.utf8)),
             current: .live(fields: stored.bytes))
-        guard case .accept(.merge(let merged)) = decision else {
-            Issue.record("\(decision)")
+        guard case .merge(let merged) = change else {
+            Issue.record("\(change)")
             return
         }
         var batch = WriteBatch(environment: acme.id)
@@ -219,8 +218,8 @@ struct BackendWorld: ~Copyable {
         for _ in 0..<2_000 {
             let before = try position()
             switch try await step(id, kind) {
-            case .park: try await Task.sleep(for: .milliseconds(5))
-            case .finished, .again, .call, .dead:
+            case .deferred: try await Task.sleep(for: .milliseconds(5))
+            case .finished, .reprocess, .call, .deadLettered:
                 if try position() == before { return }
             }
         }
@@ -230,7 +229,7 @@ struct BackendWorld: ~Copyable {
     /// Decides and calls until the key is finished, without further events.
     mutating func settle(_ id: UUID) async throws {
         for _ in 0..<2_000 {
-            guard case .park = try await step(id) else { return }
+            guard case .deferred = try await step(id) else { return }
             try await Task.sleep(for: .milliseconds(5))
         }
         Issue.record("\(id) does not finish")
@@ -245,25 +244,25 @@ struct BackendWorld: ~Copyable {
         var next = try decide(id, .event, kind)
         while true {
             switch next {
-            case .call(let call, _): next = try decide(id, .answer(try await make(call)), kind)
-            case .again: next = try decide(id, .retry, kind)
-            case .finished, .park, .dead: return next
+            case .call(let call, _): next = try decide(id, .result(try await make(call)), kind)
+            case .reprocess: next = try decide(id, .retry, kind)
+            case .finished, .deferred, .deadLettered: return next
             }
         }
     }
 
     mutating func decide(
-        _ id: UUID, _ origin: WorkItem<EntryHandler.Answer>.Origin, _ kind: Kind = .timeEntry
+        _ id: UUID, _ origin: WorkItem<EntryHandler.CallResult>.Origin, _ kind: Kind = .timeEntry
     ) throws -> Disposition<EntryHandler.Call> {
         let subject = EventSubject(realm: kind == .seenRecord ? seen : realm, kind: kind, id: id)
         let input = WorkItem(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
         var batch = WriteBatch(environment: acme.id)
         let nexts = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
-        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
         return try #require(nexts.first)
     }
 
-    mutating func make(_ call: EntryHandler.Call) async throws -> EntryHandler.Answer {
+    mutating func make(_ call: EntryHandler.Call) async throws -> EntryHandler.CallResult {
         await (try handler.caller(on: &acme.connection, for: acme.id))(call)
     }
 

@@ -48,8 +48,8 @@ import Testing
         var batch = WriteBatch(environment: acme.id)
         let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
         let outcome = try batch.commit(on: &acme.connection)
-        #expect(outcome.missed.isEmpty)
-        let reasons: [String] = nexts.map { if case .dead(let reason) = $0 { reason } else { "" } }
+        #expect(outcome.conflicts.isEmpty)
+        let reasons: [String] = nexts.map { if case .deadLettered(let reason) = $0 { reason } else { "" } }
         try #require(reasons.count == 4)
         if case .finished = nexts[0] {} else { Issue.record("the valid one: \(nexts[0])") }
         #expect(reasons[1].contains("TimeEntry \(strange.text)") && reasons[1].contains("status"))
@@ -75,15 +75,15 @@ import Testing
         var handler = EntryHandler(
             rule: Self.rule,
             adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax))
-        func process(_ origin: WorkItem<EntryHandler.Answer>.Origin) throws {
+        func process(_ origin: WorkItem<EntryHandler.CallResult>.Origin) throws {
             let inputs = [silent, wrong, right, torn].map { id in
-                WorkItem<EntryHandler.Answer>(
+                WorkItem<EntryHandler.CallResult>(
                     environment: acme.id, subject: EventSubject(realm: ana, kind: .timeEntry, id: id), origin: origin,
                     attemptCount: 0)
             }
             var batch = WriteBatch(environment: acme.id)
             _ = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
-            #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+            #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
         }
         func lines() throws -> [String] {
             try acme.connection.run(
@@ -137,7 +137,7 @@ import Testing
         lease: .seconds(70), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
 
     private static func input(_ id: UUID, _ realm: RealmPath, _ environment: EnvironmentID) -> WorkItem<
-        EntryHandler.Answer
+        EntryHandler.CallResult
     > {
         WorkItem(
             environment: environment, subject: EventSubject(realm: realm, kind: .timeEntry, id: id), origin: .event,

@@ -63,7 +63,7 @@ import Testing
             .result(.absent, version: 7),
         ] {
             let decision = Self.rule.decide(state, observed: Self.seen(.approved), origin)
-            guard case .park(_, .seconds(30), .planned) = decision.step, decision.entry == nil else {
+            guard case .deferred(_, .seconds(30), .planned) = decision.step, decision.entry == nil else {
                 Issue.record("\(decision)")
                 return
             }
@@ -78,7 +78,7 @@ import Testing
             request(&entry)
             state.entry = .live(entry, editPosition: position)
             let decision = Self.rule.decide(state, observed: nil, .change)
-            guard case .park(_, _, .planned) = decision.step else {
+            guard case .deferred(_, _, .planned) = decision.step else {
                 Issue.record("\(decision.step)")
                 return
             }
@@ -171,7 +171,7 @@ import Testing
 
     @Test func severalRecordsWithOneMarkerAreDeadLettered() {
         let decision = Self.rule.decide(Self.known(.released), observed: nil, .result(.ambiguous(count: 2), version: 7))
-        guard case .dead = decision.step else {
+        guard case .deadLettered = decision.step else {
             Issue.record("\(decision.step)")
             return
         }

@@ -161,7 +161,7 @@ extension SubmissionWorld {
             Observation($0, over: entry, confirmed: ledger?.confirmed?.desired, in: ReportingObjects())
         }
         let decision = Self.observationRule.decide(state, observed: seen, origin)
-        if case .park = decision.step { isObservationDue = true } else { isObservationDue = false }
+        if case .deferred = decision.step { isObservationDue = true } else { isObservationDue = false }
         commit(decision, isObservation: true)
     }
 }

@@ -44,7 +44,7 @@ import Testing
                 return
             }
             let answer = call.answer(.record(record(try #require(BackendStatus(rawValue: status)))))
-            try expectFinished(try decide([(seen, .seenRecord, .answer(answer))], &acme))
+            try expectFinished(try decide([(seen, .seenRecord, .result(answer))], &acme))
             #expect(try self.entry(&acme)?.status == expected)
             #expect(try newestLine(&acme)?.status == expected)
         }
@@ -58,7 +58,7 @@ import Testing
         try see("released", &acme)
         let nexts = try decide([(seen, .seenRecord, .event), (ana, .timeEntry, .event)], &acme)
         try #require(nexts.count == 2)
-        if case .park(_, _, .planned) = nexts[0] {} else { Issue.record("\(nexts[0])") }
+        if case .deferred(_, _, .planned) = nexts[0] {} else { Issue.record("\(nexts[0])") }
         if case .finished = nexts[1] {} else { Issue.record("\(nexts[1])") }
     }
 
@@ -100,7 +100,7 @@ import Testing
             return
         }
         let answer = call.answer(.record(seen))
-        try expectFinished(try decide([(self.seen, .seenRecord, .answer(answer))], &acme))
+        try expectFinished(try decide([(self.seen, .seenRecord, .result(answer))], &acme))
         #expect(!isEdited)
         #expect(try entry(&acme)?.reporting == [ReportingSelection(context: context, node: node)])
         #expect(try newestLine(&acme) == line)
@@ -141,7 +141,7 @@ import Testing
         try acme.put([(id, json)], .seenRecord, into: seen)
     }
 
-    private typealias Requested = (realm: RealmPath, kind: Kind, origin: WorkItem<EntryHandler.Answer>.Origin)
+    private typealias Requested = (realm: RealmPath, kind: Kind, origin: WorkItem<EntryHandler.CallResult>.Origin)
 
     private func decide(_ asked: [Requested], _ acme: inout TestEnvironment) throws -> [Disposition<EntryHandler.Call>]
     {
@@ -152,13 +152,13 @@ import Testing
         var handler = EntryHandler(
             rule: rule, adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax))
         let inputs = asked.map {
-            WorkItem<EntryHandler.Answer>(
+            WorkItem<EntryHandler.CallResult>(
                 environment: acme.id, subject: EventSubject(realm: $0.realm, kind: $0.kind, id: id), origin: $0.origin,
                 attemptCount: 0)
         }
         var batch = WriteBatch(environment: acme.id)
         let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
-        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
         return nexts
     }
 

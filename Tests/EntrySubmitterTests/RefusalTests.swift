@@ -103,7 +103,7 @@ import Testing
         }
         var state = SubmissionState(entry: entry { $0.text = "newer" }, ledger: ledger)
         let decision = SubmissionWorld.rule.decide(state, .result(.refused(["no"]), version: 3))
-        #expect(decision.entry == nil && decision.step == .again)
+        #expect(decision.entry == nil && decision.step == .reprocess)
         #expect(decision.log == [.init(status: .submitted, message: "no", code: .refused)])
 
         state.ledger = decision.ledger
@@ -146,6 +146,7 @@ import Testing
             return
         }
         #expect(fields.status == .approved && fields.backendId == "1" && fields.text == "work")
-        #expect(decision.log == [.init(status: .approved, message: "no", code: .refused)] && decision.step == .again)
+        #expect(
+            decision.log == [.init(status: .approved, message: "no", code: .refused)] && decision.step == .reprocess)
     }
 }

@@ -61,7 +61,7 @@ import Testing
             }
             try world.acme.connection.run(replace(node, by: gone))
 
-            guard case .park(let reason, _, .attempt) = try await world.step(id) else {
+            guard case .deferred(let reason, _, .attempt) = try await world.step(id) else {
                 Issue.record("it does not wait")
                 return
             }
@@ -118,8 +118,8 @@ import Testing
             case .find(let id, let days): return "find \(id ?? "nil") \(days)"
             case .update, .delete: return "another call"
             }
-        case .park: return "park"
-        case .finished, .again, .dead: return "nothing"
+        case .deferred: return "park"
+        case .finished, .reprocess, .deadLettered: return "nothing"
         }
     }
 

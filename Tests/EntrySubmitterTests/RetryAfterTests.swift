@@ -17,7 +17,7 @@ import Testing
         (.unknown(reason: "503", recordID: nil, retryAfter: .seconds(90)), .unknown),
     ]) func retryAfterDefersEntryAndBackend(answer: SubmissionResult, phase: Ledger.Phase) {
         let decision = Self.rule.decide(state(.open), .result(answer, version: 7))
-        guard case .park(_, .seconds(90), .retryAfter(.seconds(90))) = decision.step else {
+        guard case .deferred(_, .seconds(90), .retryAfter(.seconds(90))) = decision.step else {
             Issue.record("\(decision.step)")
             return
         }
@@ -28,7 +28,7 @@ import Testing
     @Test func settlingDelaysOnlyItsEntry() {
         let busy = SubmissionResult.unknown(reason: "503", recordID: nil, retryAfter: .seconds(1))
         let decision = Self.rule.decide(state(.open), .result(busy, version: 7))
-        #expect(decision.step == .park(reason: "503", after: .seconds(30), cause: .retryAfter(.seconds(1))))
+        #expect(decision.step == .deferred(reason: "503", after: .seconds(30), cause: .retryAfter(.seconds(1))))
     }
 
     /// The back end returned the new record's id, but was too busy to return the record: it is read soon. If it is
@@ -37,7 +37,7 @@ import Testing
         let named = SubmissionResult.unknown(reason: "429", recordID: "1", retryAfter: .seconds(2))
         var state = state(.open)
         let decision = Self.rule.decide(state, .result(named, version: 7))
-        #expect(decision.step == .park(reason: "429", after: .seconds(2), cause: .retryAfter(.seconds(2))))
+        #expect(decision.step == .deferred(reason: "429", after: .seconds(2), cause: .retryAfter(.seconds(2))))
         state.ledger = decision.ledger
         let reading = Self.rule.decide(state, .change)
         guard case .call(let call) = reading.step, case .find("1", _) = call.action else {
@@ -46,7 +46,7 @@ import Testing
         }
         state.ledger = reading.ledger
         let absent = Self.rule.decide(state, .result(.absent, version: call.version))
-        guard case .park(_, .seconds(30), .planned) = absent.step else {
+        guard case .deferred(_, .seconds(30), .planned) = absent.step else {
             Issue.record("\(absent.step)")
             return
         }
@@ -57,7 +57,7 @@ import Testing
     @Test(arguments: [(Ledger.Phase.open, Ledger.Phase.settled), (.finding, .unknown)])
     func unsentCallHasNoEffect(before: Ledger.Phase, after: Ledger.Phase) {
         let decision = Self.rule.decide(state(before), .result(.notMade, version: 7))
-        guard case .park(_, .seconds(1), .planned) = decision.step else {
+        guard case .deferred(_, .seconds(1), .planned) = decision.step else {
             Issue.record("\(decision.step)")
             return
         }

@@ -61,7 +61,7 @@ import Testing
             try acme.put([(id, entry(#""submitRequested": true"#))], .timeEntry, into: realm)
         }
         let nexts = try decide([ana, ben], &acme)
-        guard case .call = nexts[0], case .park(_, _, .planned) = nexts[1] else {
+        guard case .call = nexts[0], case .deferred(_, _, .planned) = nexts[1] else {
             Issue.record("\(nexts)")
             return
         }
@@ -130,13 +130,13 @@ import Testing
             rule: SubmissionWorld.rule,
             adapters: BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax))
         let inputs = realms.map { realm in
-            WorkItem<EntryHandler.Answer>(
+            WorkItem<EntryHandler.CallResult>(
                 environment: acme.id, subject: EventSubject(realm: realm, kind: .timeEntry, id: id), origin: .event,
                 attemptCount: 0)
         }
         var batch = WriteBatch(environment: acme.id)
         let nexts = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
-        #expect(try batch.commit(on: &acme.connection).missed.isEmpty)
+        #expect(try batch.commit(on: &acme.connection).conflicts.isEmpty)
         return nexts
     }
 

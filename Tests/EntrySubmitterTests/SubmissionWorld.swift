@@ -104,10 +104,10 @@ struct SubmissionWorld {
     /// Changes fields as a device's put or patch does, by `MutationRules`; `fields` is JSON.
     mutating func write(_ operation: Mutation.Operation, _ fields: String) {
         guard let entry, !isTombstone, let stored = try? JSONEncoder().encode(entry) else { return }
-        let decision = MutationRules.decide(
+        let change = try? MutationRules.decide(
             Mutation(operation: operation, kind: .timeEntry, id: UUID(), fields: Array(fields.utf8)),
             current: .live(fields: Array(stored)))
-        guard case .accept(.merge(let merged)) = decision, let before = try? JSONObject(Array(stored)),
+        guard case .merge(let merged)? = change, let before = try? JSONObject(Array(stored)),
             let patch = try? JSONObject(merged),
             let after = try? JSONDecoder().decode(TimeEntry.self, from: Data(before.merging(patch))), after != entry
         else { return }
@@ -194,13 +194,13 @@ struct SubmissionWorld {
             if isWritten, !isObservation, EntryRequest(state().entry, handled: ledger ?? Ledger()) != .none {
                 hasLeftRequest = true
             }
-        case .again: decide(.change)
+        case .reprocess: decide(.change)
         case .validate: Issue.record("the entry is not decided")
         case .call(let call) where isObservation:
             flights.append(Flight(call: call, sendBefore: .max, isObservation: true))
         case .call(let call): flights.append(Flight(call: call, sendBefore: leaseUntil - Self.callMax))
-        case .park(_, let after, _): parkedUntil = now + Int(after.components.seconds)
-        case .dead: isDead = true
+        case .deferred(_, let after, _): parkedUntil = now + Int(after.components.seconds)
+        case .deadLettered: isDead = true
         }
     }
 

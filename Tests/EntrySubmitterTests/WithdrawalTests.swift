@@ -93,7 +93,7 @@ import Testing
             try world.put(id, world.draft())
             let answer = try await unknown(&world)
             try world.write(.patch, id, #"{"submitRequested": false}"#)
-            _ = try world.decide(id, .answer(answer))
+            _ = try world.decide(id, .result(answer))
             try await world.work(id)
             let entry = try #require(try world.entry(id))
             #expect(entry.status == .draft && entry.backendId == nil)
@@ -112,7 +112,7 @@ import Testing
             try world.tombstone(id)
             // The event of the tombstone arrives during the call; there is no later one.
             _ = try world.decide(id, .event)
-            _ = try world.decide(id, .answer(answer))
+            _ = try world.decide(id, .result(answer))
             try await world.settle(id)
             let left = try await world.backend.entries(of: world.person, from: World.day, through: World.day)
             #expect(left.isEmpty)
@@ -158,7 +158,7 @@ import Testing
     }
 
     /// A call that was processed and whose response was lost.
-    private func unknown(_ world: inout World) async throws -> EntryHandler.Answer {
+    private func unknown(_ world: inout World) async throws -> EntryHandler.CallResult {
         guard case .call(let call, _) = try world.decide(id, .event) else { throw Missing() }
         _ = try await world.make(call)
         return call.answer(.unknown(reason: "the answer was lost", recordID: nil))

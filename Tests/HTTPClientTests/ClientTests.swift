@@ -20,7 +20,7 @@ import Testing
         #expect(response.status == 201)
         #expect(response.body == [3, 0, 2, 1])
         #expect(response.headers["X-ONE"] == "a")
-        #expect(response.headers.values(of: "x-one") == ["a", "b"])
+        #expect(response.headers.filter { $0.name.lowercased() == "x-one" }.map(\.value) == ["a", "b"])
         #expect(response.headers["x-two"] == nil)
         let received = try #require(server.requests.first)
         #expect(received.method == "PUT" && received.path == "/a?b=c")

@@ -1,3 +1,4 @@
+import LocalCluster
 import TestSupport
 import Testing
 

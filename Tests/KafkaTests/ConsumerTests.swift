@@ -31,20 +31,14 @@ import Testing
             try produce((0..<10).map { "\($0)" }, at: cluster.address)
             var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
             let messages = try first.receive(10)
-            first.finish(messages[6])
+            first.finish([messages[6]])
             first.finish([messages[1], messages[0], messages[3]])
-            let positions = first.positions
-            let position = try #require(positions.first)
-            #expect(position.finishedBelow == 2)
-            #expect(position.next == 10)
-            #expect(position.end == 10)
-            #expect(position.lag == 8)
-            #expect(position.unfinishedCount == 6)
-            #expect(position.oldestUnfinishedTimestamp == messages[2].timestamp)
+            let partition = TopicPartition(topic: "t", partition: 0)
+            let (finished, next) = (first.finishedOffsets, first.nextOffsets)
+            #expect(finished == [partition: 2] && next == [partition: 10])
             first.close()
 
             let admin = try Admin(brokers: cluster.address)
-            let partition = TopicPartition(topic: "t", partition: 0)
             let committed = try admin.committed(group: "g", [partition])
             #expect(committed == [partition: 2])
             let nothing = try admin.committed(group: "other", [partition])
@@ -113,9 +107,8 @@ import Testing
             let after = try consumer.receive(20)
             #expect(after.map(\.offset) == Array(0..<20))
             #expect(after.allSatisfy { !$0.skippedBefore })
-            let positions = consumer.positions
-            let position = try #require(positions.first)
-            #expect(position.finishedBelow == 0)
+            let finished = consumer.finishedOffsets
+            #expect(finished == [partition: 0])
             try wait {
                 _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
                 return consumer.takeRecommitted() == [partition]

@@ -63,8 +63,8 @@ import Testing
             #expect(new.map(\.text) == ["new 0", "new 1", "new 2"])
             consumer.finish(old)
             consumer.finish(new)
-            let positions = consumer.positions
-            #expect(positions.first?.finishedBelow == 3)
+            let finished = consumer.finishedOffsets
+            #expect(finished == [TopicPartition(topic: "t", partition: 0): 3])
             try wait {
                 _ = try consumer.nextBatch(countMax: 1, waitMax: .milliseconds(50))
                 let partition = TopicPartition(topic: "t", partition: 0)

@@ -44,7 +44,7 @@ extension RebalanceTests {
 
             var first = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
             try first.pauseAll()
-            try wait { try first.poll().count == 4 && first.positions.allSatisfy { $0.next != nil } }
+            try wait { try first.poll().count == 4 && first.nextOffsets.values.allSatisfy { $0 != nil } }
             for partition in first.assignment { try first.pause(partition) }
             try first.resumeAll()
             try first.waitForSilence(batchCount: 5)

@@ -137,12 +137,12 @@ struct CallingHandler: Handler {
                 calls.decide(key.id)
                 try set("called")
                 return .call(key.id, startBefore: .now + .seconds(600))
-            case .answer where calls.requestedPause != nil:
+            case .result where calls.requestedPause != nil:
                 let wait = calls.requestedPause ?? .zero
-                return .park(reason: "busy", after: wait, cause: .retryAfter(wait))
-            case .answer(let id) where calls.unavailableKeys.contains(id):
-                return .park(reason: "unavailable", after: .zero, cause: .backendUnavailable)
-            case .answer(let id):
+                return .deferred(reason: "busy", after: wait, cause: .retryAfter(wait))
+            case .result(let id) where calls.unavailableKeys.contains(id):
+                return .deferred(reason: "unavailable", after: .zero, cause: .backendUnavailable)
+            case .result(let id):
                 calls.couldCall[id] = input.canCall
                 try set("done")
                 return .finished

@@ -32,7 +32,7 @@ import Testing
     private func add(
         _ ids: [UUID], decisions: [Int32], reason: String = "their team is gone", to batch: inout WriteBatch
     ) {
-        batch.also(
+        batch.append(
             Cascade.due(
                 group: "group", topic: Topics.task, in: batch.environment,
                 """
@@ -69,7 +69,7 @@ import Testing
         batch.expect(ObjectKey(realm: users, kind: .team, id: UUID()), at: 7, decision: 1)
         add(ids + ids, decisions: ids.indices.map { $0 < 150 ? 0 : 1 } + ids.map { _ in 1 }, to: &batch)
         #expect(!batch.isEmpty)
-        #expect(try batch.commit(on: &acme.connection).missed == [1])
+        #expect(try batch.commit(on: &acme.connection).conflicts == [1])
         let deferred = try deferredRows(&acme)
         #expect(Set(deferred.keys) == Set(ids.prefix(150).map(subject)))
         #expect(deferred.values.allSatisfy { $0.isDue && !$0.isDead && $0.reason == "their team is gone" })
@@ -116,7 +116,7 @@ import Testing
         for _ in 0..<2 {
             var batch = WriteBatch(environment: acme.id)
             add([id], decisions: [0], to: &batch)
-            if isSameTransaction { batch.also(deferral(after: .seconds(600))) }
+            if isSameTransaction { batch.append(deferral(after: .seconds(600))) }
             _ = try batch.commit(on: &acme.connection)
             if !isSameTransaction { try acme.connection.run(deferral(after: .seconds(600))) }
             #expect(try isDue() == true)

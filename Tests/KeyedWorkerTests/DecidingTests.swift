@@ -122,7 +122,7 @@ private struct Decider: Handler {
             guard let object = objects[keys[index]], let fields = object.fields else { return .finished }
             batch.expect(object.key, at: object.position, decision: index)
             if String(decoding: fields.bytes, as: UTF8.self).contains("waits") {
-                return .park(reason: "it waits", after: .zero, cause: .attempt)
+                return .deferred(reason: "it waits", after: .zero, cause: .attempt)
             }
             batch.put(ObjectKey(realm: common, kind: .realms, id: object.key.id), fields, decision: index)
             return .finished

@@ -60,7 +60,7 @@ import Testing
             try wait("the event is decided") { try worker.step() == nil && worker.isIdle && !worker.isPaused }
             worker.reader.deliveryInterval = .milliseconds(20)
             worker.reader.nextDeliveryCheck = .now
-            let partition = try #require(worker.consumer.positions.first { $0.next == 1 }).partition
+            let partition = try #require(worker.consumer.nextOffsets.first { $0.value == 1 }).key
             try worker.consumer.pauseUnknowingly(partition)
             try flow.put(try flow.key(.users, .realms, person), #"{"userId": "ben"}"#)
             try flow.publishAll()

@@ -66,7 +66,7 @@ import Testing
         _ = try handler.decide(items, in: world.acme.id, batch: &batch, on: &world.acme.connection)
         if isMissed { try world.acme.delete(.team, teams[1], in: .common) }
         let outcome = try batch.commit(on: &world.acme.connection)
-        #expect(outcome.missed == (isMissed ? [1, 2, 3, 4, 5] : []))
+        #expect(outcome.conflicts == (isMissed ? [1, 2, 3, 4, 5] : []))
         #expect(outcome.positions.count == (isMissed ? 1 : 5))
         for (decision, key, _) in batch.positions(after: outcome).values {
             #expect(key.kind == subjects[decision].kind && key.id == subjects[decision].id)
@@ -97,7 +97,7 @@ import Testing
             [item(.common, .membership, Membership.id(of: ana, in: red))], in: world.acme.id, batch: &batches[1],
             on: &world.acme.connection)
         #expect(try batches[1].commit(on: &world.acme.connection).positions.count == 1)
-        #expect(try batches[0].commit(on: &world.acme.connection).missed == [0])
+        #expect(try batches[0].commit(on: &world.acme.connection).conflicts == [0])
         try world.expectReferenceCopies()
         #expect(try world.paths(of: ana) == [.manager])
     }
@@ -113,11 +113,11 @@ import Testing
         _ = try handler.decide([item], in: world.acme.id, batch: &batch, on: &world.acme.connection)
         #expect(batch.defersDueKeys)
         try world.acme.delete(.team, red, in: .common)
-        #expect(try batch.commit(on: &world.acme.connection).missed == [0])
+        #expect(try batch.commit(on: &world.acme.connection).conflicts == [0])
         #expect(try parked(&world).isEmpty)
         batch = WriteBatch(environment: world.acme.id)
         _ = try handler.decide([item], in: world.acme.id, batch: &batch, on: &world.acme.connection)
-        #expect(try batch.commit(on: &world.acme.connection).missed.isEmpty)
+        #expect(try batch.commit(on: &world.acme.connection).conflicts.isEmpty)
         let parked = try parked(&world)
         #expect(parked == ["/users/ana@example.com", "/users/ben@example.com"])
     }

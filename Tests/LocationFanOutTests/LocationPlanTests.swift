@@ -43,7 +43,7 @@ import Testing
             }
             _ = try own.decide(items, in: acme.id, batch: &batch, on: &acme.connection)
             let outcome = try batch.commit(on: &acme.connection)
-            #expect(outcome.missed.isEmpty && outcome.positions.count == 2 * someMax)
+            #expect(outcome.conflicts.isEmpty && outcome.positions.count == 2 * someMax)
             let read = try entriesRead(&acme.connection) - before
             #expect(read < Int64(someMax * 30), "round \(round)")
         }

@@ -140,7 +140,7 @@ private struct LocationSimulation: ~Copyable {
         // The worker crashes before or after its commit: its events are redelivered to the next one.
         let fate = Int.random(in: 0..<10, using: &random)
         if fate > 0 {
-            let missed = try work.batch.commit(on: &world.acme.connection).missed
+            let missed = try work.batch.commit(on: &world.acme.connection).conflicts
             missedCount += missed.count
             inbox += missed.map { work.subjects[$0] }
         }

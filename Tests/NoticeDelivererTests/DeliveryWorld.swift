@@ -132,7 +132,7 @@ struct DeliveryWorld: ~Copyable {
         var batch = WriteBatch(environment: acme.id)
         let item = WorkItem(environment: acme.id, subject: subject, origin: origin, attemptCount: 0)
         let dispositions = try handler.decide([item], in: acme.id, batch: &batch, on: &acme.connection)
-        let missed = try batch.commit(on: &acme.connection).missed
+        let missed = try batch.commit(on: &acme.connection).conflicts
         try #require(missed.isEmpty)
         return try #require(dispositions.first)
     }
@@ -142,16 +142,16 @@ struct DeliveryWorld: ~Copyable {
     /// - Returns: The shipments sent; or the delay with its reason.
     mutating func step() async throws -> (sent: [Shipment], wait: Duration?, reason: String?) {
         let subject = EventSubject(realm: path, kind: .deliveryChoice, id: person)
-        let disposition = try decide(subject, result.map { .answer($0) } ?? .retry)
+        let disposition = try decide(subject, result.map { .result($0) } ?? .retry)
         result = nil
         switch disposition {
         case .call(let call, _):
             let makeCall = try handler.caller(on: &acme.connection, for: acme.id)
             result = await makeCall(call)
             return (call.shipments, nil, nil)
-        case .park(let reason, let wait, _): return ([], wait, reason)
+        case .deferred(let reason, let wait, _): return ([], wait, reason)
         case .finished: return ([], nil, nil)
-        case .again, .dead:
+        case .reprocess, .deadLettered:
             Issue.record("\(disposition)")
             return ([], nil, nil)
         }

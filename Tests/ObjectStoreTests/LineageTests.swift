@@ -47,7 +47,7 @@ import Testing
         let row = try administrator.run(EnvironmentCounter.load(EnvironmentID(rawValue: 1)))[0]
         let counter = try EnvironmentCounter(row)
         #expect(counter.position > 700 && counter.generation > 1)
-        #expect(!Cursor(generation: 1, start: 700, position: 700).isGood(for: counter))
+        #expect(!Cursor(generation: 1, start: 700, position: 700).isValid(for: counter))
         // A process with cached state must exit; a new one works.
         let remembering = #expect(throws: PostgresError.self) { try worker.run("SELECT 1") }
         #expect(remembering?.isTimelineChange == true)

@@ -45,7 +45,7 @@ import Testing
                     }
                 }
                 let outcome = try batch.commit(on: &connection)
-                #expect(outcome.missed.isEmpty && outcome.positions.count == 60)
+                #expect(outcome.conflicts.isEmpty && outcome.positions.count == 60)
                 let read = try Self.entriesRead(&connection) - before
                 #expect(read < 60 * 8, "round \(round)")
             }

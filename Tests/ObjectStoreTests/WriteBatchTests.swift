@@ -101,9 +101,9 @@ import Testing
             for (decision, object) in loaded.enumerated() {
                 try worker.patch(object, CanonicalJSON(#"{"status":"released"}"#), decision: decision)
             }
-            worker.also("INSERT INTO own SELECT d FROM unnest('{0,1}'::int[]) d WHERE d <> ALL (realm.missed())")
+            worker.append("INSERT INTO own SELECT d FROM unnest('{0,1}'::int[]) d WHERE d <> ALL (realm.missed())")
             let outcome = try worker.commit(on: &connection)
-            #expect(outcome.missed == [0])
+            #expect(outcome.conflicts == [0])
             #expect(try load(stale, environment, &connection)?.fields == CanonicalJSON(#"{"text": "phone"}"#))
             #expect(try load(fresh, environment, &connection)?.fields == CanonicalJSON(#"{"status": "released"}"#))
             let own = try connection.run("SELECT decision FROM own")
@@ -208,8 +208,8 @@ import Testing
             #expect(left == 2)
             let counter = try EnvironmentCounter(connection.run(EnvironmentCounter.load(environment))[0])
             #expect(counter.compactedPosition == 4)
-            #expect(!Cursor(generation: 1, start: 3, position: 3).isGood(for: counter))
-            #expect(Cursor(generation: 1, start: 4, position: 0).isGood(for: counter))
+            #expect(!Cursor(generation: 1, start: 3, position: 3).isValid(for: counter))
+            #expect(Cursor(generation: 1, start: 4, position: 0).isValid(for: counter))
         }
     }
 

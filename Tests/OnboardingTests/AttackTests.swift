@@ -5,6 +5,8 @@ import HTTPClient
 import Logging
 import Model
 import NIOCore
+import Postgres
+import Secrets
 import TestSupport
 import Testing
 
@@ -96,6 +98,23 @@ import Testing
             }
             let outcome = try await browser.submit(page, ["decision": "yes"])
             #expect(outcome.status == 200 && outcome.title == "You are logged in", "\(outcome.body)")
+            try await socket.event("token")
+        }
+    }
+
+    /// The key that sealed the PKCE verifier was removed meanwhile.
+    @Test func confirmationDoesNotReadVerifier() async throws {
+        try await withOnboarding { fixture in
+            let device = try await TestDevice(fixture, address: "203.0.113.9")
+            let socket = try await device.connect()
+            let browser = TestBrowser(fixture: fixture, address: "192.0.2.1")
+            let page = try await browser.logIn(at: device.loginURL)
+            try fixture.withDatabase { connection in
+                let removed = try SecretBox([Data(repeating: 1, count: 32).base64EncodedString()])
+                let sealed = Bytea(try removed.seal("verifier", at: "login/x/verifier"))
+                #expect(try connection.run("UPDATE onboarding.login SET verifier = \(sealed)").affectedCount == 1)
+            }
+            #expect(try await browser.submit(page, ["decision": "yes"]).status == 200)
             try await socket.event("token")
         }
     }

@@ -107,7 +107,7 @@ import Testing
     @Test func rejectedRefreshTokenEndsDevice() async throws {
         try await withOnboarding(settings: TestDevice.withRefreshTokens) { fixture in
             let credential = try await TestDevice.logIn(fixture).credential
-            fixture.identity.forget(.refreshToken)
+            fixture.identity.removeAll(.refreshToken)
             let refused = try await fixture.renew(credential)
             #expect(refused.status == 401 && refused.type == "login-required")
             #expect(refused.json["reason"] == "provider-refused")

@@ -59,7 +59,7 @@ extension OnboardingFixture {
     }
 
     /// Runs `fieldpost environment …`.
-    func command(_ arguments: String...) async throws -> Answer {
+    func command(_ arguments: String...) async throws -> CommandResult {
         let variables = [
             "FIELDPOST_DATABASE_URL": database,
             "FIELDPOST_SECRET_KEYS": Data((0..<32).map { UInt8($0) }).base64EncodedString(),

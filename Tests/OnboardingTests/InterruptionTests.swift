@@ -202,7 +202,7 @@ import Testing
                 guard case .organisation(let organisation, _) = lookup else { return false }
                 let login = SessionStore.PendingLogin(
                     session: session, state: Bytea([]), email: address, organisation: organisation, nonce: "",
-                    verifier: "", deviceAddress: "", deviceName: "")
+                    sealedVerifier: Bytea([]), deviceAddress: "", deviceName: "")
                 let row = try connection.run("SELECT id, object_id FROM access.person")[0]
                 let person = BoundPerson(
                     environment: fixture.environment, id: try row.value(0), email: OnboardingFixture.known,

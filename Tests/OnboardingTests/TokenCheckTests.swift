@@ -45,7 +45,8 @@ import Testing
             check: TokenCheck(keys: JWKS(client: fixture.client), refetchMin: .zero),
             pending: SessionStore.PendingLogin(
                 session: Bytea([1]), state: Bytea([]), email: try #require(EmailAddress(OnboardingFixture.known)),
-                organisation: organisation, nonce: Self.nonce, verifier: "", deviceAddress: "", deviceName: ""),
+                organisation: organisation, nonce: Self.nonce, sealedVerifier: Bytea([]), deviceAddress: "",
+                deviceName: ""),
             metadata: metadata, claims: claims, access: try await fixture.keys.sign(access, with: "ES256"))
     }
 

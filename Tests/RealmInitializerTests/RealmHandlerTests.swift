@@ -34,14 +34,14 @@ import Testing
                 BackendRegistry(client: client, secrets: try SecretBox([]), callMax: patienceMax), entryDays: 1),
             logger: Logger(label: "initializer"))
         let inputs = objects.map { id, _ in
-            WorkItem<RealmHandler.Answer>(
+            WorkItem<RealmHandler.CallResult>(
                 environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: id), origin: .event,
                 attemptCount: 0)
         }
         var batch = WriteBatch(environment: acme.id)
         let dispositions = try handler.decide(inputs, in: acme.id, batch: &batch, on: &acme.connection)
         try #require(dispositions.count == 2)
-        if case .dead(let reason) = dispositions[0] {
+        if case .deadLettered(let reason) = dispositions[0] {
             #expect(reason.contains("Realms \(invalid.text) cannot be decoded"))
         } else {
             Issue.record("\(dispositions[0])")
@@ -71,9 +71,9 @@ import Testing
             try hold(catalogue, UUID(), &acme)
         }
         let outcome = try batch.commit(on: &acme.connection)
-        #expect(outcome.missed.contains(0) && outcome.positions.isEmpty)
+        #expect(outcome.conflicts.contains(0) && outcome.positions.isEmpty)
         // The repetition creates a catalogue with the person's tree.
-        #expect(try initialize(registration, &acme).commit(on: &acme.connection).missed.isEmpty)
+        #expect(try initialize(registration, &acme).commit(on: &acme.connection).conflicts.isEmpty)
         let assigned = try acme.connection.run(
             "SELECT c.tree FROM audience.person p JOIN audience.catalogue c ON c.id = p.catalogue")
         #expect(try assigned[0].value(0) == tree.digest)
@@ -97,7 +97,7 @@ import Testing
                 id: "\(index)", marker: nil, day: Day(daysSinceEpoch: 16_000), durationSeconds: 3_600, text: nil,
                 status: status, references: [:], message: status == .rejected ? "not your project" : nil)
         }
-        #expect(try initialize(registration, &acme, records).commit(on: &acme.connection).missed.isEmpty)
+        #expect(try initialize(registration, &acme, records).commit(on: &acme.connection).conflicts.isEmpty)
         let realm = try acme.realm(try .user("ana@example.com"))
         let objects = try RealmObject.byKey(
             try acme.connection.run(
@@ -119,7 +119,7 @@ import Testing
 
     private func hold(_ catalogue: UUID, _ tree: UUID, _ acme: inout TestEnvironment) throws {
         var batch = WriteBatch(environment: acme.id)
-        batch.also(AudienceStore.hold([(catalogue, tree, 0)], in: acme.id))
+        batch.append(AudienceStore.hold([(catalogue, tree, 0)], in: acme.id))
         _ = try batch.commit(on: &acme.connection)
     }
 
@@ -135,9 +135,9 @@ import Testing
         let day = Day(daysSinceEpoch: 16_000)
         let observation = RealmFetcher.Observation(
             data: Self.data, records: records, days: day...day, readAt: Timestamp(millisecondsSinceEpoch: 0))
-        let input = WorkItem<RealmHandler.Answer>(
+        let input = WorkItem<RealmHandler.CallResult>(
             environment: acme.id, subject: EventSubject(realm: .users, kind: .realms, id: registration),
-            origin: .answer(.success(observation)), attemptCount: 0)
+            origin: .result(.success(observation)), attemptCount: 0)
         var batch = WriteBatch(environment: acme.id)
         _ = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
         return batch

@@ -195,15 +195,15 @@ struct SharingWorld: ~Copyable {
         let outcome = try batch.commit(on: &acme.connection)
         var again: [WorkItem<Never>] = []
         for (index, (input, next)) in zip(inputs, dispositions).enumerated() {
-            if outcome.missed.contains(index) {
+            if outcome.conflicts.contains(index) {
                 again.append(input)
                 continue
             }
             switch next {
             case .finished: parked.remove(input.subject)
-            case .again: again.append(input)
-            case .park: parked.insert(input.subject)
-            case .call, .dead: Issue.record("\(input.subject): \(next)")
+            case .reprocess: again.append(input)
+            case .deferred: parked.insert(input.subject)
+            case .call, .deadLettered: Issue.record("\(input.subject): \(next)")
             }
         }
         return again

@@ -52,7 +52,7 @@ struct TaskWorld: ~Copyable {
         let stored = try RealmObject.stored(key, in: environment, on: &connection)
         var batch = WriteBatch(environment: environment)
         try batch.patch(stored, try CanonicalJSON(fields), decision: 0, isEdit: true)
-        try #require(try batch.commit(on: &connection).missed.isEmpty)
+        try #require(try batch.commit(on: &connection).conflicts.isEmpty)
     }
 
     // MARK: Results

@@ -27,7 +27,7 @@ struct Ban: Sendable, CustomTestStringConvertible {
             reason: "it changes the process's bind(2)"),
         Ban(
             pattern: " Application(",
-            allowedIn: ["Shared/Platform/HTTPServer/HTTPListener.swift", "Tools/Sandbox/SandboxServer.swift"],
+            allowedIn: ["Shared/Platform/HTTPServer/HTTPListener.swift", "Tools/Sandbox/Emulator.swift"],
             reason: "a server whose channels are not held can end the process when it stops"),
         Ban(pattern: ".http1(", reason: "HTTPServer has one whose channels are held"),
         Ban(pattern: "@unchecked Sendable", reason: "own it or lock it"),

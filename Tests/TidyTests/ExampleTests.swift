@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The programs in `examples/` are built and run by the tests; documents quote lines of them.
+/// Documents and DocC catalogues quote lines of code that the tests build and run, most of it in `examples/`.
 @Suite struct ExampleTests {
-    /// A block of a document whose first line is a comment with the path of an example.
+    /// A block of a document whose first line is a comment with the path of a file in `examples/` or `Tests/`.
     private struct Quotation {
         let document: String
         let path: String
@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test func quotedExampleLinesExist() throws {
-        let quotations = try Documents.paths().flatMap { try Self.quotations(of: $0) }
+        let quotations = try (Documents.paths() + Self.catalogues.map(\.path)).flatMap { try Self.quotations(of: $0) }
         #expect(quotations.contains { $0.path.hasSuffix(".swift") } && quotations.contains { $0.path.hasSuffix(".py") })
         for quotation in quotations {
             let text = try #require(projectText(quotation.path), "\(quotation.document) shows \(quotation.path)")
@@ -31,12 +31,24 @@ import Testing
         }
     }
 
+    /// The pages of DocC catalogues.
+    private static let catalogues = TextFile.documents.filter { $0.path.contains(".docc/") }
+
+    /// A sample of a catalogue is a quotation, so that it cannot differ from code that compiles.
+    @Test func catalogueSamplesAreQuotations() throws {
+        #expect(!Self.catalogues.isEmpty)
+        for page in Self.catalogues {
+            let blockCount = page.text.components(separatedBy: "\n```").count / 2
+            #expect(try Self.quotations(of: page.path).count == blockCount, "\(page.path)")
+        }
+    }
+
     private static func quotations(of document: String) throws -> [Quotation] {
         let text = try #require(projectText(document))
         var quotations: [Quotation] = []
         for (index, block) in text.components(separatedBy: "\n```").enumerated() where index % 2 == 1 {
             var lines = block.split(separator: "\n", omittingEmptySubsequences: false).dropFirst()
-            guard let path = lines.first?.wholeMatch(of: /(?:\/\/|#) (examples\/\S+)/)?.1 else { continue }
+            guard let path = lines.first?.wholeMatch(of: /(?:\/\/|#) ((?:examples|Tests)\/\S+)/)?.1 else { continue }
             lines = lines.dropFirst()
             let pieces = lines.split { $0.wholeMatch(of: /\s*(\/\/|#) …/) != nil }.map { $0.joined(separator: "\n") }
             quotations.append(Quotation(document: document, path: String(path), pieces: pieces))

@@ -32,7 +32,7 @@ import Testing
         Call(function: "rd_kafka_consume_queue", file: "Consumer.swift", limit: "50 ms, until `closeMax` (15 s)"),
         Call(function: "rd_kafka_committed", file: "Consumer+Beginnings.swift", limit: "1 s"),
         Call(function: "rd_kafka_commit", file: "Consumer+LowerCommits.swift", limit: "0: asynchronous"),
-        Call(function: "rd_kafka_seek_partitions", file: "Consumer+Positions.swift", limit: "`waitMax`"),
+        Call(function: "rd_kafka_seek_partitions", file: "Consumer+Seeking.swift", limit: "`waitMax`"),
         Call(function: "rd_kafka_assign", file: "ConsumerContext.swift", limit: local),
         Call(function: "rd_kafka_incremental_assign", file: "ConsumerContext.swift", limit: local),
         Call(function: "rd_kafka_incremental_unassign", file: "ConsumerContext.swift", limit: local),
@@ -46,8 +46,8 @@ import Testing
 
     /// Calls that read or change memory of the client, or only enqueue a request.
     private static let immediate: Set = [
-        "rd_kafka_AlterConsumerGroupOffsets", "rd_kafka_CreatePartitions", "rd_kafka_CreateTopics",
-        "rd_kafka_DescribeConfigs", "rd_kafka_ListConsumerGroupOffsets", "rd_kafka_assignment_lost",
+        "rd_kafka_CreatePartitions", "rd_kafka_CreateTopics", "rd_kafka_DescribeConfigs",
+        "rd_kafka_ListConsumerGroupOffsets", "rd_kafka_assignment_lost",
         "rd_kafka_consumer_close_queue", "rd_kafka_consumer_closed", "rd_kafka_fatal_error",
         "rd_kafka_get_watermark_offsets", "rd_kafka_last_error", "rd_kafka_offsets_store", "rd_kafka_opaque",
         "rd_kafka_outq_len", "rd_kafka_pause_partitions", "rd_kafka_poll_set_consumer", "rd_kafka_producev",
@@ -59,8 +59,8 @@ import Testing
 
     /// Functions of values: options, events, errors, lists, messages.
     private static let values = [
-        "rd_kafka_AdminOptions_", "rd_kafka_AlterConsumerGroupOffsets_", "rd_kafka_ConfigEntry_",
-        "rd_kafka_ConfigResource_", "rd_kafka_CreatePartitions_", "rd_kafka_CreateTopics_", "rd_kafka_DescribeConfigs_",
+        "rd_kafka_AdminOptions_", "rd_kafka_ConfigEntry_", "rd_kafka_ConfigResource_", "rd_kafka_CreatePartitions_",
+        "rd_kafka_CreateTopics_", "rd_kafka_DescribeConfigs_",
         "rd_kafka_ListConsumerGroupOffsets_", "rd_kafka_NewPartitions_", "rd_kafka_NewTopic_", "rd_kafka_conf_",
         "rd_kafka_err", "rd_kafka_event_", "rd_kafka_group_result_", "rd_kafka_header", "rd_kafka_message_",
         "rd_kafka_msg_partitioner_", "rd_kafka_topic_partition_list_", "rd_kafka_topic_result_",

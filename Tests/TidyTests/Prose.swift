@@ -38,7 +38,7 @@ extension TextFile {
         for (number, line) in unfenced {
             if line.hasPrefix("<!-- made by deploy/docs") { isGenerated = true }
             if !isGenerated {
-                result[number - 1] = line.replacing(/`[^`]*`/, with: "§").replacing(/<[a-z!\/][^>]*>/, with: "")
+                result[number - 1] = line.replacing(/`+[^`]+`+/, with: "§").replacing(/<[a-z!\/][^>]*>/, with: "")
                     .replacing(/!?\[([^\]]*)\]\([^)]*\)/) { $0.output.1 }
             }
             if line.hasPrefix("<!-- end -->") { isGenerated = false }

@@ -25,38 +25,24 @@ struct Retention: ~Copyable {
     private var connection: Connection
     private var sweeps: [ScheduledSweep]
     private var nextCount = ContinuousClock.now
-    private let limits: RetentionLimits
     private let logger: Logger
 
-    init(conninfo: String, limits: RetentionLimits, logger: Logger) throws {
+    /// - Parameter interval: The interval between two runs of a sweep, which may have a shorter one of its own.
+    init(conninfo: String, sweeps: [any Sweep], interval: Duration, logger: Logger) throws {
         var connection = try Connection(conninfo, check: Lineage.check)
         try Schema.check(on: &connection)
         self.connection = connection
-        self.limits = limits
         self.logger = logger
-        sweeps = Self.makeSweeps(limits, logger).map { sweep in
+        self.sweeps = sweeps.map { sweep in
             ScheduledSweep(
-                sweep: sweep, interval: min(sweep.intervalMax, limits.interval),
-                removed: Counter(
-                    label: "fieldpost.retention.removed", dimensions: [("what", sweep.name)]))
+                sweep: sweep, interval: min(sweep.intervalMax, interval),
+                removed: Counter(label: "fieldpost.retention.removed", dimensions: [("what", sweep.name)]))
         }
-    }
-
-    private static func makeSweeps(_ limits: RetentionLimits, _ logger: Logger) -> [any Sweep] {
-        [
-            PollPointerSweep(keep: limits.polls), MutationResultSweep(keep: limits.results),
-            LedgerSweep(keep: limits.ledger), AttemptSweep(keep: limits.attempts), ObservationSweep(keep: limits.seen),
-            StatusLineSweep(keepCountMax: limits.statusLineCountMax),
-            TokenSweep(keep: limits.tokens, unused: limits.devices),
-            AuditSweep(keep: limits.audit), BlobSweep(keep: limits.images),
-            ParkedSweep(keep: limits.parked, logger: logger),
-        ]
     }
 
     /// Performs one step of each sweep that is due.
     ///
-    /// - Returns: The time until a step is due. The interval between two runs of a sweep is `RetentionLimits.interval`
-    ///   or less.
+    /// - Returns: The time until a step is due.
     mutating func step() throws -> Duration {
         try countRows()
         var next = ContinuousClock.now + Self.waitMax
@@ -103,34 +89,6 @@ struct Retention: ~Copyable {
         "store.object", "store.change", "device.client", "device.mutation", "submission.ledger", "submission.attempt",
         "pipeline.parked", "onboarding.refresh_token", "access.audit", "blob.content",
     ]
-}
-
-/// Retention times, each for a separate reason; see the settings of `change-relay`.
-struct RetentionLimits: Sendable {
-    /// The interval between two runs.
-    var interval = Duration.seconds(6 * 3_600)
-    /// Pointers to polls, since their publication.
-    var polls = Duration.seconds(3_600)
-    /// Results of mutations, since the client's last new mutation.
-    var results = Duration.seconds(90 * 86_400)
-    /// Ledger rows of closed or deleted entries, since their last write.
-    var ledger = Duration.seconds(90 * 86_400)
-    /// Attempts to submit entries.
-    var attempts = Duration.seconds(90 * 86_400)
-    /// Polled records, since their day.
-    var seen = Duration.seconds(400 * 86_400)
-    /// Maximum number of lines of one entry's status log.
-    var statusLineCountMax = 100
-    var tokens = Duration.seconds(400 * 86_400)
-    /// Credentials of devices, since their last use.
-    var devices = Duration.seconds(90 * 86_400)
-    var audit = Duration.seconds(400 * 86_400)
-    /// Images without a reference, since their last upload.
-    var images = Duration.seconds(7 * 86_400)
-    /// Dead-lettered keys, since they were last deferred.
-    var parked = Duration.seconds(180 * 86_400)
-
-    init() {}
 }
 
 /// A sweep that processes a table in small steps, run by run.

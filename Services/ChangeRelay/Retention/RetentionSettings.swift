@@ -1,4 +1,4 @@
-import KeyedWorker
+import Logging
 import ServiceSettings
 
 /// The retention settings of `change-relay`.
@@ -8,8 +8,7 @@ enum RetentionSettings {
 
     static let interval = Setting(
         "retention.interval", .duration(.seconds(1) ... .seconds(7 * 86_400)), default: "6h",
-        help: "interval between two runs of the retention sweeps below; pointers to polls are swept "
-            + "every minute")
+        help: "interval between two runs of the retention sweeps below; pointers to polls are swept every minute")
     static let polls = Setting(
         "retention.polls", .duration(.seconds(1) ... .seconds(30 * 86_400)), default: "1h",
         help: "retention of published pointers to polls in the change log")
@@ -40,8 +39,7 @@ enum RetentionSettings {
         help:
             "retention of the credential of an unused device: afterwards its person must log in again, and "
             + "the refresh token is removed too")
-    static let audit = Setting(
-        "retention.audit", age, default: "400d", help: "retention of audit log records")
+    static let audit = Setting("retention.audit", age, default: "400d", help: "retention of audit log records")
     static let images = Setting(
         "retention.images", age, default: "7d",
         help: "retention of images without a reference after their upload; longer than devices are offline "
@@ -53,22 +51,19 @@ enum RetentionSettings {
     static let all = [
         interval, polls, results, ledger, attempts, seen, statusLines, tokens, devices, audit, images, parked,
     ]
-}
 
-extension RetentionLimits {
-    init(_ configuration: Configuration) throws(ConfigurationError) {
-        self.init()
-        interval = try configuration.duration(RetentionSettings.interval)
-        polls = try configuration.duration(RetentionSettings.polls)
-        results = try configuration.duration(RetentionSettings.results)
-        ledger = try configuration.duration(RetentionSettings.ledger)
-        attempts = try configuration.duration(RetentionSettings.attempts)
-        seen = try configuration.duration(RetentionSettings.seen)
-        statusLineCountMax = try configuration.integer(RetentionSettings.statusLines)
-        tokens = try configuration.duration(RetentionSettings.tokens)
-        devices = try configuration.duration(RetentionSettings.devices)
-        audit = try configuration.duration(RetentionSettings.audit)
-        images = try configuration.duration(RetentionSettings.images)
-        parked = try configuration.duration(RetentionSettings.parked)
+    /// Creates the sweeps. Each has its own progress, so a restart needs new ones.
+    static func sweeps(_ configuration: Configuration, _ logger: Logger) throws(ConfigurationError) -> [any Sweep] {
+        [
+            PollPointerSweep(keep: try configuration.duration(polls)),
+            MutationResultSweep(keep: try configuration.duration(results)),
+            LedgerSweep(keep: try configuration.duration(ledger)),
+            AttemptSweep(keep: try configuration.duration(attempts)),
+            ObservationSweep(keep: try configuration.duration(seen)),
+            StatusLineSweep(keepCountMax: try configuration.integer(statusLines)),
+            TokenSweep(keep: try configuration.duration(tokens), unused: try configuration.duration(devices)),
+            AuditSweep(keep: try configuration.duration(audit)), BlobSweep(keep: try configuration.duration(images)),
+            ParkedSweep(keep: try configuration.duration(parked), logger: logger),
+        ]
     }
 }

@@ -48,7 +48,7 @@ struct StatusLineSweep: Sweep {
         }
         do throws(PostgresError) {
             let outcome = try batch.commit(on: &connection)
-            return SweepResult(removedCount: excess.count - outcome.missed.count, isLast: false)
+            return SweepResult(removedCount: excess.count - outcome.conflicts.count, isLast: false)
         } catch {
             // Skip an environment that is write-blocked for a move, or has moved.
             guard error.isLocked || error.isDataError else { throw error }

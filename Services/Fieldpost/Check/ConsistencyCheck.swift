@@ -53,8 +53,7 @@ struct ConsistencyCheck {
         for (number, environment) in environments.enumerated() {
             var slices: [CheckTarget: [Int]] = [:]
             for index in 0..<sliceCount {
-                let slice = CheckSlice(
-                    environment: environment.id, index: index, count: sliceCount, countMax: countMax)
+                let slice = CheckSlice(environment: environment.id, index: index, count: sliceCount, countMax: countMax)
                 for target in targets where count(of: target, environment.name, in: inconsistencies) < countMax {
                     let rows = try check(target, slice, environment.name, on: &connection)
                     if !rows.isEmpty { slices[target, default: []].append(index) }
@@ -87,9 +86,7 @@ struct ConsistencyCheck {
         return Outcome(inconsistencies: inconsistencies, rests: try backlogs(on: &connection), isCut: isCut)
     }
 
-    private func count(
-        of target: CheckTarget, _ environment: String, in inconsistencies: [Inconsistency]
-    ) -> Int {
+    private func count(of target: CheckTarget, _ environment: String, in inconsistencies: [Inconsistency]) -> Int {
         inconsistencies.count { $0.part == target && $0.environment == environment }
     }
 

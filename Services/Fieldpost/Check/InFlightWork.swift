@@ -70,8 +70,7 @@ struct InFlightWork: ~Copyable {
     /// Counts the keys that were due at the start, or within a lease: a key in flight has a lease until then. Rows:
     /// group, count.
     private func due(on connection: inout Connection) throws -> [(String, Int64)] {
-        let lease = WorkerLimits().dueLease.milliseconds
-        let soon = Timestamp(millisecondsSinceEpoch: startedAt.millisecondsSinceEpoch + lease)
+        let soon = startedAt.adding(WorkerLimits().dueLease)
         return try connection.run(
             """
             SELECT group_name, count(*) FROM pipeline.parked
@@ -89,7 +88,7 @@ struct InFlightWork: ~Copyable {
             let reader = try LagReader(
                 brokers: transport.brokers, properties: transport.properties, waitMax: transport.waitMax)
             let topics = Dictionary(uniqueKeysWithValues: groups.map { ($0.name, $0.topics.map(\.name)) })
-            let snapshot = try reader.look(at: topics, others: false)
+            let snapshot = try reader.snapshot(of: topics, others: false)
             let ends = self.ends ?? snapshot.available.mapValues(\.upperBound)
             if snapshot.problems.isEmpty { self.ends = ends }
             for group in snapshot.groups {

@@ -28,10 +28,7 @@ struct Inconsistency: Encodable, Hashable {
 
     private var text: String { pending.map { "\(fault) (may be in flight: \($0))" } ?? fault }
 
-    static func table(_ rows: [Inconsistency], empty: String) -> Table {
-        var table = Table(
-            [("ENVIRONMENT", .left), ("CHECK", .left), ("KEY", .left), ("FAULT", .left)], empty: empty)
-        for row in rows { table.add([row.environment, row.part.rawValue, row.key, row.text]) }
-        return table
+    static func table(_ rows: [Inconsistency]) -> Table {
+        Table(["ENVIRONMENT", "CHECK", "KEY", "FAULT"], rows) { [$0.environment, $0.part.rawValue, $0.key, $0.text] }
     }
 }

@@ -50,7 +50,7 @@ enum OrphanedMemberships {
             batch.expect(key, at: object.position, decision: decision)
             if let deleted { batch.expect(deleted.key, at: deleted.position, decision: decision) }
             batch.delete(key, decision: decision)
-            batch.also(audit(row.key, Int32(decision)))
+            batch.append(audit(row.key, Int32(decision)))
         }
         _ = try batch.commit(on: &connection)
     }

@@ -20,9 +20,7 @@ struct Repair {
     private static let reason = "fieldpost repair requested reprocessing"
 
     /// - Parameter waitMax: The maximum time to wait for services, in total, from now on.
-    init(
-        _ environments: [(id: EnvironmentID, name: String)], by administrator: Administrator, waitMax: Duration
-    ) {
+    init(_ environments: [(id: EnvironmentID, name: String)], by administrator: Administrator, waitMax: Duration) {
         ids = Dictionary(uniqueKeysWithValues: environments.map { ($0.name, $0.id) })
         self.administrator = administrator
         end = .now + waitMax

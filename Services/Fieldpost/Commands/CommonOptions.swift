@@ -1,4 +1,5 @@
 import ArgumentParser
+import Audit
 import CommandLineSupport
 import FoundationEssentials
 import Kafka
@@ -15,6 +16,30 @@ struct CommandFailure: Error, CustomStringConvertible {
     }
 }
 
+/// Validates that an option's number is within its range; `nil`: the option is not given.
+///
+/// - Parameter unit: The unit of the range for the error: `seconds`.
+/// - Throws: `ValidationError` if the number is outside the range.
+func validateRange<Number: BinaryInteger>(
+    _ option: String, _ number: Number?, in range: ClosedRange<Number>, unit: String = ""
+) throws {
+    guard let number, !range.contains(number) else { return }
+    let limits = "\(range.lowerBound) to \(range.upperBound)" + (unit.isEmpty ? "" : " \(unit)")
+    throw ValidationError("\(option) must be from \(limits), not \(number)")
+}
+
+/// Validates the name of an environment or integration.
+///
+/// - Throws: `ValidationError` if it is invalid.
+func validateName(_ name: String) throws {
+    let isName = { (byte: UInt8) in (97...122).contains(byte) || (48...57).contains(byte) }
+    guard let first = name.utf8.first, isName(first), name.utf8.count <= 63,
+        name.utf8.allSatisfy({ isName($0) || $0 == UInt8(ascii: "-") })
+    else {
+        throw ValidationError("the name must have 1 to 63 lower-case letters, digits and hyphens, not \(name)")
+    }
+}
+
 /// The connection to PostgreSQL.
 struct DatabaseOptions: ParsableArguments {
     @Option(
@@ -23,9 +48,7 @@ struct DatabaseOptions: ParsableArguments {
     var url: String?
 
     /// - Parameter check: The check of a new session; `nil` for commands that repair the database itself.
-    func connect(
-        _ limits: Limits = Limits(), check: StaticString? = Lineage.check
-    ) throws -> Connection {
+    func connect(_ limits: Limits = Limits(), check: StaticString? = Lineage.check) throws -> Connection {
         guard let url = url ?? ProcessInfo.processInfo.environment[Setting.databaseURL.variable], !url.isEmpty else {
             throw ValidationError("give --database or set \(Setting.databaseURL.variable)")
         }
@@ -73,4 +96,15 @@ func printJSON(_ value: some Encodable) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     print(String(decoding: try encoder.encode(value), as: UTF8.self))
+}
+
+extension Administrator {
+    /// The operating system's user that runs the command.
+    static let commandLine = Administrator(actor: "cli:\(ProcessInfo.processInfo.userName)", address: here)
+
+    /// The address of the SSH client, otherwise this machine's name.
+    private static var here: String {
+        let connection = ProcessInfo.processInfo.environment["SSH_CONNECTION"]
+        return connection?.split(separator: " ").first.map(String.init) ?? ProcessInfo.processInfo.hostName
+    }
 }

@@ -27,8 +27,7 @@ struct AddressCheck: DoctorCheck {
         let before = Timestamp.now()
         do {
             // The status is irrelevant: any response has a certificate and a date.
-            let response = try await client.send(
-                Request(origin + "/", connectMax: callMax, totalMax: callMax))
+            let response = try await client.send(Request(origin + "/", connectMax: callMax, totalMax: callMax))
             let after = Timestamp.now()
             let time = response.headers["date"].flatMap { Timestamp.seconds(ofHTTPDate: $0) }
             return AddressFindings.findings(

@@ -60,7 +60,6 @@ enum AddressFindings {
                     + "(update-ca-certificates)")
         }
         return .failure(
-            "\(origin): reachable", error.message,
-            do: "check that the server runs, and check name, port and firewall")
+            "\(origin): reachable", error.message, do: "check that the server runs, and check name, port and firewall")
     }
 }

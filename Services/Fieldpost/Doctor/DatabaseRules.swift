@@ -11,8 +11,7 @@ enum DatabaseRules {
     static func findings(_ facts: DatabaseFacts, connectionsNeeded: Int?) -> [DoctorFinding] {
         [
             version(facts), encoding(facts), schema(facts), lineage(facts), privileges(facts), access(facts),
-            durability(facts), connections(facts, connectionsNeeded), clock(facts.clockAhead),
-            deadKeys(facts.deadKeys),
+            durability(facts), connections(facts, connectionsNeeded), clock(facts.clockAhead), deadKeys(facts.deadKeys),
         ].compactMap(\.self)
     }
 
@@ -64,8 +63,7 @@ enum DatabaseRules {
         guard let isUnchanged = facts.isUnchanged else { return nil }
         if isUnchanged { return .good(name, "no restore or failover since it was accepted") }
         return .failure(
-            name, "the database was restored or failed over", do: "stop the services and run fieldpost restore"
-        )
+            name, "the database was restored or failed over", do: "stop the services and run fieldpost restore")
     }
 
     private static func privileges(_ facts: DatabaseFacts) -> DoctorFinding {

@@ -17,8 +17,7 @@ struct DoctorCommand: AsyncParsableCommand {
             and back end, and certificates and clocks of all HTTP servers. Exits with status 1 if a check fails.
             """)
     @Option(help: "Limit the checks of providers and back ends to this environment.") var environment: String?
-    @Option(help: "Check certificate and time of this URL too; may be repeated.")
-    var url: [String] = []
+    @Option(help: "Check certificate and time of this URL too; may be repeated.") var url: [String] = []
     @OptionGroup var database: DatabaseOptions
     @OptionGroup var brokers: BrokerOptions
     @OptionGroup var output: OutputOptions
@@ -40,8 +39,7 @@ struct DoctorCommand: AsyncParsableCommand {
             SettingsCheck(services: services, variables: variables),
             DatabaseCheck(options: database, connectionsNeeded: SettingsRules.connectionCount(services)),
             BrokerCheck(options: brokers), SecretsCheck(options: database),
-            EnvironmentsCheck(options: database, only: environment),
-            AddressCheck(addresses: addresses(variables)),
+            EnvironmentsCheck(options: database, only: environment), AddressCheck(addresses: addresses(variables)),
         ]
         var findings: [DoctorFinding] = []
         for check in checks {

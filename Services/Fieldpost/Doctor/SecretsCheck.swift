@@ -22,7 +22,7 @@ struct SecretsCheck: DoctorCheck {
         for sort in SecretStore.Sort.allCases {
             let counts: (count: Int, unreadable: Int)
             do {
-                counts = try SecretStore.look(at: sort, with: secrets, on: &connection)
+                counts = try SecretStore.counts(of: sort, with: secrets, on: &connection)
             } catch let error as PostgresError where Self.isUnknown(error) {
                 continue
             } catch {

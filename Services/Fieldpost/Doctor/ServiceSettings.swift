@@ -72,9 +72,7 @@ struct ServiceSettings: Sendable {
         process.arguments = [argument]
         process.environment = variables
         let (output, errors) = (Pipe(), Pipe())
-        (process.standardInput, process.standardOutput, process.standardError) = (
-            FileHandle.nullDevice, output, errors
-        )
+        (process.standardInput, process.standardOutput, process.standardError) = (FileHandle.nullDevice, output, errors)
         guard (try? process.run()) != nil else { return nil }
         // Standard error is one line, which fits into the pipe's buffer.
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)

@@ -3,9 +3,7 @@ import Essentials
 /// Findings on the difference between another machine's clock and this one's.
 enum TimeDifferenceRules {
     /// - Parameter ahead: The other clock minus this machine's.
-    static func finding(
-        _ name: String, _ ahead: Duration, warning: Duration, failure: Duration
-    ) -> DoctorFinding {
+    static func finding(_ name: String, _ ahead: Duration, warning: Duration, failure: Duration) -> DoctorFinding {
         let difference = ahead < .zero ? .zero - ahead : ahead
         if difference < warning { return .good(name, "within \(difference.shortText) of this machine's") }
         let seen = "\(difference.shortText) \(ahead < .zero ? "behind" : "ahead of") this machine's"

@@ -44,45 +44,37 @@ enum TopicFindings {
                     check, "\(leaderless.count) partitions without a leader, such as \(first)",
                     do: "restart the brokers with their replicas"))
         }
-        return problems + replicas(check, topic, facts) + settings(check, topic, facts)
+        return problems + [replicas(check, topic, facts)].compactMap(\.self) + settings(check, topic, facts)
     }
 
-    private static func replicas(_ check: String, _ topic: Topic, _ facts: BrokerFacts) -> [DoctorFinding] {
-        guard let replicas = facts.metadata.replicas[topic.name].map(Int.init) else { return [] }
+    private static func replicas(_ check: String, _ topic: Topic, _ facts: BrokerFacts) -> DoctorFinding? {
+        guard let replicas = facts.metadata.replicas[topic.name].map(Int.init) else { return nil }
         let needed = settings(of: topic, facts)["min.insync.replicas"].flatMap { Int($0) }
+        func remedy(settingTo count: Int) -> String {
+            "set it to \(count): kafka-configs --alter --topic \(topic.name)"
+        }
         if let needed, needed > replicas {
-            return [
-                .failure(
-                    check, "min.insync.replicas is \(needed), but there are \(replicas) replicas: all writes fail",
-                    do: "set it to \(max(1, replicas - 1)): kafka-configs --alter --topic \(topic.name)")
-            ]
+            return .failure(
+                check, "min.insync.replicas is \(needed), but there are \(replicas) replicas: all writes fail",
+                do: remedy(settingTo: max(1, replicas - 1)))
         }
         // A single broker cannot have another replica.
         if replicas == 1, facts.metadata.brokers.count > 1 {
-            return [
-                .warning(
-                    check, "one replica: its data is unavailable while its broker is",
-                    do:
-                        "add replicas with kafka-reassign-partitions; create new topics with topics apply "
-                        + "--replication 3"
-                )
-            ]
+            return .warning(
+                check, "one replica: its data is unavailable while its broker is",
+                do: "add replicas with kafka-reassign-partitions; create new topics with topics apply --replication 3")
         }
-        guard replicas > 1, let needed else { return [] }
+        guard replicas > 1, let needed else { return nil }
         // With two replicas, one in sync must be enough if the other is unavailable.
         if needed == 1, replicas > 2 {
-            return [
-                .warning(
-                    check, "min.insync.replicas is 1: a write is acknowledged by one broker only",
-                    do: "set it to \(replicas - 1): kafka-configs --alter --topic \(topic.name)")
-            ]
+            return .warning(
+                check, "min.insync.replicas is 1: a write is acknowledged by one broker only",
+                do: remedy(settingTo: replicas - 1))
         }
-        guard needed == replicas else { return [] }
-        return [
-            .warning(
-                check, "min.insync.replicas is all \(replicas) replicas: one unavailable broker stops all writes",
-                do: "set it to \(replicas - 1): kafka-configs --alter --topic \(topic.name)")
-        ]
+        guard needed == replicas else { return nil }
+        return .warning(
+            check, "min.insync.replicas is all \(replicas) replicas: one unavailable broker stops all writes",
+            do: remedy(settingTo: replicas - 1))
     }
 
     private static func settings(_ check: String, _ topic: Topic, _ facts: BrokerFacts) -> [DoctorFinding] {

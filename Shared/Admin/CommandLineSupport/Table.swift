@@ -1,27 +1,32 @@
 /// A text table with a header, with columns as wide as their content.
 package struct Table {
-    /// The alignment of a column.
-    package enum Alignment: Sendable { case left, right }
+    /// A column. A text literal is the title of a left-aligned one.
+    package struct Column: ExpressibleByStringLiteral {
+        fileprivate let title: String
+        fileprivate var isRight = false
 
-    private let columns: [(title: String, alignment: Alignment)]
-    private var rows: [[String]] = []
-    /// The text that is printed if there are no rows.
+        package init(stringLiteral title: String) { self.title = title }
+
+        /// A right-aligned column.
+        package static func right(_ title: String) -> Column {
+            var column = Column(stringLiteral: title)
+            column.isRight = true
+            return column
+        }
+    }
+
+    private let columns: [Column]
+    private let rows: [[String]]
     private let empty: String
 
     /// - Parameters:
-    ///   - columns: The title and alignment of each column.
     ///   - empty: The text that is printed if there are no rows.
-    package init(_ columns: [(String, Alignment)], empty: String) {
+    ///   - cells: Returns the cells of a row, one per column.
+    package init<Row>(_ columns: [Column], _ rows: [Row], empty: String = "", cells: (Row) -> [String]) {
         self.columns = columns
         self.empty = empty
-    }
-
-    /// Adds a row.
-    ///
-    /// - Precondition: One cell per column.
-    package mutating func add(_ cells: [String]) {
-        precondition(cells.count == columns.count)
-        rows.append(cells.map(Self.oneLine))
+        self.rows = rows.map { cells($0).map(Self.oneLine) }
+        precondition(self.rows.allSatisfy { $0.count == columns.count })
     }
 
     /// The lines of the table, each with a line feed.
@@ -33,8 +38,7 @@ package struct Table {
             var text = ""
             for (column, cell) in line.enumerated() {
                 let padding = String(repeating: " ", count: widths[column] - cell.count)
-                text +=
-                    (column == 0 ? "" : "  ") + (columns[column].alignment == .left ? cell + padding : padding + cell)
+                text += (column == 0 ? "" : "  ") + (columns[column].isRight ? padding + cell : cell + padding)
             }
             while text.last == " " { text.removeLast() }
             return text + "\n"

@@ -64,7 +64,8 @@ package struct HTTPError: Error, Equatable, Sendable {
         return outcome == .notSent ? "not_sent" : "connection"
     }
 
-    static let tooLargeCode = CURLE_FILESIZE_EXCEEDED.rawValue
+    /// The code of ``isResponseTooLarge``.
+    package static let tooLargeCode = CURLE_FILESIZE_EXCEEDED.rawValue
 
     static func malformed(_ message: String) -> HTTPError {
         HTTPError(outcome: .notSent, code: CURLE_URL_MALFORMAT.rawValue, message: message)

@@ -60,9 +60,6 @@ package final class MailClient: Sendable {
         try mail.validate()
         _ = try await client.send(QueuedRequest(mail))
     }
-
-    /// Ends the thread; see `Client`.
-    package func shutDown() { client.shutDown() }
 }
 
 /// The state of an e-mail that libcurl needs during the transfer.

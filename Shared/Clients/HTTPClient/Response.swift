@@ -31,13 +31,6 @@ package struct Headers: Sendable, Sequence {
         first { _, nameBytes in isSame(nameBytes, name) }
     }
 
-    /// Returns all values of `name` in the order received.
-    package func values(of name: String) -> [String] {
-        compactMap {
-            $0.name.utf8.count == name.utf8.count && $0.name.lowercased() == name.lowercased() ? $0.value : nil
-        }
-    }
-
     package func makeIterator() -> AnyIterator<(name: String, value: String)> {
         var rest = bytes[...]
         return AnyIterator {

@@ -10,18 +10,6 @@ extension Admin {
         case end
     }
 
-    /// Queries the beginnings or ends of partitions with one request (ListOffsets) to each leader.
-    ///
-    /// - Returns: The offsets; partitions without a response, such as one without a leader, are absent.
-    /// - Throws: If one of the brokers does not respond in time; `offsetsByLeader` returns the others' offsets.
-    package borrowing func offsets(
-        at edge: PartitionEdge, of partitions: some Collection<TopicPartition>
-    ) throws(KafkaError) -> [TopicPartition: Int64] {
-        try addingRejection { () throws(KafkaError) in
-            try client.offsets(at: edge, of: partitions, waitMax: waitMax)
-        }
-    }
-
     /// Queries the beginnings or ends of partitions from each leader separately, several concurrently. A leader that
     /// does not respond in time does not affect the partitions of others.
     ///

@@ -51,9 +51,6 @@ package struct Admin: ~Copyable {
         self.waitMax = waitMax
     }
 
-    /// Returns librdkafka's log since the last call, at most the latest 1,000 lines.
-    package mutating func takeLogs() -> [LogLine] { context.logs.take() }
-
     var waitMaxMilliseconds: Int32 { waitMax.millisecondsRoundedUp }
 
     /// Replaces a timeout by the broker rejection that caused it, which librdkafka reports separately.
@@ -110,10 +107,5 @@ package struct Admin: ~Copyable {
         throw KafkaError(
             RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE,
             "\(problem) by a cluster without a controller (librdkafka's mock cluster has none)")
-    }
-
-    /// Returns the offsets of the partition's first message and after its last one.
-    package borrowing func watermarks(_ partition: TopicPartition) throws(KafkaError) -> Range<Int64> {
-        try addingRejection { () throws(KafkaError) in try client.range(of: partition, waitMax: waitMax) }
     }
 }

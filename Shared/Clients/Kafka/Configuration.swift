@@ -85,8 +85,8 @@ struct ClientProperties {
         "queued.min.messages": "2000",
         // The interval at which librdkafka looks up missing topics, such as after a broker was started empty.
         "topic.metadata.refresh.interval.ms": "10000",
-        // The interval of statistics with the brokers' and the group's state, on which `isConnected` and `recommit`
-        // depend.
+        // The interval of statistics with the brokers' and the group's state, on which `connectionProblem` and
+        // `recommit` depend.
         "statistics.interval.ms": "1000",
     ]
 

@@ -55,15 +55,13 @@ package struct Consumer: ~Copyable {
     /// the group continues without this member.
     package static var closeMax: Duration { .seconds(15) }
 
+    /// Commits finished offsets and leaves the group, so that other members take over immediately. Blocks until the
+    /// broker has responded, at most `closeMax`.
     deinit {
         // Without an assignment it may be joining: see `isAbandoned`. It leaves the group nevertheless.
         if context.trackers.isEmpty { client.isAbandoned = true }
         leave()
     }
-
-    /// Commits finished offsets and leaves the group, so that other members take over immediately. Blocks until the
-    /// broker has responded, at most `closeMax`. The deinitialiser does the same.
-    package consuming func close() {}
 
     /// Performs the steps of `rd_kafka_consumer_close`, which waits for the coordinator without a timeout.
     private func leave() {
@@ -91,7 +89,7 @@ package struct Consumer: ~Copyable {
     ///
     /// - Returns: At most `countMax` messages, each partition's in offset order. Empty if none arrived.
     /// - Throws: Only a fatal error, after which a new consumer is required (such as a fenced static member).
-    ///   Unavailable brokers are not an error: see `lastError` and `isConnected`.
+    ///   Unavailable brokers are not an error: see `connectionProblem`.
     package mutating func nextBatch(countMax: Int, waitMax: Duration) throws(KafkaError) -> [Message] {
         let wasSignalled = wakeup.drain()
         var messages = take(countMax)
@@ -118,12 +116,6 @@ package struct Consumer: ~Copyable {
         store(touched)
     }
 
-    /// Marks one message as finished; see `finish(_:)` for sequences.
-    package mutating func finish(_ message: Message) {
-        message.tracker.finish(slot: message.slot)
-        store([message.tracker])
-    }
-
     /// The currently assigned partitions.
     package var assignment: Set<TopicPartition> { Set(context.trackers.keys) }
 
@@ -133,14 +125,8 @@ package struct Consumer: ~Copyable {
         return context.changes
     }
 
-    /// The last non-fatal error; cleared when a broker is connected.
-    package var lastError: KafkaError? { context.lastError }
-
-    /// Whether a broker was connected in the latest statistics, which arrive every second while `nextBatch` is called.
-    package var isConnected: Bool { context.isConnected }
-
     /// The broker's rejection or the reason why no broker is connected; `nil` while one is connected, and in the first
-    /// second, before the first statistics.
+    /// second, before the first statistics, which arrive every second while `nextBatch` is called.
     package var connectionProblem: String? { context.connectionProblem }
 
     /// Returns the distinct broker rejections since the last call, which need manual action.

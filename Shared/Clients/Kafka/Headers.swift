@@ -7,11 +7,6 @@ internal import CKafka
     /// - Parameter capacity: The expected number of headers; more can be added.
     package init(capacity: Int = 12) { unsafe pointer = rd_kafka_headers_new(capacity) }
 
-    package init(_ headers: [(name: String, value: [UInt8])]) {
-        self.init(capacity: headers.count)
-        for header in headers { unsafe add(header.name, header.value.span.bytes) }
-    }
-
     deinit { unsafe rd_kafka_headers_destroy(pointer) }
 
     package mutating func add(_ name: StaticString, _ value: RawSpan) {

@@ -32,7 +32,7 @@ internal import Glibc
         self.tracker = tracker
         offset = unsafe pointer.pointee.offset
         timestamp = unsafe rd_kafka_message_timestamp(pointer, nil)
-        let delivery = tracker.deliver(offset: offset, timestamp: timestamp)
+        let delivery = tracker.deliver(offset: offset)
         slot = delivery.slot
         self.expectedOffset = expectedOffset ?? delivery.expected
     }
@@ -45,9 +45,6 @@ internal import Glibc
     package var topic: String { tracker.partition.topic }
     package var partition: Int32 { tracker.partition.partition }
     package var topicPartition: TopicPartition { tracker.partition }
-
-    /// Whether the value is null: the object of the key was deleted. An empty value is not a tombstone.
-    package var isTombstone: Bool { unsafe pointer.pointee.payload == nil }
 
     /// Lends the value's bytes to `body`.
     ///
@@ -68,11 +65,6 @@ internal import Glibc
         guard let start = unsafe pointer.pointee.key else { return nil }
         return try body(unsafe UnsafeRawBufferPointer(start: start, count: pointer.pointee.key_len).bytes)
     }
-
-    /// A copy of the value; `nil` for a tombstone.
-    package var value: [UInt8]? { withValue { $0.copied } }
-    /// A copy of the key.
-    package var key: [UInt8]? { withKey { $0.copied } }
 }
 
 extension Message {
@@ -98,14 +90,6 @@ extension Message {
             index += 1
         }
     }
-
-    /// Returns a copy of the last header with this name; `nil` if there is none.
-    package func header(_ name: StaticString) -> [UInt8]? {
-        var copy: [UInt8]?
-        forEachHeader { if $0 == name { copy = $1.copied } }
-        return copy
-    }
-
 }
 
 /// The name of a header, borrowed during a call of `forEachHeader`'s closure.
@@ -122,9 +106,4 @@ extension Message {
     package var first: UInt8 { UInt8(bitPattern: unsafe pointer.pointee) }
 
     package var text: String { unsafe String(cString: pointer) }
-}
-
-extension RawSpan {
-    /// A copy of the bytes.
-    package var copied: [UInt8] { unsafe withUnsafeBytes { unsafe Array($0) } }
 }

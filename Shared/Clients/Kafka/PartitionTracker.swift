@@ -30,7 +30,6 @@ final class PartitionTracker {
 
     private struct Entry {
         let offset: Int64
-        let timestamp: Int64
         var isFinished = false
     }
 
@@ -53,12 +52,12 @@ final class PartitionTracker {
     /// Records a message that is being delivered. `offset` must not be below `next`.
     ///
     /// - Returns: The slot with which it is finished, and the offset that it would have without a gap.
-    func deliver(offset: Int64, timestamp: Int64) -> (slot: Int, expected: Int64) {
+    func deliver(offset: Int64) -> (slot: Int, expected: Int64) {
         // The start of delivery is queried separately, and may have moved meanwhile.
         let expected = next ?? start.map { min($0, offset) } ?? offset
         next = offset + 1
         isStarted = true
-        entries.append(Entry(offset: offset, timestamp: timestamp))
+        entries.append(Entry(offset: offset))
         return (firstSlot + entries.count - 1, expected)
     }
 
@@ -77,11 +76,6 @@ final class PartitionTracker {
 
     /// The offset to commit: all lower ones are finished. `nil` before the first delivery.
     var finishedBelow: Int64? { entries.first?.offset ?? next }
-
-    var unfinishedCount: Int { entries.count { !$0.isFinished } }
-
-    /// The timestamp of the lowest unfinished message in milliseconds since 1970.
-    var oldestUnfinishedTimestamp: Int64? { entries.first?.timestamp }
 
     func close() { isOpen = false }
 }

@@ -87,20 +87,6 @@ package struct Producer: ~Copyable {
         headers.relinquish()
     }
 
-    /// Adds a message to the queue from copied values.
-    package mutating func send(
-        _ topic: String, key: [UInt8], value: [UInt8]?, headers: [(name: String, value: [UInt8])] = [],
-        tag: UInt64 = 0, waitMax: Duration = .seconds(60)
-    ) throws(KafkaError) {
-        let headers = Headers(headers)
-        if let value {
-            try unsafe send(
-                topic, key: key.span.bytes, value: value.span.bytes, headers: headers, tag: tag, waitMax: waitMax)
-        } else {
-            try unsafe send(topic, key: key.span.bytes, value: nil, headers: headers, tag: tag, waitMax: waitMax)
-        }
-    }
-
     /// Waits at most `waitMax` for the first report, then takes all that have arrived. Returns early, possibly without
     /// reports, when `wakeup` is signalled.
     package mutating func deliveries(waitMax: Duration) -> [Delivery] {
@@ -131,18 +117,6 @@ package struct Producer: ~Copyable {
     /// The error after which this producer sends no more messages.
     package var fatalError: KafkaError? { client.fatalError }
 
-    /// The last non-fatal error; cleared when a broker is connected.
-    package var lastError: KafkaError? { context.lastError }
-
-    /// Whether a broker was connected in the latest statistics, which arrive every second while `deliveries` is called.
-    package var isConnected: Bool { context.isConnected }
-
     /// The broker's rejection or the reason why no broker is connected; see `Consumer.connectionProblem`.
     package var connectionProblem: String? { context.connectionProblem }
-
-    /// Returns the distinct broker rejections since the last call, which need manual action.
-    package mutating func takeRejections() -> [KafkaError] { context.rejections.take() }
-
-    /// Returns librdkafka's log since the last call, at most the latest 1,000 lines.
-    package mutating func takeLogs() -> [LogLine] { context.logs.take() }
 }

@@ -16,7 +16,7 @@ public protocol BackendHarness: Sendable {
     var otherPerson: BackendPerson { get }
     /// The first of ten days on which both may register time.
     var firstDay: Day { get }
-    /// Nodes that both may report on: `referenceId` by context name, as ``Submission/references``.
+    /// Nodes that both may report on: `referenceId` by context name, as `Submission.references`.
     var references: [String: String] { get }
     /// Different nodes that both may report on.
     var otherReferences: [String: String] { get }
@@ -31,7 +31,7 @@ public protocol BackendHarness: Sendable {
     /// Approves a record.
     func approve(_ id: String) async throws
 
-    /// Rejects a record as an approver does. Called only if ``BackendCapabilities/hasRejection``.
+    /// Rejects a record as an approver does. Called only if `BackendCapabilities.hasRejection`.
     func reject(_ id: String) async throws
 
     /// Makes the back end alter texts until ``behave(_:)`` is called: LF for CR LF, fewer blanks, `?` for an emoji.

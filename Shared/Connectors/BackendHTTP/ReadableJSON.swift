@@ -1,3 +1,5 @@
+internal import Essentials
+
 /// Repair of JSON from other systems, so that one undecodable value does not make a whole document unreadable.
 ///
 /// `JSONDecoder` rejects a document because of one lone surrogate, one invalid byte or one deeply nested value. Each of
@@ -151,26 +153,15 @@ struct ReadableJSON {
         return UInt16(String(decoding: digits, as: UTF8.self), radix: 16)
     }
 
-    /// Reads a scalar; Unicode 16, table 3-7: well-formed byte sequences.
+    /// Reads a scalar, or replaces a byte that is not part of one.
     private mutating func readScalar() {
-        let first = input[index]
-        let (length, second): (Int, ClosedRange<UInt8>) =
-            switch first {
-            case 0xC2...0xDF: (2, 0x80...0xBF)
-            case 0xE0: (3, 0xA0...0xBF)
-            case 0xED: (3, 0x80...0x9F)
-            case 0xE1...0xEF: (3, 0x80...0xBF)
-            case 0xF0: (4, 0x90...0xBF)
-            case 0xF1...0xF3: (4, 0x80...0xBF)
-            case 0xF4: (4, 0x80...0x8F)
-            default: (0, 0...0)
-            }
-        let rest = input[index...].prefix(length).dropFirst()
+        let (count, second) = WellFormedUTF8.sequence(from: input[index]) ?? (0, 0...0)
+        let rest = input[index...].prefix(count).dropFirst()
         let isWhole =
-            length > 0 && rest.count == length - 1 && rest.first.map(second.contains) ?? false
+            count > 0 && rest.count == count - 1 && rest.first.map(second.contains) ?? false
             && rest.allSatisfy { (0x80...0xBF).contains($0) }
         if isWhole {
-            index += length
+            index += count
         } else {
             replace(through: index + 1, by: "\u{FFFD}".utf8)
         }

@@ -89,9 +89,7 @@ public protocol TimeBackend: Sendable {
     ///   records.
     func update(_ id: String, to submission: Submission) async throws(BackendError) -> String
 
-    /// Deletes or cancels a record.
-    ///
-    /// - Parameter deadline: The time after which the request must not be sent.
+    /// Deletes or cancels a record. The request must not be sent after `deadline`.
     func delete(_ id: String, of person: BackendPerson, before deadline: WriteDeadline) async throws(BackendError)
 
     /// Returns the current record, cancelled ones included; `nil` if the person has no record with this id.

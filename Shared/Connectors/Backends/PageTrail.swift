@@ -1,4 +1,5 @@
 internal import BackendHTTP
+internal import Essentials
 
 /// Detects circular pages, which would otherwise be read for ever.
 ///
@@ -14,7 +15,7 @@ struct PageTrail: Equatable {
     ///
     /// - Returns: False if the cursor was seen before.
     mutating func follow(_ cursor: String) -> Bool {
-        let cursor = URLText.escape(cursor)
+        let cursor = FormFields.encode(cursor)
         if cursor == mark { return false }
         count += 1
         if count & (count - 1) == 0 { mark = cursor }

@@ -9,7 +9,7 @@
 /// | `history.action_timestamp`, in rows and in filters, is `yyyy-MM-dd HH:mm:ss` of the server's clock in the server's unspecified time zone (`convertToLocalTime`). | Another format cannot be parsed as ``CompassTime``. Another zone is a constant shift between a row and the next filter, and at most what is read again; a filter in another zone than the rows would lose or repeat hours. |
 /// | `history.dbid` is a column: the number of a row of the history in its database, as records have one. ClearQuest's history has it. | The query is refused and created without it: equal actions of one user on one record within a second count as one. |
 /// | `COMP_OP_IN` accepts some hundred values, and a filter may have a child filter (`childFilterNodes`). | A person's second query of changes is refused, which is logged; the first one is read. |
-/// | `COMP_OP_LT`, `COMP_OP_IS_NULL`, `COMP_OP_IS_NOT_NULL` and `BOOL_OP_OR` are spelled as ClearQuest's constants. REST examples have only `EQ`, `NEQ`, `GT`, `IN` and `BOOL_OP_AND`. | The query is refused when it is created. |
+/// | `BOOL_OP_OR` is spelled as ClearQuest's constant. REST examples have only `BOOL_OP_AND`. | The query is refused when it is created. |
 /// | A path has the record type as queries name it (`Defect`). The sample app writes `defect` in paths. | Every record would be absent (404), which `check` reports. |
 /// | A record's path has its display id (`SAMPL00000001`). DevOps Plan uses a `dbid` with `useDbid=true`. | Every record would be absent (404). |
 /// | A 404 with Compass's own body concerns the record, the query or the folder. | With a personal access token, records of a missing repository or database would seem absent; a password's login reports it. |

@@ -1,5 +1,6 @@
 internal import BackendHTTP
 package import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import HTTPClient
 
@@ -38,7 +39,7 @@ extension CompassClient {
         _ id: String, action: String? = nil, _ values: [FieldValue] = [], before deadline: WriteDeadline
     ) async throws(BackendError) -> EditSession {
         var query = "?operation=Edit"
-        if let action { query += "&actionName=" + URLText.escape(action) }
+        if let action { query += "&actionName=" + FormFields.encode(action) }
         let record = try await change("PATCH", try recordPath(id) + query, values, before: deadline)
         return EditSession(client: self, record: record.record(id), action: action)
     }
@@ -78,7 +79,7 @@ extension CompassClient {
     package func delete(
         _ id: String, action: String = "Delete", before deadline: WriteDeadline
     ) async throws(BackendError) {
-        let path = try recordPath(id) + "?actionName=" + URLText.escape(action)
+        let path = try recordPath(id) + "?actionName=" + FormFields.encode(action)
         let response = try await connection.write("DELETE", path, before: deadline)
         if CompassResponse.isAbsent(response) { return }
         try CompassResponse.check(response, isWrite: true, mayBeForbidden: true, connection.account)

@@ -1,5 +1,6 @@
 internal import BackendHTTP
 internal import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import HTTPClient
 
@@ -23,14 +24,14 @@ struct CompassConnection: Sendable {
     }
 
     /// The path of the records, relative to the database's path.
-    var recordsPath: String { "/records/" + URLText.escape(settings.recordType) }
+    var recordsPath: String { "/records/" + FormFields.encode(settings.recordType) }
 
     /// Returns an id as a path segment.
     ///
     /// - Throws: `refused` for a segment that would change the path, which is never an id.
     static func segment(_ id: String) throws(BackendError) -> String {
         guard !["", ".", ".."].contains(id) else { throw .refused(["'\(id)' is not an id"]) }
-        return URLText.escape(id)
+        return FormFields.encode(id)
     }
 
     // MARK: Reading
@@ -170,7 +171,7 @@ struct CompassConnection: Sendable {
     private var databasePath: String { Self.databasePath(settings) }
 
     private static func databasePath(_ settings: CompassSettings) -> String {
-        "/repos/\(URLText.escape(settings.repository))/databases/\(URLText.escape(settings.database))"
+        "/repos/\(FormFields.encode(settings.repository))/databases/\(FormFields.encode(settings.database))"
     }
 
     private static func request(

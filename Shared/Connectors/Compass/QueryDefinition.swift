@@ -88,8 +88,4 @@ package struct Comparison: RawRepresentable, Sendable, Equatable, Codable {
     package static let differs = Comparison(rawValue: "COMP_OP_NEQ")
     package static let isAfter = Comparison(rawValue: "COMP_OP_GT")
     package static let isOneOf = Comparison(rawValue: "COMP_OP_IN")
-    // The spelling is assumed: see `CompassAssumptions`.
-    package static let isBefore = Comparison(rawValue: "COMP_OP_LT")
-    package static let isNull = Comparison(rawValue: "COMP_OP_IS_NULL")
-    package static let isNotNull = Comparison(rawValue: "COMP_OP_IS_NOT_NULL")
 }

@@ -17,6 +17,11 @@ public struct Timestamp: Codable, Hashable, Comparable, Sendable, LosslessString
         RFC3339(milliseconds: millisecondsSinceEpoch, offsetSeconds: 0).text(millisecondsAlways: true)
     }
 
+    /// Returns the time after a duration, or before a negative one.
+    package func adding(_ duration: Duration) -> Timestamp {
+        Timestamp(millisecondsSinceEpoch: millisecondsSinceEpoch + duration.milliseconds)
+    }
+
     /// The date in UTC.
     public var day: Day { Day(daysSinceEpoch: floorDivide(Int(millisecondsSinceEpoch), by: 86_400_000)) }
 

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPTypes
 package import Hummingbird
 import NIOCore
@@ -9,6 +10,17 @@ package enum JSONBody {
         let type = request.headers[.contentType]?.split(separator: ";").first?.lowercased() ?? ""
         guard type.split(separator: " ").first == "application/json" else { throw Problem.contentTypeWrong }
         return try await BoundedBytes.read(request, bytesMax: bytesMax)
+    }
+}
+
+extension Response {
+    /// Returns a JSON response that caches must not store.
+    package static func json(_ value: some Encodable) throws -> Response {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Response(
+            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
     }
 }
 

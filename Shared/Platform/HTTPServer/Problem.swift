@@ -94,13 +94,7 @@ extension Problem.Extension {
         case .integer(let number): json += String(number).utf8
         case .flag(let flag): json += (flag ? "true" : "false").utf8
         case .text(let text): JSONText.append(text, to: &json)
-        case .texts(let texts):
-            json.append(UInt8(ascii: "["))
-            for (index, text) in texts.enumerated() {
-                if index > 0 { json.append(UInt8(ascii: ",")) }
-                JSONText.append(text, to: &json)
-            }
-            json.append(UInt8(ascii: "]"))
+        case .texts(let texts): json += JSONText.array(of: texts.map { JSONText.string($0) })
         }
     }
 }

@@ -4,6 +4,7 @@ package import Postgres
 
 /// The SQL of `access.audit` for the command line and the console.
 package enum AuditStore {
+    /// A record for output. Encoded in the console's API and in the command line's JSON: the keys are part of both.
     package struct Row: Encodable, Sendable {
         package let time: String
         package let environment: String?

@@ -111,7 +111,7 @@ package struct CatalogueReconciler {
             batch.put(ObjectKey(realm: realm, kind: .reportingTreeNode, id: id), fields, decision: 0)
         }
         batch.expect(AudienceStore.expect([(catalogue, tree, 0)], isThere: false, in: environment))
-        batch.also(AudienceStore.hold([(catalogue, tree, 0)], in: environment))
+        batch.append(AudienceStore.hold([(catalogue, tree, 0)], in: environment))
         _ = try batch.commit(on: &connection)
     }
 
@@ -191,7 +191,7 @@ package struct CatalogueReconciler {
         if !moved.isEmpty {
             batch.expect(
                 AudienceStore.expect(moved.map { ($0.email, $0.share, $0.decision) }, in: environment))
-            batch.also(
+            batch.append(
                 AudienceStore.assign(moved.map { ($0.email, $0.catalogue, $0.decision) }, in: environment))
         }
         batch.expect(AudienceStore.expectNoOthers(in: becoming, except: moved.map(\.email), environment))
@@ -209,8 +209,8 @@ package struct CatalogueReconciler {
                 user, CanonicalJSON(encoding: ["catalogue": move.catalogue.text]), decision: move.decision)
         }
         try write(changed, differences, to: &batch, environment, &connection)
-        batch.also(AudienceStore.hold(becoming, in: environment))
-        return try batch.commit(on: &connection).missed.count
+        batch.append(AudienceStore.hold(becoming, in: environment))
+        return try batch.commit(on: &connection).conflicts.count
     }
 
     /// Writes new and changed nodes of changing catalogues, and deletes removed ones.
@@ -280,8 +280,8 @@ package struct CatalogueReconciler {
             }
             batch.expect(AudienceStore.expect([(catalogue, tree, 0)], isThere: true, in: environment))
             batch.expect(AudienceStore.expectEmpty(catalogue, decision: 0, environment))
-            batch.also(AudienceStore.delete(catalogue, decision: 0, in: environment))
-            missedCount += try batch.commit(on: &connection).missed.count
+            batch.append(AudienceStore.delete(catalogue, decision: 0, in: environment))
+            missedCount += try batch.commit(on: &connection).conflicts.count
         }
         return missedCount
     }
@@ -289,7 +289,7 @@ package struct CatalogueReconciler {
     /// Deletes unused trees under the lock of the environment's counter, as all writes that depend on a tree.
     package func removeUnusedTrees(_ environment: EnvironmentID, on connection: inout Connection) throws {
         var batch = WriteBatch(environment: environment)
-        batch.also(AudienceStore.deleteUnusedTrees(in: environment))
+        batch.append(AudienceStore.deleteUnusedTrees(in: environment))
         _ = try batch.commit(on: &connection)
     }
 }

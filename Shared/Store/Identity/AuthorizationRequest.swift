@@ -17,6 +17,13 @@ package struct AuthorizationRequest: Sendable, Equatable {
         (self.state, self.nonce, self.verifier) = (state, nonce, verifier)
     }
 
+    /// Creates a request with 256 random bits for each value.
+    package init() {
+        self.init(
+            state: Base64URL.random(byteCount: 32), nonce: Base64URL.random(byteCount: 32),
+            verifier: Base64URL.random(byteCount: 32))
+    }
+
     /// Returns the URL of the provider's login page for this request.
     ///
     /// - Parameter hint: The `login_hint`: the address of the person who is expected to log in.

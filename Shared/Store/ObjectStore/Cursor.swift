@@ -86,7 +86,7 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
     }
 
     /// Whether the device can continue with the cursor; otherwise it must discard its copy.
-    package func isGood(for counter: EnvironmentCounter) -> Bool {
+    package func isValid(for counter: EnvironmentCounter) -> Bool {
         generation == counter.generation && start >= counter.compactedPosition && start <= counter.position
     }
 }

@@ -23,9 +23,6 @@ package struct ImportBatch: Sendable {
         indexes.reserveCapacity(capacity)
     }
 
-    /// The number of objects.
-    package var count: Int { objects.count }
-
     /// Adds an object as an edit; replaces the fields of an object that is already in the batch.
     package mutating func put(_ key: ObjectKey, _ fields: CanonicalJSON) {
         let importKey = Key(realm: key.realm, kind: key.kind.number, id: key.id)

@@ -65,7 +65,7 @@ package struct WriteBatch: Sendable {
 
     /// Adds a statement that runs after the writes in the same transaction. A statement of a decision must exclude
     /// those in `realm.missed()`.
-    package mutating func also(_ statement: Statement) { statements.append(statement) }
+    package mutating func append(_ statement: Statement) { statements.append(statement) }
 
     /// Adds a statement that runs before the writes, under the counter's lock: a precondition on another table.
     ///
@@ -79,7 +79,7 @@ package struct WriteBatch: Sendable {
     /// - Precondition: Each object is put at most once and deleted at most once in a batch; merge repeated writes
     ///   before. A deletion follows the put of the same object.
     package func commit(on connection: inout Connection) throws(PostgresError) -> WriteOutcome {
-        if isEmpty { return WriteOutcome(missed: [], positions: [:]) }
+        if isEmpty { return WriteOutcome(conflicts: [], positions: [:]) }
         let (prelude, changes) = (prelude, changes)
         let results = try connection.run(prelude + changes + statements)
 
@@ -91,7 +91,7 @@ package struct WriteBatch: Sendable {
                 positions[writes[ordinal - 1].key] = try row.value(1)
             }
         }
-        return WriteOutcome(missed: Set(missed.map(Int.init)), positions: positions)
+        return WriteOutcome(conflicts: Set(missed.map(Int.init)), positions: positions)
     }
 
     /// The statements of ``commit(on:)``, for measurements.
@@ -114,7 +114,7 @@ package struct WriteBatch: Sendable {
         after outcome: WriteOutcome
     ) -> [Int: (decision: Int, key: ObjectKey, position: Int64)] {
         var positions: [Int: (decision: Int, key: ObjectKey, position: Int64)] = [:]
-        for item in guards where !outcome.missed.contains(Int(item.decision)) {
+        for item in guards where !outcome.conflicts.contains(Int(item.decision)) {
             let decision = Int(item.decision)
             guard positions[decision] == nil else { continue }
             positions[decision] = (decision, item.key, outcome.positions[item.key] ?? item.position)
@@ -169,7 +169,7 @@ package struct WriteBatch: Sendable {
 /// The result of a committed batch.
 package struct WriteOutcome: Sendable {
     /// The decisions whose preconditions failed, of which nothing was written.
-    package let missed: Set<Int>
+    package let conflicts: Set<Int>
     /// The new positions of the changed objects, without unchanged ones.
     package let positions: [ObjectKey: Int64]
 }

@@ -71,8 +71,8 @@ package enum SecretStore {
     }
 
     /// Counts a category's secrets and those that cannot be opened; changes nothing.
-    package static func look(
-        at sort: Sort, with secrets: SecretBox, on connection: inout Connection
+    package static func counts(
+        of sort: Sort, with secrets: SecretBox, on connection: inout Connection
     ) throws -> (count: Int, unreadable: Int) {
         var (count, unreadable) = (0, 0)
         try forEachPage(of: sort, on: &connection) { page, _ in
@@ -103,33 +103,18 @@ package enum SecretStore {
     /// Rows: environment, number, person, secret.
     private static func load(_ sort: Sort, after last: (environment: Int32, number: Int64)) -> Statement {
         switch sort {
-        case .clientSecrets:
-            """
-            SELECT environment_id, 0::bigint, 0, client_secret FROM access.provider
-            WHERE environment_id > \(last.environment) AND client_secret IS NOT NULL
-            ORDER BY environment_id LIMIT \(pageCountMax)
-            """
-        case .backendPasswords:
-            """
-            SELECT environment_id, 0::bigint, 0, password FROM backend.connection
-            WHERE environment_id > \(last.environment) AND password IS NOT NULL
-            ORDER BY environment_id LIMIT \(pageCountMax)
-            """
-        case .defectAccounts:
-            """
-            SELECT environment_id, 0::bigint, 0, secret FROM backend.defect_tracker
-            WHERE environment_id > \(last.environment) AND secret IS NOT NULL
-            ORDER BY environment_id LIMIT \(pageCountMax)
-            """
+        case .clientSecrets: load("access.provider", "client_secret", after: last.environment)
+        case .backendPasswords: load("backend.connection", "password", after: last.environment)
+        case .defectAccounts: load("backend.defect_tracker", "secret", after: last.environment)
+        case .webhookSecrets: load("backend.delivery", "webhook_secret", after: last.environment)
+        case .mailPasswords: load("backend.delivery", "smtp_password", after: last.environment)
+        case .pushKeys: load("backend.delivery", "push_key", after: last.environment)
         case .ownDefectLogins:
             """
             SELECT environment_id, realm_id::bigint AS number, realm_id, secret FROM backend.defect_account
             WHERE (environment_id, realm_id) > (\(last.environment), \(last.number))
             ORDER BY environment_id, realm_id LIMIT \(pageCountMax)
             """
-        case .webhookSecrets: load(delivery: "webhook_secret", after: last.environment)
-        case .mailPasswords: load(delivery: "smtp_password", after: last.environment)
-        case .pushKeys: load(delivery: "push_key", after: last.environment)
         case .refreshTokens:
             """
             SELECT environment_id, id, person_id, token FROM onboarding.refresh_token
@@ -144,24 +129,12 @@ package enum SecretStore {
         let environments = changes.map(\.stored.environment.rawValue)
         let (old, new) = (changes.map(\.stored.sealed), changes.map(\.sealed))
         switch sort {
-        case .clientSecrets:
-            return """
-                UPDATE access.provider p SET client_secret = c.new
-                FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
-                WHERE p.environment_id = c.environment_id AND p.client_secret = c.old
-                """
-        case .backendPasswords:
-            return """
-                UPDATE backend.connection b SET password = c.new
-                FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
-                WHERE b.environment_id = c.environment_id AND b.password = c.old
-                """
-        case .defectAccounts:
-            return """
-                UPDATE backend.defect_tracker d SET secret = c.new
-                FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
-                WHERE d.environment_id = c.environment_id AND d.secret = c.old
-                """
+        case .clientSecrets: return save("access.provider", "client_secret", environments, old, new)
+        case .backendPasswords: return save("backend.connection", "password", environments, old, new)
+        case .defectAccounts: return save("backend.defect_tracker", "secret", environments, old, new)
+        case .webhookSecrets: return save("backend.delivery", "webhook_secret", environments, old, new)
+        case .mailPasswords: return save("backend.delivery", "smtp_password", environments, old, new)
+        case .pushKeys: return save("backend.delivery", "push_key", environments, old, new)
         case .ownDefectLogins:
             return """
                 UPDATE backend.defect_account a SET secret = c.new
@@ -169,9 +142,6 @@ package enum SecretStore {
                     AS c(environment_id, realm_id, old, new)
                 WHERE a.environment_id = c.environment_id AND a.realm_id = c.realm_id AND a.secret = c.old
                 """
-        case .webhookSecrets: return save(delivery: "webhook_secret", environments, old, new)
-        case .mailPasswords: return save(delivery: "smtp_password", environments, old, new)
-        case .pushKeys: return save(delivery: "push_key", environments, old, new)
         case .refreshTokens:
             return """
                 UPDATE onboarding.refresh_token t SET token = c.new
@@ -182,21 +152,22 @@ package enum SecretStore {
         }
     }
 
-    private static func load(delivery column: StaticString, after last: Int32) -> Statement {
+    /// Selects secrets of a table with at most one row for each environment.
+    private static func load(_ table: StaticString, _ column: StaticString, after last: Int32) -> Statement {
         """
-        SELECT environment_id, 0::bigint, 0, \(sql: column) FROM backend.delivery
+        SELECT environment_id, 0::bigint, 0, \(sql: column) FROM \(sql: table)
         WHERE environment_id > \(last) AND \(sql: column) IS NOT NULL
         ORDER BY environment_id LIMIT \(pageCountMax)
         """
     }
 
     private static func save(
-        delivery column: StaticString, _ environments: [Int32], _ old: [Bytea], _ new: [Bytea]
+        _ table: StaticString, _ column: StaticString, _ environments: [Int32], _ old: [Bytea], _ new: [Bytea]
     ) -> Statement {
         """
-        UPDATE backend.delivery d SET \(sql: column) = c.new
+        UPDATE \(sql: table) t SET \(sql: column) = c.new
         FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
-        WHERE d.environment_id = c.environment_id AND d.\(sql: column) = c.old
+        WHERE t.environment_id = c.environment_id AND t.\(sql: column) = c.old
         """
     }
 }

@@ -272,4 +272,16 @@ package enum EnvironmentStore {
         }
         return first.0
     }
+
+    /// Loads an environment's settings, and returns them with its id.
+    ///
+    /// - Throws: ``EnvironmentFailure`` if it does not exist.
+    package static func existing(
+        _ name: String, on connection: inout Connection
+    ) throws -> (stored: StoredEnvironment, id: EnvironmentID) {
+        guard let stored = try load(name, on: &connection), let id = stored.id else {
+            throw EnvironmentFailure("environment \(name) does not exist")
+        }
+        return (stored, id)
+    }
 }

@@ -6,9 +6,9 @@ import Synchronization
 struct PreparedCall<H: Handler>: ScheduledCall {
     let call: H.Call
     let kind: CallKind
-    let resultWhenSkipped: H.Answer?
+    let resultWhenSkipped: H.CallResult?
     /// `nil`: calls are impossible with the current settings; the decision is rolled back.
-    let make: (@Sendable (H.Call) async -> H.Answer)?
+    let make: (@Sendable (H.Call) async -> H.CallResult)?
     /// The trace of the call's requests.
     var trace: TraceContext?
 }

@@ -156,15 +156,3 @@ extension RawSpan {
         unsafe extracting(range).withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
 }
-
-extension UUID {
-    /// The id as two integers, in PostgreSQL's sort order of ids.
-    var halves: (high: UInt64, low: UInt64) {
-        unsafe withUnsafeBytes(of: uuid) { bytes in
-            unsafe (
-                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self)),
-                UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-            )
-        }
-    }
-}

@@ -9,13 +9,13 @@ package import Postgres
 /// Every input is decided from the current state in PostgreSQL, not from the content of the message. Duplicates, late
 /// messages and retries are therefore handled alike.
 ///
-/// A handler that calls no other system implements only ``decide(_:in:batch:on:)``: its `Call` and `Answer` are
+/// A handler that calls no other system implements only ``decide(_:in:batch:on:)``: its `Call` and `CallResult` are
 /// `Never`.
 package protocol Handler: SendableMetatype {
     /// A call to another system, with all its parameters.
     associatedtype Call: Sendable = Never
     /// The result of a call.
-    associatedtype Answer: Sendable = Never
+    associatedtype CallResult: Sendable = Never
 
     /// The oldest supported version of the database schema.
     static var schemaOldest: Int32 { get }
@@ -32,7 +32,7 @@ package protocol Handler: SendableMetatype {
     ///
     /// - Returns: The next step of each input, taken after the commit.
     mutating func decide(
-        _ inputs: [WorkItem<Answer>], in environment: EnvironmentID, batch: inout WriteBatch,
+        _ inputs: [WorkItem<CallResult>], in environment: EnvironmentID, batch: inout WriteBatch,
         on connection: inout Connection
     ) throws -> [Disposition<Call>]
 
@@ -43,7 +43,7 @@ package protocol Handler: SendableMetatype {
     ///
     /// - Throws: `CallerUnavailable` if calls are impossible in this environment: its keys are deferred.
     func caller(on connection: inout Connection, for environment: EnvironmentID) throws
-        -> @Sendable (Call) async -> Answer
+        -> @Sendable (Call) async -> CallResult
 
     /// The revision of an environment's call settings that the last `decide` read. If it changes, the worker requests a
     /// new `caller`: no call uses settings older than its decision.
@@ -53,7 +53,7 @@ package protocol Handler: SendableMetatype {
     func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRateLimits
 
     /// The result of a call that was decided and then not made. `nil`: the key is reprocessed as a retry.
-    func resultWhenSkipped(_ call: Call) -> Answer?
+    func resultWhenSkipped(_ call: Call) -> CallResult?
 
     /// The kind of a call. A failure counts against its key only while other calls of this kind succeed.
     func kind(of call: Call) -> CallKind
@@ -65,11 +65,11 @@ extension Handler {
         CallRateLimits()
     }
     package func callerRevision(of environment: EnvironmentID) -> Int64 { 0 }
-    package func resultWhenSkipped(_ call: Call) -> Answer? { nil }
+    package func resultWhenSkipped(_ call: Call) -> CallResult? { nil }
     package func kind(of call: Call) -> CallKind { .read }
 }
 
-extension Handler where Call == Never, Answer == Never {
+extension Handler where Call == Never, CallResult == Never {
     /// Never called: a `Never` call does not exist.
     package func caller(on connection: inout Connection, for environment: EnvironmentID) throws
         -> @Sendable (Never) async -> Never
@@ -86,14 +86,14 @@ package struct CallerUnavailable: Error, Equatable {
 }
 
 /// A key to decide.
-package struct WorkItem<Answer: Sendable>: Sendable {
+package struct WorkItem<CallResult: Sendable>: Sendable {
     package enum Origin: Sendable {
         /// An event of the topic reported a change.
         case event
         /// The key was deferred and is due.
         case retry
         /// A call of the key has finished.
-        case answer(Answer)
+        case result(CallResult)
     }
 
     package let environment: EnvironmentID
@@ -121,7 +121,7 @@ package struct WorkItem<Answer: Sendable>: Sendable {
         self.attemptCount = attemptCount
     }
 
-    var isAnswer: Bool { if case .answer = origin { true } else { false } }
+    var isAnswer: Bool { if case .result = origin { true } else { false } }
 }
 
 /// The next step of a key after its decision is committed.
@@ -129,23 +129,23 @@ package enum Disposition<Call: Sendable>: Sendable {
     /// No work is left.
     case finished
     /// Reprocess the key from the then current state: one step is complete, others may follow.
-    case again
+    case reprocess
     /// Make the call. If it has not started before `startBefore`, the key is reprocessed.
     case call(Call, startBefore: ContinuousClock.Instant)
     /// Defer the key and retry later. Other keys are not delayed.
-    case park(reason: String, after: Duration, cause: DeferralCause)
+    case deferred(reason: String, after: Duration, cause: DeferralCause)
     /// Dead-letter the key: it needs manual action or a newer event.
-    case dead(reason: String)
+    case deadLettered(reason: String)
 
     var isCall: Bool { if case .call = self { true } else { false } }
 
     func map<Other: Sendable>(_ transform: (Call) -> Other) -> Disposition<Other> {
         switch self {
         case .finished: .finished
-        case .again: .again
+        case .reprocess: .reprocess
         case .call(let call, let startBefore): .call(transform(call), startBefore: startBefore)
-        case .park(let reason, let after, let cause): .park(reason: reason, after: after, cause: cause)
-        case .dead(let reason): .dead(reason: reason)
+        case .deferred(let reason, let after, let cause): .deferred(reason: reason, after: after, cause: cause)
+        case .deadLettered(let reason): .deadLettered(reason: reason)
         }
     }
 }

@@ -9,15 +9,15 @@ struct WorkKey: Hashable, Sendable {
 
 /// The scheduler's view of a call.
 protocol ScheduledCall: Sendable {
-    associatedtype Answer: Sendable
+    associatedtype CallResult: Sendable
     var kind: CallKind { get }
     /// The result if the call is not made. `nil`: its key is reprocessed.
-    var resultWhenSkipped: Answer? { get }
+    var resultWhenSkipped: CallResult? { get }
 }
 
 /// A key to decide, with the partition it came from.
-struct ScheduledItem<Answer: Sendable>: Sendable {
-    var item: WorkItem<Answer>
+struct ScheduledItem<CallResult: Sendable>: Sendable {
+    var item: WorkItem<CallResult>
     let partition: TopicPartition
     /// For a result: whether the call was made.
     var wasCalled = true
@@ -53,7 +53,7 @@ enum WorkAction<Message: Sendable, Call: ScheduledCall>: Sendable {
     case takeDue(DueRequest)
     /// A handler decides these items of one environment; then `plan`, and `committed`, `rejected`, `locked` or
     /// `failed`.
-    case decide([ScheduledItem<Call.Answer>], in: EnvironmentID)
+    case decide([ScheduledItem<Call.CallResult>], in: EnvironmentID)
     /// Defer these keys in PostgreSQL without a decision; then `deferred` or `failed`.
     case deferKeys([DeferredKeys.Deferral], in: EnvironmentID)
     /// Wait for results: no other action is possible.
@@ -84,7 +84,7 @@ enum SchedulerLogEvent: Equatable, Sendable {
 
 /// The writes of a batch of decisions, and the steps that follow their commit.
 struct WorkPlan<Call: ScheduledCall>: Sendable {
-    let items: [ScheduledItem<Call.Answer>]
+    let items: [ScheduledItem<Call.CallResult>]
     var dispositions: [Disposition<Call>]
     /// Decisions that are rolled back with all their writes, because their calls cannot be made now.
     var withheld: Set<Int> = []

@@ -20,7 +20,7 @@ extension WorkItem {
             switch self.origin {
             case .event: "event"
             case .retry: "retry"
-            case .answer: "answer"
+            case .result: "answer"
             }
         return .decide(
             group: group, environment: environment.rawValue,
@@ -35,10 +35,10 @@ extension WorkPlan {
         if missed.contains(index) { return "conflict" }
         return switch dispositions[index] {
         case .finished: "finished"
-        case .again: "reprocess"
+        case .reprocess: "reprocess"
         case .call: "call"
-        case .park: "deferred"
-        case .dead: "dead-lettered"
+        case .deferred: "deferred"
+        case .deadLettered: "dead-lettered"
         }
     }
 }

@@ -7,8 +7,10 @@ extension WorkPlan {
     func write(to batch: inout WriteBatch, group: String) {
         guard let environment = items.first?.item.environment else { return }
         if !withheld.isEmpty { batch.expect("SELECT realm.miss(\(withheld.sorted().map(Int32.init)))") }
-        if !deferrals.isEmpty { batch.also(DeferredKeys.deferKeys(deferrals, group: group, environment: environment)) }
-        if !released.isEmpty { batch.also(DeferredKeys.release(released, group: group, environment: environment)) }
+        if !deferrals.isEmpty {
+            batch.append(DeferredKeys.deferKeys(deferrals, group: group, environment: environment))
+        }
+        if !released.isEmpty { batch.append(DeferredKeys.release(released, group: group, environment: environment)) }
     }
 
     /// Positions of the items' own objects: those that the decisions expected or wrote.

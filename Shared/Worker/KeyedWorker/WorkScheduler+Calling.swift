@@ -37,7 +37,7 @@ extension WorkScheduler {
             breakers[environment] = breaker
             for index in indices {
                 withheld[index] = CallDenial(reason: problem, wait: limits.circuit.waitMin, isCircuit: true)
-                plan.dispositions[index] = .park(
+                plan.dispositions[index] = .deferred(
                     reason: problem, after: limits.circuit.waitMin, cause: .backendUnavailable)
             }
         } else {
@@ -49,7 +49,7 @@ extension WorkScheduler {
                     let wait = admit(plan.items[index], startBefore, &room, now: now)
                 else { continue }
                 withheld[index] = wait
-                plan.dispositions[index] = .park(reason: wait.reason, after: wait.wait, cause: .planned)
+                plan.dispositions[index] = .deferred(reason: wait.reason, after: wait.wait, cause: .planned)
             }
         }
         return withheld
@@ -139,7 +139,7 @@ extension WorkScheduler {
     /// - Parameter answer: `nil` if the call was not made because its deadline had passed.
     /// - Returns: The call that takes over the slot.
     mutating func ended(
-        _ call: StartedCall<Call>, answer: Answer?, now: ContinuousClock.Instant
+        _ call: StartedCall<Call>, answer: CallResult?, now: ContinuousClock.Instant
     ) -> StartedCall<Call>? {
         let keepsSlot = limits.resultsHoldSlots && answer != nil && inFlight[call.key] != nil
         if !keepsSlot { calls.ended(in: call.key.environment, startedAt: call.startedAt, now: now) }
@@ -149,7 +149,7 @@ extension WorkScheduler {
 
     /// Enqueues the result of a key's call; `nil`: it was not made.
     private mutating func receiveResult(
-        _ answer: Answer?, of key: WorkKey, slotSince: ContinuousClock.Instant? = nil, now: ContinuousClock.Instant
+        _ answer: CallResult?, of key: WorkKey, slotSince: ContinuousClock.Instant? = nil, now: ContinuousClock.Instant
     ) {
         guard let entry = inFlight[key] else { return }
         guard let result = answer ?? entry.resultWhenSkipped else {
@@ -158,7 +158,7 @@ extension WorkScheduler {
         }
         enqueue(
             Item(
-                item: item(key, .answer(result), entry.attemptCount), partition: entry.partition,
+                item: item(key, .result(result), entry.attemptCount), partition: entry.partition,
                 wasCalled: answer != nil, slotSince: slotSince))
     }
 

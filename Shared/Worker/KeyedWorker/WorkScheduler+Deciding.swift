@@ -25,10 +25,10 @@ extension WorkScheduler {
             case .finished where mayHaveDeferredKeys(item.item.environment):
                 plan.released.append((item.item.subject.description, index))
             case .finished: break
-            case .call, .again: break
-            case .park(let reason, let after, let cause):
+            case .call, .reprocess: break
+            case .deferred(let reason, let after, let cause):
                 plan.deferrals.append(deferral(item, reason, after, cause, decision: index, now: now))
-            case .dead(let reason):
+            case .deadLettered(let reason):
                 plan.deferrals.append(deferral(item, reason, nil, .planned, decision: index, now: now))
             }
         }
@@ -100,17 +100,17 @@ extension WorkScheduler {
         case .call(let call, let startBefore):
             queue(call, for: key, startBefore: startBefore, now: now)
             return
-        case .park(let reason, _, .backendUnavailable):
+        case .deferred(let reason, _, .backendUnavailable):
             if breaker.recordFailure(of: key.subject, now: now) {
                 logEvents.append(.backendUnavailable(environment, reason: reason))
                 isOpening = true
             }
-        case .park(let reason, _, .retryAfter(let requestedDelay)):
+        case .deferred(let reason, _, .retryAfter(let requestedDelay)):
             if breaker.backOff(for: min(requestedDelay, limits.retryAfterMax), now: now) {
                 logEvents.append(.backoffRequested(environment, reason: reason, retryAfter: requestedDelay))
                 isOpening = true
             }
-        case .finished, .again, .dead, .park:
+        case .finished, .reprocess, .deadLettered, .deferred:
             if isAnswer, breaker.recordSuccess(inFlight[key]?.kind ?? .read, now: now) {
                 logEvents.append(.backendRecovered(environment))
             } else if probes[environment] == key {
@@ -121,7 +121,7 @@ extension WorkScheduler {
         breakers[environment] = breaker
         calls.limit(environment, to: breaker.callsMax)
         if isOpening { withdraw(environment, now: now) }
-        if case .again = next { reprocess(key) } else { release(key) }
+        if case .reprocess = next { reprocess(key) } else { release(key) }
     }
 
     /// An unavailable system counts in full only while other calls of the same kind succeed. Otherwise a key uses up at

@@ -39,7 +39,7 @@ extension WorkScheduler {
         enqueueEvent(of: key, isEdit: isEdit, partition: partition)
     }
 
-    func item(_ key: WorkKey, _ origin: WorkItem<Answer>.Origin, _ attemptCount: Int) -> WorkItem<Answer> {
+    func item(_ key: WorkKey, _ origin: WorkItem<CallResult>.Origin, _ attemptCount: Int) -> WorkItem<CallResult> {
         var item = WorkItem(
             environment: key.environment, subject: key.subject, origin: origin, attemptCount: attemptCount)
         item.trace = inFlight[key]?.trace

@@ -12,8 +12,8 @@ import Model
 /// The owner calls `next` until it returns `nil`, which ends a cycle, and reports the result of each action. One batch
 /// is decided at a time; calls end at any time.
 struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
-    typealias Answer = Call.Answer
-    typealias Item = ScheduledItem<Answer>
+    typealias CallResult = Call.CallResult
+    typealias Item = ScheduledItem<CallResult>
 
     /// A key with its unfinished messages.
     struct InFlight: Sendable {
@@ -27,7 +27,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         /// A call of the key waits or is in flight, or its result is not decided yet.
         var isCalled = false
         /// The result if the waiting call is not made.
-        var resultWhenSkipped: Answer?
+        var resultWhenSkipped: CallResult?
         var kind = CallKind.read
         /// Trace of the current decision and call. A newer event's trace is `nextTrace`.
         var trace: TraceContext?

@@ -95,7 +95,7 @@ extension Worker {
     // MARK: Decisions
 
     /// Decides items of one environment and commits the decisions in one transaction.
-    mutating func decide(_ items: [ScheduledItem<H.Answer>], in environment: EnvironmentID) throws {
+    mutating func decide(_ items: [ScheduledItem<H.CallResult>], in environment: EnvironmentID) throws {
         do {
             var batch = WriteBatch(environment: environment)
             let spans = items.map { $0.item.withOwnSpan() }
@@ -110,13 +110,13 @@ extension Worker {
             let positions = plan.positions(of: batch, after: outcome)
             for (index, started) in spans.enumerated() {
                 guard let span = started.span else { continue }
-                let outcome = plan.outcome(of: index, missed: outcome.missed)
+                let outcome = plan.outcome(of: index, missed: outcome.conflicts)
                 SpanRecorder.process.end(span, started.item.spanWork(of: group, outcome: outcome))
             }
             metrics.deferred.increment(by: plan.deferrals.count)
             let defersDueKeys = batch.defersDueKeys
             schedule {
-                $0.committed(plan, missed: outcome.missed, positions: positions, now: .now)
+                $0.committed(plan, missed: outcome.conflicts, positions: positions, now: .now)
                 if defersDueKeys { $0.deferredDueKeys(in: environment, now: .now) }
             }
         } catch let error as PostgresError where error.isDataError {
@@ -128,7 +128,7 @@ extension Worker {
 
     /// Combines a decision to call with the call function. Without one the decision is rolled back.
     private func prepare(
-        _ disposition: Disposition<H.Call>, of item: WorkItem<H.Answer>, in environment: EnvironmentID
+        _ disposition: Disposition<H.Call>, of item: WorkItem<H.CallResult>, in environment: EnvironmentID
     ) -> Disposition<PreparedCall<H>> {
         let make = callers[environment]?.make
         return disposition.map { call in

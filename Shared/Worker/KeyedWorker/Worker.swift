@@ -17,7 +17,7 @@ package struct Worker<H: Handler>: ~Copyable {
 
     /// The call function of an environment.
     struct Caller {
-        let make: @Sendable (H.Call) async -> H.Answer
+        let make: @Sendable (H.Call) async -> H.CallResult
         let madeAt: ContinuousClock.Instant
         let revision: Int64
     }

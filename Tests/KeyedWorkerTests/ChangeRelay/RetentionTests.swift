@@ -3,6 +3,7 @@ import FoundationEssentials
 import Model
 import ObjectStore
 import Postgres
+import ServiceSettings
 import TestSupport
 import Testing
 
@@ -323,7 +324,10 @@ import Testing
             INSERT INTO pipeline.parked SELECT 'g', id, 'k', 't', 0, 'k', 0, 'r', true, false, 1,
                 now() - interval '1 year', now() FROM realm.environment;
             """)
-        var retention = try Retention(conninfo: acme.conninfo, limits: RetentionLimits(), logger: quiet)
+        let defaults = try Configuration(RetentionSettings.all, environment: [:])
+        var retention = try Retention(
+            conninfo: acme.conninfo, sweeps: RetentionSettings.sweeps(defaults, quiet), interval: .seconds(21_600),
+            logger: quiet)
         try wait("all sweeps") { try retention.step() > .seconds(1) }
         let left = try acme.connection.run(
             """

@@ -28,7 +28,7 @@ import Testing
             case .start(let calls): running += calls
             case .decide(let items, _):
                 let dispositions = items.map { item -> Disposition<TestCall> in
-                    if case .answer = item.item.origin { return .finished }
+                    if case .result = item.item.origin { return .finished }
                     return .call(TestCall(), startBefore: now + .seconds(600))
                 }
                 work.committed(work.plan(dispositions, now: now), missed: [], now: now)

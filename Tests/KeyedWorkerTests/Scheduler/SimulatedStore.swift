@@ -78,12 +78,12 @@ enum SimulatedRule {
     ) -> (Disposition<SimulatedCall>, SimulatedEntry) {
         var entry = entry
         // A result of an attempt that is no longer open is ignored.
-        if case .answer(let answer) = origin, let attempt = entry.attempt, answer.attempt == attempt.number {
+        if case .result(let answer) = origin, let attempt = entry.attempt, answer.attempt == attempt.number {
             if let disposition = apply(answer.found, of: attempt, &entry) { return (disposition, entry) }
         }
         if let attempt = entry.attempt {
             guard now >= attempt.until else {
-                return (.park(reason: "settles", after: attempt.until - now, cause: .planned), entry)
+                return (.deferred(reason: "settles", after: attempt.until - now, cause: .planned), entry)
             }
             let question = SimulatedCall(entry: number, version: attempt.version, attempt: attempt.number, kind: .read)
             return (.call(question, startBefore: now + sendMax), entry)
@@ -103,20 +103,20 @@ enum SimulatedRule {
         case .written:
             entry.recorded = attempt.version
             entry.attempt = nil
-            return entry.version > entry.recorded ? .again : .finished
+            return entry.version > entry.recorded ? .reprocess : .finished
         case .notWritten, .notMade:
             entry.attempt = nil
-            return .again
+            return .reprocess
         case .unknown: return nil
         case .away:
             entry.attempt = nil
-            return .park(reason: "away", after: .seconds(2), cause: .backendUnavailable)
+            return .deferred(reason: "away", after: .seconds(2), cause: .backendUnavailable)
         case .refused:
             entry.attempt = nil
-            return .park(reason: "refused", after: .seconds(5), cause: .attempt)
+            return .deferred(reason: "refused", after: .seconds(5), cause: .attempt)
         case .busy(let wait):
             entry.attempt = nil
-            return .park(reason: "busy", after: wait, cause: .retryAfter(wait))
+            return .deferred(reason: "busy", after: wait, cause: .retryAfter(wait))
         }
     }
 }

@@ -61,7 +61,7 @@ import Testing
         var work = Scheduler(WorkerLimits(), now: now)
         work.received("1", of: key, at: 1, isEdit: true, from: partition, trace: one, now: now)
         #expect(decided(&work) == one)
-        let plan = work.plan([.park(reason: "wait", after: .seconds(1), cause: .planned)], now: now)
+        let plan = work.plan([.deferred(reason: "wait", after: .seconds(1), cause: .planned)], now: now)
         #expect(plan.deferrals.map(\.trace) == [one])
         work.committed(plan, missed: [], now: now)
         let due = DeferredKeys.Due(

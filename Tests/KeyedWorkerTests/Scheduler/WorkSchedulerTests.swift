@@ -110,7 +110,7 @@ import Testing
         var batches: [String] = []
         while let batch = runCycle(&work).last, batch.hasPrefix("decide") {
             batches.append(batch)
-            decided(&work, batch.split(separator: " ").dropFirst().map { _ in .again })
+            decided(&work, batch.split(separator: " ").dropFirst().map { _ in .reprocess })
             if batches.count == 4 { break }
         }
         #expect(batches == ["decide 1 2", "decide 9", "decide 3 4", "decide 9"])
@@ -172,7 +172,7 @@ import Testing
         #expect(runCycle(&work) == ["start 1"])
         work.stop()
         #expect(runCycle(&work) == ["decide 3"])
-        decided(&work, [.park(reason: "later", after: .seconds(1), cause: .planned)])
+        decided(&work, [.deferred(reason: "later", after: .seconds(1), cause: .planned)])
         #expect(runCycle(&work) == ["finish m3"])
         #expect(!work.isIdle)
         _ = work.ended(started(keys[0], "1"), answer: "done", now: now)

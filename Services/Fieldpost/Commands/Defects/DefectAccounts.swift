@@ -48,7 +48,7 @@ enum DefectAccounts {
                 let status = try? account.decoded(as: DefectAccount.self, by: JSONDecoder())?.status
                 if status != .unchecked { try batch.patch(account, unchecked, decision: decision) }
             }
-            if try batch.commit(on: &connection).missed.isEmpty { return }
+            if try batch.commit(on: &connection).conflicts.isEmpty { return }
         }
         throw CommandFailure("conflict: people's logins changed \(attemptsMax) times meanwhile; run the command again")
     }

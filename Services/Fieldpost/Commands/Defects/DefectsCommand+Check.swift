@@ -1,13 +1,13 @@
 import ArgumentParser
 import BackendConnections
 import BackendProtocol
-import CommandLineSupport
 import Compass
 import Essentials
 import HTTPClient
 import Model
 import Postgres
 import Secrets
+import Tenants
 
 extension DefectsCommand {
     /// `fieldpost environment defects check`: tests an environment's Compass server.
@@ -26,7 +26,7 @@ extension DefectsCommand {
 
         func run() async throws {
             var connection = try database.connect()
-            let id = try DefectsCommand.environment(name, on: &connection)
+            let id = try EnvironmentStore.find(name, on: &connection)
             guard let tracker = try DefectTracker.load(id, on: &connection) else {
                 throw CommandFailure("\(name) has no defects: environment defects add")
             }
@@ -35,13 +35,8 @@ extension DefectsCommand {
                 let rows = try connection.run(OwnDefectLogin.counts(in: id)).decode(String.self, Int64.self)
                 logins = Dictionary(rows.map { ($0.0, $0.1) }) { first, _ in first }
             }
-            let check = DefectCheck(
-                tracker: tracker, logins: logins, secrets: try SecretOptions.box())
-            let findings = try await check.findings()
-            var table = Table([("CHECK", .left), ("STATE", .left), ("DETAIL", .left)], empty: "")
-            for finding in findings { table.add([finding.what, finding.works ? "works" : "FAILS", finding.detail]) }
-            try output.show(findings, table)
-            if findings.contains(where: { !$0.works }) { throw ExitCode(1) }
+            let check = DefectCheck(tracker: tracker, logins: logins, secrets: try SecretOptions.box())
+            try EnvironmentFinding.show(await check.findings(), output)
         }
     }
 }
@@ -191,7 +186,6 @@ struct DefectCheck {
         guard first.isLast, try await !compass.page(2, of: set, after: first).rows.isEmpty else { return }
         throw CommandFailure(
             "a page of \(set.pageRowsMax) rows has \(first.rows.count), and another page follows: the server's limit "
-                + "is smaller"
-        )
+                + "is smaller")
     }
 }

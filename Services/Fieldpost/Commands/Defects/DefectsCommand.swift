@@ -1,8 +1,10 @@
+import Access
 import ArgumentParser
 import Audit
 import BackendConnections
 import CommandLineSupport
 import Compass
+import Essentials
 import FoundationEssentials
 import HTTPClient
 import Identity
@@ -39,10 +41,7 @@ struct DefectsCommand: ParsableCommand {
         @Option(help: "Login name of the account.") var user: String?
         @Option(help: ArgumentHelp("Environment variable with the account's password.", valueName: "variable"))
         var passwordFrom: String?
-        @Option(
-            help: ArgumentHelp(
-                "Environment variable with a personal access token.",
-                valueName: "variable"))
+        @Option(help: ArgumentHelp("Environment variable with a personal access token.", valueName: "variable"))
         var tokenFrom: String?
         @Flag(help: "Use people's own logins instead of an account.") var noAccount = false
         @Option(
@@ -67,15 +66,13 @@ struct DefectsCommand: ParsableCommand {
             guard [user ?? passwordFrom, tokenFrom, noAccount ? "" : nil].count(where: { $0 != nil }) < 2 else {
                 throw ValidationError("give --user with --password-from, or --token-from, or --no-account")
             }
-            if let pollInterval, !DefectTracker.pollSecondsRange.contains(pollInterval) {
-                throw ValidationError("--poll-interval must be from 5 to 86400 seconds, not \(pollInterval)")
-            }
+            try validateRange("--poll-interval", pollInterval, in: DefectTracker.pollSecondsRange, unit: "seconds")
         }
 
         func run() throws {
             var connection = try database.connect(EnvironmentStore.limits)
             try EnvironmentStore.lock(name, on: &connection)
-            let id = try DefectsCommand.environment(name, on: &connection)
+            let id = try EnvironmentStore.find(name, on: &connection)
             let stored = try DefectTracker.load(id, on: &connection) ?? DefectTracker(environment: id)
             let tracker = try changed(stored)
             var statements = [
@@ -132,8 +129,7 @@ struct DefectsCommand: ParsableCommand {
         func run() throws {
             try EnvironmentFeature.remove("defects", from: name, database) { id, connection in
                 guard try DefectTracker.load(id, on: &connection) != nil else { return nil }
-                return [DefectTracker.remove(from: id)]
-                    + (try DefectsCommand.removingLogins(in: id, &connection))
+                return [DefectTracker.remove(from: id)] + (try DefectsCommand.removingLogins(in: id, &connection))
             } afterwards: { id, connection in
                 try DefectAccounts.recheckAll(in: id, on: &connection)
             }
@@ -145,13 +141,6 @@ struct DefectsCommand: ParsableCommand {
         in environment: EnvironmentID, _ connection: inout Connection
     ) throws -> [Statement] {
         try OwnDefectLogin.areKept(on: &connection) ? [OwnDefectLogin.removeAllLogins(in: environment)] : []
-    }
-
-    static func environment(_ name: String, on connection: inout Connection) throws -> EnvironmentID {
-        guard let id = try EnvironmentStore.load(name, on: &connection)?.id else {
-            throw CommandFailure("environment \(name) does not exist")
-        }
-        return id
     }
 
     /// The stored tracker for output, without the secret.
@@ -176,14 +165,82 @@ struct DefectsCommand: ParsableCommand {
 
     static func show(_ tracker: DefectTracker, _ output: OutputOptions) throws {
         let row = Row(tracker)
-        var table = Table(
-            [
-                ("SERVER", .left), ("REPOSITORY", .left), ("DATABASE", .left), ("RECORDS", .left), ("ACCOUNT", .left),
-                ("INTERVAL", .right),
-            ], empty: "")
-        table.add([
-            row.server, row.repository, row.userDatabase, row.recordType, row.account, "\(row.pollInterval) s",
-        ])
+        let table = Table(
+            ["SERVER", "REPOSITORY", "DATABASE", "RECORDS", "ACCOUNT", .right("INTERVAL")], [row]
+        ) { [$0.server, $0.repository, $0.userDatabase, $0.recordType, $0.account, "\($0.pollInterval) s"] }
         try output.show([row], table)
+    }
+}
+
+extension DefectsCommand {
+    /// `fieldpost environment defects logins`: maps people to logins of the tracker.
+    struct Logins: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List or replace the mapping of people to tracker logins.",
+            discussion: """
+                FILE is a JSON object of login names by e-mail address: {"ana@example.com": "ana"}. It replaces the \
+                stored mapping: people who are not in it get no more notices of defects. People are notified about \
+                defects of their login, so logins are never guessed from addresses. Without an account, people's own \
+                logins are used, and the mapping is not needed.
+                """)
+        @Argument(help: "The environment.") var name: String
+        @Option(help: ArgumentHelp("Replace the mapping by this file.", valueName: "file")) var file: String?
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        private struct Row: Encodable {
+            let email, login: String
+        }
+
+        func run() throws {
+            var connection = try database.connect(EnvironmentStore.limits)
+            if file != nil { try EnvironmentStore.lock(name, on: &connection) }
+            let id = try EnvironmentStore.find(name, on: &connection)
+            if let file {
+                let logins = try Self.read(file)
+                try connection.run(
+                    DefectLogins.replace(logins, in: id) + [
+                        Administrator.commandLine.audit(
+                            .environmentChanged, name, in: id, detail: ["changed": "logins of defects"])
+                    ])
+            }
+            let rows = try connection.run(DefectLogins.people(in: id)).decode(String.self, String.self).map {
+                Row(email: $1, login: $0)
+            }
+            let table = Table(
+                ["PERSON", "LOGIN"], rows,
+                empty: "no logins; set them with: fieldpost environment defects logins \(name) --file FILE"
+            ) { [$0.email, $0.login] }
+            try output.show(rows, table)
+        }
+
+        /// Reads login names by e-mail address.
+        private static func read(_ file: String) throws -> [String: String] {
+            let data = try TextFile.read(file)
+            let given: [String: String]
+            do {
+                try JSONCheck.checkKeys(ofFile: Array(data))
+                given = try JSONDecoder().decode([String: String].self, from: data)
+            } catch {
+                throw CommandFailure("\(file) is not a JSON object of login names by e-mail address: \(error)")
+            }
+            var logins: [String: String] = [:]
+            var people: [String: String] = [:]
+            for (text, login) in given.sorted(by: { $0.key < $1.key }) {
+                guard let email = EmailAddress(text)?.description else {
+                    throw CommandFailure("\(file): '\(text)' is not an e-mail address")
+                }
+                guard !login.isEmpty, !login.contains(where: \.isWhitespace) else {
+                    throw CommandFailure("\(file): '\(login)' of \(email) is not a login name")
+                }
+                if let other = people.updateValue(email, forKey: login) {
+                    throw CommandFailure("\(file): '\(login)' belongs to both \(other) and \(email)")
+                }
+                guard logins.updateValue(login, forKey: email) == nil else {
+                    throw CommandFailure("\(file): \(email) occurs twice")
+                }
+            }
+            return logins
+        }
     }
 }

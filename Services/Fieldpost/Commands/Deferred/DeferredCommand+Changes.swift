@@ -2,7 +2,6 @@ import AdminQueries
 import Algorithms
 import ArgumentParser
 import CommandLineSupport
-import Foundation
 import Postgres
 
 extension DeferredCommand {
@@ -24,9 +23,7 @@ extension DeferredCommand {
 
         func validate() throws {
             try selection.requireSelection(all: all)
-            guard (0...600).contains(wait) else {
-                throw ValidationError("--wait must be from 0 to 600 seconds, not \(wait)")
-            }
+            try validateRange("--wait", wait, in: 0...600, unit: "seconds")
         }
 
         func run() throws {
@@ -97,13 +94,8 @@ extension DeferredCommand {
             let rows =
                 try expected ?? DeferredKeyStore.load(selected, countMax: DeferredKeysVersion.countMax, on: &connection)
             if !yes, !rows.isEmpty {
-                guard isatty(STDIN_FILENO) == 1 else {
-                    throw ValidationError("standard input is not a terminal: give --yes")
-                }
-                print(DeferredKeyStore.table(rows).text, terminator: "")
-                print("Discard \(rows.count)? Type yes: ", terminator: "")
-                fflush(nil)
-                guard readLine() == "yes" else { throw CommandFailure("nothing was discarded") }
+                let prompt = DeferredKeyStore.table(rows).text + "Discard \(rows.count)? Type yes:"
+                try Terminal.confirm(prompt, refusal: "nothing was discarded")
             }
             // Only the keys that were shown: keys deferred meanwhile are kept.
             for page in rows.chunks(ofCount: DeferredKeyStore.pageCountMax) { try discard(Array(page), &connection) }
@@ -125,8 +117,7 @@ private struct Progress {
     mutating func add(_ more: DeferredKeyStore.Changed) {
         changed += more
         pages += 1
-        guard pages > 1, isatty(STDERR_FILENO) == 1 else { return }
-        FileHandle.standardError.write(Data("\(changed.count) keys so far\n".utf8))
+        if pages > 1, Terminal.showsProgress { printError("\(changed.count) keys so far\n") }
     }
 }
 

@@ -34,8 +34,7 @@ struct DeferredCommand: ParsableCommand {
             if let topic { _ = try Topic.named(topic) }
             let groups = Set(Topics.all.flatMap(\.consumers))
             guard let group, !groups.contains(group) else { return }
-            throw ValidationError(
-                "no consumer group \(group); available: \(groups.sorted().joined(separator: ", "))")
+            throw ValidationError("no consumer group \(group); available: \(groups.sorted().joined(separator: ", "))")
         }
 
         /// Whether the options narrow the selection.
@@ -67,22 +66,18 @@ struct DeferredCommand: ParsableCommand {
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
-        func validate() throws {
-            guard (1...1_000_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 1000000") }
-        }
+        func validate() throws { try validateRange("--limit", limit, in: 1...1_000_000) }
 
         func run() throws {
             var connection = try database.connect()
-            let rows = try DeferredKeyStore.load(
-                selection.select(on: &connection), countMax: limit, on: &connection)
+            let rows = try DeferredKeyStore.load(selection.select(on: &connection), countMax: limit, on: &connection)
             let empty = selection.keys.isEmpty ? "no deferred keys" : "no such key is deferred; a key ends with an id"
             try output.show(rows, DeferredKeyStore.table(rows, empty: empty))
         }
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Show reason, object and action of deferred keys.")
+        static let configuration = CommandConfiguration(abstract: "Show reason, object and action of deferred keys.")
         @OptionGroup var selection: Selection
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions

@@ -6,9 +6,7 @@ import Postgres
 extension DeferredCommand {
     /// The precondition of a change: the keys still have the version that was displayed.
     struct Precondition: ParsableArguments {
-        @Option(
-            name: .customLong("if-version"),
-            help: "Require this version, as `show` or `--dry-run` printed it.")
+        @Option(name: .customLong("if-version"), help: "Require this version, as `show` or `--dry-run` printed it.")
         var expectedVersion: String?
 
         /// Returns the rows of a selection, if their version is the expected one.

@@ -27,11 +27,7 @@ extension EnvironmentCommand {
             guard let check = try EnvironmentCheck.load(name, on: &connection) else {
                 throw CommandFailure("environment \(name) does not exist")
             }
-            let findings = await check.findings()
-            var table = Table([("CHECK", .left), ("STATE", .left), ("DETAIL", .left)], empty: "")
-            for finding in findings { table.add([finding.what, finding.works ? "works" : "FAILS", finding.detail]) }
-            try output.show(findings, table)
-            if findings.contains(where: { !$0.works }) { throw ExitCode(1) }
+            try EnvironmentFinding.show(await check.findings(), output)
         }
     }
 }
@@ -41,6 +37,15 @@ struct EnvironmentFinding: Encodable {
     let what: String
     let works: Bool
     let detail: String
+
+    /// - Throws: `ExitCode` if a check failed.
+    static func show(_ findings: [EnvironmentFinding], _ output: OutputOptions) throws {
+        let table = Table(["CHECK", "STATE", "DETAIL"], findings) {
+            [$0.what, $0.works ? "works" : "FAILS", $0.detail]
+        }
+        try output.show(findings, table)
+        if findings.contains(where: { !$0.works }) { throw ExitCode(1) }
+    }
 }
 
 /// Calls each external system once, with a timeout.

@@ -47,9 +47,7 @@ extension EnvironmentCommand {
         func run() async throws {
             var connection = try database.connect(EnvironmentStore.limits)
             if acceptAll || !accepted.isEmpty { try EnvironmentStore.lock(name, on: &connection) }
-            guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
-                throw CommandFailure("environment \(name) does not exist")
-            }
+            let (stored, id) = try EnvironmentStore.existing(name, on: &connection)
             guard fromBackend else { return try list(id, on: &connection) }
             var proposals = PersonProposals(
                 try await proposedPeople(id, on: &connection),
@@ -64,12 +62,10 @@ extension EnvironmentCommand {
 
         private func list(_ id: EnvironmentID, on connection: inout Connection) throws {
             let people = try BackendPeople.list(in: id, on: &connection)
-            var table = Table(
-                [("PERSON", .left), ("REFERENCE", .left), ("REALM", .left)],
-                empty: "no people; add people with: fieldpost environment edit \(name) --people FILE")
-            for person in people {
-                table.add([person.email, PersonProposals.text(person.reference), person.hasRealm ? "yes" : "no"])
-            }
+            let table = Table(
+                ["PERSON", "REFERENCE", "REALM"], people,
+                empty: "no people; add people with: fieldpost environment edit \(name) --people FILE"
+            ) { [$0.email, PersonProposals.text($0.reference), $0.hasRealm ? "yes" : "no"] }
             try output.show(people, table)
         }
 
@@ -106,9 +102,7 @@ extension EnvironmentCommand {
             }
         }
 
-        private func save(
-            _ people: [BackendPerson], in id: EnvironmentID, on connection: inout Connection
-        ) throws {
+        private func save(_ people: [BackendPerson], in id: EnvironmentID, on connection: inout Connection) throws {
             guard !people.isEmpty else { return }
             try connection.run([
                 try EnvironmentStore.addPeople(people, to: name),
@@ -117,14 +111,11 @@ extension EnvironmentCommand {
         }
 
         private func show(_ rows: [PersonProposals.Row]) throws {
-            var table = Table(
-                [("PERSON", .left), ("NAME", .left), ("REFERENCE", .left), ("STATE", .left), ("DETAIL", .left)],
-                empty: "the back end has no people")
-            for row in rows {
-                table.add([
-                    row.email ?? "-", row.name, PersonProposals.text(row.reference), row.state.rawValue,
-                    row.detail ?? "",
-                ])
+            let table = Table(
+                ["PERSON", "NAME", "REFERENCE", "STATE", "DETAIL"], rows, empty: "the back end has no people"
+            ) { row in
+                let reference = PersonProposals.text(row.reference)
+                return [row.email ?? "-", row.name, reference, row.state.rawValue, row.detail ?? ""]
             }
             try output.show(rows, table)
         }

@@ -14,44 +14,31 @@ extension EnvironmentCommand {
 
         func run() throws {
             var connection = try database.connect()
-            guard let stored = try EnvironmentStore.load(name, on: &connection) else {
-                throw CommandFailure("environment \(name) does not exist")
-            }
-            let defects = try stored.id.flatMap { try DefectTracker.load($0, on: &connection) }
+            let (stored, id) = try EnvironmentStore.existing(name, on: &connection)
+            let defects = try DefectTracker.load(id, on: &connection)
             let shown = Shown(stored, defects.map(DefectsCommand.Row.init))
             if output.json { return try printJSON(shown) }
-            var table = Table([("SETTING", .left), ("VALUE", .left)], empty: "")
-            for (setting, value) in shown.lines { table.add([setting, value]) }
-            print(table.text, terminator: "")
+            print(Table(["SETTING", "VALUE"], shown.lines) { [$0.0, $0.1] }.text, terminator: "")
         }
     }
 
     private struct Shown: Encodable {
-        let name: String
-        let domains: [String]
-        let addresses: [String]
-        let issuer: String
-        let audience: String
-        let jwksURL: String
-        let discoveryURL: String?
-        let clientID: String?
+        let name, issuer, audience, jwksURL: String
+        let domains, addresses, scopes: [String]
+        let discoveryURL, clientID: String?
         let hasClientSecret: Bool
-        let scopes: [String]
         let initialiseOn: String
         let hidesUnknown: Bool
-        let addressVerifiedBy: String
-        let backend: String
-        /// This and the next are `nil` without a back end.
-        let backendURL: String?
-        let backendUser: String?
+        let addressVerifiedBy, backend: String
+        /// `nil` without a back end.
+        let backendURL, backendUser: String?
         /// The services' variable, or `nil` when the password is stored.
         let backendPasswordVariable: String?
         let hasBackendPassword: Bool
-        let pollIntervalSeconds: Int32?
-        let fullPollIntervalSeconds: Int32?
-        /// This and the next are `nil` without a rate limit.
-        let callsPerSecond: Int32?
-        let personCallsPerSecond: Int32?
+        /// `nil` without a back end.
+        let pollIntervalSeconds, fullPollIntervalSeconds: Int32?
+        /// `nil` without a rate limit.
+        let callsPerSecond, personCallsPerSecond: Int32?
         let backendSettings: [String: String]
         /// Whether it declares its own templates.
         let hasTemplates: Bool
@@ -59,7 +46,6 @@ extension EnvironmentCommand {
         let defects: DefectsCommand.Row?
 
         init(_ stored: StoredEnvironment, _ defects: DefectsCommand.Row?) {
-            self.defects = defects
             name = stored.name
             domains = stored.domains
             addresses = stored.addresses
@@ -84,6 +70,7 @@ extension EnvironmentCommand {
             personCallsPerSecond = stored.personCallsPerSecond
             backendSettings = stored.backendSettings
             hasTemplates = stored.templates != nil
+            self.defects = defects
         }
 
         var lines: [(String, String)] {

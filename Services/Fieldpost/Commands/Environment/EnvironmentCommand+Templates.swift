@@ -31,8 +31,7 @@ extension EnvironmentCommand {
                 People get changes at their next poll. Entries of a removed template keep their fields.
                 """)
         @Argument(help: "The environment.") var name: String
-        @Option(help: ArgumentHelp("Replace all templates by those of this file.", valueName: "file"))
-        var file: String?
+        @Option(help: ArgumentHelp("Replace all templates by those of this file.", valueName: "file")) var file: String?
         @Flag(help: "Restore the adapter's built-in templates.") var builtIn = false
         @OptionGroup var database: DatabaseOptions
 
@@ -52,9 +51,7 @@ extension EnvironmentCommand {
         func run() throws {
             var connection = try database.connect(EnvironmentStore.limits)
             if file != nil || builtIn { try EnvironmentStore.lock(name, on: &connection) }
-            guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id else {
-                throw CommandFailure("environment \(name) does not exist")
-            }
+            let (stored, id) = try EnvironmentStore.existing(name, on: &connection)
             guard let vocabulary = BackendKind.named(stored.backend)?.vocabulary else {
                 throw CommandFailure("\(name) has no back end in Fieldpost: its integration writes the templates")
             }

@@ -34,9 +34,7 @@ extension EnvironmentCommand {
 
         func run() async throws {
             var connection = try database.connect()
-            guard let environment = try EnvironmentStore.load(name, on: &connection)?.id else {
-                throw CommandFailure("environment \(name) does not exist")
-            }
+            let environment = try EnvironmentStore.find(name, on: &connection)
             let people = all ? nil : try EnvironmentStore.people(emails, in: environment, on: &connection)
             let hasLogins = try OwnDefectLogin.areKept(on: &connection)
             var (last, count) = (Int32(0), 0)

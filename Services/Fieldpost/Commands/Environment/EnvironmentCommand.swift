@@ -23,21 +23,13 @@ struct EnvironmentCommand: ParsableCommand {
 
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Add an environment, or update it.",
-            discussion: EnvironmentOptions.discussion)
+            abstract: "Add an environment, or update it.", discussion: EnvironmentOptions.discussion)
         @Argument(help: "Name: lower-case letters, digits and hyphens.") var name: String
         @OptionGroup var options: EnvironmentOptions
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
-        func validate() throws {
-            let isName = { (byte: UInt8) in (97...122).contains(byte) || (48...57).contains(byte) }
-            guard let first = name.utf8.first, isName(first), name.utf8.count <= 63,
-                name.utf8.allSatisfy({ isName($0) || $0 == UInt8(ascii: "-") })
-            else {
-                throw ValidationError("the name must have 1 to 63 lower-case letters, digits and hyphens, not \(name)")
-            }
-        }
+        func validate() throws { try validateName(name) }
 
         func run() async throws {
             var connection = try database.connect(EnvironmentStore.limits)
@@ -50,8 +42,7 @@ struct EnvironmentCommand: ParsableCommand {
 
     struct Edit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Change the given options of an environment.",
-            discussion: EnvironmentOptions.discussion)
+            abstract: "Change the given options of an environment.", discussion: EnvironmentOptions.discussion)
         @Argument(help: "The environment.") var name: String
         @OptionGroup var options: EnvironmentOptions
         @OptionGroup var database: DatabaseOptions
@@ -60,9 +51,7 @@ struct EnvironmentCommand: ParsableCommand {
         func run() async throws {
             var connection = try database.connect(EnvironmentStore.limits)
             try EnvironmentStore.lock(name, on: &connection)
-            guard let stored = try EnvironmentStore.load(name, on: &connection) else {
-                throw CommandFailure("environment \(name) does not exist")
-            }
+            let (stored, _) = try EnvironmentStore.existing(name, on: &connection)
             try await options.save(over: stored, on: &connection)
             try showEnvironments(try EnvironmentStore.list(on: &connection).filter { $0.name == name }, output)
         }
@@ -105,17 +94,17 @@ struct EnvironmentCommand: ParsableCommand {
 }
 
 private func showEnvironments(_ rows: [EnvironmentStore.Row], _ output: OutputOptions) throws {
-    var table = Table(
+    let table = Table(
         [
-            ("ID", .right), ("NAME", .left), ("DOMAINS", .left), ("PEOPLE", .right), ("INVITED", .right),
-            ("READY", .right), ("POSITION", .right), ("PUBLISHED", .right), ("MOVE", .left), ("BACK END", .left),
-        ], empty: "no environments; add one with: fieldpost environment add")
-    for row in rows {
-        table.add([
+            .right("ID"), "NAME", "DOMAINS", .right("PEOPLE"), .right("INVITED"), .right("READY"), .right("POSITION"),
+            .right("PUBLISHED"), "MOVE", "BACK END",
+        ], rows, empty: "no environments; add one with: fieldpost environment add"
+    ) { row in
+        [
             String(row.id), row.name, row.domains.joined(separator: ", "), String(row.people), String(row.invited),
             String(row.ready), String(row.position), String(row.published), row.move ?? "-",
             row.backend.map { "\($0) \(row.backendURL ?? "")" } ?? "-",
-        ])
+        ]
     }
     try output.show(rows, table)
 }

@@ -18,7 +18,7 @@ enum EnvironmentFeature {
     ) throws {
         var connection = try database.connect(EnvironmentStore.limits)
         try EnvironmentStore.lock(name, on: &connection)
-        let id = try DefectsCommand.environment(name, on: &connection)
+        let id = try EnvironmentStore.find(name, on: &connection)
         guard let statements = try statements(id, &connection) else {
             // An earlier run may have been interrupted before this.
             try afterwards(id, &connection)

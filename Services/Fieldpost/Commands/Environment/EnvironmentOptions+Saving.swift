@@ -28,8 +28,7 @@ extension EnvironmentOptions {
         }
         let people =
             try people.map {
-                try EnvironmentCommand.readPeople(
-                    $0, domains: environment.domains, addresses: environment.addresses)
+                try EnvironmentCommand.readPeople($0, domains: environment.domains, addresses: environment.addresses)
             } ?? []
         if environment.jwksURL.isEmpty { environment.jwksURL = try await discoverKeys(environment) }
         if clientSecretFrom != nil || backendPasswordFrom != nil { try seal(&environment, on: &connection) }

@@ -49,8 +49,7 @@ struct EnvironmentOptions: ParsableArguments {
         help: "Set an e-mail address outside the domains; may be repeated.")
     var addresses: [String] = []
     @Flag(help: "Remove all addresses of --address.") var noAddresses = false
-    @Option(help: ArgumentHelp("Issuer of the identity provider's tokens.", valueName: "url"))
-    var issuer: String?
+    @Option(help: ArgumentHelp("Issuer of the identity provider's tokens.", valueName: "url")) var issuer: String?
     @Option(help: "Audience of the tokens for Fieldpost.") var audience: String?
     @Option(
         help: ArgumentHelp(
@@ -60,8 +59,7 @@ struct EnvironmentOptions: ParsableArguments {
         help: ArgumentHelp("URL of the provider's configuration, if not below the issuer.", valueName: "url"))
     var discoveryUrl: String?
     @Flag(help: "Use the provider's configuration below the issuer.") var noDiscoveryUrl = false
-    @Option(help: ArgumentHelp("OAuth client id of Fieldpost at the provider.", valueName: "id"))
-    var clientId: String?
+    @Option(help: ArgumentHelp("OAuth client id of Fieldpost at the provider.", valueName: "id")) var clientId: String?
     @Option(help: ArgumentHelp("Environment variable with the client secret.", valueName: "variable"))
     var clientSecretFrom: String?
     @Option(name: .customLong("scope"), help: "Request this scope at logins; may be repeated.")
@@ -73,36 +71,24 @@ struct EnvironmentOptions: ParsableArguments {
         help: "Verify addresses by email_verified (default), xms_edov or issuer.")
     var addressVerifiedBy: AddressVerification?
     @Option(help: "Kind of back end: sap, economic, or none for an integration.") var backend: String?
-    @Option(help: ArgumentHelp("Base URL of the back end.", valueName: "url"))
-    var backendUrl: String?
-    @Option(help: ArgumentHelp("User of Fieldpost at the back end.", valueName: "user"))
-    var backendUser: String?
-    @Option(
-        help: ArgumentHelp(
-            "Environment variable of the services with the password.", valueName: "variable"))
+    @Option(help: ArgumentHelp("Base URL of the back end.", valueName: "url")) var backendUrl: String?
+    @Option(help: ArgumentHelp("User of Fieldpost at the back end.", valueName: "user")) var backendUser: String?
+    @Option(help: ArgumentHelp("Environment variable of the services with the password.", valueName: "variable"))
     var backendPasswordVariable: String?
     @Option(help: ArgumentHelp("Environment variable of this command with the password.", valueName: "variable"))
     var backendPasswordFrom: String?
     @Option(help: ArgumentHelp("Seconds between polls of the back end, 5…86400.", valueName: "seconds"))
     var pollInterval: Int32?
-    @Option(
-        help: ArgumentHelp(
-            "Seconds between full comparisons, 5…604800.",
-            valueName: "seconds"))
+    @Option(help: ArgumentHelp("Seconds between full comparisons, 5…604800.", valueName: "seconds"))
     var fullPollInterval: Int32?
-    @Option(
-        help: ArgumentHelp(
-            "Maximum entries submitted per second, 1…10000; 0: unlimited.", valueName: "number"))
+    @Option(help: ArgumentHelp("Maximum entries submitted per second, 1…10000; 0: unlimited.", valueName: "number"))
     var callsPerSecond: Int32?
-    @Option(
-        help: ArgumentHelp(
-            "Maximum entries per second and person, 1…10000; 0: unlimited.", valueName: "number"))
+    @Option(help: ArgumentHelp("Maximum entries per second and person, 1…10000; 0: unlimited.", valueName: "number"))
     var personCallsPerSecond: Int32?
     @Option(
         name: .customLong("backend-setting"),
         help: ArgumentHelp(
-            "Set an adapter setting, or remove it without a value; may be repeated.",
-            valueName: "name=value"))
+            "Set an adapter setting, or remove it without a value; may be repeated.", valueName: "name=value"))
     var backendSettings: [String] = []
     @Option(help: ArgumentHelp("Add or update people from a JSON file.", valueName: "file")) var people: String?
 
@@ -125,17 +111,10 @@ struct EnvironmentOptions: ParsableArguments {
         if let hideUnknown, !["yes", "no"].contains(hideUnknown) {
             throw ValidationError("--hide-unknown must be yes or no, not \(hideUnknown)")
         }
-        if let pollInterval, !(5...86_400).contains(pollInterval) {
-            throw ValidationError("--poll-interval must be from 5 to 86400 seconds, not \(pollInterval)")
-        }
-        if let fullPollInterval, !(5...604_800).contains(fullPollInterval) {
-            throw ValidationError("--full-poll-interval must be from 5 to 604800 seconds, not \(fullPollInterval)")
-        }
-        for case (let option, let rate?) in [
-            ("--calls-per-second", callsPerSecond), ("--person-calls-per-second", personCallsPerSecond),
-        ] where !(0...10_000).contains(rate) {
-            throw ValidationError("\(option) must be from 0 to 10000, not \(rate)")
-        }
+        try validateRange("--poll-interval", pollInterval, in: 5...86_400, unit: "seconds")
+        try validateRange("--full-poll-interval", fullPollInterval, in: 5...604_800, unit: "seconds")
+        try validateRange("--calls-per-second", callsPerSecond, in: 0...10_000)
+        try validateRange("--person-calls-per-second", personCallsPerSecond, in: 0...10_000)
     }
 
     private func validateAddresses() throws {
@@ -154,8 +133,7 @@ struct EnvironmentOptions: ParsableArguments {
         }
         if let domain = domains.first(where: { EmailAddress("a@" + $0) == nil }) {
             throw ValidationError(
-                "--domain \(domain) is not a domain of e-mail addresses, such as acme.example (IDN as xn--…)"
-            )
+                "--domain \(domain) is not a domain of e-mail addresses, such as acme.example (IDN as xn--…)")
         }
         if let address = addresses.first(where: { EmailAddress($0) == nil }) {
             throw ValidationError("--address \(address) is not a usable e-mail address")

@@ -35,12 +35,7 @@ struct IntegrationCommand: ParsableCommand {
         @OptionGroup var database: DatabaseOptions
 
         func validate() throws {
-            let isName = { (byte: UInt8) in (97...122).contains(byte) || (48...57).contains(byte) }
-            guard let first = name.utf8.first, isName(first), name.utf8.count <= 63,
-                name.utf8.allSatisfy({ isName($0) || $0 == UInt8(ascii: "-") })
-            else {
-                throw ValidationError("the name must have 1 to 63 lower-case letters, digits and hyphens, not \(name)")
-            }
+            try validateName(name)
             guard [clientId, subject].allSatisfy({ $0.map { (1...255).contains($0.utf8.count) } ?? true }) else {
                 throw ValidationError("--client-id and --subject must have from 1 to 255 bytes")
             }
@@ -83,11 +78,11 @@ struct IntegrationCommand: ParsableCommand {
         func run() throws {
             var connection = try database.connect()
             let rows = try IntegrationStore.list(on: &connection)
-            var table = Table(
-                [("ENVIRONMENT", .left), ("NAME", .left), ("CREDENTIAL", .left), ("SINCE", .left)],
-                empty: "no integrations; add one with: fieldpost environment integration add")
-            for row in rows {
-                table.add([row.environment, row.name, row.clientId.map { "tokens of \($0)" } ?? "a key", row.createdAt])
+            let table = Table(
+                ["ENVIRONMENT", "NAME", "CREDENTIAL", "SINCE"], rows,
+                empty: "no integrations; add one with: fieldpost environment integration add"
+            ) { row in
+                [row.environment, row.name, row.clientId.map { "tokens of \($0)" } ?? "a key", row.createdAt]
             }
             try output.show(rows, table)
         }

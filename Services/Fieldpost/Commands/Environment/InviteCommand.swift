@@ -58,8 +58,9 @@ extension EnvironmentCommand {
                 print("\(count) people invited, \(rows.count - count) invited before")
                 return
             }
-            var table = Table([("PERSON", .left), ("REALM", .left), ("STATE", .left)], empty: "no people to invite")
-            for row in rows { table.add([row.email, row.realm, row.isNew ? "invited" : "invited before"]) }
+            let table = Table(["PERSON", "REALM", "STATE"], rows, empty: "no people to invite") {
+                [$0.email, $0.realm, $0.isNew ? "invited" : "invited before"]
+            }
             print(table.text, terminator: "")
         }
 

@@ -27,8 +27,7 @@ struct PersonProposals {
     private(set) var rows: [Row]
 
     init(
-        _ proposals: [BackendPersonProposal], stored: [String: [String: String]], domains: [String],
-        addresses: [String]
+        _ proposals: [BackendPersonProposal], stored: [String: [String: String]], domains: [String], addresses: [String]
     ) {
         let emails = proposals.map { $0.email.flatMap { EmailAddress($0) } }
         let counts = Dictionary(emails.compactMap { $0?.description }.map { ($0, 1) }, uniquingKeysWith: +)

@@ -62,11 +62,11 @@ struct RoleCommand: ParsableCommand {
                     continue
                 }
                 try batch.patch(object, CanonicalJSON(encoding: ["role": role]), decision: 0)
-                batch.also(
+                batch.append(
                     Administrator.commandLine.audit(
                         .roleChanged, key.id.text, in: environment, detail: ["from": before, "to": role], decision: 0))
             }
-            if try batch.commit(on: &connection).missed.isEmpty { return }
+            if try batch.commit(on: &connection).conflicts.isEmpty { return }
         }
         throw CommandFailure(
             "conflict: these people were changed \(Self.attemptsMax) times meanwhile; nothing was changed, run it again"

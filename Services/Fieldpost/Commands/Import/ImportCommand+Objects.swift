@@ -1,6 +1,11 @@
 import ArgumentParser
+import BackendConnections
+import Backends
+import CommandLineSupport
 import Foundation
 import Model
+import Postgres
+import Tenants
 
 extension ImportCommand {
     /// `fieldpost import objects`: imports one object per line of JSON.
@@ -32,17 +37,60 @@ extension ImportCommand {
                 """)
 
         @Argument(help: "File to import, or - for standard input.") var file: String
-        @OptionGroup var options: ImportOptions
+        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: ArgumentHelp("Maximum number of invalid lines to print.", valueName: "count"))
+        var problems = 20
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            try validateRange("--problems", problems, in: 0...10_000)
+        }
 
         func run() async throws {
             let source = try ImportSource(file)
-            var objects = try options.begin(source)
+            var connection = try database.connect()
+            let environment = try EnvironmentStore.find(environment, on: &connection)
+            let hasBackend = try connection.run(BackendConfiguration.revision(in: environment)).count > 0
+            var objects = ObjectImport(
+                source.name, in: environment, hasBackend: hasBackend, on: connection, problemCountMax: problems)
             var lineCount = 0
             // Objects are written before those that refer to them.
             for pass in source.bytesTotal == nil ? [nil] : ObjectLines.Pass.allCases.map(Optional.some) {
                 lineCount = try await Self.read(source, pass, into: &objects)
             }
-            try options.end(objects, lines: lineCount, of: "lines")
+            try objects.end()
+            try show(objects.counts, objects.problems, objects.warnings, lineCount: lineCount)
+        }
+
+        /// Prints the result.
+        ///
+        /// - Throws: `CommandFailure` if lines were rejected.
+        private func show(
+            _ counts: ObjectImport.Counts, _ problems: ImportProblems, _ warnings: ImportProblems, lineCount: Int
+        ) throws {
+            if output.json {
+                try printJSON(
+                    Summary(
+                        lines: lineCount, created: counts.created, replaced: counts.replaced,
+                        unchanged: counts.unchanged, refused: problems.count, warned: warnings.count,
+                        problems: problems.retained, warnings: warnings.retained))
+            } else {
+                printError(problems.text + warnings.text(as: "warning: "))
+                let rows = [
+                    ("lines", lineCount), ("objects created", counts.created), ("objects replaced", counts.replaced),
+                    ("objects unchanged", counts.unchanged), ("lines rejected", problems.count),
+                    ("warnings", warnings.count),
+                ]
+                print(Table(["RESULT", .right("COUNT")], rows) { [$0.0, "\($0.1)"] }.text, terminator: "")
+            }
+            guard problems.count > 0 else { return }
+            throw CommandFailure("\(problems.count) of \(lineCount) lines were rejected")
+        }
+
+        private struct Summary: Encodable {
+            let lines, created, replaced, unchanged, refused, warned: Int
+            let problems, warnings: [ImportProblems.Problem]
         }
 
         /// Maximum number of threads that check lines, in addition to the one that writes.

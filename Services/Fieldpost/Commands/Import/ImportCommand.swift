@@ -12,7 +12,7 @@ import Tenants
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Import files of other systems into realms.",
-        subcommands: [Objects.self, LA311.self, Meetings.self, Tree.self])
+        subcommands: [Objects.self, Tree.self])
 
     /// `fieldpost import tree`: imports nested reporting trees.
     struct Tree: ParsableCommand {
@@ -103,9 +103,8 @@ struct ImportCommand: ParsableCommand {
 
         /// Overwrites one line of progress, if standard error is a terminal.
         private static func show(_ done: Int, of total: Int) {
-            guard total > TreeImport.batchCountMax, isatty(STDERR_FILENO) == 1 else { return }
-            let line = done < total ? "\r\u{1B}[K\(done) of \(total) written" : "\r\u{1B}[K"
-            FileHandle.standardError.write(Data(line.utf8))
+            guard total > TreeImport.batchCountMax else { return }
+            Terminal.showProgress(done < total ? "\(done) of \(total) written" : "")
         }
 
         private func show(_ counts: TreeImport.Counts, _ path: RealmPath) throws {

@@ -111,7 +111,7 @@ struct TreeImport {
         for page in writes.chunks(ofCount: Self.batchCountMax) {
             var batch = WriteBatch(environment: environment)
             for write in page { batch.put(write.key, write.fields, decision: 0, isEdit: true) }
-            if page.startIndex == writes.startIndex { batch.also(audit) }
+            if page.startIndex == writes.startIndex { batch.append(audit) }
             _ = try batch.commit(on: &connection)
             progress(page.endIndex, writes.count)
         }

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Audit
 import CommandLineSupport
-import Foundation
 import Model
 import ObjectStore
 import Postgres
@@ -13,12 +12,10 @@ import Tenants
 /// `fieldpost audit`: lists and prunes the audit log.
 struct AuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "audit", abstract: "Read and prune the audit log.",
-        subcommands: [List.self, Prune.self])
+        commandName: "audit", abstract: "Read and prune the audit log.", subcommands: [List.self, Prune.self])
 
     struct List: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "List audit records, the newest last.")
+        static let configuration = CommandConfiguration(abstract: "List audit records, the newest last.")
         @Option(help: "Limit to records of this environment.") var environment: String?
         @Option(help: "Limit to actions with this prefix, such as role or login.refused.") var action: String?
         @Option(help: "Limit to this actor: an e-mail, integration:NAME or cli:USER.") var actor: String?
@@ -26,32 +23,23 @@ struct AuditCommand: ParsableCommand {
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
-        func validate() throws {
-            guard (1...100_000).contains(limit) else { throw ValidationError("--limit must be from 1 to 100000") }
-        }
+        func validate() throws { try validateRange("--limit", limit, in: 1...100_000) }
 
         func run() throws {
             var connection = try database.connect()
             var selection = AuditStore.Selection(action: action, actor: actor)
             if let environment { selection.environment = try EnvironmentStore.find(environment, on: &connection) }
             let rows = try AuditStore.load(selection, countMax: limit, on: &connection)
-            var table = Table(
-                [
-                    ("TIME", .left), ("ENVIRONMENT", .left), ("ACTOR", .left), ("ACTION", .left), ("SUBJECT", .left),
-                    ("DETAIL", .left), ("FROM", .left),
-                ], empty: "no audit records match")
-            for row in rows {
-                table.add([
-                    row.time, row.environment ?? "-", row.actor, row.action, row.subject, row.detail, row.address,
-                ])
-            }
+            let table = Table(
+                ["TIME", "ENVIRONMENT", "ACTOR", "ACTION", "SUBJECT", "DETAIL", "FROM"], rows,
+                empty: "no audit records match"
+            ) { [$0.time, $0.environment ?? "-", $0.actor, $0.action, $0.subject, $0.detail, $0.address] }
             try output.show(rows, table)
         }
     }
 
     struct Prune: ParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Delete audit records older than a retention time.")
+        static let configuration = CommandConfiguration(abstract: "Delete audit records older than a retention time.")
         @Option(help: "Retention time of records, such as 400d.") var keep: String
         @OptionGroup var database: DatabaseOptions
 
@@ -67,7 +55,7 @@ struct AuditCommand: ParsableCommand {
             // Written first, so that an interrupted prune is recorded too.
             try connection.run(Administrator.commandLine.audit(.auditPruned, "older than \(keep)", in: nil))
             let count = try AuditStore.prune(olderThan: seconds, on: &connection) { count in
-                FileHandle.standardError.write(Data("\(count) records removed so far\n".utf8))
+                printError("\(count) records removed so far\n")
             }
             print("\(count) records removed")
         }

@@ -28,17 +28,12 @@ struct CheckCommand: ParsableCommand {
         @Option(help: "Maximum inconsistencies per check and environment.") var limit = 1_000
         @Option(help: "Maximum seconds to wait between the passes for work in flight.") var settle = 10
         @OptionGroup var database: DatabaseOptions
-        @Option(help: "Kafka brokers, optional. (default: FIELDPOST_KAFKA_BROKERS)")
-        var brokers: String?
+        @Option(help: "Kafka brokers, optional. (default: FIELDPOST_KAFKA_BROKERS)") var brokers: String?
         @OptionGroup var output: OutputOptions
 
         func validate() throws {
-            guard (1...100_000).contains(limit) else {
-                throw ValidationError("--limit must be from 1 to 100000, not \(limit)")
-            }
-            guard (0...3_600).contains(settle) else {
-                throw ValidationError("--settle must be from 0 to 3600 seconds, not \(settle)")
-            }
+            try validateRange("--limit", limit, in: 1...100_000)
+            try validateRange("--settle", settle, in: 0...3_600, unit: "seconds")
         }
 
         func check(on connection: inout Connection) throws -> ConsistencyCheck {
@@ -59,7 +54,9 @@ struct CheckCommand: ParsableCommand {
             var check = ConsistencyCheck(
                 environments: selected, targets: CheckTarget.allCases.filter { only.isEmpty || only.contains($0) },
                 countMax: limit, settleMax: .seconds(settle))
-            check.progress = Self.progress
+            check.progress = { done, total in
+                if total > 1 { Terminal.showProgress(done < total ? "\(done) of \(total) slices" : "") }
+            }
             check.transport = try transport()
             return check
         }
@@ -73,13 +70,6 @@ struct CheckCommand: ParsableCommand {
             return InFlightWork.Transport(
                 brokers: addresses, properties: properties,
                 waitMax: min(BrokerOptions.waitMax, .seconds(max(1, settle))))
-        }
-
-        /// Overwrites one line of progress, if standard error is a terminal.
-        private static func progress(_ done: Int, _ total: Int) {
-            guard isatty(STDERR_FILENO) == 1, total > 1 else { return }
-            let end = done == total ? "\r\u{1B}[K" : ""
-            FileHandle.standardError.write(Data("\r\(done) of \(total) slices\(end)".utf8))
         }
     }
 
@@ -99,7 +89,7 @@ struct CheckCommand: ParsableCommand {
     /// - Parameter hint: The next step, printed after the number of inconsistencies.
     static func show(_ outcome: ConsistencyCheck.Outcome, hint: String = "") {
         let rows = outcome.inconsistencies
-        if !rows.isEmpty { print(Inconsistency.table(rows, empty: "").text, terminator: "") }
+        if !rows.isEmpty { print(Inconsistency.table(rows).text, terminator: "") }
         for backlog in outcome.rests where !backlog.isQuiescent || backlog.dead > 0 {
             print(
                 "\(backlog.environment) has pending work: \(backlog.unpublished) positions to publish, "

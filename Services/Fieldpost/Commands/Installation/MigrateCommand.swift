@@ -30,26 +30,18 @@ struct MigrateCommand: ParsableCommand {
         if !new.isEmpty {
             try connection.run(Administrator.commandLine.audit(.schemaMigrated, new.joined(separator: " "), in: nil))
         }
-        var table = Table(
-            [("NUMBER", .right), ("FILE", .left), ("APPLIED AT", .left), ("STATE", .left)], empty: "no schema files")
-        for row in applied {
-            table.add([String(row.number), row.file, row.appliedAt, row.isNew ? "applied now" : "applied before"])
+        let table = Table([.right("NUMBER"), "FILE", "APPLIED AT", "STATE"], applied, empty: "no schema files") {
+            [String($0.number), $0.file, $0.appliedAt, $0.isNew ? "applied now" : "applied before"]
         }
         try output.show(applied, table)
         if let waiting = files.dropFirst(applied.count).first, let condition = waiting.finishesWhen {
-            Self.printProgress("\(waiting.name) waits until \(condition); then run: fieldpost migrate --finish\n")
+            printError("\(waiting.name) waits until \(condition); then run: fieldpost migrate --finish\n")
         }
     }
 
     /// Overwrites one line of progress on a terminal; otherwise prints only the last one.
     private static func show(_ steps: MigrationSteps, isLast: Bool) {
-        if isatty(STDERR_FILENO) == 1 {
-            printProgress("\r\u{1B}[K" + steps.text)
-        } else if isLast {
-            printProgress(steps.text)
-        }
-        if isLast { printProgress("\n") }
+        if Terminal.showsProgress { Terminal.showProgress(steps.text) } else if isLast { printError(steps.text) }
+        if isLast { printError("\n") }
     }
-
-    private static func printProgress(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 }

@@ -113,8 +113,7 @@ enum Migration {
         try addKinds(on: &connection)
         let after = try load(on: &connection).map { row in
             Applied(
-                number: row.number, file: row.name, appliedAt: row.time.description,
-                isNew: row.number > before.count)
+                number: row.number, file: row.name, appliedAt: row.time.description, isNew: row.number > before.count)
         }
         try connection.run("SELECT pg_advisory_unlock(\(lockKey))")
         return after
@@ -122,8 +121,7 @@ enum Migration {
 
     /// - Throws: `CommandFailure` with the file's name.
     private static func retrying<Success>(
-        _ file: SchemaFile, _ connection: inout Connection,
-        _ body: (inout Connection) throws(PostgresError) -> Success
+        _ file: SchemaFile, _ connection: inout Connection, _ body: (inout Connection) throws(PostgresError) -> Success
     ) throws -> Success {
         var attempt = 1
         while true {

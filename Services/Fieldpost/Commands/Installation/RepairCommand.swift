@@ -1,7 +1,6 @@
 import ArgumentParser
 import CommandLineSupport
 import Essentials
-import Foundation
 import Model
 import Postgres
 
@@ -23,9 +22,7 @@ struct RepairCommand: ParsableCommand {
     @Option(help: "Maximum seconds to wait for services.") var wait = 60
 
     func validate() throws {
-        guard (0...3_600).contains(wait) else {
-            throw ValidationError("--wait must be from 0 to 3600 seconds, not \(wait)")
-        }
+        try validateRange("--wait", wait, in: 0...3_600, unit: "seconds")
     }
 
     /// The result of one repair.
@@ -55,7 +52,10 @@ struct RepairCommand: ParsableCommand {
             if selection.output.json { try printJSON(before) } else { Self.showMethods(rows) }
             throw ExitCode.failure
         }
-        try confirm(rows.count)
+        if !yes {
+            let prompt = "Repair \(rows.count)? Type yes:"
+            try Terminal.confirm(prompt, refusal: "nothing was changed", options: "--yes or --dry-run")
+        }
         let repair = Repair(check.environments, by: .commandLine, waitMax: .seconds(wait))
         try repair.run(rows, on: &connection)
         let after = Set(try check.run(on: &connection).inconsistencies.map(Self.location))
@@ -69,26 +69,15 @@ struct RepairCommand: ParsableCommand {
         if results.contains(where: { !$0.isRepaired }) { throw ExitCode.failure }
     }
 
-    private func confirm(_ count: Int) throws {
-        if yes { return }
-        guard isatty(STDIN_FILENO) == 1 else {
-            throw ValidationError("standard input is not a terminal: give --yes or --dry-run")
-        }
-        print("Repair \(count)? Type yes: ", terminator: "")
-        fflush(nil)
-        guard readLine() == "yes" else { throw CommandFailure("nothing was changed") }
-    }
-
     /// Identifies the location of an inconsistency, regardless of its fault and position: a location with another fault
     /// is not repaired.
     private static func location(_ row: Inconsistency) -> [String] { [row.environment, row.part.rawValue, row.key] }
 
     /// Prints the repair methods.
     private static func showMethods(_ rows: [Inconsistency]) {
-        var table = Table([("CHECK", .left), ("COUNT", .right), ("REPAIR", .left)], empty: "")
-        for target in CheckTarget.allCases {
-            let count = rows.count { $0.part == target }
-            if count > 0 { table.add([target.rawValue, String(count), target.repairMethod.summary]) }
+        let targets = CheckTarget.allCases.filter { target in rows.contains { $0.part == target } }
+        let table = Table(["CHECK", .right("COUNT"), "REPAIR"], targets) { target in
+            [target.rawValue, String(rows.count { $0.part == target }), target.repairMethod.summary]
         }
         print(table.text, terminator: "")
         print("nothing was changed")
@@ -98,8 +87,7 @@ struct RepairCommand: ParsableCommand {
         let open = results.filter { !$0.isRepaired }
         print("\(results.count - open.count) repaired")
         if open.isEmpty { return }
-        var table = Table([("NOT REPAIRED", .left), ("REASON", .left)], empty: "")
-        for result in open { table.add([result.inconsistency.key, result.reason ?? ""]) }
+        let table = Table(["NOT REPAIRED", "REASON"], open) { [$0.inconsistency.key, $0.reason ?? ""] }
         print(table.text, terminator: "")
     }
 }

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Audit
 import CommandLineSupport
-import Foundation
 import ObjectStore
 import Postgres
 import TenantMigration
@@ -18,10 +17,8 @@ struct RestoreCommand: ParsableCommand {
             they may have been cut over since.
             """)
 
-    @Flag(help: "No transaction is missing (planned switch-over): keep the generation.")
-    var nothingLost = false
-    @Flag(help: "Restore although no change is detected, as for a volume snapshot.")
-    var force = false
+    @Flag(help: "No transaction is missing (planned switch-over): keep the generation.") var nothingLost = false
+    @Flag(help: "Restore although no change is detected, as for a volume snapshot.") var force = false
     @OptionGroup var database: DatabaseOptions
     @OptionGroup var output: OutputOptions
 
@@ -58,15 +55,13 @@ struct RestoreCommand: ParsableCommand {
 
     private func report(_ names: [String]) {
         for name in names {
-            FileHandle.standardError.write(
-                Data(
-                    """
-                    The move of \(name) to another installation was in progress; it is write-blocked. If it is \
-                    active there: \
-                    fieldpost environment cut-over \(name), with that receipt. \
-                    Otherwise: fieldpost environment roll-back \(name)
+            printError(
+                """
+                The move of \(name) to another installation was in progress; it is write-blocked. If it is active \
+                there: fieldpost environment cut-over \(name), with that receipt. Otherwise: fieldpost environment \
+                roll-back \(name)
 
-                    """.utf8))
+                """)
         }
     }
 
@@ -74,9 +69,9 @@ struct RestoreCommand: ParsableCommand {
         let rows = try connection.run("SELECT name, generation, position FROM realm.environment ORDER BY name")
             .decode(String.self, Int64.self, Int64.self)
             .map { Row(environment: $0, generation: $1, position: $2) }
-        var table = Table(
-            [("ENVIRONMENT", .left), ("GENERATION", .right), ("POSITION", .right)], empty: "no environments")
-        for row in rows { table.add([row.environment, String(row.generation), String(row.position)]) }
+        let table = Table(["ENVIRONMENT", .right("GENERATION"), .right("POSITION")], rows, empty: "no environments") {
+            [$0.environment, String($0.generation), String($0.position)]
+        }
         try output.show(rows, table)
     }
 

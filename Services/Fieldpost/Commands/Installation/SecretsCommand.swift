@@ -35,10 +35,9 @@ struct SecretsCommand: ParsableCommand {
                 Administrator.commandLine.audit(
                     .secretsSealed, "\(rows.map(\.sealed).reduce(0, +))", in: nil,
                     detail: Dictionary(uniqueKeysWithValues: rows.map { ($0.sort, "\($0.sealed)") })))
-            var table = Table(
-                [("SECRETS", .left), ("RE-SEALED", .right), ("CURRENT", .right), ("UNREADABLE", .right)],
-                empty: "")
-            for row in rows { table.add([row.sort, "\(row.sealed)", "\(row.current)", "\(row.unreadable)"]) }
+            let table = Table(["SECRETS", .right("RE-SEALED"), .right("CURRENT"), .right("UNREADABLE")], rows) {
+                [$0.sort, "\($0.sealed)", "\($0.current)", "\($0.unreadable)"]
+            }
             try output.show(rows, table)
             if rows.contains(where: { $0.unreadable > 0 }) { throw ExitCode(1) }
         }

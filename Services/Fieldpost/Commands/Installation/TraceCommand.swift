@@ -47,20 +47,17 @@ struct TraceCommand: ParsableCommand {
     }
 
     private static func table(_ trace: ObjectTrace) -> Table {
-        var table = Table(
-            [
-                ("TIME", .left), ("SERVICE", .left), ("EVENT", .left), ("POSITION", .right), ("LOCATION", .left),
-                ("ATTEMPT", .right), ("DETAIL", .left),
-            ], empty: "no events are stored")
-        for hop in trace.hops {
+        Table(
+            ["TIME", "SERVICE", "EVENT", .right("POSITION"), "LOCATION", .right("ATTEMPT"), "DETAIL"], trace.hops,
+            empty: "no events are stored"
+        ) { hop in
             let location = hop.topic.map { topic in
                 topic + (hop.partition.map { "/\($0)" } ?? "") + (hop.offset.map { "@\($0)" } ?? "")
             }
-            table.add([
+            return [
                 hop.at.map { "\($0)" } ?? "-", hop.service, hop.event, hop.position.map(String.init) ?? "-",
                 location ?? "-", hop.attempt.map(String.init) ?? "-", hop.text,
-            ])
+            ]
         }
-        return table
     }
 }

@@ -97,15 +97,9 @@ extension RealmCommand {
         }
 
         static func table(_ rows: [Row], _ realm: RealmPath) -> Table {
-            var table = Table(
-                [("PERSON", .left), ("ROLE", .left), ("ACCESS", .left), ("REASON", .left), ("LOGIN", .left)],
-                empty: "no person may open \(realm)")
-            for row in rows {
-                table.add([
-                    row.person, row.role, row.mayOpen ? "yes" : "no", row.why, row.hasLoggedIn ? "yes" : "never",
-                ])
-            }
-            return table
+            Table(
+                ["PERSON", "ROLE", "ACCESS", "REASON", "LOGIN"], rows, empty: "no person may open \(realm)"
+            ) { [$0.person, $0.role, $0.mayOpen ? "yes" : "no", $0.why, $0.hasLoggedIn ? "yes" : "never"] }
         }
     }
 }

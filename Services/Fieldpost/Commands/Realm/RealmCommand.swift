@@ -51,9 +51,7 @@ struct RealmCommand: ParsableCommand {
                 throw ValidationError("--kind must be one of \(kinds), not \(kind)")
             }
             if let id, UUID(ascii: id) == nil { throw ValidationError("--id \(id) is not a UUID") }
-            guard (1...100_000).contains(limit) else {
-                throw ValidationError("--limit must be from 1 to 100000, not \(limit)")
-            }
+            try validateRange("--limit", limit, in: 1...100_000)
         }
 
         func run() throws {
@@ -95,9 +93,7 @@ struct RealmCommand: ParsableCommand {
 
         func validate() throws {
             for path in [path, other] { _ = try RealmCommand.path(path) }
-            guard (1...1_000_000).contains(limit) else {
-                throw ValidationError("--limit must be from 1 to 1000000, not \(limit)")
-            }
+            try validateRange("--limit", limit, in: 1...1_000_000)
         }
 
         func run() throws {

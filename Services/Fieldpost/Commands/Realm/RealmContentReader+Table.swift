@@ -7,24 +7,18 @@ extension RealmContentReader {
     private static let fieldsShownMax = 100
 
     static func table(_ counts: [Count]) -> Table {
-        var table = Table(
-            [("KIND", .left), ("OBJECTS", .right), ("DELETED", .right), ("LAST POSITION", .right)],
-            empty: "the realm is empty")
-        for row in counts { table.add([row.kind, "\(row.count)", "\(row.deleted)", "\(row.lastPosition)"]) }
-        return table
+        Table(
+            ["KIND", .right("OBJECTS"), .right("DELETED"), .right("LAST POSITION")], counts, empty: "the realm is empty"
+        ) { [$0.kind, "\($0.count)", "\($0.deleted)", "\($0.lastPosition)"] }
     }
 
     static func table(_ objects: [Object]) -> Table {
-        var table = Table(
-            [("KIND", .left), ("ID", .left), ("POSITION", .right), ("EDITED", .right), ("FIELDS", .left)],
-            empty: "no objects match")
-        for object in objects {
+        Table(
+            ["KIND", "ID", .right("POSITION"), .right("EDITED"), "FIELDS"], objects, empty: "no objects match"
+        ) { object in
             let fields = object.fields
             let shown = fields.count > fieldsShownMax ? fields.prefix(fieldsShownMax) + "…" : fields[...]
-            table.add([
-                object.kind, object.id.text, "\(object.position)", "\(object.editPosition)", String(shown),
-            ])
+            return [object.kind, object.id.text, "\(object.position)", "\(object.editPosition)", String(shown)]
         }
-        return table
     }
 }

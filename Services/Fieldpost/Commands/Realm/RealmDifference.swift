@@ -58,13 +58,9 @@ struct RealmDifference: Encodable {
     }
 
     static func table(_ rows: [RealmDifference], _ first: String, _ second: String) -> Table {
-        var table = Table(
-            [("DIFFERENCE", .left), ("KIND", .left), ("ID", .left), ("FIELDS", .left)],
-            empty: "\(first) and \(second) have the same objects")
-        for row in rows {
-            table.add([row.state.rawValue, row.kind, row.id.text, row.fields.joined(separator: ", ")])
-        }
-        return table
+        Table(
+            ["DIFFERENCE", "KIND", "ID", "FIELDS"], rows, empty: "\(first) and \(second) have the same objects"
+        ) { [$0.state.rawValue, $0.kind, $0.id.text, $0.fields.joined(separator: ", ")] }
     }
 }
 

@@ -72,7 +72,7 @@ struct LagCommand: ParsableCommand {
     ) throws(CommandFailure) -> KafkaError? {
         let snapshot: LagSnapshot
         do throws(KafkaError) {
-            snapshot = try reader.look(at: groups, others: false, named: foreignGroup.map { [$0] } ?? [])
+            snapshot = try reader.snapshot(of: groups, others: false, named: foreignGroup.map { [$0] } ?? [])
             history.take(snapshot)
             for group in snapshot.groups {
                 history.learn(try reader.writtenTimes(of: history.offsetsOfUnknownAge(of: group.name)), of: group.name)
@@ -121,22 +121,20 @@ struct LagCommand: ParsableCommand {
     }
 
     private func table(_ rows: [LagRow]) -> Table {
-        var table = Table(
+        Table(
             [
-                ("TOPIC", .left), ("PARTITION", .right), ("GROUP", .left), ("COMMITTED", .right), ("END", .right),
-                ("LAG", .right), ("OLDEST", .right), ("EXPIRED", .right), ("RATE", .right), ("ETA", .right),
-                ("STATUS", .left),
-            ], empty: "no lag; list deferred keys with: fieldpost deferred list")
-        for row in rows {
-            table.add([
+                "TOPIC", .right("PARTITION"), "GROUP", .right("COMMITTED"), .right("END"), .right("LAG"),
+                .right("OLDEST"), .right("EXPIRED"), .right("RATE"), .right("ETA"), "STATUS",
+            ], rows, empty: "no lag; list deferred keys with: fieldpost deferred list"
+        ) { row in
+            [
                 row.topic, String(row.partition), row.group, row.committed.map(String.init) ?? "-",
                 row.end.map(String.init) ?? "unknown", row.lag.map(String.init) ?? "unknown",
                 row.oldestAgeMs.map { Duration.milliseconds($0).shortText } ?? (row.lag == 0 ? "-" : "unknown"),
                 row.expired.map(String.init) ?? "unknown", row.rate.map(Self.text) ?? "-",
                 row.closesMs.map { $0 == 0 ? "-" : Duration.milliseconds($0).shortText } ?? "-", row.status ?? "-",
-            ])
+            ]
         }
-        return table
     }
 }
 

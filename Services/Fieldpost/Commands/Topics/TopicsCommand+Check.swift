@@ -17,10 +17,9 @@ extension TopicsCommand {
         func run() throws {
             let facts = try brokers.facts()
             let findings = TopicFindings.findings(Topics.all, facts)
-            var table = Table([("STATE", .left), ("TOPIC", .left), ("FINDING", .left), ("ACTION", .left)], empty: "")
-            for finding in findings {
+            let table = Table(["STATE", "TOPIC", "FINDING", "ACTION"], findings) { finding in
                 let topic = finding.check.split(separator: " ").last.map(String.init) ?? ""
-                table.add([finding.state.rawValue, topic, finding.seen, finding.remedy ?? "-"])
+                return [finding.state.rawValue, topic, finding.seen, finding.remedy ?? "-"]
             }
             try output.show(findings, table)
             if findings.contains(where: { $0.state != .good }) { throw ExitCode(1) }

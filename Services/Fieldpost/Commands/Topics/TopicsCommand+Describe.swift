@@ -35,7 +35,7 @@ extension TopicsCommand {
                 let reader = try LagReader(brokers: addresses, properties: properties, waitMax: BrokerOptions.waitMax)
                 let groups = topic.consumers.map { ($0, [topic.name]) }
                 var history = LagHistory()
-                history.take(try reader.look(at: Dictionary(groups) { first, _ in first }, others: false))
+                history.take(try reader.snapshot(of: Dictionary(groups) { first, _ in first }, others: false))
                 return history
             } catch {
                 throw CommandFailure(error)
@@ -112,15 +112,12 @@ private struct TopicDescription: Encodable {
         for finding in findings {
             print("\(finding.state.rawValue): \(finding.seen)\(finding.remedy.map { " — \($0)" } ?? "")")
         }
-        var table = Table(
-            [("PARTITION", .right), ("LEADER", .left), ("END", .right)]
-                + groups.map { ("LAG OF \($0.uppercased())", .right) }, empty: "")
-        for partition in partitions {
-            table.add(
-                [
-                    String(partition.partition), partition.hasLeader ? "yes" : "none",
-                    partition.end.map(String.init) ?? "unknown",
-                ] + groups.map { partition.lag[$0].map(String.init) ?? "unknown" })
+        let lagColumns = groups.map { Table.Column.right("LAG OF \($0.uppercased())") }
+        let columns: [Table.Column] = [.right("PARTITION"), "LEADER", .right("END")] + lagColumns
+        let table = Table(columns, partitions) { partition in
+            let end = partition.end.map(String.init) ?? "unknown"
+            let lags = groups.map { partition.lag[$0].map(String.init) ?? "unknown" }
+            return [String(partition.partition), partition.hasLeader ? "yes" : "none", end] + lags
         }
         print(table.text, terminator: "")
     }

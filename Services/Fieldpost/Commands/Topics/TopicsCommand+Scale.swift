@@ -25,8 +25,7 @@ extension TopicsCommand {
             guard Int(partitions) >= topic.partitions else {
                 throw ValidationError(
                     "--partitions must be at least \(topic.partitions), the declared number of \(name), not "
-                        + "\(partitions)"
-                )
+                        + "\(partitions)")
             }
             guard partitions <= Self.countMax else {
                 throw ValidationError("--partitions must be at most \(Self.countMax), not \(partitions)")

@@ -117,18 +117,18 @@ private struct TopicRow: Encodable {
 }
 
 private func show(_ rows: [TopicRow], _ output: OutputOptions) throws {
-    var table = Table(
+    let table = Table(
         [
-            ("TOPIC", .left), ("KINDS (IN REALMS)", .left), ("KEY", .left), ("PARTITIONS", .right), ("FOUND", .right),
-            ("RETENTION", .right), ("CONSUMERS", .left), ("STATE", .left),
-        ], empty: "the catalogue is empty")
-    for row in rows {
+            "TOPIC", "KINDS (IN REALMS)", "KEY", .right("PARTITIONS"), .right("FOUND"), .right("RETENTION"),
+            "CONSUMERS", "STATE",
+        ], rows, empty: "the catalogue is empty"
+    ) { row in
         let kinds = row.kinds.map { "\($0) (\(row.realms[$0, default: []].joined(separator: ", ")))" }
-        table.add([
+        return [
             row.topic, kinds.joined(separator: ", "), row.key, String(row.partitions),
             row.foundPartitions.map(String.init) ?? "-", Duration.milliseconds(row.retentionMs).settingText,
             row.consumers.joined(separator: ", "), row.state,
-        ])
+        ]
     }
     try output.show(rows, table)
 }

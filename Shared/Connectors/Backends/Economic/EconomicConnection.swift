@@ -74,8 +74,8 @@ struct EconomicConnection: Sendable {
         _ path: String, filter: String?, cursor: String?, as _: Row.Type
     ) async throws(BackendError) -> (rows: [ListedElement<Row>], next: String?, timeSeconds: Int?)? {
         var query: [String] = []
-        if let cursor { query.append("Cursor=" + URLText.escape(cursor)) }
-        if let filter { query.append("Filter=" + URLText.escape(filter)) }
+        if let cursor { query.append("Cursor=" + FormFields.encode(cursor)) }
+        if let filter { query.append("Filter=" + FormFields.encode(filter)) }
         let response = try await client.read(
             request("GET", query.isEmpty ? path : path + "?" + query.joined(separator: "&")))
         if cursor != nil, response.status == 400 || response.status == 404 { return nil }

@@ -65,7 +65,7 @@ package struct SAPBackend: TimeBackend {
         let predicate =
             "(PersonWorkAgreementExternalID=\(OData.literal(key.agreement)),CompanyCode=\(OData.literal(key.company)),"
             + "TimeSheetRecord=\(OData.literal(id)))"
-        let path = SAPBackend.entries + URLText.escape(predicate)
+        let path = SAPBackend.entries + FormFields.encode(predicate)
         guard let entry = try await connection.entity(path, as: SAPTimeSheetEntry.self) else { return nil }
         return try BackendEntry(entry, names)
     }

@@ -1,5 +1,6 @@
 internal import BackendHTTP
 internal import BackendProtocol
+internal import Essentials
 internal import FoundationEssentials
 internal import HTTPClient
 
@@ -42,9 +43,9 @@ struct SAPConnection: Sendable {
     func rows<Row: SAPRow>(
         _ path: String, filter: String, select: String? = nil, expand: String? = nil, as _: Row.Type
     ) async throws(BackendError) -> ListedRows<Row> {
-        var query = "?$format=json&$filter=" + URLText.escape(filter)
-        if let select { query += "&$select=" + URLText.escape(select) }
-        if let expand { query += "&$expand=" + URLText.escape(expand) }
+        var query = "?$format=json&$filter=" + FormFields.encode(filter)
+        if let select { query += "&$select=" + FormFields.encode(select) }
+        if let expand { query += "&$expand=" + FormFields.encode(expand) }
         for _ in 0..<SAPConnection.readAttemptsMax {
             if let rows = try await rowsUnlessShifted(path, query, as: Row.self) { return rows }
         }

@@ -178,7 +178,7 @@ extension SAPConnection {
     ) async throws(BackendError) -> (outcome: PagingOutcome, counts: [Day: Int]) {
         let rowsMax = max(2, settings.listingRowsMax)
         let lastRowsMax = min(max(2, settings.pageRowsMax), rowsMax)
-        let query = "?$format=json&$filter=" + URLText.escape(filter) + "&$top=\(rowsMax)"
+        let query = "?$format=json&$filter=" + FormFields.encode(filter) + "&$top=\(rowsMax)"
         var counts: [Day: Int] = [:]
         var (count, last) = (0, String?.none)
         for _ in 0..<pagesMax {

@@ -91,19 +91,10 @@ extension JSONScanner {
         return unit
     }
 
-    /// Scans one character of two to four bytes. Source of the ranges: Unicode Standard, table 3-7.
+    /// Scans one character of two to four bytes.
     private mutating func scanMultibyte(_ bytes: borrowing Span<UInt8>, lead: UInt8) throws(JSONError) {
-        let count: Int
-        let second: ClosedRange<UInt8>
-        switch lead {
-        case 0xC2...0xDF: (count, second) = (2, 0x80...0xBF)
-        case 0xE0: (count, second) = (3, 0xA0...0xBF)
-        case 0xED: (count, second) = (3, 0x80...0x9F)
-        case 0xE1...0xEF: (count, second) = (3, 0x80...0xBF)
-        case 0xF0: (count, second) = (4, 0x90...0xBF)
-        case 0xF1...0xF3: (count, second) = (4, 0x80...0xBF)
-        case 0xF4: (count, second) = (4, 0x80...0x8F)
-        default: throw JSONError(.malformedUTF8, at: offset)
+        guard let (count, second) = WellFormedUTF8.sequence(from: lead) else {
+            throw JSONError(.malformedUTF8, at: offset)
         }
         guard offset + count <= bytes.count, second.contains(bytes[offset + 1]) else {
             throw JSONError(.malformedUTF8, at: offset)
@@ -112,6 +103,25 @@ extension JSONScanner {
             throw JSONError(.malformedUTF8, at: offset)
         }
         advance(by: count)
+    }
+}
+
+/// Characters of several bytes in UTF-8. Source: Unicode Standard, table 3-7.
+package enum WellFormedUTF8 {
+    /// Returns the length of the character that begins with this byte and the range of its second byte; `nil` if the
+    /// byte begins no character of several bytes.
+    @inline(__always)
+    package static func sequence(from lead: UInt8) -> (count: Int, second: ClosedRange<UInt8>)? {
+        switch lead {
+        case 0xC2...0xDF: (2, 0x80...0xBF)
+        case 0xE0: (3, 0xA0...0xBF)
+        case 0xED: (3, 0x80...0x9F)
+        case 0xE1...0xEF: (3, 0x80...0xBF)
+        case 0xF0: (4, 0x90...0xBF)
+        case 0xF1...0xF3: (4, 0x80...0xBF)
+        case 0xF4: (4, 0x80...0x8F)
+        default: nil
+        }
     }
 }
 

@@ -30,6 +30,24 @@ package enum JSONText {
         return true
     }
 
+    /// Returns `text` as a JSON string.
+    package static func string(_ text: String) -> [UInt8] {
+        var json: [UInt8] = []
+        append(text, to: &json)
+        return json
+    }
+
+    /// Returns the array of these raw values.
+    package static func array(of values: [[UInt8]]) -> [UInt8] {
+        var json = [UInt8(ascii: "[")]
+        for value in values {
+            if json.count > 1 { json.append(UInt8(ascii: ",")) }
+            json += value
+        }
+        json.append(UInt8(ascii: "]"))
+        return json
+    }
+
     private static func appendEscape(_ value: UInt32, to line: inout [UInt8]) {
         line += [UInt8(ascii: "\\"), UInt8(ascii: "u")]
         for shift in [12, 8, 4, 0] as [UInt32] { line.append(hex[Int(value >> shift & 0xF)]) }

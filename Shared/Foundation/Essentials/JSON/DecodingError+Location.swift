@@ -1,8 +1,6 @@
-import ServiceRuntime
-
 extension DecodingError {
     /// The coding path and the problem, in one line.
-    var locatedDescription: String {
+    package var locatedDescription: String {
         func location(_ context: Context, _ problem: String = "") -> String {
             let path = context.codingPath.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }
             let text = path.joined().drop { $0 == "." }

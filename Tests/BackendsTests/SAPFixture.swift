@@ -10,7 +10,7 @@ import Testing
 @testable import Sandbox
 
 /// A sandbox of its own with a small organisation, and an adapter connected to it.
-struct SandboxFixture: RunningSandbox {
+struct SAPFixture: EmulatorClient {
     let client = Client()
     let url: String
     let settings: SAPSettings
@@ -67,13 +67,13 @@ struct SandboxFixture: RunningSandbox {
     /// Runs `body` against a new sandbox and stops the sandbox afterwards.
     static func run(
         password: String = "sandbox", state: String? = nil, settings change: (inout SAPSettings) -> Void = { _ in },
-        _ body: (SandboxFixture) async throws -> Void
+        _ body: (SAPFixture) async throws -> Void
     ) async throws {
-        let service = try SAPService(SAPService.Configuration(statePath: state))
-        try await withService({ try await service.run(onRunning: $0) }) { port in
+        let emulator = try SAPEmulator(state: state)
+        try await withService({ try await emulator.run(onRunning: $0) }) { port in
             var settings = SAPSettings(baseURL: "http://127.0.0.1:\(port)", user: "FIELDPOST", password: password)
             change(&settings)
-            let fixture = SandboxFixture(settings: settings)
+            let fixture = SAPFixture(settings: settings)
             if state == nil { _ = try await fixture.post("/sandbox/organisation", organisation) }
             try await body(fixture)
         }
@@ -82,7 +82,7 @@ struct SandboxFixture: RunningSandbox {
     private init(settings: SAPSettings) {
         url = settings.baseURL
         self.settings = settings
-        backend = SAPBackend(settings, client: client, today: { SandboxFixture.today })
+        backend = SAPBackend(settings, client: client, today: { SAPFixture.today })
     }
 
     // MARK: Test interface of the sandbox

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Behaviour of the sandbox towards clients that are less careful than the adapter.
-@Suite struct EconomicSandboxTests {
+@Suite struct EconomicEmulatorTests {
     typealias Fixture = EconomicFixture
 
     private func send(_ method: String, _ path: String, _ json: String = "", to economic: Fixture) async throws
@@ -44,21 +44,9 @@ import Testing
         }
     }
 
-    @Test func entriesAreApprovedAllOrNone() async throws {
-        try await Fixture.run { economic in
-            for _ in 0..<2 { _ = try await economic.backend.create(Fixture.submission()) }
-            let none = try await send("POST", "/timeentries/approve", #"{"numbers": [1, 9]}"#, to: economic)
-            #expect(none.status == 404)
-            #expect(try await economic.recorded().map(\.isApproved) == [false, false])
-            let all = try await send("POST", "/timeentries/approve", #"{"numbers": [1, 2]}"#, to: economic)
-            #expect(all.status == 204)
-            #expect(try await economic.recorded().map(\.isApproved) == [true, true])
-        }
-    }
-
     @Test(arguments: [
         "name$eq:x", "date$like:2015", "(date$eq:x)", "date", "employeeNumber$in:[1,2]", "text$eq:a$$b",
-    ]) func aFilterThatIsNotUnderstoodIsRefused(filter: String) async throws {
+    ]) func unsupportedFilterIsRejected(filter: String) async throws {
         try await Fixture.run { economic in
             let escaped = filter.utf8.map { "%" + String($0, radix: 16) }.joined()
             let response = try await send("GET", "/timeentries?filter=" + escaped, to: economic)
@@ -85,7 +73,7 @@ import Testing
             let id = try await economic.backend.create(Fixture.submission())
             // Longer than the test runs.
             try await economic.switches(#"{"visibleAfterMs": 600000}"#)
-            let day = SandboxFixture.day("2015-03-30")
+            let day = SAPFixture.day("2015-03-30")
             func listed() async throws -> [Int] {
                 try await economic.backend.entries(of: Fixture.ana, from: day, through: day).map(\.durationSeconds)
             }

@@ -6,13 +6,13 @@ import Model
 import TestSupport
 
 /// A harness that maps the contract's behaviours to the fault switches of both emulators.
-protocol SandboxHarness: BackendHarness {
-    associatedtype Fixture: RunningSandbox
+protocol EmulatorHarness: BackendHarness {
+    associatedtype Fixture: EmulatorClient
     var fixture: Fixture { get }
 }
 
-extension SandboxHarness {
-    var firstDay: Day { SandboxFixture.day("2015-03-30") }
+extension EmulatorHarness {
+    var firstDay: Day { SAPFixture.day("2015-03-30") }
 
     /// Sets the behaviour; a note has room for exactly the longest text and the marker.
     func behave(_ behaviour: BackendBehaviour) async throws {
@@ -29,8 +29,8 @@ extension SandboxHarness {
     }
 }
 
-struct SAPHarness: SandboxHarness {
-    let fixture: SandboxFixture
+struct SAPHarness: EmulatorHarness {
+    let fixture: SAPFixture
 
     func backend(_ access: BackendAccess) -> any TimeBackend {
         var settings = fixture.settings
@@ -39,11 +39,11 @@ struct SAPHarness: SandboxHarness {
         case .wrongCredentials: settings.password = "wrong"
         case .unreachable: settings.baseURL = "http://127.0.0.1:1"
         }
-        return SAPBackend(settings, client: fixture.client, today: { SandboxFixture.today })
+        return SAPBackend(settings, client: fixture.client, today: { SAPFixture.today })
     }
 
-    let person = SandboxFixture.ana
-    let otherPerson = SandboxFixture.bo
+    let person = SAPFixture.ana
+    let otherPerson = SAPFixture.bo
     let references = ["Accounting code": "P1.1"]
     let otherReferences = ["Accounting code": "P2.1"]
     let invalidReferences = ["Accounting code": "P9.9"]
@@ -58,7 +58,7 @@ struct SAPHarness: SandboxHarness {
     }
 }
 
-struct EconomicHarness: SandboxHarness {
+struct EconomicHarness: EmulatorHarness {
     let fixture: EconomicFixture
 
     func backend(_ access: BackendAccess) -> any TimeBackend {

@@ -1,4 +1,5 @@
 import Essentials
+import Model
 
 /// Maps responses to outcomes.
 enum OutcomeRule {
@@ -36,5 +37,40 @@ enum OutcomeRule {
     /// Maps a call without a response.
     static func ofFailure(_ reason: String, isPrivate: Bool) -> Outcome {
         isPrivate ? .refused(reason: reason) : .retry(reason: reason, after: nil)
+    }
+}
+
+/// The backoff of failed deliveries.
+enum RetryRule {
+    /// Maximum backoff. A receiver may request more.
+    static let waitMax = Duration.seconds(3_600)
+    /// Maximum of the `Retry-After` that is honoured.
+    static let retryAfterMax = Duration.seconds(86_400)
+
+    /// - Parameters:
+    ///   - failureCount: Number of consecutive failures including the last one; 1 or more.
+    ///   - first: Delay after the first failure.
+    ///   - retryAfter: The delay that the receiver requests.
+    ///   - jitter: From 0 up to 1: spreads retries of shipments that failed together.
+    static func wait(after failureCount: Int, first: Duration, retryAfter: Duration?, jitter: Double) -> Duration {
+        let ceiling = min(waitMax, first * (1 << min(max(failureCount - 1, 0), 20)))
+        let own = ceiling * (0.5 + 0.5 * min(max(jitter, 0), 1))
+        return max(own, min(retryAfter ?? .zero, retryAfterMax))
+    }
+}
+
+/// The problem that is reported in a person's choice.
+enum DeliveryProblemRule {
+    /// - Parameters:
+    ///   - stored: The currently reported problem.
+    ///   - choiceError: The part of the choice that is unavailable.
+    ///   - working: Channels that have just worked.
+    static func problem(stored: String?, new: String?, choiceError: String?, working: Set<Channel>) -> String? {
+        if let new { return new }
+        if let choiceError { return choiceError }
+        guard let stored, !stored.hasPrefix("choice: "),
+            !working.contains(where: { stored.hasPrefix($0.rawValue + ": ") })
+        else { return nil }
+        return stored
     }
 }

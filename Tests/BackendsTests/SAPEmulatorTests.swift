@@ -10,8 +10,8 @@ import Testing
 @testable import Sandbox
 
 /// Behaviour of the sandbox towards clients that are less careful than the adapter.
-@Suite struct SandboxTests {
-    typealias Fixture = SandboxFixture
+@Suite struct SAPEmulatorTests {
+    typealias Fixture = SAPFixture
 
     static let path = "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/TimeSheetEntryCollection"
     static let authorization = ("Authorization", "Basic " + Data("FIELDPOST:sandbox".utf8).base64EncodedString())
@@ -103,8 +103,8 @@ import Testing
             (record.assignments, record.predecessor) = (["WorkItem": "W", "InternalOrder": "\t"], 6)
             (record.rejectionReason, record.hoursText) = ("0001", "x")
         }
-        let line = Data(SAPSystem.Line.json(of: [record, record]).bytes)
-        guard case .records(let read) = try JSONDecoder().decode(SAPSystem.Line.self, from: line) else {
+        let line = Data(SAPState.Line.json(of: [record, record]).bytes)
+        guard case .records(let read) = try JSONDecoder().decode(SAPState.Line.self, from: line) else {
             Issue.record("the line is not decoded as records")
             return
         }

@@ -29,8 +29,7 @@ enum OwnLoginScheduleRule {
         let due = people.compactMap { realm -> (rank: Int, age: Duration, due: DueRun)? in
             guard let last = lastRuns[realm] else { return (1, .zero, DueRun(realm: realm, run: 1)) }
             let next = DueRun(realm: realm, run: last.run + 1, isRequested: last.isNextRequested)
-            guard last.isNextRequested || last.age >= interval,
-                last.finishedRun >= last.run || last.age > staleMax
+            guard last.isNextRequested || last.age >= interval, last.finishedRun >= last.run || last.age > staleMax
             else { return nil }
             return (last.isNextRequested ? 0 : 2, last.age, next)
         }
@@ -58,5 +57,30 @@ enum OwnLoginScheduleRule {
     /// Whether a person's polls are late: the next one should have started an interval ago.
     static func isLate(_ lastRun: LastRun?, interval: Duration) -> Bool {
         lastRun.map { $0.age >= interval * 2 } ?? false
+    }
+}
+
+/// The schedule of an environment's polls.
+enum DefectScheduleRule {
+    /// The last run of a scope.
+    struct LastRun: Equatable {
+        let run: Int64
+        /// Time since its start; `nil`: the next run was requested.
+        let age: Duration?
+    }
+
+    /// Returns the scopes whose next run is due, with its number.
+    static func due(
+        _ lastRuns: [DefectPoll.Scope: LastRun], interval: Duration, comparisonInterval: Duration
+    ) -> [(scope: DefectPoll.Scope, run: Int64)] {
+        DefectPoll.Scope.allCases.compactMap { scope in
+            guard let last = lastRuns[scope] else { return (scope, 1) }
+            let wait =
+                switch scope {
+                case .changes: interval
+                case .comparison: comparisonInterval
+                }
+            return last.age.map { $0 >= wait } ?? true ? (scope, last.run + 1) : nil
+        }
     }
 }

@@ -84,25 +84,47 @@ struct ConvergeRun: Sendable {
         }
         for player in players { await player.device.goOnline() }
         var history = FieldworkHistory()
-        let (before, differences) = try await converge(players, &history, in: environment)
-        guard differences.isEmpty else { return differences }
+        let (before, found) = try await converge(players, &history, in: environment)
+        guard found.isEmpty else { return found }
         guard before.pending.isEmpty else {
             return ["the environment did not converge within \(settleMax)"] + before.pending
         }
-        // Republished events must not change anything: workers decide by the current state.
-        try await patiently { () async throws -> Void in
-            try await stage.pool.run { connection in
-                for topic in Self.topics { try connection.run(Republish.request(topic.name, in: environment)) }
-            }
-        }
-        let (after, found) = try await converge(players, &history, in: environment)
+        let differences = try await republish(from: before, players, &history, in: environment)
         print("seed \(seed): \(history.acceptedCount) mutations accepted, refused: \(history.rejectedCounts)")
-        if after.position == before.position && after.pending.isEmpty { return found }
-        guard after.position != before.position else {
-            return found + ["the environment did not converge after republishing"] + after.pending
+        return differences
+    }
+
+    /// Requests all events again. They must not change anything: workers decide by the current state.
+    ///
+    /// A deleted person whose device logs in again returns, which changes the environment: the next attempt counts.
+    ///
+    /// - Returns: The differences.
+    private func republish(
+        from state: EnvironmentSnapshot, _ players: [FieldworkPlay.Player], _ history: inout FieldworkHistory,
+        in environment: EnvironmentID
+    ) async throws -> [String] {
+        var before = state
+        while true {
+            try await patiently { () async throws -> Void in
+                try await stage.pool.run { connection in
+                    for topic in Self.topics { try connection.run(Republish.request(topic.name, in: environment)) }
+                }
+            }
+            let (after, differences) = try await converge(players, &history, in: environment)
+            guard after.pending.isEmpty else {
+                return differences + ["the environment did not converge after republishing"] + after.pending
+            }
+            if after.position == before.position || !differences.isEmpty { return differences }
+            if Self.people(after).isSubset(of: Self.people(before)) {
+                let change = "republishing changed the position from \(before.position) to \(after.position)"
+                return try await [change] + written(after: before.position, in: environment)
+            }
+            before = after
         }
-        let change = "republishing changed the position from \(before.position) to \(after.position)"
-        return try await found + [change] + after.pending + written(after: before.position, in: environment)
+    }
+
+    private static func people(_ snapshot: EnvironmentSnapshot) -> Set<UUID> {
+        Set(snapshot.objects(.person, in: .common).keys)
     }
 
     private static let topics = [Topics.task, Topics.team, Topics.location, Topics.share]

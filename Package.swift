@@ -337,9 +337,9 @@ let tests: [Target] = [
     .testTarget(
         name: "FlowTests",
         dependencies: [
-            "BackendProtocol", "Backends", "DeviceClient", "Essentials", "HTTPClient", "LocalCluster", "Model",
+            "BackendProtocol", "Backends", "DeviceClient", "Essentials", "HTTPClient", "Kafka", "LocalCluster", "Model",
             "ObjectStore", "Postgres", "TestSupport",
-        ], path: "Tests/FlowTests"),
+        ], path: "Tests/FlowTests", exclude: ["Recording"]),
     .testTarget(
         name: "HTTPClientTests",
         dependencies: ["CTestNames", "Essentials", "HTTPClient", "LocalCluster", "Model", "TestSupport"],

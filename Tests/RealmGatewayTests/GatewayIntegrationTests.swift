@@ -244,6 +244,32 @@ import Testing
         }
     }
 
+    /// A reload that began earlier than another one and ends later does not restore outdated state.
+    @Test func outdatedReloadHasNoEffect() async throws {
+        try await withGateway { fixture in
+            let pool = try Pool(fixture.database, size: 3)
+            defer { pool.stop() }
+            let directory = EnvironmentDirectory(pool: pool, logger: Logger(label: "test"))
+            let reading = Task { while !Task.isCancelled { try await directory.refresh() } }
+            for client in (0..<200).map({ "client-\($0)" }) {
+                try fixture.withDatabase { connection in
+                    _ = try connection.run(
+                        """
+                        INSERT INTO access.integration (environment_id, name, client_id)
+                        VALUES (1, \(client), \(client))
+                        """)
+                }
+                try await directory.refresh()
+                for _ in 0..<200 {
+                    #expect(directory.integration(ofClient: client, subject: client, in: fixture.environment) != nil)
+                    await Task.yield()
+                }
+            }
+            reading.cancel()
+            _ = await reading.result
+        }
+    }
+
     @Test func removedIntegrationGetsNoStream() async throws {
         try await withGateway { fixture in
             let books = GatewayDevice(fixture, bearer: try addKey(fixture))

@@ -29,6 +29,8 @@ final class EnvironmentDirectory: Service, Sendable {
         var clients: [EnvironmentID: [String: Client]] = [:]
         /// Environments that have moved to another installation, with their new address.
         var moved: [EnvironmentID: String?] = [:]
+        /// The number of the reload that read it.
+        var reload = 0
 
         init() {}
 
@@ -61,6 +63,8 @@ final class EnvironmentDirectory: Service, Sendable {
 
     /// Keys that were looked up since the last reload, and the number of lookups.
     private struct Lookups {
+        /// The number of the last reload that began.
+        var reload = 0
         var keys: [Data: Caller] = [:]
         var count = 0
     }
@@ -145,15 +149,19 @@ final class EnvironmentDirectory: Service, Sendable {
     /// Sets the function that is called after each reload.
     func onRefresh(_ body: @escaping @Sendable () -> Void) { refreshed.withLock { $0 = body } }
 
-    /// Reloads everything.
+    /// Reloads everything. A concurrent reload that began earlier and ends later has no effect.
     func refresh() async throws {
-        lookups.withLock { $0 = Lookups() }
+        let reload = lookups.withLock { lookups in
+            lookups = Lookups(reload: lookups.reload + 1)
+            return lookups.reload
+        }
         var loaded = State(try await pool.run { try AccessDirectory.load(on: &$0) })
+        loaded.reload = reload
         // Keys that were looked up meanwhile may be newer than the loaded state. The lock prevents further lookups
         // until it is replaced.
         lookups.withLock { lookups in
             for (hash, caller) in lookups.keys { loaded.add(caller, keyHash: hash) }
-            state.withLock { [loaded] in $0 = loaded }
+            state.withLock { [loaded] in if loaded.reload > $0.reload { $0 = loaded } }
         }
         refreshed.withLock { $0 }?()
     }

@@ -210,10 +210,12 @@ import Testing
 
     @Test func checkFindsDeferredKeysWithoutObject() throws {
         var environment = try TestEnvironment()
-        let (task, gone, missing, dead) = (UUID(), UUID(), UUID(), UUID())
+        let (task, gone, missing, dead, untried) = (UUID(), UUID(), UUID(), UUID(), UUID())
         try environment.put([(task, #"{"title":"A"}"#), (gone, #"{"title":"B"}"#)], .fieldTask, into: .manager)
         try environment.delete(.fieldTask, gone, in: .manager)
         for id in [task, gone] { try park("/manager/FieldTask/\(id.text)", &environment) }
+        // A change of a team defers such keys, and the worker removes them.
+        try park("/manager/FieldTask/\(untried.text)", attempts: 0, &environment)
         #expect(try checked("parked", environment).isEmpty)
         try park("/manager/FieldTask/\(missing.text)", &environment)
         try park("/manager/FieldTask/\(dead.text)", isDead: true, &environment)
@@ -247,14 +249,16 @@ import Testing
         #expect(try checked("relay", environment).isEmpty)
     }
 
-    private func park(_ key: String, isDead: Bool = false, _ environment: inout TestEnvironment) throws {
+    private func park(
+        _ key: String, isDead: Bool = false, attempts: Int32 = 1, _ environment: inout TestEnvironment
+    ) throws {
         try environment.connection.run(
             """
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
                 is_dead, is_circuit, attempts, next_at)
             VALUES ('task-fan-out', \(environment.id.rawValue), \(key), 'task.events', 0, \(key), 0,
                 'closed', \(isDead),
-                false, 0, now() + interval '1 hour')
+                false, \(attempts), now() + interval '1 hour')
             """)
     }
 }

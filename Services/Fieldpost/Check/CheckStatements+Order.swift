@@ -71,6 +71,9 @@ extension CheckSlice {
     }
 
     /// Each deferred key belongs to an object or a tombstone. One statement for all.
+    ///
+    /// A key that was never tried is excluded: a worker defers the keys of people whose team changed without reading
+    /// their objects. The first attempt removes it if there is none.
     var parked: Statement {
         """
         SELECT p.key, CASE WHEN p.is_dead THEN 'dead-lettered by ' ELSE 'deferred by ' END || p.group_name
@@ -80,9 +83,10 @@ extension CheckSlice {
             substring(p.subject from '/([^/]+)/[^/]+$') AS kind,
             regexp_replace(p.subject, '/[^/]+/[^/]+$', '') AS path) i
         JOIN realm.kind k ON k.name = i.kind
-        WHERE p.environment_id = \(environment.rawValue) AND \(has("i.id")) AND NOT EXISTS (
-            SELECT FROM store.object WHERE environment_id = p.environment_id AND realm_id = \(realm("i.path"))
-                AND kind = k.number AND id = i.id)
+        WHERE p.environment_id = \(environment.rawValue) AND \(has("i.id")) AND (p.is_dead OR p.attempts > 0)
+            AND NOT EXISTS (
+                SELECT FROM store.object WHERE environment_id = p.environment_id AND realm_id = \(realm("i.path"))
+                    AND kind = k.number AND id = i.id)
         LIMIT \(Int64(countMax))
         """
     }

@@ -21,7 +21,9 @@ import Synchronization
         guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
             throw Failure(reason: "no client")
         }
-        guard let cluster = unsafe Self.makeCluster(client, port: nil, brokers: brokers) else {
+        var made: OpaquePointer?
+        Self.making.withLock { _ in unsafe made = rd_kafka_mock_cluster_new(client, brokers) }
+        guard let cluster = unsafe made else {
             unsafe rd_kafka_destroy(client)
             throw Failure(reason: "no cluster")
         }
@@ -43,16 +45,18 @@ import Synchronization
         guard let port = address.split(separator: ":").last.flatMap({ Int32($0) }) else {
             throw Failure(reason: "no port in \(address)")
         }
-        // A client that waits for the port may connect before the topics exist and see other partition counts.
-        for _ in 0..<20 {
-            unsafe rd_kafka_mock_cluster_destroy(cluster)
-            guard let cluster = unsafe Self.makeCluster(client, port: port) else {
+        unsafe rd_kafka_mock_cluster_destroy(cluster)
+        try Self.making.withLock { _ in
+            cbroker_fix_ports(port, 1)
+            let cluster = unsafe rd_kafka_mock_cluster_new(client, 1)
+            cbroker_fix_ports(0, 0)
+            guard let cluster = unsafe cluster else {
                 fatalError("port \(port) was taken by another process while the broker restarted")
             }
             unsafe self.cluster = cluster
-            if (try? createTopics()) != nil { return }
+            try createTopics()
+            guard cbroker_accept() == 0 else { throw Failure(reason: "port \(port) cannot be opened") }
         }
-        throw Failure(reason: "clients were faster than the topics every time")
     }
 
     private func createTopics() throws {
@@ -64,16 +68,6 @@ import Synchronization
 
     /// Serializes the creation of clusters, because ports are fixed for the whole process.
     private static let making = Mutex<Void>(())
-
-    private static func makeCluster(_ client: OpaquePointer, port: Int32?, brokers: Int32 = 1) -> OpaquePointer? {
-        var cluster: OpaquePointer?
-        making.withLock { _ in
-            if let port { cbroker_fix_ports(port, 1) }
-            unsafe cluster = rd_kafka_mock_cluster_new(client, brokers)
-            cbroker_fix_ports(0, 0)
-        }
-        return unsafe cluster
-    }
 
     /// Requests whose responses can be replaced by errors, by their API key in the Kafka protocol.
     package enum Request: Int16 {

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -15,6 +16,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int next_port;
 static int ports_left;
+/* The socket that has the last fixed port. */
+static int fixed = -1;
 
 void cbroker_fix_ports(int port, int count) {
     pthread_mutex_lock(&lock);
@@ -65,7 +68,23 @@ int bind(int descriptor, const struct sockaddr *address, socklen_t size) {
     struct sockaddr_in in;
     memcpy(&in, address, sizeof in);
     in.sin_port = htons((unsigned short)port);
+
+    /* A socket filter that drops all packets (packet(7)): a listening socket does not see connection attempts. */
+    struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+    struct sock_fprog program = {.len = 1, .filter = &drop};
+    if (setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) return -1;
+    pthread_mutex_lock(&lock);
+    fixed = descriptor;
+    pthread_mutex_unlock(&lock);
     return next(descriptor, (const struct sockaddr *)&in, sizeof in);
+}
+
+int cbroker_accept(void) {
+    pthread_mutex_lock(&lock);
+    int descriptor = fixed;
+    pthread_mutex_unlock(&lock);
+    int ignored = 0;
+    return setsockopt(descriptor, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored);
 }
 
 int cbroker_port_is_free(int port) {

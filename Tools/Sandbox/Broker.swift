@@ -12,27 +12,23 @@ internal import CKafka
     /// `host:port`
     let address: String
 
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-    }
-
     /// Listens until it is deinitialized.
     ///
     /// - Parameters:
     ///   - topics: Topic → number of partitions.
     ///   - roundTrip: Additional latency of each response, in milliseconds.
-    /// - Throws: `Failure` if the port is taken, or a topic cannot be created.
-    init(port: Int, topics: [String: Int], roundTrip: Int = 0) throws(Failure) {
+    /// - Throws: `EmulatorError` if the port is taken, or a topic cannot be created.
+    init(port: Int, topics: [String: Int], roundTrip: Int = 0) throws(EmulatorError) {
         guard cbroker_port_is_free(Int32(port)) == 1 else {
-            throw Failure(description: "broker: port \(port) of 127.0.0.1 is taken")
+            throw EmulatorError("broker: port \(port) of 127.0.0.1 is taken")
         }
         // The cluster needs a client to run in; that client itself connects to nothing.
         let configuration = unsafe rd_kafka_conf_new()
         unsafe rd_kafka_conf_set(configuration, "log_level", "3", nil, 0)
         guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
-            throw Failure(description: "broker: librdkafka gave no client")
+            throw EmulatorError("broker: librdkafka gave no client")
         }
-        do throws(Failure) {
+        do throws(EmulatorError) {
             let cluster = try unsafe MockBroker.cluster(of: client, port, topics)
             unsafe self.client = client
             unsafe self.cluster = cluster
@@ -44,32 +40,24 @@ internal import CKafka
         }
     }
 
-    /// Maximum number of attempts if a client is faster than the creation of topics.
-    private static let attemptsMax = 20
-
-    /// The cluster listens before it has its topics, and a client's request creates a topic with other partitions.
-    /// Therefore the cluster is recreated until no client was faster.
+    /// Clients can connect once the cluster has its topics.
     private static func cluster(
         of client: OpaquePointer, _ port: Int, _ topics: [String: Int]
-    ) throws(Failure) -> OpaquePointer {
-        var refused = ""
-        for _ in 0..<attemptsMax {
-            cbroker_fix_ports(Int32(port), 1)
-            let cluster = unsafe rd_kafka_mock_cluster_new(client, 1)
-            let isFixed = cbroker_ports_left() == 0
-            cbroker_fix_ports(0, 0)
-            guard let cluster = unsafe cluster, isFixed else {
-                if let cluster = unsafe cluster { unsafe rd_kafka_mock_cluster_destroy(cluster) }
-                throw Failure(description: "broker: no cluster on port \(port) of 127.0.0.1")
-            }
-            let isRefused = topics.sorted { $0.key < $1.key }.first { topic, count in
-                unsafe rd_kafka_mock_topic_create(cluster, topic, Int32(count), 1) != RD_KAFKA_RESP_ERR_NO_ERROR
-            }
-            guard let (topic, count) = isRefused else { return unsafe cluster }
-            refused = "topic \(topic) of \(count) partitions was refused"
-            unsafe rd_kafka_mock_cluster_destroy(cluster)
+    ) throws(EmulatorError) -> OpaquePointer {
+        cbroker_fix_ports(Int32(port), 1)
+        let made = unsafe rd_kafka_mock_cluster_new(client, 1)
+        let isFixed = cbroker_ports_left() == 0
+        cbroker_fix_ports(0, 0)
+        guard let cluster = unsafe made else { throw EmulatorError("broker: librdkafka gave no cluster") }
+        var failure = isFixed ? nil : "no cluster on port \(port) of 127.0.0.1"
+        for (topic, count) in topics where failure == nil {
+            let error = unsafe rd_kafka_mock_topic_create(cluster, topic, Int32(count), 1)
+            if error != RD_KAFKA_RESP_ERR_NO_ERROR { failure = "topic \(topic) of \(count) partitions was refused" }
         }
-        throw Failure(description: "broker: \(refused)")
+        if failure == nil, cbroker_accept() != 0 { failure = "port \(port) of 127.0.0.1 cannot be opened" }
+        guard let failure else { return unsafe cluster }
+        unsafe rd_kafka_mock_cluster_destroy(cluster)
+        throw EmulatorError("broker: \(failure)")
     }
 
     deinit {

@@ -6,7 +6,16 @@
 /// librdkafka's mock cluster takes a new port at each start; a broker that is killed and started again must come back
 /// where its clients look for it. Effective in a program that links this file: its bind(2) stands before the C
 /// library's. Counted for the process, not the thread: nothing else may bind meanwhile. `count` 0 ends it.
+///
+/// The ports drop connection attempts, which clients repeat, until `cbroker_accept`.
 void cbroker_fix_ports(int port, int count);
+
+/// Lets clients connect to the port that `cbroker_fix_ports` gave last.
+///
+/// A mock cluster listens before it has its topics, and creates a topic that a client requests with 4 partitions.
+///
+/// @return 0, or -1 with `errno`.
+int cbroker_accept(void);
 
 /// How many of those calls are still to come. 0 after a cluster was made: its brokers have the ports.
 int cbroker_ports_left(void);

@@ -30,13 +30,15 @@ package struct RawConnection: ~Copyable {
     private static let silenceMaxMilliseconds: Int32 = 60_000
 
     package init(port: Int, from source: String? = nil) throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        if let source { _ = unsafe Self.with(source, 0) { unsafe bind(descriptor, $0, $1) } }
-        let status = unsafe Self.with("127.0.0.1", port) { unsafe connect(descriptor, $0, $1) }
+        let opened = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        if let source { _ = unsafe Self.with(source, 0) { unsafe bind(opened, $0, $1) } }
+        let status = unsafe Self.with("127.0.0.1", port) { unsafe connect(opened, $0, $1) }
         guard status == 0 else {
-            _ = Glibc.close(descriptor)
+            _ = Glibc.close(opened)
             throw RawProblem(description: "no connection to port \(port)")
         }
+        // Set last: `deinit` runs if `init` throws after it, and would close a descriptor of another thread.
+        descriptor = opened
     }
 
     deinit { _ = Glibc.close(descriptor) }

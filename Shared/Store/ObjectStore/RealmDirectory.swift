@@ -15,8 +15,14 @@ package struct RealmDirectory: Sendable {
         let path: RealmPath
     }
 
+    /// A number is unique within its environment only: one that moved here keeps its realms' numbers.
+    private struct Number: Hashable {
+        let environment: EnvironmentID
+        let realm: Int32
+    }
+
     private var ids: [Name: Int32] = [:]
-    private var realms: [Int32: NumberedRealm] = [:]
+    private var realms: [Number: NumberedRealm] = [:]
 
     /// Maximum number of cached realms, after which the cache is cleared.
     private static let countMax = 200_000
@@ -48,10 +54,7 @@ package struct RealmDirectory: Sendable {
             }
         }
         if missing.isEmpty { return numbers }
-        if ids.count + missing.count > Self.countMax {
-            ids.removeAll()
-            realms.removeAll()
-        }
+        makeRoom(for: missing.count)
         var statements: [Statement] = []
         if create {
             statements.append(
@@ -84,18 +87,12 @@ package struct RealmDirectory: Sendable {
         return numbers
     }
 
-    /// Returns the paths of realms by number, in at most one round trip.
-    package mutating func paths(
-        of numbers: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
-    ) throws(PostgresError) -> [Int32: RealmPath] {
-        try realms(of: numbers, in: environment, on: &connection).mapValues(\.path)
-    }
-
     /// Returns realms by number, in at most one round trip.
     package mutating func realms(
         of numbers: some Collection<Int32>, in environment: EnvironmentID, on connection: inout Connection
     ) throws(PostgresError) -> [Int32: NumberedRealm] {
-        let missing = numbers.filter { realms[$0] == nil }
+        makeRoom(for: numbers.count)
+        let missing = numbers.filter { realms[Number(environment: environment, realm: $0)] == nil }
         if !missing.isEmpty {
             let rows = try connection.run(
                 """
@@ -108,12 +105,19 @@ package struct RealmDirectory: Sendable {
             }
         }
         var result: [Int32: NumberedRealm] = [:]
-        for id in numbers { result[id] = realms[id] }
+        for id in numbers { result[id] = realms[Number(environment: environment, realm: id)] }
         return result
+    }
+
+    private mutating func makeRoom(for count: Int) {
+        if max(ids.count, realms.count) + count <= Self.countMax { return }
+        ids.removeAll()
+        realms.removeAll()
     }
 
     private mutating func cache(_ id: Int32, _ path: RealmPath, _ environment: EnvironmentID) {
         ids[Name(environment: environment, path: path)] = id
-        realms[id] = NumberedRealm(path: path, realmClass: path.realmClass.name)
+        let number = Number(environment: environment, realm: id)
+        realms[number] = NumberedRealm(path: path, realmClass: path.realmClass.name)
     }
 }

@@ -10,7 +10,7 @@ extension FlowTests {
     @Test(.timeLimit(.minutes(20))) func defectCommandsAreExecutedOnceDespiteKills() async throws {
         var options = LocalCluster.Options.quick
         options.services = [.relay, .gateway, .defectSubmitter, .defectNotifier]
-        options.hasCompass = true
+        options.emulators.append(.compass)
         // An attempt of a process that was killed is taken over after nine calls' time.
         options.variables[.defectSubmitter, default: [:]]["FIELDPOST_BACKEND_CALL_MAX"] = "1s"
         try await withCluster("defects", options) { cluster in

@@ -8,7 +8,7 @@ extension FlowTests {
         private static let withCompass = {
             var options = LocalCluster.Options.quick
             options.services += [.defectNotifier, .defectSubmitter]
-            options.hasCompass = true
+            options.emulators.append(.compass)
             return options
         }()
 
@@ -27,7 +27,7 @@ extension FlowTests {
         /// The same with e-conomic.
         @Test(.timeLimit(.minutes(20))) func devicesRealmsAndEconomicAgree() async throws {
             var options = LocalCluster.Options.quick
-            options.hasEconomic = true
+            options.emulators.append(.economic)
             try await withCluster("demo-economic", options) { cluster in
                 let demo = try cluster.startDemo(["--people", "4", "--economic", cluster.economicURL])
                 try await demo.expectNoDifferences()
@@ -135,7 +135,7 @@ extension FlowTests {
         @Test(.timeLimit(.minutes(20)), arguments: ScenarioBackend.allCases)
         func dataAgreeDespiteInjectedFaults(backend: ScenarioBackend) async throws {
             var options = LocalCluster.Options.quick
-            options.hasEconomic = backend == .economic
+            if backend == .economic { options.emulators.append(.economic) }
             try await withCluster("faults-\(backend.rawValue)", options) { cluster in
                 let economic = backend == .economic ? ["--economic", cluster.economicURL] : []
                 let demo = try cluster.startDemo(["--people", "6", "--faults"] + economic)

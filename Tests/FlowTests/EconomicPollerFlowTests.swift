@@ -17,7 +17,7 @@ extension FlowTests {
             "the poller under bad clocks", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
         var random = SplitMix64(seed: seed)
         var options = LocalCluster.Options.withPoller
-        options.hasEconomic = true
+        options.emulators.append(.economic)
         try await withCluster("economic-poller", options) { cluster in
             let flow = try await EconomicPollerFlow(cluster)
             defer { flow.client.shutDown() }

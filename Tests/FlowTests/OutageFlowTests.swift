@@ -85,7 +85,7 @@ extension FlowTests {
         /// 429 with Retry-After for one call pauses all calls of the environment.
         @Test(.timeLimit(.minutes(20))) func retryAfterPausesAllCallsOfTheEnvironment() async throws {
             var options = LocalCluster.Options.withoutGateway
-            options.hasEconomic = true
+            options.emulators.append(.economic)
             try await withCluster("retry-after", options) { cluster in
                 let books = try await BooksFlow(cluster)
                 try await books.behave(#"{"rate429": 1, "retryAfterSeconds": 3}"#)
@@ -217,7 +217,7 @@ extension LocalCluster.Options {
     /// Keys' waits are 600 times shorter than their defaults.
     static var outage: LocalCluster.Options {
         var options = LocalCluster.Options.withoutGateway
-        options.hasEconomic = true
+        options.emulators.append(.economic)
         options.variables[.submitter, default: [:]].merge([
             "FIELDPOST_BACKEND_CALL_MAX": "1s", "FIELDPOST_SUBMITTER_RETRY_MIN": "10ms",
             "FIELDPOST_SUBMITTER_RETRY_MAX": "100ms", "FIELDPOST_SUBMITTER_SETTLE_MIN": "100ms",

@@ -14,7 +14,7 @@ extension FlowTests {
         private static let options = {
             var options = LocalCluster.Options.quick
             options.services += [.poller, .defectNotifier, .defectSubmitter]
-            options.hasCompass = true
+            options.emulators.append(.compass)
             return options
         }()
 

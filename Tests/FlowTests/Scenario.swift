@@ -19,7 +19,7 @@ struct SharedCluster: SuiteTrait, TestScoping {
     ) async throws {
         var options = LocalCluster.Options.quick
         options.services = LocalCluster.Part.entryServices + [.poller]
-        options.hasEconomic = true
+        options.emulators.append(.economic)
         try await withCluster("scenarios", options) { cluster in
             for backend in ScenarioBackend.allCases { try await backend.load(into: cluster) }
             try await Self.$cluster.withValue(cluster) { try await function() }

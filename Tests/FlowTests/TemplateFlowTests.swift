@@ -13,7 +13,7 @@ extension FlowTests {
         @Test(.timeLimit(.minutes(20))) func templatesRoundTripThroughTheBackEnd() async throws {
             var options = LocalCluster.Options.quick
             options.services = LocalCluster.Part.entryServices + [.poller]
-            options.hasEconomic = true
+            options.emulators.append(.economic)
             try await withCluster("templates", options) { cluster in
                 for backend in ScenarioBackend.allCases { try await backend.load(into: cluster) }
                 for backend in ScenarioBackend.allCases {

@@ -214,7 +214,7 @@ private struct ModelServer {
         } else {
             #expect(server.seen?.status == .released)
             #expect(server.seen?.text == plan.text)
-            #expect(server.seen?.durationSeconds == plan.entry.durationSeconds)
+            #expect(server.object?.decoded(as: TimeEntry.self)?.durationSeconds == plan.entry.durationSeconds)
         }
     }
 
@@ -226,7 +226,7 @@ private struct ModelServer {
 
     private func seen(_ position: Int64, _ status: EntryStatus, text: String) -> SeenEntry {
         SeenEntry(
-            position: position, status: status, text: text, durationSeconds: 3600, isSubmitRequested: true)
+            position: position, status: status, text: text, isSubmitRequested: true)
     }
 
     private func plan(

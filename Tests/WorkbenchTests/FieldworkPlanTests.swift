@@ -41,7 +41,7 @@ import Testing
             }
         }
         #expect(Set(plan.tasks.map(\.id)).count == plan.tasks.count)
-        for edit in plan.calendars.flatMap(\.edits) {
+        for edit in plan.calendars.joined() {
             #expect(allIndices.contains(edit.owner) && edit.recipients.allSatisfy(allIndices.contains))
             #expect(!edit.recipients.contains(edit.owner))
         }
@@ -57,7 +57,7 @@ import Testing
             line("Ana, Bo", ["0900"]), line("Ana", ["1000", "1100"]), line("Ana", ["1000"]),
             line("Ana", ["1000", "1200"]), line("Bo", ["1000"]), line("", ["1000"]),
         ].joined(separator: "\n")
-        let edits = try #require(try FieldworkData.calendars(Array(text.utf8), people: 5).first).edits
+        let edits = try #require(try FieldworkData.calendars(Array(text.utf8), people: 5).first)
         #expect(edits.map(\.owner) == [0, 0, 0, 0, 1, 1])
         #expect(edits.map(\.recipients) == [[1], [], [], [], [], []])
         let ids = edits.map { $0.items.map(\.id) }

@@ -27,11 +27,11 @@ import Testing
     }
 
     @Test func percentilesAreNearestRanks() {
-        let percentiles = Percentiles((1...200).reversed().map { .seconds($0) })
-        #expect(percentiles[50] == .seconds(100))
-        #expect(percentiles[95] == .seconds(190))
-        #expect(percentiles[99] == .seconds(198))
-        #expect(Percentiles([.seconds(3)])[99] == .seconds(3))
-        #expect(Percentiles([])[50] == nil)
+        let times = (1...200).reversed().map { Duration.seconds($0) }
+        #expect(times.percentile(50) == .seconds(100))
+        #expect(times.percentile(95) == .seconds(190))
+        #expect(times.percentile(99) == .seconds(198))
+        #expect([Duration.seconds(3)].percentile(99) == .seconds(3))
+        #expect([Duration]().percentile(50) == nil)
     }
 }

@@ -3,14 +3,14 @@ import Testing
 
 @testable import Workbench
 
-@Suite struct UpPlanTests {
+@Suite struct UpCommandTests {
     static let environments: [([String], String)] = [
         ([], "demo"), (["--entra"], "demo-entra"), (["--data", "x"], "tock"), (["--data=x", "--entra"], "tock-entra"),
         (["--data", "x", "--environment", "mine"], "mine"), (["--environment=mine", "--entra"], "mine"),
     ]
 
     @Test(arguments: environments) func theEnvironmentIsTheDemos(options: [String], name: String) {
-        #expect(UpPlan(demoOptions: options).demoEnvironment == name)
+        #expect(UpCommand.environment(ofDemo: options) == name)
     }
 }
 

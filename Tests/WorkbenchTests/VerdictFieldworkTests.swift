@@ -27,12 +27,12 @@ import Testing
             crews: [FieldworkPlan.Crew(id: team, name: "Red", members: [0])],
             tasks: [life(done, .completed(time, by: 0)), life(open, .open), life(gone, .cancelled(time))],
             calendars: [
-                FieldworkPlan.Calendar(edits: [
+                [
                     FieldworkPlan.CalendarEdit(
                         owner: 0, recipients: [1],
                         items: [FieldworkPlan.CalendarItem(id: item, appointment: appointment)])
-                ])
-            ], head: 2)
+                ]
+            ], head: 2, people: people)
     }()
 
     private static func held(_ fields: some Encodable) throws -> DeviceObject {
@@ -60,15 +60,14 @@ import Testing
     /// The verdict without the copies, which the snapshot does not have.
     private static func differences(_ snapshot: EnvironmentSnapshot) -> [String] {
         var verdict = Verdict(of: [], records: [])
-        verdict.compare(DemoFieldwork(plan: plan, people: people), FieldworkReading(snapshot), own: own)
+        verdict.compare(plan, FieldworkReading(snapshot), own: own)
         return verdict.differences.filter { $0.subject != "copies" }.map(\.description)
     }
 
     @Test func plannedStateIsCounted() throws {
         #expect(try Self.differences(Self.snapshot()).isEmpty)
         var verdict = Verdict(of: [], records: [])
-        verdict.compare(
-            DemoFieldwork(plan: Self.plan, people: Self.people), FieldworkReading(try Self.snapshot()), own: Self.own)
+        verdict.compare(Self.plan, FieldworkReading(try Self.snapshot()), own: Self.own)
         #expect(
             verdict.counts == [
                 .completed: 1, .open: 1, .referred: 0, .cancelled: 1, .withoutCoordinates: 3, .teams: 1, .positions: 0,

@@ -8,24 +8,20 @@ package enum DataFile {
     }
 
     /// Whether a folder has the file, plain or gzipped.
-    package static func isThere(_ name: String, in folder: String) -> Bool {
-        let file = URL(fileURLWithPath: folder, isDirectory: true).appendingPathComponent(name)
-        return [file, file.appendingPathExtension("gz")].contains {
-            FileManager.default.isReadableFile(atPath: $0.path)
-        }
-    }
+    package static func isThere(_ name: String, in folder: String) -> Bool { path(of: name, in: folder) != nil }
 
     /// Reads `name`, or unpacks `name.gz` with the program `gzip` when there is no such file.
     ///
     /// - Throws: ``Problem``, which names the file.
     package static func read(_ name: String, in folder: String) throws(Problem) -> Data {
-        let file = URL(fileURLWithPath: folder, isDirectory: true).appendingPathComponent(name)
-        if let data = try? Data(contentsOf: file) { return data }
-        let packed = file.appendingPathExtension("gz")
-        guard FileManager.default.isReadableFile(atPath: packed.path) else {
+        guard let path = path(of: name, in: folder) else {
             throw Problem(description: "\(folder) has neither \(name) nor \(name).gz")
         }
-        return try read(packed.path)
+        return try read(path)
+    }
+
+    private static func path(of name: String, in folder: String) -> String? {
+        ["\(folder)/\(name)", "\(folder)/\(name).gz"].first { FileManager.default.isReadableFile(atPath: $0) }
     }
 
     /// Reads a file; unpacks it when its name ends in `.gz`.

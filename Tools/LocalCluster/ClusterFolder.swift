@@ -68,15 +68,9 @@ package final class ClusterFolder: Sendable {
     /// Starts a process in this folder; a permanent folder records its process id, and its log the time.
     func start(_ command: ClusterProcess.Command, name: String) throws(ClusterFailure) -> ClusterProcess {
         guard isLasting else { return try ClusterProcess(command) }
-        if let log = command.logPath {
-            let line = Data("--- started \(Date().formatted(.iso8601))\n".utf8)
-            if let file = FileHandle(forWritingAtPath: log) {
-                _ = try? file.seekToEnd()
-                try? file.write(contentsOf: line)
-                try? file.close()
-            } else {
-                _ = FileManager.default.createFile(atPath: log, contents: line)
-            }
+        if let log = command.logPath, let file = unsafe fopen(log, "a") {
+            unsafe fputs("--- started \(Date().formatted(.iso8601))\n", file)
+            unsafe fclose(file)
         }
         let process = try ClusterProcess(command)
         try? Data("\(process.id)\n".utf8).write(to: URL(fileURLWithPath: "\(path)/pid/\(name)"))

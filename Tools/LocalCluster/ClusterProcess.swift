@@ -89,11 +89,8 @@ package final class ClusterProcess: Sendable {
     /// Blocks until it has ended.
     @discardableResult
     package func waitForEnd(within: Duration? = nil) -> End? {
-        if let within {
-            guard case .success = ended.wait(timeout: .now() + within.inSeconds) else { return nil }
-        } else {
-            ended.wait()
-        }
+        let deadline = within.map { DispatchTime.now() + $0.inSeconds } ?? .distantFuture
+        guard case .success = ended.wait(timeout: deadline) else { return nil }
         ended.signal()
         return end
     }

@@ -136,10 +136,11 @@ package final class ClusterServer: Sendable {
     /// A running server may respond late on a small machine with many others.
     private static let patience = "connect_timeout=60"
 
-    /// Makes an empty database and returns its connection string.
+    /// Makes an empty database, unless it is there, and returns its connection string.
     package func makeDatabase(_ name: String) throws -> String {
         var admin = try connect()
-        try admin.runScript("CREATE DATABASE \(name)")
+        let find: Statement = "SELECT FROM pg_database WHERE datname = \(name)"
+        if try admin.run(find).count == 0 { try admin.runScript("CREATE DATABASE \(name)") }
         return conninfo(name)
     }
 
@@ -154,14 +155,6 @@ package final class ClusterServer: Sendable {
                 _ = pause.wait(timeout: .now() + .milliseconds(100))
             }
         }
-    }
-
-    /// The same, unless it is there.
-    package func makeDatabaseUnlessThere(_ name: String) throws -> String {
-        var admin = try connect()
-        let find: Statement = "SELECT FROM pg_database WHERE datname = \(name)"
-        let rows = try admin.run(find)
-        return rows.count == 0 ? try makeDatabase(name) : conninfo(name)
     }
 
     /// Starts it and blocks until it answers.
@@ -198,9 +191,8 @@ package final class ClusterServer: Sendable {
 
     /// Ends the server and everything that belongs to it as a crash would.
     ///
-    /// Each of its processes leads a session of its own, so they are found by their parent.
-    /// The parent is stopped first:
-    /// it must neither start others nor begin to recover.
+    /// Each of its processes leads a session of its own, so they are found by their parent. The parent is stopped
+    /// first: it must neither start others nor begin to recover.
     package func kill9() {
         guard let process = process.withLock({ $0.take() }), process.isRunning else { return }
         process.signal(SIGSTOP)

@@ -18,10 +18,9 @@ package struct Lines: AsyncSequence, Sendable {
     package struct AsyncIterator: AsyncIteratorProtocol {
         let chunks: ByteChunks.AsyncIterator
         let bytesMax: Int
+        /// The complete lines, and the beginning of the line that follows them.
+        private var lines: ArraySlice<ArraySlice<UInt8>> = []
         private var pending: [UInt8] = []
-        /// The start of the next line, and the offset up to which `pending` contains no line feed.
-        private var start = 0
-        private var searched = 0
 
         fileprivate init(chunks: ByteChunks.AsyncIterator, bytesMax: Int) {
             self.chunks = chunks
@@ -29,31 +28,25 @@ package struct Lines: AsyncSequence, Sendable {
         }
 
         package mutating func next(isolation actor: isolated (any Actor)?) async throws(HTTPError) -> [UInt8]? {
-            while true {
-                if let end = pending[searched...].firstIndex(of: UInt8(ascii: "\n")) {
-                    let line = Array(pending[start..<end])
-                    start = end + 1
-                    searched = start
-                    return line
-                }
-                pending.removeSubrange(..<start)
-                start = 0
-                searched = pending.count
+            while lines.isEmpty {
                 guard pending.count <= bytesMax else {
-                    throw HTTPError(
-                        outcome: .maybeSent, code: HTTPError.tooLargeCode,
-                        message: "a line is longer than \(bytesMax) bytes")
+                    throw HTTPError.tooLarge(.maybeSent, "a line is longer than \(bytesMax) bytes")
                 }
                 guard let chunk = try await chunks.next(isolation: actor) else {
-                    defer { (pending, searched) = ([], 0) }
+                    defer { pending = [] }
                     return pending.isEmpty ? nil : pending
                 }
-                pending.append(contentsOf: chunk)
+                var parts = chunk.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+                // A chunk without a line feed continues the line.
+                guard parts.count > 1 else {
+                    pending += chunk
+                    continue
+                }
+                parts[0] = pending[...] + parts[0]
+                pending = Array(parts.removeLast())
+                lines = parts[...]
             }
-        }
-
-        package mutating func next() async throws(HTTPError) -> [UInt8]? {
-            try await next(isolation: #isolation)
+            return Array(lines.removeFirst())
         }
     }
 

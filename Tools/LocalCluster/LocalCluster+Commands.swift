@@ -1,7 +1,42 @@
 import Foundation
+import HTTPClient
 import Model
 
 extension LocalCluster {
+    /// Runs `body` on a new cluster, and stops the cluster afterwards. If `body` throws, diagnostics are printed.
+    package static func run<Success>(
+        _ name: String, _ options: Options, _ body: (LocalCluster) async throws -> Success
+    ) async throws -> Success {
+        let cluster = try await LocalCluster(name, options)
+        do {
+            let result = try await body(cluster)
+            await cluster.stop()
+            return result
+        } catch {
+            await cluster.printDiagnostics()
+            await cluster.stop()
+            throw error
+        }
+    }
+
+    /// Prints the end of each service's log, and its health.
+    package func printDiagnostics() async {
+        for part in options.services {
+            print("--- \(part.name)\n\(process(part)?.logTail() ?? "")")
+            do {
+                let url = adminURL(part) + "/health/ready"
+                let response = try await client.send(Request(url, connectMax: .seconds(1), totalMax: .seconds(2)))
+                print("\(response.status) \(String(decoding: response.body, as: UTF8.self))")
+            } catch {
+                print("health: \(error)")
+            }
+        }
+        // The error that is printed next goes to another stream.
+        fflush(nil)
+    }
+
+    // MARK: Commands
+
     /// The folder of the executables: the one of the program that runs, or of the test bundle.
     package static var executables: String {
         let arguments = CommandLine.arguments
@@ -19,11 +54,11 @@ extension LocalCluster {
         return sources.appendingPathComponent("deploy/schema").path
     }
 
-    /// Starts `fieldpost` or `workbench` with the cluster's settings.
+    /// Starts `fieldpost`, `workbench` or another program with the cluster's settings.
     ///
     /// - Parameters:
     ///   - log: The name of its log; `nil`: its output is this process's.
-    ///   - executables: The folder of its build; the cluster's unless given.
+    ///   - executables: The folder of the program; the cluster's unless given.
     ///   - variables: Additional environment variables.
     package func startCommand(
         _ arguments: [String], of program: String = "fieldpost", log: String?, from executables: String? = nil,
@@ -36,22 +71,7 @@ extension LocalCluster {
                 logPath: log.map { folder.logPath($0) }))
     }
 
-    /// Starts a shell script with the cluster's settings; `FIELDPOST` is the path of `fieldpost`.
-    ///
-    /// - Parameters:
-    ///   - variables: Additional environment variables.
-    ///   - log: The name of its log.
-    package func startScript(
-        _ script: String, with variables: [String: String], log: String
-    ) throws -> ClusterProcess {
-        let own = ["FIELDPOST": options.executables + "/fieldpost"].merging(variables) { $1 }
-        return try ClusterProcess(
-            ClusterProcess.Command(
-                executable: "/bin/sh", arguments: ["-c", script], environment: common.merging(own) { $1 },
-                logPath: folder.logPath(log)))
-    }
-
-    /// Runs `fieldpost` or `workbench`, and returns its output. Cancelling the task ends it.
+    /// Runs `fieldpost`, and returns its output. Cancelling the task ends it.
     ///
     /// - Parameters:
     ///   - log: The name of its log; one of its own unless given.
@@ -60,12 +80,11 @@ extension LocalCluster {
     /// - Throws: `ClusterFailure` unless it ends with status 0.
     @discardableResult
     package func runCommand(
-        _ arguments: [String], of program: String = "fieldpost", log: String? = nil, within: Duration = .seconds(240),
-        from executables: String? = nil, variables: [String: String] = [:]
+        _ arguments: [String], log: String? = nil, within: Duration = .seconds(240), from executables: String? = nil,
+        variables: [String: String] = [:]
     ) async throws -> String {
         let process = try startCommand(
-            arguments, of: program, log: log ?? "\(program)-\(UUID().uuidString)", from: executables,
-            variables: variables)
+            arguments, log: log ?? "fieldpost-\(UUID().uuidString)", from: executables, variables: variables)
         let end = await withTaskCancellationHandler {
             await onOwnThread { process.waitForEnd(within: within) }
         } onCancel: {
@@ -73,10 +92,55 @@ extension LocalCluster {
         }
         guard end == .exited(status: 0) else {
             process.kill9()
-            throw ClusterFailure("\(program) \(arguments.joined(separator: " ")): \(process.logTail())")
+            throw ClusterFailure("fieldpost \(arguments.joined(separator: " ")): \(process.logTail())")
         }
         return process.logTail(bytesMax: 1_000_000)
     }
+
+    /// Starts `workbench demo` on the cluster.
+    ///
+    /// - Parameter log: The name of its log; `nil`: its output is this process's.
+    package func startDemo(
+        _ options: [String], log: String? = "demo", hasCompass: Bool = false
+    ) throws -> ClusterProcess {
+        let addresses = [
+            "--gateway", gatewayURL, "--identity", identityURL, "--sap", sapURL, "--database", conninfo,
+        ]
+        let compass = hasCompass ? ["--compass", compassURL] : []
+        return try startCommand(["demo"] + addresses + compass + options, of: "workbench", log: log)
+    }
+
+    /// A difference that `fieldpost check` reports.
+    package struct Difference: Decodable, Sendable, CustomStringConvertible {
+        package let environment: String
+        package let part: String
+        package let key: String
+        package let fault: String
+        package let pending: String?
+
+        package var description: String {
+            "\(environment): \(part): \(key): \(fault)" + (pending.map { " (may be in flight: \($0))" } ?? "")
+        }
+    }
+
+    /// Runs `fieldpost check` and returns the differences that it reports.
+    ///
+    /// - Parameter settle: The maximum time to wait for changes in flight, when something differs at the first scan.
+    /// - Throws: `ClusterFailure` when the check itself fails.
+    package func differences(settle: Duration = .seconds(90)) async throws -> [Difference] {
+        struct Outcome: Decodable { let inconsistencies: [Difference] }
+        let arguments = ["check", "--json", "--settle", "\(settle.components.seconds)"]
+        let process = try startCommand(arguments, log: "check-\(UUID().uuidString)")
+        let end = await onOwnThread { process.waitForEnd(within: settle + .seconds(240)) }
+        let text = process.logTail(bytesMax: 10_000_000)
+        guard let outcome = try? JSONDecoder().decode(Outcome.self, from: Data(text.utf8)) else {
+            process.kill9()
+            throw ClusterFailure("fieldpost check failed (\(end.map { "\($0)" } ?? "timeout")): \(text.suffix(4_000))")
+        }
+        return outcome.inconsistencies
+    }
+
+    // MARK: Parts
 
     /// The command of a part other than the database.
     func command(_ part: Part, of executables: String) -> ClusterProcess.Command {

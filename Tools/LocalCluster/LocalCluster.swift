@@ -18,15 +18,10 @@ package final class LocalCluster: Sendable {
         package var schemaFolder = LocalCluster.schemaFolder
         /// Services that run as `deploy/up` shows them; onboarding then serves the page on which a person is a device.
         package var showcases: [Part] = []
-        /// Whether the cluster has an identity provider and back ends; otherwise only the broker runs, and the
-        /// environments use those of another cluster.
-        package var hasOthers = true
+        /// The emulators to run. With the broker alone, the environments use the others of another cluster.
+        package var emulators: [Part] = [.broker, .identity, .sap]
         /// `FIELDPOST_SECRET_KEYS`, if they differ from other clusters'.
         package var secretKeys: String?
-        /// Whether the e-conomic emulator runs in addition to SAP's.
-        package var hasEconomic = false
-        /// Whether the Compass emulator runs.
-        package var hasCompass = false
         /// Whether lag-monitor, where it runs, has the operators' console.
         package var hasConsole = false
         /// Additional environment variables per service.
@@ -119,15 +114,7 @@ package final class LocalCluster: Sendable {
         }
         self.init(home, server, standby: standby, conninfo: conninfo, options)
         try await runCommand(["migrate", "--schema", options.schemaFolder])
-        let emulators = Part.emulators.filter { part in
-            switch part {
-            case .broker: true
-            case .economic: options.hasEconomic
-            case .compass: options.hasCompass
-            default: options.hasOthers
-            }
-        }
-        try await startAll(emulators + options.services)
+        try await startAll(options.emulators + options.services)
     }
 
     /// A cluster whose database runs.
@@ -153,8 +140,7 @@ package final class LocalCluster: Sendable {
         guard let process = server.running else { throw ClusterFailure("the database does not run") }
         let server = server
         // SIGINT is its fast shutdown.
-        supervisor.adopt(
-            Supervisor.Member(Part.database.name, stopSignal: SIGINT) { try server.launch() }, process)
+        supervisor.adopt(Part.database.name, process, stopSignal: SIGINT) { try server.launch() }
     }
 
     deinit { end() }
@@ -180,7 +166,7 @@ package final class LocalCluster: Sendable {
     package func start(_ part: Part, of executables: String? = nil) throws {
         if part == .database { return try server.start() }
         let (folder, command) = (folder, command(part, of: executables ?? options.executables))
-        try supervisor.start(Supervisor.Member(part.name) { try folder.start(command, name: part.name) })
+        try supervisor.start(part.name) { try folder.start(command, name: part.name) }
     }
 
     /// Kills a part with signal 9: its process group or, for PostgreSQL, every process of the server.
@@ -210,11 +196,8 @@ package final class LocalCluster: Sendable {
     ///
     /// - Parameter killed: Called with the name of each part that did not end within `each`.
     package func stopInOrder(each: Duration, killed: @escaping @Sendable (String) -> Void) async {
-        await onOwnThread { [self] in
-            supervisor.stop(each: each, killed: killed)
-            end()
-        }
-        client.shutDown()
+        await onOwnThread { [self] in supervisor.stop(each: each, killed: killed) }
+        await stop()
     }
 
     /// Sends SIGTERM to a service, and waits.

@@ -1,39 +1,22 @@
+import Essentials
 import Foundation
 import Synchronization
 
 /// Processes that belong together: started one after the other, started again when they end, and stopped in the
 /// opposite order.
 package final class Supervisor: Sendable {
-    /// A supervised process.
-    package struct Member: Sendable {
-        package let name: String
-        /// The signal that stops it.
-        package var stopSignal = SIGTERM
-        package let start: @Sendable () throws -> ClusterProcess
-
-        package init(
-            _ name: String, stopSignal: Int32 = SIGTERM, start: @escaping @Sendable () throws -> ClusterProcess
-        ) {
-            self.name = name
-            self.stopSignal = stopSignal
-            self.start = start
-        }
-    }
-
-    /// A process that ended by itself.
-    package struct Fall: Sendable {
-        package let name: String
-        /// `nil` when it could not even be started.
-        package let end: ClusterProcess.End?
-        /// The time until its restart.
-        package let wait: Duration
-    }
+    /// A process that ended by itself, or could not even be started (no end), with the time until its restart.
+    package typealias Fall = (name: String, end: ClusterProcess.End?, wait: Duration)
 
     private struct Slot {
-        var member: Member
+        let name: String
+        /// The signal that stops the process.
+        let stopSignal: Int32
+        let start: @Sendable () throws -> ClusterProcess
         var process: ClusterProcess
         var startedAt = ContinuousClock.now
-        var restart = RestartPolicy()
+        /// A process that ran for more than ``settledMin`` is restarted after the first wait again.
+        var backoff = Backoff(first: .seconds(1), waitMax: .seconds(30))
         /// When it is started again; `nil` while it is not known to have ended.
         var dueAt: ContinuousClock.Instant?
 
@@ -44,7 +27,7 @@ package final class Supervisor: Sendable {
             var end: ClusterProcess.End?
             if let dueAt {
                 guard dueAt <= now else { return nil }
-                if let started = try? member.start() {
+                if let started = try? start() {
                     (process, startedAt, self.dueAt) = (started, now, nil)
                     return nil
                 }
@@ -52,43 +35,47 @@ package final class Supervisor: Sendable {
                 guard let ended = process.end else { return nil }
                 end = ended
             }
-            let wait = restart.ended(after: end == nil ? .zero : now - startedAt)
+            if end != nil, now - startedAt > Supervisor.settledMin { backoff.succeeded() }
+            let wait = backoff.failed(random: 1)
             dueAt = now + wait
-            return Fall(name: member.name, end: end, wait: wait)
+            return (name, end, wait)
         }
     }
+
+    private static let settledMin = Duration.seconds(60)
 
     private let slots = Mutex<[Slot]>([])
 
     package init() {}
 
     /// Starts a process; one of this name that was there before must have ended.
-    package func start(_ member: Member) throws {
-        adopt(member, try member.start())
+    package func start(_ name: String, _ start: @escaping @Sendable () throws -> ClusterProcess) throws {
+        adopt(name, try start(), restart: start)
     }
 
     /// Takes over a process that runs.
-    package func adopt(_ member: Member, _ process: ClusterProcess) {
+    package func adopt(
+        _ name: String, _ process: ClusterProcess, stopSignal: Int32 = SIGTERM,
+        restart: @escaping @Sendable () throws -> ClusterProcess
+    ) {
         slots.withLock { slots in
-            if let index = slots.firstIndex(where: { $0.member.name == member.name }) {
-                slots[index].member = member
-                slots[index].process = process
-                slots[index].startedAt = .now
-                slots[index].dueAt = nil
+            let slot = Slot(name: name, stopSignal: stopSignal, start: restart, process: process)
+            if let index = slots.firstIndex(where: { $0.name == name }) {
+                slots[index] = slot
             } else {
-                slots.append(Slot(member: member, process: process))
+                slots.append(slot)
             }
         }
     }
 
     /// The process that was last started under this name.
     package func process(_ name: String) -> ClusterProcess? {
-        slots.withLock { $0.first { $0.member.name == name }?.process }
+        slots.withLock { $0.first { $0.name == name }?.process }
     }
 
     /// Those that have ended, and the names they were started under.
     package var ended: [(name: String, process: ClusterProcess)] {
-        slots.withLock { $0.filter { $0.process.end != nil }.map { ($0.member.name, $0.process) } }
+        slots.withLock { $0.filter { $0.process.end != nil }.map { ($0.name, $0.process) } }
     }
 
     /// Restarts processes that have ended, after their backoff. Call it repeatedly.
@@ -109,9 +96,9 @@ package final class Supervisor: Sendable {
             return slots
         }
         for slot in all.reversed() {
-            slot.process.signal(slot.member.stopSignal)
+            slot.process.signal(slot.stopSignal)
             guard slot.process.waitForEnd(within: each) == nil else { continue }
-            killed(slot.member.name)
+            killed(slot.name)
             slot.process.kill9()
         }
     }

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Glibc
 import Model
-import Synchronization
 
 /// `sandbox broker`: a Kafka broker with the catalogue's topics, on a fixed port. Its data are lost when it ends.
 struct BrokerCommand: ParsableCommand {

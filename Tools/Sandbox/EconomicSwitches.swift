@@ -3,8 +3,6 @@ import Model
 
 /// The switches of the e-conomic emulator.
 struct EconomicSwitches: EmulatorSwitches {
-    static let optionalNames: Set<String> = ["lockedThrough"]
-
     /// The agreement has revoked the grant: every call gets 401.
     var isRevoked = false
     /// No time entry on or before this day may be created, changed or deleted: the accounting period is closed.

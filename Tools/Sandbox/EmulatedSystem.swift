@@ -51,14 +51,7 @@ final class EmulatedSystem<State: EmulatorState>: Sendable {
     func withState<Value: Sendable, Failure: Error>(
         _ body: (inout State) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        let outcome: Result<Value, Failure> = state.withLock { state in
-            do throws(Failure) {
-                return .success(try body(&state))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try outcome.get()
+        try state.withLock { state throws(Failure) in try body(&state) }
     }
 
     var switches: Switches<State.Own> { withState { $0.switches } }

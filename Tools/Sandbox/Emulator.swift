@@ -1,3 +1,4 @@
+import Essentials
 import Foundation
 import HTTPServer
 import HTTPTypes
@@ -6,7 +7,7 @@ import Logging
 import NIOCore
 
 /// An emulator of a back end, served over HTTP: the vendor's interface, and control routes below `/sandbox/`.
-protocol Emulator: HTTPResponder where Context == ConnectionContext {
+protocol Emulator: HTTPResponder where Context == EdgeContext {
     associatedtype State: EmulatorState
 
     var system: EmulatedSystem<State> { get }
@@ -16,7 +17,7 @@ protocol Emulator: HTTPResponder where Context == ConnectionContext {
     /// Responds to a request to the vendor's interface.
     ///
     /// - Throws: ``EmulatorRefusal`` for a request that the back end refuses.
-    func serve(_ request: Request, _ context: ConnectionContext) async throws -> Response
+    func serve(_ request: Request, _ context: EdgeContext) async throws -> Response
 
     /// Executes a control request that only this emulator has; returns `nil` for others.
     func control(_ request: Request) async throws -> Response?
@@ -28,17 +29,6 @@ protocol Emulator: HTTPResponder where Context == ConnectionContext {
 /// A back end's refusal of a request.
 protocol EmulatorRefusal: Error {
     var response: Response { get }
-}
-
-/// A request's context with its connection, which some faults close.
-struct ConnectionContext: RequestContext {
-    var coreContext: CoreRequestContextStorage
-    let channel: any Channel
-
-    init(source: ApplicationRequestContextSource) {
-        coreContext = CoreRequestContextStorage(source: source)
-        channel = source.channel
-    }
 }
 
 extension Emulator {
@@ -62,7 +52,7 @@ extension Emulator {
         try await application.run()
     }
 
-    func respond(to request: Request, context: ConnectionContext) async throws -> Response {
+    func respond(to request: Request, context: EdgeContext) async throws -> Response {
         if request.uri.path.hasPrefix("/sandbox/") { return try await respondToControl(request) }
         do {
             return try await serve(request, context)
@@ -80,14 +70,11 @@ extension Emulator {
     func injectedFailure(of request: Request) async throws -> Response? {
         let fault = system.withState { $0.injector.drawCall(isRead: request.method == .get) }
         if fault.milliseconds > 0 { try await Task.sleep(for: .milliseconds(fault.milliseconds)) }
-        switch fault.kind {
-        case .none: return nil
-        case .unavailable: return Self.unavailable
-        case .tooManyRequests:
-            var response = Self.failure(.tooManyRequests, "Too many requests.")
-            response.headers[.retryAfter] = String(system.switches.faults.retryAfterSeconds)
-            return response
-        }
+        guard let status = fault.status else { return nil }
+        guard status == 429 else { return Self.unavailable }
+        var response = Self.failure(.tooManyRequests, "Too many requests.")
+        response.headers[.retryAfter] = String(system.switches.faults.retryAfterSeconds)
+        return response
     }
 
     /// Executes a write with its injected fault.
@@ -95,7 +82,7 @@ extension Emulator {
     /// - Parameter write: Executes the write, and returns its response; a trial only checks. It throws the errors of
     ///   the request.
     func write(
-        _ context: ConnectionContext, _ write: @escaping @Sendable (_ isTrial: Bool) throws -> Response
+        _ context: EdgeContext, _ write: @escaping @Sendable (_ isTrial: Bool) throws -> Response
     ) async throws -> Response {
         switch system.withState({ $0.injector.drawWrite() }) {
         case .none:
@@ -138,24 +125,78 @@ extension Emulator {
     }
 
     /// Closes the connection; the returned response is not sent.
-    private func dropResponse(_ kind: String, _ context: ConnectionContext) async -> Response {
+    private func dropResponse(_ kind: String, _ context: EdgeContext) async -> Response {
         system.count(kind)
         try? await context.channel.close().get()
         return Response(status: .internalServerError)
     }
 }
 
-extension Request {
-    /// The parameters of the query; those that cannot be decoded are left out.
-    var parameters: [(name: String, value: String)] {
-        (uri.query ?? "").split(separator: "&").compactMap { part in
-            let pair = part.split(separator: "=", maxSplits: 1)
-            guard pair.count == 2, let name = pair[0].removingPercentEncoding,
-                let value = pair[1].removingPercentEncoding
-            else { return nil }
-            return (name, value)
+/// The control routes of all emulators, which need no credentials.
+extension Emulator {
+    func respondToControl(_ request: Request) async throws -> Response {
+        switch (request.method, request.uri.path) {
+        case (.get, "/sandbox/switches"): return .json(.ok, try system.switches.json)
+        case (.post, "/sandbox/switches"):
+            return try await respond(toBodyOf: request) { json in
+                try system.withState { try $0.injector.change(by: json) }.json
+            }
+        case (.get, "/sandbox/stats"):
+            let counts = system.withState { state in
+                state.injector.counts.merging([
+                    "records": state.recordCount, "lateCommitsWaiting": state.injector.lateCommitsWaiting,
+                ]) { $1 }
+            }
+            return .json(.ok, .object(counts.map { ($0.key, .number($0.value)) }))
+        case (.post, "/sandbox/organisation"):
+            return try await change(request) { (organisation: State.Organisation) in
+                system.load(organisation)
+                return ["loaded": true]
+            }
+        default: return try await control(request) ?? Self.notFound
         }
     }
+
+    /// Makes the change that a body of JSON describes; an invalid body gets 400.
+    func change<Body: Decodable>(_ request: Request, _ apply: (Body) throws -> JSON) async throws -> Response {
+        try await respond(toBodyOf: request) { try apply(JSONDecoder().decode(Body.self, from: $0)) }
+    }
+
+    private func respond(toBodyOf request: Request, _ apply: (_ json: Data) throws -> JSON) async throws -> Response {
+        let data = try await request.data()
+        do {
+            return .json(.ok, try apply(data))
+        } catch {
+            return .json(.badRequest, ["problem": .string("\(error)")])
+        }
+    }
+
+    /// One line of JSON per row.
+    func lines<Row>(_ rows: [Row], _ json: (Row) -> JSON) -> Response {
+        var bytes: [UInt8] = []
+        for row in rows {
+            json(row).write(to: &bytes)
+            bytes.append(UInt8(ascii: "\n"))
+        }
+        return Response(
+            status: .ok, headers: [.contentType: "application/x-ndjson"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+    }
+}
+
+extension Request {
+    private static var bodyBytesMax: Int { 64 * 1024 * 1024 }
+
+    func data() async throws -> Data {
+        let bytes = try await body.collect(upTo: Self.bodyBytesMax)
+        return Data(bytes.readableBytesView)
+    }
+
+    /// The parameters of the query that have a value; none if the query cannot be decoded.
+    var parameters: [FormFields.Item] { (FormFields(uri.query ?? "")?.items ?? []).filter { !$0.value.isEmpty } }
+
+    /// The number after which the rows of a listing begin.
+    var after: Int { max(0, uri.queryParameters["after"].flatMap { Int($0) } ?? 0) }
 }
 
 extension Response {

@@ -11,8 +11,6 @@ struct EmulatorError: Error, CustomStringConvertible {
 protocol EmulatorSwitches: Codable, Sendable {
     /// Whether the emulator has ``TextSwitches``.
     static var altersTexts: Bool { get }
-    /// Switches without a value by default.
-    static var optionalNames: Set<String> { get }
 
     init()
 
@@ -22,7 +20,6 @@ protocol EmulatorSwitches: Codable, Sendable {
 
 extension EmulatorSwitches {
     static var altersTexts: Bool { true }
-    static var optionalNames: Set<String> { [] }
 }
 
 /// All switches of an emulator; as JSON they are one object.
@@ -59,16 +56,16 @@ struct Switches<Own: EmulatorSwitches>: Codable, Sendable {
     ///
     /// - Throws: `EmulatorError` or `DecodingError` for an unknown switch or an invalid value.
     func changed(by json: Data) throws -> Switches {
-        guard var values = try JSONSerialization.jsonObject(with: JSONEncoder().encode(self)) as? [String: Any],
+        guard let values = try JSONSerialization.jsonObject(with: JSONEncoder().encode(self)) as? [String: Any],
             let changes = try? JSONSerialization.jsonObject(with: json) as? [String: Any]
         else { throw EmulatorError("the body must be a JSON object") }
-        for (name, value) in changes {
-            guard values[name] != nil || Own.optionalNames.contains(name) else {
-                throw EmulatorError("there is no switch \(name)")
-            }
-            values[name] = value
+        // A switch without a value is not in `values`.
+        let names = values.keys + Mirror(reflecting: own).children.compactMap(\.label)
+        if let unknown = changes.keys.first(where: { !names.contains($0) }) {
+            throw EmulatorError("there is no switch \(unknown)")
         }
-        let new = try JSONDecoder().decode(Self.self, from: JSONSerialization.data(withJSONObject: values))
+        let changed = try JSONSerialization.data(withJSONObject: values.merging(changes) { $1 })
+        let new = try JSONDecoder().decode(Self.self, from: changed)
         try new.faults.check()
         try new.texts.check()
         try new.own.check()

@@ -1,9 +1,6 @@
 import Essentials
 import FoundationEssentials
 
-/// The fault of a call, before it is processed.
-enum CallFault { case none, unavailable, tooManyRequests }
-
 /// The fault of a write.
 enum WriteFault {
     case none, lostAfterWrite, failedAfterWrite
@@ -40,20 +37,19 @@ struct FaultInjector<Own: EmulatorSwitches>: Sendable {
         return true
     }
 
-    /// - Returns: The fault of a call, and the call's duration.
-    mutating func drawCall(isRead: Bool) -> (kind: CallFault, milliseconds: Int) {
+    /// - Returns: The status of a call that is not processed, 503 or 429, and the call's duration.
+    mutating func drawCall(isRead: Bool) -> (status: Int?, milliseconds: Int) {
         let faults = switches.faults
         let isSlow = draw(faults.rateSlow)
         if isSlow { count("slow") }
-        var kind = CallFault.none
+        var status: Int?
         if draw(faults.rate503, orNext: \.next503) || isRead && draw(faults.rate503OnReads) {
-            kind = .unavailable
-            count("answered503")
+            status = 503
         } else if draw(faults.rate429, orNext: \.next429) {
-            kind = .tooManyRequests
-            count("answered429")
+            status = 429
         }
-        return (kind, isSlow ? faults.slowMs : faults.latencyMs)
+        if let status { count("answered\(status)") }
+        return (status, isSlow ? faults.slowMs : faults.latencyMs)
     }
 
     mutating func drawWrite() -> WriteFault {

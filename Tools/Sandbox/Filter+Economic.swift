@@ -7,25 +7,25 @@ extension Filter {
         "eq": .eq, "ne": .ne, "gt": .gt, "gte": .ge, "lt": .lt, "lte": .le,
     ]
 
-    /// - Parameter properties: The properties that can be filtered.
-    init(economic text: String, properties: Set<String>) throws {
+    /// - Parameter isProperty: Whether a property can be filtered.
+    init(economic text: String, isProperty: (String) -> Bool) throws {
         let alternatives = try text.split(separator: "$or:", omittingEmptySubsequences: false).map { alternative in
             Filter.all(
                 try alternative.split(separator: "$and:", omittingEmptySubsequences: false).map {
-                    try Filter.economicComparison($0, properties)
+                    try Filter.economicComparison($0, isProperty)
                 })
         }
         self = alternatives.count == 1 ? alternatives[0] : .any(alternatives)
     }
 
-    private static func economicComparison(_ text: Substring, _ properties: Set<String>) throws -> Filter {
+    private static func economicComparison(_ text: Substring, _ isProperty: (String) -> Bool) throws -> Filter {
         guard let dollar = text.firstIndex(of: "$"), let colon = text[dollar...].firstIndex(of: ":") else {
             throw Malformed()
         }
         let property = String(text[..<dollar])
         let value = String(text[text.index(after: colon)...])
         guard let comparison = economicComparisons[String(text[text.index(after: dollar)..<colon])],
-            properties.contains(property), !value.contains("$")
+            isProperty(property), !value.contains("$")
         else { throw Malformed() }
         return .compare(field: property, comparison, value: value)
     }

@@ -54,35 +54,31 @@ extension Filter {
 
     /// Splits a filter into names, parentheses, and literals with their quotes (two quotes inside stand for one).
     private static func tokens(of text: String) throws -> [String] {
-        var tokens: [String] = []
         // By scalars: a quote with a combining mark behind it is one Character.
+        let parts = text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false)
+        guard parts.count % 2 == 1 else { throw Malformed() }
+        var tokens: [String] = []
         var word = String.UnicodeScalarView()
-        var rest = text.unicodeScalars[...]
         func flush() {
             if !word.isEmpty { tokens.append(String(word)) }
             word = String.UnicodeScalarView()
         }
-        while let scalar = rest.popFirst() {
-            switch scalar {
-            case " ": flush()
-            case "(", ")":
-                flush()
-                tokens.append(String(scalar))
-            case "'":
+        for (index, part) in parts.enumerated() {
+            if index % 2 == 1 {
+                // After two quotes the literal continues: the first of them is in it already.
+                if index == 1 || !parts[index - 1].isEmpty { word.append("'") }
+                word.append(contentsOf: part)
                 word.append("'")
-                while true {
-                    guard let inner = rest.popFirst() else { throw Malformed() }
-                    guard inner == "'" else {
-                        word.append(inner)
+            } else if !part.isEmpty {
+                flush()
+                for scalar in part {
+                    guard " ()".unicodeScalars.contains(scalar) else {
+                        word.append(scalar)
                         continue
                     }
-                    guard rest.first == "'" else { break }
-                    rest.removeFirst()
-                    word.append("'")
+                    flush()
+                    if scalar != " " { tokens.append(String(scalar)) }
                 }
-                word.append("'")
-                flush()
-            default: word.append(scalar)
             }
         }
         flush()

@@ -27,11 +27,7 @@ struct IdentityCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard (0...65535).contains(port) else { throw ValidationError("--port must be from 0 to 65535") }
-        for (text, count) in clients.map({ ($0, 3) }) + integrations.map({ ($0, 2) }) {
-            guard text.split(separator: ",", omittingEmptySubsequences: false).count == count else {
-                throw ValidationError("'\(text)' is not \(count) texts separated by commas")
-            }
-        }
+        _ = try applications()
         guard port != 0 || issuer != nil else { throw ValidationError("--port 0 needs --issuer") }
     }
 
@@ -42,17 +38,20 @@ struct IdentityCommand: AsyncParsableCommand {
         let provider = IdentityProvider(
             issuer: issuer ?? "http://\(host):\(port)", audience: audience,
             keys: try await IdentityKeys.load(from: keyFile),
-            state: IdentityState(password: password, clients: applications))
+            state: IdentityState(password: password, clients: try applications()))
         let status = await ServiceRuntime.run(
             [.http("identity", host: host, port: port, routes: provider.addRoutes)],
             logger: Logger(label: "sandbox-identity"), health: Health(stallMax: .seconds(60)), shutdownMax: .seconds(5))
         throw ExitCode(status)
     }
 
-    private var applications: [IdentityClient] {
-        (clients + integrations).map { text in
+    private func applications() throws -> [IdentityClient] {
+        try (clients.map { ($0, 3) } + integrations.map { ($0, 2) }).map { text, count in
             let parts = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
-            return parts.count == 3
+            guard parts.count == count else {
+                throw ValidationError("'\(text)' is not \(count) texts separated by commas")
+            }
+            return count == 3
                 ? IdentityClient(id: parts[0], secret: parts[1], redirectURIs: [parts[2]])
                 : IdentityClient(id: parts[0], secret: parts[1], roles: ["integration"])
         }

@@ -28,14 +28,10 @@ actor IdentityKeys {
 
     /// - Parameter path: `nil` keeps the keys in memory.
     static func load(from path: String?) async throws -> IdentityKeys {
-        let stored = path.flatMap { FileManager.default.contents(atPath: $0) }
-        guard let stored else {
-            let keys = IdentityKeys(keys: [], path: path)
-            try await keys.rotate()
-            return keys
-        }
-        let keys = IdentityKeys(keys: try JSONDecoder().decode([Key].self, from: stored), path: path)
-        try await keys.addSigners()
+        let data = path.flatMap { FileManager.default.contents(atPath: $0) }
+        let stored = try data.map { try JSONDecoder().decode([Key].self, from: $0) }
+        let keys = IdentityKeys(keys: stored ?? [], path: path)
+        try await stored == nil ? keys.rotate() : keys.addSigners()
         return keys
     }
 
@@ -89,9 +85,7 @@ actor IdentityKeys {
     }
 
     private static func named(_ algorithm: String, _ pem: String) -> Key {
-        Key(
-            kid: "\(algorithm.lowercased())-\(UUID().uuidString.prefix(8).lowercased())", algorithm: algorithm, pem: pem
-        )
+        Key(kid: "\(algorithm)-\(UUID().uuidString.prefix(8))".lowercased(), algorithm: algorithm, pem: pem)
     }
 
     private func store(at path: String) throws {
@@ -103,7 +97,8 @@ actor IdentityKeys {
         defer { close(descriptor) }
         let bytes = try JSONEncoder().encode(keys)
         let count = unsafe bytes.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
-        guard count == bytes.count else { throw EmulatorError("cannot store the keys in \(path)") }
-        guard unsafe rename(draft, path) == 0 else { throw EmulatorError("cannot store the keys in \(path)") }
+        guard count == bytes.count, unsafe rename(draft, path) == 0 else {
+            throw EmulatorError("cannot store the keys in \(path)")
+        }
     }
 }

@@ -1,9 +1,10 @@
+import Crypto
+import Essentials
 import FoundationEssentials
 import HTTPServer
 import HTTPTypes
 import Hummingbird
 import JWTKit
-import NIOCore
 
 /// The claims of the emulator's tokens (OpenID Connect Core 1.0 §2 and §5.1).
 struct IdentityClaims: JWTPayload {
@@ -66,24 +67,16 @@ struct IdentityProvider: Sendable {
     let keys: IdentityKeys
     var state = IdentityState(password: "sandbox")
 
-    @Sendable func addRoutes(to router: Router<BasicRequestContext>) {
+    @Sendable func addRoutes(to router: Router<EdgeContext>) {
         router.add(middleware: IdentityFailures(state: state))
         // An environment's issuer has the same documents below its own path.
         for prefix in ["", "{environment}/"] {
-            router.get("\(prefix).well-known/openid-configuration") { _, context in
-                try discovery(context.parameters.get("environment"))
-            }
-            router.get("\(prefix)jwks") { _, _ in try json(["keys": try await keys.publicKeys()]) }
-            router.get("\(prefix)authorize") { request, context in
-                authorize(request, environment: context.parameters.get("environment"))
-            }
-            router.post("\(prefix)login") { request, context in
-                try await logIn(request, environment: context.parameters.get("environment"))
-            }
+            router.get("\(prefix).well-known/openid-configuration") { _, context in try discovery(context.environment) }
+            router.get("\(prefix)jwks") { _, _ in try Response.json(["keys": try await keys.publicKeys()]) }
+            router.get("\(prefix)authorize") { request, context in authorize(request, in: context.environment) }
+            router.post("\(prefix)login") { request, context in try await logIn(request, in: context.environment) }
             router.post("\(prefix)consent") { request, _ in try await consent(request) }
-            router.post("\(prefix)token") { request, context in
-                try await giveToken(request, environment: context.parameters.get("environment"))
-            }
+            router.post("\(prefix)token") { request, context in try await giveToken(request, in: context.environment) }
             router.post("\(prefix)revoke") { request, _ in try await revoke(request) }
         }
         addEntraRoutes(to: router)
@@ -91,10 +84,10 @@ struct IdentityProvider: Sendable {
     }
 
     /// The control routes of tests and the demo.
-    private func addControls(to router: Router<BasicRequestContext>) {
+    private func addControls(to router: Router<EdgeContext>) {
         router.post("sandbox/switches") { request, _ in
             state.switches = try await decode(IdentitySwitches.self, request)
-            return try json(state.switches)
+            return try Response.json(state.switches)
         }
         router.post("sandbox/clients") { request, _ in
             state.add(try await decode(IdentityClient.self, request))
@@ -106,11 +99,11 @@ struct IdentityProvider: Sendable {
         }
         router.post("sandbox/rotate") { _, _ in
             try await keys.rotate()
-            return try json(["keys": try await keys.publicKeys()])
+            return try Response.json(["keys": try await keys.publicKeys()])
         }
         router.post("sandbox/token") { request, _ in
             let token = try await token(for: try await decode(TokenRequest.self, request))
-            return try json(["access_token": token, "token_type": "Bearer"])
+            return try Response.json(["access_token": token, "token_type": "Bearer"])
         }
         router.post("sandbox/tokens") { request, _ in
             let requests = try await decode([TokenRequest].self, request)
@@ -119,7 +112,7 @@ struct IdentityProvider: Sendable {
             }
             var tokens: [String] = []
             for request in requests { tokens.append(try await token(for: request)) }
-            return try json(tokens)
+            return try Response.json(tokens)
         }
     }
 
@@ -145,11 +138,19 @@ struct IdentityProvider: Sendable {
     }
 
     private func discovery(_ environment: String?) throws -> Response {
-        if let environment, Self.isTenant(environment) {
-            return try json(EntraDiscovery(base: issuer, tenant: environment))
-        }
-        return try json(
-            Discovery(issuer: issuer(of: environment), hasRevocation: state.switches.hidesRevocation != true))
+        if let environment, Self.isTenant(environment) { return try entraDiscovery(environment) }
+        let issuer = issuer(of: environment)
+        return try .json(
+            Discovery(
+                issuer: issuer, jwks_uri: issuer + "/jwks", authorization_endpoint: issuer + "/authorize",
+                token_endpoint: issuer + "/token",
+                revocation_endpoint: state.switches.hidesRevocation == true ? nil : issuer + "/revoke",
+                scopes_supported: ["openid", "email", "profile", "offline_access"],
+                grant_types_supported: ["authorization_code", "refresh_token", "client_credentials"],
+                code_challenge_methods_supported: ["S256"],
+                token_endpoint_auth_methods_supported: ["client_secret_basic", "client_secret_post"],
+                authorization_response_iss_parameter_supported: true, response_types_supported: ["code"],
+                subject_types_supported: ["public"], id_token_signing_alg_values_supported: ["ES256", "RS256"]))
     }
 
     func issuer(of environment: String?) -> String {
@@ -165,37 +166,122 @@ struct IdentityProvider: Sendable {
             throw Problem(.badRequest, detail: "The body is not what this path takes: \(error)")
         }
     }
+}
 
-    func json(_ value: some Encodable) throws -> Response {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Response(
-            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
+/// Issuers in the form of Microsoft Entra ID: those below the provider whose path is a tenant's id (a UUID).
+///
+/// Their documents, endpoints and tokens follow Microsoft's documentation ("OpenID Connect on the Microsoft identity
+/// platform", "ID token claims reference", "Optional claims reference"): the issuer is `…/{tenant}/v2.0`, the response
+/// of a login has no issuer, tokens cannot be revoked, the access token has another audience, and no token has
+/// `email_verified`.
+extension IdentityProvider {
+    /// Microsoft Graph, the audience of access tokens unless an application requests another resource.
+    static let graph = "00000003-0000-0000-c000-000000000000"
+
+    static func isTenant(_ environment: String?) -> Bool {
+        environment.flatMap { UUID(uuidString: $0) } != nil
+    }
+
+    /// The tenant that an issuer of this provider is.
+    func tenant(ofIssuer text: String) -> String? {
+        guard text.hasPrefix(issuer + "/"), text.hasSuffix("/v2.0") else { return nil }
+        let tenant = String(text.dropFirst(issuer.count + 1).dropLast("/v2.0".count))
+        return Self.isTenant(tenant) ? tenant : nil
+    }
+
+    func addEntraRoutes(to router: Router<EdgeContext>) {
+        router.get("{environment}/v2.0/.well-known/openid-configuration") { _, context in
+            try entraDiscovery(try tenant(in: context))
+        }
+        router.get("{environment}/discovery/v2.0/keys") { _, context in
+            _ = try tenant(in: context)
+            return try Response.json(["keys": try await keys.publicKeys()])
+        }
+        router.get("{environment}/oauth2/v2.0/authorize") { request, context in
+            authorize(request, in: try tenant(in: context))
+        }
+        router.post("{environment}/oauth2/v2.0/token") { request, context in
+            try await giveToken(request, in: try tenant(in: context))
+        }
+    }
+
+    private func entraDiscovery(_ tenant: String) throws -> Response {
+        let base = "\(issuer)/\(tenant)"
+        return try .json(
+            Discovery(
+                issuer: "\(base)/v2.0", jwks_uri: "\(base)/discovery/v2.0/keys",
+                authorization_endpoint: "\(base)/oauth2/v2.0/authorize",
+                token_endpoint: "\(base)/oauth2/v2.0/token",
+                scopes_supported: ["openid", "profile", "email", "offline_access"],
+                token_endpoint_auth_methods_supported: [
+                    "client_secret_post", "private_key_jwt", "client_secret_basic",
+                ],
+                response_types_supported: ["code", "id_token", "code id_token", "id_token token"],
+                subject_types_supported: ["pairwise"], id_token_signing_alg_values_supported: ["RS256"]))
+    }
+
+    private func tenant(in context: EdgeContext) throws -> String {
+        guard let tenant = context.environment, Self.isTenant(tenant) else {
+            throw Problem(.notFound, detail: "There is no such tenant.")
+        }
+        return tenant
+    }
+
+    /// The claims of an ID token about a login name.
+    func entraClaims(_ tenant: String, _ name: String, client: String) -> IdentityClaims {
+        let (name, person) = (name.lowercased(), state.person(name))
+        // A person has another subject in each application.
+        let subject = Array(SHA256.hash(data: Array("\(tenant) \(name) \(client)".utf8)))
+        var claims = IdentityClaims(
+            iss: issuer(of: tenant), sub: person?.subject ?? Base64URL.text(subject), aud: client,
+            exp: state.now + Self.tokenSecondsDefault, iat: state.now, email: person?.tokenEmail, emailVerified: nil,
+            name: person?.name)
+        claims.ver = "2.0"
+        claims.oid = UUID(uuidString: tenant).map { UUID(name: name, in: $0).text }
+        claims.tid = person?.tenant ?? tenant
+        claims.preferredUsername = person?.preferredUsername ?? name
+        claims.edov = person?.edov
+        claims.idp = person?.provider
+        return claims
     }
 }
 
-/// OpenID Connect Discovery 1.0 §3.
-private struct Discovery: Encodable {
-    let issuer: String
-    let jwks_uri: String
-    let authorization_endpoint: String
-    let token_endpoint: String
-    let revocation_endpoint: String?
-    let scopes_supported = ["openid", "email", "profile", "offline_access"]
-    let grant_types_supported = ["authorization_code", "refresh_token", "client_credentials"]
-    let code_challenge_methods_supported = ["S256"]
-    let token_endpoint_auth_methods_supported = ["client_secret_basic", "client_secret_post"]
-    let authorization_response_iss_parameter_supported = true
-    let response_types_supported = ["code"]
-    let subject_types_supported = ["public"]
-    let id_token_signing_alg_values_supported = ["ES256", "RS256"]
+/// Injects the failures of the switches: unavailability and delays. Control routes always work.
+struct IdentityFailures: RouterMiddleware {
+    typealias Context = EdgeContext
 
-    init(issuer: String, hasRevocation: Bool) {
-        self.issuer = issuer
-        jwks_uri = issuer + "/jwks"
-        authorization_endpoint = issuer + "/authorize"
-        token_endpoint = issuer + "/token"
-        revocation_endpoint = hasRevocation ? issuer + "/revoke" : nil
+    let state: IdentityState
+
+    @concurrent func handle(
+        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+    ) async throws -> Response {
+        let switches = state.switches
+        let path = request.uri.path
+        guard !path.hasPrefix("/sandbox/"), path.contains(switches.failureAt ?? "/") else {
+            return try await next(request, context)
+        }
+        switch switches.failure ?? .none {
+        case .none, .serverError: break
+        case .down: throw Problem(.serviceUnavailable, detail: "By the switches.")
+        case .slow: try await Task.sleep(for: .milliseconds(switches.slowMilliseconds ?? 30_000))
+        case .held: while state.switches.failure == .held { try await Task.sleep(for: .milliseconds(5)) }
+        }
+        return try await next(request, context)
     }
+}
+
+extension EdgeContext {
+    fileprivate var environment: String? { parameters.get("environment") }
+}
+
+/// The document of an issuer (OpenID Connect Discovery 1.0 §3).
+private struct Discovery: Encodable {
+    let issuer, jwks_uri, authorization_endpoint, token_endpoint: String
+    var revocation_endpoint: String?
+    let scopes_supported: [String]
+    var grant_types_supported: [String]?
+    var code_challenge_methods_supported: [String]?
+    let token_endpoint_auth_methods_supported: [String]
+    var authorization_response_iss_parameter_supported: Bool?
+    let response_types_supported, subject_types_supported, id_token_signing_alg_values_supported: [String]
 }

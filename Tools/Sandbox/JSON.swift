@@ -18,6 +18,13 @@ enum JSON: Sendable {
 
     static func texts(_ values: [String]) -> JSON { .array(values.map { .string($0) }) }
 
+    /// The text of an object's field; `nil` for other values.
+    subscript(name: String) -> String? {
+        guard case .object(let fields) = self, case .string(let text)? = fields.first(where: { $0.0 == name })?.1
+        else { return nil }
+        return text
+    }
+
     /// An object with some of its fields; other values are unchanged.
     func keeping(_ isKept: (_ name: String) -> Bool) -> JSON {
         guard case .object(let fields) = self else { return self }

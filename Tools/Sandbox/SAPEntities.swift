@@ -28,7 +28,7 @@ enum SAPEntities {
     }
 
     private static func dataFields(_ record: SAPRecord) -> JSON {
-        let hours = record.hoursText ?? decimal(record.hundredths)
+        let hours = record.hoursText ?? Hours(hundredths: record.hundredths).description
         func assigned(_ field: String) -> JSON { .string(record.assignments?[field] ?? "") }
         return [
             "__metadata": ["type": "API_MANAGE_WORKFORCE_TIMESHEET.TimeSheetDataFields"],
@@ -138,11 +138,6 @@ enum SAPEntities {
     }
 
     private static func date(_ day: Day) -> JSON { .string("/Date(\(day.daysSinceEpoch * 86_400_000))/") }
-
-    static func decimal(_ hundredths: Int) -> String {
-        let size = abs(hundredths)
-        return (hundredths < 0 ? "-" : "") + "\(size / 100)." + padded(size % 100, to: 2)
-    }
 }
 
 /// The paths of the three services.

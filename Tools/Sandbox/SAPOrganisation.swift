@@ -46,11 +46,7 @@ struct SAPOrganisation: Codable, Sendable {
 
 /// The master data with what is looked up in it.
 struct SAPMasterData {
-    struct TeamMember {
-        let id: String
-        let project: String
-        let businessPartner: String
-    }
+    typealias TeamMember = (id: String, project: String, businessPartner: String)
 
     struct PersonKey: Hashable {
         let agreement: String
@@ -75,10 +71,8 @@ struct SAPMasterData {
                 elements[element.projectElement] = (index, position)
             }
             for (position, partner) in project.teamMembers.enumerated() {
-                let member = TeamMember(
-                    id: SAPMasterData.memberID(project.projectUuid, position), project: project.projectUuid,
-                    businessPartner: partner)
-                membersByPartner[partner.lowercased(), default: []].append(member)
+                let id = SAPMasterData.memberID(project.projectUuid, position)
+                membersByPartner[partner.lowercased(), default: []].append((id, project.projectUuid, partner))
             }
         }
     }

@@ -91,12 +91,6 @@ struct SAPEntryRequest: Decodable, Sendable {
 
     /// decimal(4,2)
     var hundredths: Int? {
-        guard let text = field("RecordedHours") else { return nil }
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard (1...2).contains(parts.count), let whole = Int(parts[0]), abs(whole) <= 99 else { return nil }
-        guard parts.count == 2 else { return whole * 100 }
-        guard (1...2).contains(parts[1].count), let decimals = UInt(parts[1]) else { return nil }
-        let fraction = Int(decimals) * (parts[1].count == 1 ? 10 : 1)
-        return whole * 100 + (text.hasPrefix("-") ? -fraction : fraction)
+        field("RecordedHours").flatMap { Hours($0)?.hundredths }.flatMap { abs($0) < 10_000 ? $0 : nil }
     }
 }

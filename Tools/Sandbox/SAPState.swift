@@ -72,10 +72,9 @@ struct SAPState: EmulatorState {
 
     /// Stores records; a record with the number 0 is added.
     ///
-    /// - Returns: Their numbers; none, and no effect, if one of them does not exist.
+    /// - Returns: Their numbers.
     mutating func put(_ changes: [SAPRecord]) -> [Int] {
         var next = records.nextNumber
-        guard changes.allSatisfy({ (0..<next).contains($0.number) }) else { return [] }
         var changes = changes
         for index in changes.indices where changes[index].number == 0 {
             changes[index].number = next

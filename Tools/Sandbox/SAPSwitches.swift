@@ -1,7 +1,5 @@
 /// The switches of the SAP emulator.
 struct SAPSwitches: EmulatorSwitches {
-    static let optionalNames: Set<String> = ["lockedThrough"]
-
     /// Released records wait for an approver (20); otherwise they are approved by their release (30).
     var approvalNeeded = true
     /// Records are saved as in process (10), independent of the request.

@@ -21,10 +21,7 @@ struct TextSwitches: Codable, Equatable {
     func stored(_ text: String) -> String {
         var scalars = Array(text.unicodeScalars)
         if convertsLineEnds {
-            scalars = scalars.indices.compactMap { index in
-                guard scalars[index] == "\r" else { return scalars[index] }
-                return index + 1 < scalars.count && scalars[index + 1] == "\n" ? nil : "\n"
-            }
+            scalars = scalars.replacing("\r\n".unicodeScalars, with: ["\n"]).replacing(["\r"], with: ["\n"])
         }
         if trimsTexts {
             scalars = Array(scalars.split(separator: " ").joined(separator: [" "]))

@@ -24,8 +24,13 @@ enum UnreadableRow {
         Array($0.utf8)
     }
 
+    private enum Variant { case beginning([UInt8]), value([UInt8]), id([UInt8]), row([UInt8]) }
+
+    private static let variants =
+        beginnings.map(Variant.beginning) + values.map(Variant.value) + ids.map(Variant.id) + rows.map(Variant.row)
+
     /// Number of variants of each value.
-    static let variantCount = beginnings.count + values.count + ids.count + rows.count
+    static var variantCount: Int { variants.count }
 
     /// - Parameters:
     ///   - members: Those of the row.
@@ -34,24 +39,19 @@ enum UnreadableRow {
     static func json(
         _ members: [(String, JSON)], id: String, number: Int, make: ([(String, JSON)]) -> JSON
     ) -> JSON {
-        var (variant, members) = (number % variantCount, members)
+        var members = members
         let index = number / variantCount % max(1, members.count)
-        if variant < beginnings.count {
-            members[index].1 = members[index].1.beginning(with: beginnings[variant], number)
-            return make(members)
+        switch variants[number % variantCount] {
+        case .beginning(let bytes):
+            members[index].1 = members[index].1.changingOneValue(number) { $0.beginning(with: bytes) }
+        case .value(let bytes):
+            members[index].1 = members[index].1.changingOneValue(number) { _ in .raw(bytes) }
+        case .id(let bytes):
+            members = members.compactMap { $0.0 != id ? $0 : bytes.isEmpty ? nil : ($0.0, .raw(bytes)) }
+        case .row(let bytes):
+            return .raw(bytes)
         }
-        variant -= beginnings.count
-        if variant < values.count {
-            members[index].1 = members[index].1.replaced(by: values[variant], number)
-            return make(members)
-        }
-        variant -= values.count
-        if variant < ids.count {
-            let value = ids[variant]
-            return make(
-                members.compactMap { $0.0 != id ? $0 : value.isEmpty ? nil : ($0.0, .raw(value)) })
-        }
-        return .raw(rows[variant - ids.count])
+        return make(members)
     }
 }
 
@@ -62,22 +62,14 @@ extension JSON {
         return UnreadableRow.json(members, id: id, number: number) { .object($0) }
     }
 
-    fileprivate func beginning(with bytes: [UInt8], _ number: Int) -> JSON {
-        changingOneValue(number) { value in
-            guard case .string(let text) = value else {
-                return .raw([UInt8(ascii: "\"")] + bytes + [UInt8(ascii: "\"")])
-            }
-            let written = JSON.string(text).bytes
-            return .raw(written.prefix(1) + bytes + written.dropFirst())
-        }
-    }
-
-    fileprivate func replaced(by bytes: [UInt8], _ number: Int) -> JSON {
-        changingOneValue(number) { _ in .raw(bytes) }
+    fileprivate func beginning(with bytes: [UInt8]) -> JSON {
+        guard case .string = self else { return .raw([UInt8(ascii: "\"")] + bytes + [UInt8(ascii: "\"")]) }
+        let written = self.bytes
+        return .raw(written.prefix(1) + bytes + written.dropFirst())
     }
 
     /// Changes this value, or one of an object's.
-    private func changingOneValue(_ number: Int, _ change: (JSON) -> JSON) -> JSON {
+    fileprivate func changingOneValue(_ number: Int, _ change: (JSON) -> JSON) -> JSON {
         guard case .object(var members) = self, !members.isEmpty else { return change(self) }
         let index = number % members.count
         members[index].1 = members[index].1.changingOneValue(number, change)

@@ -1,3 +1,4 @@
+import Essentials
 import HTTPTypes
 import Hummingbird
 
@@ -75,14 +76,9 @@ extension CompassEmulator {
 
             init(from decoder: any Decoder) throws {
                 let container = try decoder.singleValueContainer()
-                if let text = try? container.decode(String.self) {
-                    guard let value = Int(text) else {
-                        throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a number")
-                    }
-                    self.value = value
-                } else {
-                    value = try container.decode(Int.self)
-                }
+                let number = try (try? container.decode(Int.self)) ?? Int(container.decode(String.self))
+                guard let number else { throw decoder.corrupted("not a number") }
+                value = number
             }
         }
 

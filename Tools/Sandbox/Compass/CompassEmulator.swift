@@ -1,4 +1,6 @@
+import Essentials
 import Foundation
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -21,7 +23,7 @@ struct CompassEmulator: Emulator {
         .json(status, ["status": .number(status.code), "message": .string(message)])
     }
 
-    func serve(_ request: Request, _ context: ConnectionContext) async throws -> Response {
+    func serve(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let proxyStatus = system.switches.proxyStatus
         if proxyStatus > 0 { return Self.proxyResponse(proxyStatus) }
         system.count("requests")
@@ -33,7 +35,7 @@ struct CompassEmulator: Emulator {
 
     /// - Parameter components: The path's components below the root.
     private func serve(
-        _ components: [String], _ request: Request, _ context: ConnectionContext
+        _ components: [String], _ request: Request, _ context: EdgeContext
     ) async throws -> Response {
         if components == ["repos"], request.method == .get { return repositories(request) }
         if components == ["authenticate"], request.method == .post { return try await logIn(request) }
@@ -103,12 +105,105 @@ struct CompassEmulator: Emulator {
             headers: [.contentType: "text/html", .location: "https://login.example.com/"],
             body: ResponseBody(byteBuffer: ByteBuffer(string: "<html><body>Please log in.</body></html>")))
     }
+
+    // MARK: Control
+
+    func control(_ request: Request) async throws -> Response? {
+        switch (request.method, request.uri.path) {
+        case (.post, "/sandbox/changes"):
+            return try await change(request) { (changes: [CompassChange]) in
+                ["records": .texts(try system.perform(changes))]
+            }
+        case (.post, "/sandbox/folders"):
+            return try await change(request) { (folder: NewFolder) in ["dbId": .number(try add(folder))] }
+        case (.post, "/sandbox/clock"):
+            return try await change(request) { (clock: NewClock) in
+                let now = system.withState { state in
+                    state.clockMs =
+                        clock.advanceSeconds.map { state.nowMs + Int64($0) * 1_000 }
+                        ?? clock.now?.millisecondsSinceEpoch
+                    return state.nowMs
+                }
+                return ["now": .string(Timestamp(millisecondsSinceEpoch: now).description)]
+            }
+        case (.post, "/sandbox/tokens/end"):
+            system.withState { $0.logins.endAll() }
+            return .json(.ok, ["ended": true])
+        case (.get, "/sandbox/sessions"):
+            return .json(.ok, .array(system.withState { $0.sessions.all }.map { Self.json($0) }))
+        case (.get, "/sandbox/queries"):
+            return .json(.ok, .array(system.withState { Self.queries($0.workspace) }))
+        case (.get, "/sandbox/history"):
+            let (after, zone) = (request.after, system.switches.zone)
+            return lines(system.withState { $0.changes(after: after) }) { Self.line($0.record, $0.entry, zone) }
+        default: return nil
+        }
+    }
+
+    /// `{"now": "2026-10-25T00:30:00Z"}` stops the clock there, `{}` lets it go as this machine's, and
+    /// `{"advanceSeconds": 300}` sets it on.
+    private struct NewClock: Decodable {
+        let now: Timestamp?
+        let advanceSeconds: Int?
+    }
+
+    /// A folder below a user's own.
+    private struct NewFolder: Decodable {
+        let user: String
+        /// Names below the personal root; the last one is made.
+        let path: [String]
+    }
+
+    private func add(_ new: NewFolder) throws -> Int {
+        try system.withState { state in
+            let workspace = state.workspace
+            let root = workspace.folders.values.first { $0.parent == nil && $0.owner == new.user }
+            let parent = new.path.dropLast().reduce(root) { folder, name in
+                folder.flatMap { folder in workspace.subfolders(of: folder.id).first { $0.name == name } }
+            }
+            guard let parent, let name = new.path.last else {
+                throw EmulatorError("there is no parent folder for \(new.path) of \(new.user)")
+            }
+            state.write(
+                .folder(CompassWorkspace.Folder(id: workspace.nextID, name: name, parent: parent.id, owner: new.user)))
+            return workspace.nextID
+        }
+    }
+
+    private static func queries(_ workspace: CompassWorkspace) -> [JSON] {
+        workspace.queries.values.sorted { $0.id < $1.id }.map { query in
+            [
+                "dbId": .string(String(query.id)), "name": .string(query.definition.name),
+                "owner": .text(workspace.folders[query.folder]?.owner),
+            ]
+        }
+    }
+
+    private static func json(_ session: CompassSession) -> JSON {
+        [
+            "user": .string(session.user), "record": .string(CompassRecord.id(ofNumber: session.number)),
+            "action": .string(session.action.name), "isNew": .bool(session.isNew),
+        ]
+    }
+
+    private static func line(_ record: CompassRecord, _ entry: CompassHistory, _ zone: CompassZone) -> JSON {
+        [
+            "number": .number(entry.number), "record": .string(record.id), "action": .string(entry.action),
+            "user": .string(entry.user), "at": .string(Timestamp(millisecondsSinceEpoch: entry.atMs).description),
+            "timestamp": .string(zone.text(entry.clockMs)),
+            "visibleAt": .string(Timestamp(millisecondsSinceEpoch: entry.visibleAtMs).description),
+            "oldState": .string(entry.oldState), "newState": .string(entry.newState),
+            "owner": .string(entry.owner), "headline": .string(record.fields["Headline"] ?? ""),
+            "isDeleted": .bool(record.isDeleted),
+            "changes": .object(entry.changes.sorted { $0.key < $1.key }.map { ($0.key, JSON.string($0.value)) }),
+        ]
+    }
 }
 
 /// A call of a user.
 struct CompassCall {
     let request: Request
-    let context: ConnectionContext
+    let context: EdgeContext
     let user: CompassUser
     /// The path's components below the database.
     let words: [String]

@@ -18,7 +18,8 @@ struct CompassEvaluation {
         let history: CompassHistory?
 
         func value(_ field: String, _ zone: CompassZone) -> String {
-            CompassQuery.isOfHistory(field) ? history?.value(field, zone) ?? "" : record.value(field, zone)
+            guard CompassQuery.isOfHistory(field) else { return record.value(field, zone) }
+            return history.flatMap { CompassHistory.columns[field]?($0, zone) } ?? ""
         }
     }
 
@@ -28,12 +29,8 @@ struct CompassEvaluation {
         let isAboutHistory = query.isAboutHistory
         for (index, record) in records.enumerated() {
             guard let record, !record.isDeleted, record.canBeRead(by: user) else { continue }
-            guard isAboutHistory else {
-                let row = Row(record: record, history: nil)
-                if matches(row, query.filterNode) { found.append(row) }
-                continue
-            }
-            for entry in history[index] where entry.visibleAtMs <= nowMs {
+            let entries: [CompassHistory?] = isAboutHistory ? history[index].filter { $0.visibleAtMs <= nowMs } : [nil]
+            for entry in entries {
                 let row = Row(record: record, history: entry)
                 if matches(row, query.filterNode) { found.append(row) }
             }
@@ -46,15 +43,13 @@ struct CompassEvaluation {
     private func sort(_ rows: [Row]) -> [Row] {
         let columns = query.queryFieldDefs.filter { $0.sortType == "SORT_DESC" || $0.sortType == "SORT_ASC" }
         guard !columns.isEmpty else { return rows }
-        let keyed = rows.enumerated().map { index, row in
-            (index: index, row: row, keys: columns.map { row.value($0.fieldPathName, zone) })
-        }
+        let keyed = rows.map { row in (row: row, keys: columns.map { row.value($0.fieldPathName, zone) }) }
         return keyed.sorted { left, right in
             for (column, keys) in zip(columns, zip(left.keys, right.keys)) where keys.0 != keys.1 {
                 let isLess = Self.isLess(keys.0, keys.1, column.fieldPathName)
                 return column.sortType == "SORT_DESC" ? !isLess : isLess
             }
-            return left.index < right.index
+            return false
         }.map(\.row)
     }
 

@@ -1,37 +1,25 @@
-import Crypto
 import Essentials
 import FoundationEssentials
 
-/// Tokens of logins: JWTs with the claims of the vendor's documents, signed with HS512 by a key that is lost with a
-/// restart.
+/// Tokens of logins: JWTs with the claims of the vendor's documents. The signature is random, since only this emulator
+/// accepts them, until a restart.
 struct CompassLogins: Sendable {
-    private struct Claims: Encodable {
-        let sub, repo, db: String
-        let iat, exp: Int
-        let jti: UUID
-    }
-
-    private struct Holder {
-        let user: String
-        let expiresAtMs: Int64
-    }
-
     static let countMax = 50_000
 
-    private let key = SymmetricKey(size: .bits256)
-    private var holders: [String: Holder] = [:]
+    private var holders: [String: (user: String, expiresAtMs: Int64)] = [:]
 
     /// A new token.
     mutating func token(of user: String, repository: String, database: String, nowMs: Int64, seconds: Int) -> String {
-        let claims = Claims(
-            sub: user, repo: repository, db: database, iat: Int(nowMs / 1_000), exp: Int(nowMs / 1_000) + seconds,
-            jti: UUID())
-        let payload = (try? JSONEncoder().encode(claims)) ?? Data()
-        let text = Base64URL.text(Data(#"{"alg":"HS512"}"#.utf8)) + "." + Base64URL.text(payload)
-        let signature = HMAC<SHA512>.authenticationCode(for: Data(text.utf8), using: key)
-        let token = text + "." + Base64URL.text(Data(signature))
+        let header: JSON = ["alg": "HS512"]
+        let claims: JSON = [
+            "sub": .string(user), "repo": .string(repository), "db": .string(database),
+            "iat": .number(Int(nowMs / 1_000)), "exp": .number(Int(nowMs / 1_000) + seconds),
+            "jti": .string(UUID().uuidString),
+        ]
+        let parts = [Base64URL.text(header.bytes), Base64URL.text(claims.bytes), Base64URL.random(byteCount: 64)]
+        let token = parts.joined(separator: ".")
         if holders.count >= Self.countMax { holders.removeAll() }
-        holders[token] = Holder(user: user, expiresAtMs: nowMs + Int64(seconds) * 1_000)
+        holders[token] = (user, nowMs + Int64(seconds) * 1_000)
         return token
     }
 

@@ -74,7 +74,7 @@ struct CompassQuery: Codable, Sendable {
     static func isOfHistory(_ field: String) -> Bool { field.hasPrefix("history.") }
 
     private static func isField(_ name: String) -> Bool {
-        CompassSchema.fieldsByName[name] != nil || CompassSchema.historyFields.contains(name)
+        CompassSchema.fieldsByName[name] != nil || CompassHistory.columns[name] != nil
     }
 
     private static func isTime(_ name: String) -> Bool { name == "Submit_Date" || name == "history.action_timestamp" }

@@ -39,7 +39,7 @@ struct CompassRecord: Codable, Equatable, Sendable {
         }
     }
 
-    func canBeRead(by user: CompassUser) -> Bool { user.seesAll || readers?.contains(user.name) ?? true }
+    func canBeRead(by user: CompassUser) -> Bool { user.isService == true || readers?.contains(user.name) ?? true }
 
     func canBeChanged(by user: CompassUser) -> Bool {
         canBeRead(by: user) && (editors?.contains(user.name) ?? true)
@@ -64,18 +64,15 @@ struct CompassHistory: Codable, Equatable, Sendable {
     /// The fields that got another value.
     var changes: [String: String]
 
-    /// The value of a column.
-    func value(_ column: String, _ zone: CompassZone) -> String {
-        switch column {
-        case "history.action_name": action
-        case "history.action_timestamp": zone.text(clockMs)
-        case "history.user_name": user
-        case "history.old_state": oldState
-        case "history.new_state": newState
-        case "history.dbid": String(number)
-        default: ""
-        }
-    }
+    /// The columns that queries name, with their values.
+    static let columns: [String: @Sendable (CompassHistory, CompassZone) -> String] = [
+        "history.action_name": { entry, _ in entry.action },
+        "history.action_timestamp": { entry, zone in zone.text(entry.clockMs) },
+        "history.user_name": { entry, _ in entry.user },
+        "history.old_state": { entry, _ in entry.oldState },
+        "history.new_state": { entry, _ in entry.newState },
+        "history.dbid": { entry, _ in String(entry.number) },
+    ]
 }
 
 /// A user.
@@ -88,8 +85,6 @@ struct CompassUser: Codable, Equatable, Sendable {
     var tokens: [String]?
     /// Whether records without leave are shown too: a service account.
     var isService: Bool?
-
-    var seesAll: Bool { isService ?? false }
 }
 
 /// People, and projects with their components.

@@ -8,9 +8,7 @@ struct CompassResultSets: Sendable {
 
         /// From page 1 on; empty beyond the last one.
         func page(_ number: Int) -> ArraySlice<[String]> {
-            let first = (number - 1).multipliedReportingOverflow(by: pageRowsMax)
-            return first.overflow || first.partialValue >= rows.count
-                ? [] : rows[first.partialValue...].prefix(pageRowsMax)
+            number > rows.count ? [] : rows.dropFirst((number - 1) * pageRowsMax).prefix(pageRowsMax)
         }
     }
 

@@ -15,12 +15,8 @@ enum CompassRules {
         }
     }
 
-    /// The choices of some fields.
-    struct Choices: Sendable {
-        let users: [String]
-        /// Project → its components.
-        let projects: [String: [String]]
-    }
+    /// The choices of some fields: users, and projects with their components.
+    typealias Choices = (users: [String], projects: [String: [String]])
 
     /// - Parameters:
     ///   - action: The current action; `nil`: the record is not being edited.

@@ -13,41 +13,23 @@ enum CompassSchema {
         let name: String
         let type: String
         /// Characters of a short text; 0: as many as one likes.
-        var lengthMax = 0
+        var lengthMax: Int { type == "SHORT_STRING" ? 254 : 0 }
     }
 
+    static let fields = types.map { FieldDefinition(name: $0.key, type: $0.value) }
+
     /// In the order in which answers have them: the sample app reads Headline at 5, id at 7 and State at 24.
-    static let fields = [
-        FieldDefinition(name: "record_type", type: "RECORD_TYPE"), FieldDefinition(name: "is_active", type: "INT"),
-        FieldDefinition(name: "version", type: "INT"), FieldDefinition(name: "lock_version", type: "INT"),
-        FieldDefinition(name: "dbid", type: "DBID"),
-        FieldDefinition(name: "Headline", type: "SHORT_STRING", lengthMax: 254),
-        FieldDefinition(name: "Description", type: "MULTILINE_STRING"), FieldDefinition(name: "id", type: "ID"),
-        FieldDefinition(name: "Severity", type: "SHORT_STRING", lengthMax: 254),
-        FieldDefinition(name: "Priority", type: "SHORT_STRING", lengthMax: 254),
-        FieldDefinition(name: "Submitter", type: "REFERENCE"),
-        FieldDefinition(name: "Submit_Date", type: "DATE_TIME"), FieldDefinition(name: "Owner", type: "REFERENCE"),
-        FieldDefinition(name: "Project", type: "REFERENCE"),
-        FieldDefinition(name: "Component", type: "SHORT_STRING", lengthMax: 254),
-        FieldDefinition(name: "Keywords", type: "MULTILINE_STRING"),
-        FieldDefinition(name: "Symptoms", type: "MULTILINE_STRING"),
-        FieldDefinition(name: "Resolution", type: "SHORT_STRING", lengthMax: 254),
-        FieldDefinition(name: "Note_Entry", type: "MULTILINE_STRING"),
-        FieldDefinition(name: "Notes_Log", type: "MULTILINE_STRING"),
-        FieldDefinition(name: "customer", type: "REFERENCE"),
-        FieldDefinition(name: "customer_severity", type: "SHORT_STRING", lengthMax: 254),
-        FieldDefinition(name: "ratl_mastership", type: "REFERENCE"),
-        FieldDefinition(name: "is_duplicate", type: "INT"), FieldDefinition(name: "State", type: "STATE"),
-        FieldDefinition(name: "old_id", type: "SHORT_STRING", lengthMax: 254),
+    private static let types: KeyValuePairs = [
+        "record_type": "RECORD_TYPE", "is_active": "INT", "version": "INT", "lock_version": "INT", "dbid": "DBID",
+        "Headline": "SHORT_STRING", "Description": "MULTILINE_STRING", "id": "ID", "Severity": "SHORT_STRING",
+        "Priority": "SHORT_STRING", "Submitter": "REFERENCE", "Submit_Date": "DATE_TIME", "Owner": "REFERENCE",
+        "Project": "REFERENCE", "Component": "SHORT_STRING", "Keywords": "MULTILINE_STRING",
+        "Symptoms": "MULTILINE_STRING", "Resolution": "SHORT_STRING", "Note_Entry": "MULTILINE_STRING",
+        "Notes_Log": "MULTILINE_STRING", "customer": "REFERENCE", "customer_severity": "SHORT_STRING",
+        "ratl_mastership": "REFERENCE", "is_duplicate": "INT", "State": "STATE", "old_id": "SHORT_STRING",
     ]
 
     static let fieldsByName = Dictionary(uniqueKeysWithValues: fields.map { ($0.name, $0) })
-
-    /// Those of a row of history, as columns name them.
-    static let historyFields: Set = [
-        "history.action_name", "history.action_timestamp", "history.user_name", "history.old_state",
-        "history.new_state", "history.dbid",
-    ]
 
     /// Fields that users do not write.
     static let readOnly: Set = [

@@ -26,11 +26,10 @@ struct CompassSessions: Sendable {
         open.values.sorted { ($0.beganAtMs, $0.number, $0.user) < ($1.beganAtMs, $1.number, $1.user) }
     }
 
-    subscript(user: String, number: Int) -> CompassSession? { open[Key(user: user, number: number)] }
-
-    mutating func put(_ session: CompassSession) { open[Key(user: session.user, number: session.number)] = session }
-
-    mutating func end(_ user: String, _ number: Int) { open[Key(user: user, number: number)] = nil }
+    subscript(user: String, number: Int) -> CompassSession? {
+        get { open[Key(user: user, number: number)] }
+        set { open[Key(user: user, number: number)] = newValue }
+    }
 
     /// Ends expired sessions.
     mutating func endThose(begunBefore time: Int64) {

@@ -71,7 +71,7 @@ extension CompassState {
         let session = CompassSession(
             user: user.name, number: record.number, action: action, version: record.version, beganAtMs: nowMs,
             values: values)
-        if !isTrial { sessions.put(session) }
+        if !isTrial { sessions[user.name, record.number] = session }
         return view(record, session)
     }
 
@@ -82,7 +82,7 @@ extension CompassState {
         let number = isTrial ? records.count + 1 : reserveNumber()
         let session = CompassSession(
             user: user.name, number: number, action: action, version: 0, beganAtMs: nowMs, values: [:])
-        if !isTrial { sessions.put(session) }
+        if !isTrial { sessions[user.name, number] = session }
         return view(Self.new(number, user, serverMs(at: nowMs)), session)
     }
 
@@ -108,7 +108,7 @@ extension CompassState {
         guard problems.isEmpty else { throw CompassRules.Refusal(problems.joined(separator: "\n")) }
         let record = saved(old, written, session.action.destination)
         if !isTrial {
-            sessions.end(user.name, number)
+            sessions[user.name, number] = nil
             write(record, over: old, session.action.name, by: user.name, atMs: atMs)
         }
         return view(record, nil)
@@ -122,7 +122,7 @@ extension CompassState {
             _ = try readable(id, user)
             throw CompassRules.Refusal("The record \(id) is not being edited.")
         }
-        if !isTrial { sessions.end(user.name, number) }
+        if !isTrial { sessions[user.name, number] = nil }
     }
 
     mutating func delete(

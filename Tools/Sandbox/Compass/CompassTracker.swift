@@ -8,14 +8,8 @@ import FoundationEssentials
 /// Lines of JSON, of the forms that the project's test data have: Bugzilla with its history, and Jira without one, of
 /// which the creation and the last state are all there is.
 struct CompassTracker: Sendable {
-    /// A defect; its first change makes it, and has no `record`.
-    struct Defect: Sendable {
-        /// The tracker's own.
-        let key: String
-        let changes: [CompassChange]
-    }
-
-    let defects: [Defect]
+    /// The defects with their keys in the tracker. The first change makes the defect, and has no `record`.
+    let defects: [(key: String, changes: [CompassChange])]
     /// All users of the tracker: login → name.
     let people: [String: String]
 
@@ -25,7 +19,7 @@ struct CompassTracker: Sendable {
     }
 
     init(lines: [Data], of path: String = "data") throws {
-        var defects: [Defect] = []
+        var defects: [(key: String, changes: [CompassChange])] = []
         var people: [String: String] = [:]
         for (index, line) in lines.enumerated() {
             let tracked: TrackedDefect
@@ -35,7 +29,7 @@ struct CompassTracker: Sendable {
                 throw EmulatorError("\(path), line \(index + 1): \(error)")
             }
             for person in tracked.people { people[person.id] = person.name ?? people[person.id] ?? person.id }
-            defects.append(Defect(key: tracked.name, changes: try tracked.changes()))
+            defects.append((tracked.name, try tracked.changes()))
         }
         self.defects = defects
         self.people = people
@@ -55,19 +49,15 @@ struct CompassTracker: Sendable {
         return projects.mapValues { $0.sorted() }
     }
 
-    func organisation(password: String) -> CompassOrganisation {
-        CompassOrganisation(
-            users: people.sorted { $0.key < $1.key }.map {
-                CompassUser(name: $0.key, fullName: $0.value, password: password)
-            }, projects: projects)
-    }
-
     /// Loads a file: each change becomes a row of history at its own time.
     ///
     /// - Returns: The number of defects.
     static func load(_ path: String, into system: CompassSystem, password: String) throws -> Int {
         let tracker = try CompassTracker(path: path)
-        system.load(tracker.organisation(password: password))
+        let users = tracker.people.sorted { $0.key < $1.key }.map {
+            CompassUser(name: $0.key, fullName: $0.value, password: password)
+        }
+        system.load(CompassOrganisation(users: users, projects: tracker.projects))
         for defect in tracker.defects {
             var id: String?
             for var change in defect.changes {

@@ -21,9 +21,8 @@ struct CompassWorkspace: Sendable {
     private(set) var nextID = 33_554_441
 
     static let personal = "Personal Queries"
-    static let everybodys = "Public Queries"
 
-    init() { put(Folder(id: nextID, name: Self.everybodys)) }
+    init() { put(Folder(id: nextID, name: "Public Queries")) }
 
     mutating func put(_ folder: Folder) {
         folders[folder.id] = folder

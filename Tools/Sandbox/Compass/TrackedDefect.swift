@@ -57,7 +57,7 @@ struct TrackedDefect: Decodable {
         for change in entries.reversed().flatMap({ $0.changes.reversed() }) {
             if let (field, value) = TrackedValue.of(change.field, change.from ?? "") { values[field] = value }
         }
-        guard let began = time(created) ?? entries.first.map({ $0.when.adding(seconds: -3_600) }) else {
+        guard let began = time(created) ?? entries.first.map({ $0.when.adding(.seconds(-3_600)) }) else {
             throw EmulatorError("\(name) has no time")
         }
         let maker = submitter?.id ?? entries.first?.who.id ?? "unknown"
@@ -165,11 +165,5 @@ enum TrackedValue {
         case "p2", "high": CompassSchema.priorities[1]
         default: CompassSchema.priorities[2]
         }
-    }
-}
-
-extension Timestamp {
-    func adding(seconds: Int) -> Timestamp {
-        Timestamp(millisecondsSinceEpoch: millisecondsSinceEpoch + Int64(seconds) * 1_000)
     }
 }

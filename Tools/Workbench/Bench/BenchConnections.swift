@@ -27,16 +27,12 @@ struct BenchConnections: BenchScenario {
     private static let otherFileCount = 1_000
 
     var installation: BenchInstallation.Configuration {
-        var configuration = BenchInstallation.Configuration(
+        let fileCount = count + Self.otherFileCount
+        return BenchInstallation.Configuration(
             services: [.gateway],
             variables: [
-                .gateway: [
-                    "FIELDPOST_HTTP_CONNECTIONS_MAX": "\(count + Self.otherFileCount)",
-                    "FIELDPOST_SYNC_LAG_MAX": "600s",
-                ]
-            ])
-        configuration.fileCount = count + Self.otherFileCount
-        return configuration
+                .gateway: ["FIELDPOST_HTTP_CONNECTIONS_MAX": "\(fileCount)", "FIELDPOST_SYNC_LAG_MAX": "600s"]
+            ], fileCount: fileCount)
     }
 
     func setUp(_ installation: BenchInstallation) {}

@@ -1,18 +1,13 @@
 import DeviceClient
-import Essentials
-import FoundationEssentials
-import HTTPClient
 import LocalCluster
-import Model
 
 /// An unlimited source of valid entries of people whose realms are filled.
 struct BenchEntries: Sendable {
-    private let patterns: [(person: Int, entry: PlannedEntry, choice: ReportingChoices.Choice)]
+    private var patterns: [(person: Int, entry: PlannedEntry, choice: ReportingChoices.Choice)] = []
     private static let seconds = 1_800
 
     /// Reads from the realms what each person can book on.
     init(_ installation: BenchInstallation, _ organisation: Organisation) async throws {
-        var patterns: [(Int, PlannedEntry, ReportingChoices.Choice)] = []
         for (index, person) in installation.people.enumerated() {
             var copy = DeviceCopy()
             for try await line in try await installation.gateway.sync(token: installation.tokens[index]) {
@@ -27,7 +22,6 @@ struct BenchEntries: Sendable {
             patterns.append((index, entry, choice))
         }
         guard !patterns.isEmpty else { throw ClusterFailure("no person can book on anything") }
-        self.patterns = patterns
     }
 
     /// Makes an entry that requests its submission.

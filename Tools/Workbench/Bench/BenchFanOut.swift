@@ -1,6 +1,5 @@
 import ArgumentParser
 import Essentials
-import FoundationEssentials
 import LocalCluster
 import Model
 

@@ -2,7 +2,6 @@ import Foundation
 import HTTPClient
 import LocalCluster
 import Model
-import ObjectStore
 import Postgres
 
 /// A cluster with an environment whose people have tokens.
@@ -112,14 +111,9 @@ struct BenchInstallation: Sendable {
 
     /// Waits until the relay has published all changes so far.
     func waitUntilRelayed(within: Duration) async throws {
-        let target = try await pool.run { connection in
-            try connection.run("SELECT max(position) FROM store.change")[0].decode(Int64.self)
-        }
+        let target = try await pool.number("SELECT max(position) FROM store.change")
         try await waitUntil("the relay has published all changes", within: within, interval: .milliseconds(50)) {
-            try await pool.run { connection in
-                let rows = try connection.run("SELECT coalesce(min(position), 0) FROM realm.relay")
-                return try rows[0].decode(Int64.self) >= target
-            }
+            try await pool.number("SELECT coalesce(min(position), 0) FROM realm.relay") >= target
         }
     }
 

@@ -1,8 +1,6 @@
 import ArgumentParser
 import DeviceClient
 import Essentials
-import FoundationEssentials
-import HTTPClient
 import LocalCluster
 import Model
 import Postgres
@@ -107,9 +105,8 @@ struct BenchLive: BenchScenario {
     }
 
     private func add(_ latencies: [Duration], _ name: String, _ report: inout BenchReport) {
-        let percentiles = Percentiles(latencies)
         for percent in [50, 99] {
-            report.add("\(name), p\(percent)", "ms", (percentiles[percent]?.inSeconds ?? .nan) * 1_000)
+            report.add("\(name), p\(percent)", "ms", (latencies.percentile(percent)?.inSeconds ?? .nan) * 1_000)
         }
     }
 

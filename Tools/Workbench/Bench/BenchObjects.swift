@@ -1,20 +1,12 @@
 import Essentials
-import FoundationEssentials
 import Model
 import ObjectStore
 import Postgres
 
 /// Time entries of one environment with fields of about 480 bytes, in an order that mixes realms.
 struct BenchObjects: Sendable {
-    struct Item: Sendable {
-        let key: ObjectKey
-        let path: RealmPath
-        let position: Int64
-        let fields: [UInt8]
-    }
-
     let environment: EnvironmentID
-    let items: [Item]
+    let items: [(key: ObjectKey, path: RealmPath, position: Int64, fields: [UInt8])]
 
     init(_ environment: EnvironmentID, count: Int, realms: Int = 1_000, on connection: inout Connection) throws {
         self.environment = environment
@@ -30,7 +22,7 @@ struct BenchObjects: Sendable {
         objects.shuffle(using: &random)
         items = try objects.enumerated().map { index, object in
             let position = Int64(index + 1)
-            return Item(key: object.key, path: object.path, position: position, fields: try Self.fields(position))
+            return (object.key, object.path, position, try Self.fields(position))
         }
     }
 

@@ -2,7 +2,6 @@ import ArgumentParser
 import Essentials
 import FoundationEssentials
 import Kafka
-import KeyedWorker
 import LocalCluster
 import Model
 import ObjectStore

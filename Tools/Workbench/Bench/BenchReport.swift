@@ -26,11 +26,6 @@ struct BenchReport {
         private(set) var values: [Double] = []
         private(set) var median = Double.nan
 
-        init(_ name: String, _ unit: String) {
-            self.name = name
-            self.unit = unit
-        }
-
         mutating func add(_ value: Double) {
             values.append(value)
             let (sorted, middle) = (values.sorted(), values.count / 2)
@@ -42,15 +37,10 @@ struct BenchReport {
     let targets: [BenchTarget]
     private(set) var figures: [Figure] = []
 
-    init(_ name: String, targets: [BenchTarget]) {
-        self.name = name
-        self.targets = targets
-    }
-
     /// Adds a run's value.
     mutating func add(_ name: String, _ unit: String, _ value: Double) {
         let index = figures.firstIndex { $0.name == name } ?? figures.endIndex
-        if index == figures.endIndex { figures.append(Figure(name, unit)) }
+        if index == figures.endIndex { figures.append(Figure(name: name, unit: unit)) }
         figures[index].add(value)
     }
 

@@ -31,9 +31,9 @@ extension BenchScenario {
         let name = Self.configuration.commandName ?? ""
         let fixture = try await setUp(installation)
         print("warm-up")
-        var warmUp = BenchReport(name, targets: Self.targets)
+        var warmUp = BenchReport(name: name, targets: Self.targets)
         try await measure(fixture, on: installation, &warmUp)
-        var report = BenchReport(name, targets: Self.targets)
+        var report = BenchReport(name: name, targets: Self.targets)
         for run in 1...options.runs {
             print("run \(run) of \(options.runs)")
             let pressure = SystemPressure.now()

@@ -1,11 +1,9 @@
 import ArgumentParser
 import DeviceClient
 import Essentials
-import Foundation
 import HTTPClient
 import LocalCluster
 import Model
-import ObjectStore
 import Postgres
 
 /// The first download of a realm, compared with `COPY` of the same rows.

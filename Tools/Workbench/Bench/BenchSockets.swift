@@ -47,6 +47,8 @@ struct BenchSockets: ~Copyable {
     func send(_ request: [UInt8]) throws -> Int32 {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw Self.failure(of: "socket") }
+        var isSent = false
+        defer { if !isSent { close(descriptor) } }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -56,19 +58,14 @@ struct BenchSockets: ~Copyable {
                 unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
-        guard isConnected else { throw Self.closing(descriptor, Self.failure(of: "connect")) }
+        guard isConnected else { throw Self.failure(of: "connect") }
         // The request fits into the socket's buffer, so one call sends all of it.
         let sent = unsafe request.withUnsafeBytes {
             unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
-        guard sent == request.count else { throw Self.closing(descriptor, Self.failure(of: "send")) }
+        guard sent == request.count else { throw Self.failure(of: "send") }
+        isSent = true
         return descriptor
-    }
-
-    /// Closes a socket; returns the failure, whose `errno` was read before.
-    private static func closing(_ descriptor: Int32, _ failure: ClusterFailure) -> ClusterFailure {
-        close(descriptor)
-        return failure
     }
 
     /// Reads what has arrived; sockets that have received the text are no longer waited for.
@@ -86,18 +83,11 @@ struct BenchSockets: ~Copyable {
             let length = unsafe recv(device.fd, &buffer, buffer.count, 0)
             guard length > 0 else { throw ClusterFailure("the gateway closed a device's stream") }
             let bytes = (tails.removeValue(forKey: device.fd) ?? []) + buffer[..<length]
-            if Self.contains(bytes, needle) { continue }
+            if bytes.contains(needle) { continue }
             tails[device.fd] = Array(bytes.suffix(needle.count - 1))
             rest.append(device)
         }
         waiting = rest
-    }
-
-    private static func contains(_ bytes: [UInt8], _ needle: [UInt8]) -> Bool {
-        guard bytes.count >= needle.count else { return false }
-        return (0...bytes.count - needle.count).contains { start in
-            bytes[start] == needle[0] && bytes[start..<start + needle.count].elementsEqual(needle)
-        }
     }
 
     private static func failure(of call: String) -> ClusterFailure {

@@ -79,23 +79,16 @@ struct BenchSubmit: BenchScenario {
             installation.cluster.sapURL + "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/",
             headers: [("Authorization", "Basic \(credentials)")])
         let start = ContinuousClock.now
-        let calls = try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<Self.inFlightMax {
-                group.addTask {
-                    var count = 0
-                    while ContinuousClock.now - start < Self.clientTime {
-                        let response = try await installation.client.send(request)
-                        guard response.status == 200 else {
-                            throw ClusterFailure("the back end returns \(response.status)")
-                        }
-                        count += 1
-                    }
-                    return count
-                }
+        let calls = try await concurrentMap(Array(0..<Self.inFlightMax)) { _ in
+            var count = 0
+            while ContinuousClock.now - start < Self.clientTime {
+                let response = try await installation.client.send(request)
+                guard response.status == 200 else { throw ClusterFailure("the back end returns \(response.status)") }
+                count += 1
             }
-            return try await group.reduce(0, +)
+            return count
         }
-        return Double(calls) / (ContinuousClock.now - start).inSeconds
+        return Double(calls.reduce(0, +)) / (ContinuousClock.now - start).inSeconds
     }
 
     private func setLatency(slow: Double, on installation: BenchInstallation) async throws {
@@ -105,25 +98,16 @@ struct BenchSubmit: BenchScenario {
             """)
     }
 
-    private struct Measurement {
-        let rate: Double
-        /// Mean latency, in seconds.
-        let latency: Double
-        /// In seconds per call, from the start of the submitter until all entries are settled.
-        var processorTimes: [(part: String, seconds: Double)] = []
-    }
-
     /// The back end's counters at a time.
-    private struct Sample {
-        let time: ContinuousClock.Instant
-        let calls: Int
-        let slow: Int
-    }
+    private typealias Sample = (time: ContinuousClock.Instant, calls: Int, slow: Int)
 
     /// Writes entries while the submitter is stopped, starts it, and samples the back end's counters.
+    ///
+    /// - Returns: Also the parts' processor times, in seconds per call, from the start of the submitter until all
+    ///   entries are settled.
     private func submit(
         _ count: Int, slow: Double, _ source: BenchEntries, on installation: BenchInstallation
-    ) async throws -> Measurement {
+    ) async throws -> (rate: Double, latency: Double, processorTimes: [(String, Double)]) {
         try await installation.stop(.submitter)
         let settledBefore = try await settledCount(on: installation)
         try await write(count, source, on: installation)
@@ -139,16 +123,16 @@ struct BenchSubmit: BenchScenario {
             }
             return try await settledCount(on: installation) >= settledBefore + count
         }
-        var measurement = try Self.steadyState(samples)
+        let (rate, latency) = try Self.steadyState(samples)
         let calls = Double((samples.last?.calls ?? 0) - samples[0].calls)
-        measurement.processorTimes = zip([LocalCluster.Part.submitter] + parts, [0] + before).map { part, before in
+        let processorTimes = zip([LocalCluster.Part.submitter] + parts, [0] + before).map { part, before in
             (part.name, (installation.processorTime(of: part) - before) / calls)
         }
-        return measurement
+        return (rate, latency, processorTimes)
     }
 
-    /// The rate and the latency between 10 % and 90 % of the calls.
-    private static func steadyState(_ samples: [Sample]) throws -> Measurement {
+    /// The rate and the mean latency, in seconds, between 10 % and 90 % of the calls.
+    private static func steadyState(_ samples: [Sample]) throws -> (rate: Double, latency: Double) {
         guard let first = samples.first, let last = samples.last, last.calls > first.calls else {
             throw ClusterFailure("the back end was not called")
         }
@@ -158,7 +142,7 @@ struct BenchSubmit: BenchScenario {
         else { throw ClusterFailure("\(all) calls are too few to measure") }
         let (calls, slow) = (Double(end.calls - start.calls), Double(end.slow - start.slow))
         let latency = ((calls - slow) * latencyMilliseconds + slow * slowMilliseconds) / calls
-        return Measurement(rate: calls / (end.time - start.time).inSeconds, latency: latency / 1_000)
+        return (calls / (end.time - start.time).inSeconds, latency / 1_000)
     }
 
     private func sample(on installation: BenchInstallation) async throws -> Sample {
@@ -167,14 +151,11 @@ struct BenchSubmit: BenchScenario {
         let calls = counts.filter {
             ["reads", "creates", "updates", "deletes", "tokenFetches"].contains($0.key) || $0.key.hasSuffix("istings")
         }
-        return Sample(time: .now, calls: calls.values.reduce(0, +), slow: counts["slow"] ?? 0)
+        return (.now, calls.values.reduce(0, +), counts["slow"] ?? 0)
     }
 
     private func settledCount(on installation: BenchInstallation) async throws -> Int {
-        try await installation.pool.run { connection in
-            let rows = try connection.run("SELECT count(*) FROM submission.ledger WHERE phase = 'settled'")
-            return Int(try rows[0].decode(Int64.self))
-        }
+        try await installation.pool.number("SELECT count(*) FROM submission.ledger WHERE phase = 'settled'")
     }
 
     /// Writes entries as edits of devices, and waits until the relay has published them.

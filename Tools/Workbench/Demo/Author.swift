@@ -4,7 +4,7 @@ import FoundationEssentials
 import Model
 
 /// A person with a device, who drafts, corrects, submits, edits and deletes entries until each is as planned.
-struct Author {
+struct Author: Sendable {
     /// A time without a connection.
     struct Absence: Equatable, Sendable {
         /// After this share of the drafts, from 0 to 1.
@@ -158,15 +158,13 @@ struct Author {
     private mutating func processUpdates() async throws {
         let updates = await device.takeUpdates()
         tally.answered(updates.answers.count)
+        var touched = Set(updates.changed.lazy.map(\.object).filter { $0.kind == .timeEntry }.map(\.id))
         for answer in updates.answers {
             guard let outcome = answer.outcome else { continue }
             if let before = answers.updateValue(outcome, forKey: answer.sequence), before != outcome {
                 conflictingResponses.append(answer.sequence)
             }
-        }
-        var touched = Set(updates.changed.lazy.map(\.object).filter { $0.kind == .timeEntry }.map(\.id))
-        for answer in updates.answers {
-            guard let outcome = answer.outcome, var script = scripts[answer.mutation.id] else { continue }
+            guard var script = scripts[answer.mutation.id] else { continue }
             script.take(outcome, of: answer.mutation)
             update(script)
             // The copy may have the effect of a mutation before its response arrives.

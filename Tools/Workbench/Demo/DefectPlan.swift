@@ -3,9 +3,11 @@
 /// In each phase a defect changes at most once, and phases are further apart than two polls: the recipients of notices
 /// follow from the history alone.
 struct DefectPlan: Sendable {
-    struct Step: Equatable, Sendable {
+    /// A user's change in Compass itself; without a record it adds one.
+    struct Step: Encodable, Sendable {
         /// The defect's headline, which no other one has.
         let headline: String
+        var record: String?
         let user: String
         let action: String
         let fields: [String: String]

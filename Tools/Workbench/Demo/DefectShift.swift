@@ -25,10 +25,7 @@ struct DefectShift: Sendable {
     /// - Returns: The commands that failed, a line each.
     func work(_ onEach: @escaping @Sendable () -> Void) async throws -> [String] {
         try await Device.whileRunning(people.map(\.device)) {
-            try await withThrowingTaskGroup(of: [String].self) { group in
-                for index in people.indices { group.addTask { try await work(index, onEach) } }
-                return try await group.reduce(into: []) { $0 += $1 }
-            }
+            try await concurrentMap(Array(people.indices)) { try await work($0, onEach) }.flatMap(\.self)
         }
     }
 
@@ -83,9 +80,7 @@ struct DefectShift: Sendable {
     private func logIn(_ device: Device, _ login: String) async throws -> String? {
         let realm = device.realm
         @Sendable func account(_ state: DeviceState) -> DefectAccount? {
-            state.copy.contents[realm]?.first { $0.key.kind == .defectAccount }.flatMap {
-                try? JSONDecoder().decode(DefectAccount.self, from: Data($0.value.fields))
-            }
+            state.copy.contents[realm]?.first { $0.key.kind == .defectAccount }?.value.decoded(as: DefectAccount.self)
         }
         let isStored = try await device.value { state -> Bool? in
             state.copy.contents[realm] == nil ? nil : account(state) != nil
@@ -115,8 +110,7 @@ struct DefectShift: Sendable {
             }
         }
         let ended = try await device.value { state -> DefectCommand? in
-            state.copy[realm, object].flatMap { try? JSONDecoder().decode(DefectCommand.self, from: Data($0.fields)) }
-                .flatMap { $0.status == .waiting ? nil : $0 }
+            state.copy[realm, object]?.decoded(as: DefectCommand.self).flatMap { $0.status == .waiting ? nil : $0 }
         }
         return (ended.status, ended.messages, ended.record)
     }

@@ -5,14 +5,8 @@ import LocalCluster
 /// The addresses of the components that the demo needs. They are checked once before the demo begins; afterwards the
 /// demo waits for unavailable components.
 enum DemoAddresses {
-    private struct Component {
-        let name: String
-        let url: String
-        /// A path and the expected status of its response.
-        let path: String
-        let status: Int
-        let option: String
-    }
+    /// A component, with a path and the expected status of its response.
+    private typealias Component = (name: String, url: String, path: String, status: Int, option: String)
 
     /// The time limit of a check, with retries.
     private static let responseMax = Duration.seconds(8)
@@ -32,34 +26,23 @@ enum DemoAddresses {
         _ client: Client, gateway: String, identity: String, backend: any DemoBackend, compass: SandboxCompass?
     ) async throws {
         let sort = type(of: backend)
-        var components = [
-            Component(
-                name: "the realm-gateway", url: gateway, path: "/v1/realms", status: 401,
-                option: "--gateway (GATEWAY_URL)"),
-            Component(
-                name: "the sandbox's identity provider", url: identity, path: "/.well-known/openid-configuration",
-                status: 200, option: "--identity (IDENTITY_URL)"),
-            Component(
-                name: "the sandbox of \(sort.name)", url: backend.url, path: "/sandbox/stats", status: 200,
-                option: sort.kind == SandboxSAP.kind ? "--sap (SAP_URL)" : "--\(sort.kind)"),
+        let option = sort.kind == SandboxSAP.kind ? "--sap (SAP_URL)" : "--\(sort.kind)"
+        var components: [Component] = [
+            ("the realm-gateway", gateway, "/v1/realms", 401, "--gateway (GATEWAY_URL)"),
+            (
+                "the sandbox's identity provider", identity, "/.well-known/openid-configuration", 200,
+                "--identity (IDENTITY_URL)"
+            ),
+            ("the sandbox of \(sort.name)", backend.url, "/sandbox/stats", 200, option),
         ]
         if let compass {
             components.append(
-                Component(
-                    name: "the sandbox of \(SandboxCompass.name)", url: compass.url, path: "/sandbox/stats",
-                    status: 200, option: "--compass"))
+                ("the sandbox of \(SandboxCompass.name)", compass.url, "/sandbox/stats", 200, "--compass"))
         }
-        let objections = await withTaskGroup(of: String?.self) { group in
-            for component in components { group.addTask { await objection(to: component, client) } }
-            var found: [String] = []
-            for await objection in group {
-                if let objection { found.append(objection) }
-            }
-            return found.sorted()
-        }
+        let objections = try await concurrentMap(components) { await objection(to: $0, client) }.compactMap(\.self)
         guard objections.isEmpty else {
             throw DemoFailure(
-                objections.joined(separator: "; ")
+                objections.sorted().joined(separator: "; ")
                     + ". Does the cluster run (deploy/up), and is its environment sourced?")
         }
     }

@@ -1,7 +1,6 @@
 import Essentials
 import FoundationEssentials
 import HTTPClient
-import Model
 
 /// An emulator with control routes.
 protocol EmulatorControl: Sendable {

@@ -2,9 +2,7 @@ import ArgumentParser
 import Foundation
 import HTTPClient
 import Postgres
-import ServiceRuntime
 import ServiceSettings
-import Telemetry
 
 /// `workbench demo`: an organisation's people register time, do tasks and share appointments on their devices, and
 /// everything is checked.

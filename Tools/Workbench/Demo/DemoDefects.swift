@@ -1,6 +1,4 @@
 import BackendConnections
-import Essentials
-import HTTPClient
 import Model
 import Postgres
 import Secrets
@@ -61,9 +59,10 @@ struct DemoDefects: Sendable {
             if history.count < before + phase.count {
                 let records = Dictionary(history.map { ($0.headline, $0.record) }) { first, _ in first }
                 try await compass.perform(
-                    phase.map {
-                        SandboxCompass.Change(
-                            record: records[$0.headline], user: $0.user, action: $0.action, fields: $0.fields)
+                    phase.map { step in
+                        var step = step
+                        step.record = records[step.headline]
+                        return step
                     })
             }
             before += phase.count
@@ -85,21 +84,15 @@ struct DemoDefects: Sendable {
 
     /// Whether Compass was polled: earlier changes cause no notices.
     private func isWatched() async throws -> Bool {
-        let environment = environment
-        return try await pool.run {
-            try $0.run("SELECT FROM defect.watermark WHERE environment_id = \(environment.rawValue)").count > 0
-        }
+        try await pool.number(
+            "SELECT count(*) FROM defect.watermark WHERE environment_id = \(environment.rawValue)") > 0
     }
 
     private func noticeCount() async throws -> Int {
-        let environment = environment
-        return try await pool.run { connection in
-            let rows = try connection.run(
-                """
-                SELECT count(*) FROM realm.object
-                WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.notice.rawValue) AND NOT deleted
-                """)
-            return Int(try rows[0].decode(Int64.self))
-        }
+        try await pool.number(
+            """
+            SELECT count(*) FROM realm.object
+            WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.notice.rawValue) AND NOT deleted
+            """)
     }
 }

@@ -1,20 +1,12 @@
-import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
 import Postgres
 import ServiceSettings
 
-/// The demo's teams, tasks, positions and appointments.
-struct DemoFieldwork: Sendable {
-    let plan: FieldworkPlan
-    /// The ids of the people's `Person` objects, by number.
-    let people: [UUID]
-}
-
-// MARK: Entries
-
 extension DemoRun {
+    // MARK: Entries
+
     private static let errorsShownMax = 5
 
     /// - Returns: The reasons for which entries did not end as planned.
@@ -26,24 +18,22 @@ extension DemoRun {
         let total = fleet.planCount
         let positionBefore = try await snapshot(environment).position
         let start = ContinuousClock.now
-        let outcomes = try await console.step(
+        let authors = try await console.step(
             "entries in flight", progress: { .init(done: tally.now.finished, total: total, note: tally.now.line) }
         ) {
             try await beforeDeadline { try await fleet.work(parallelMax: options.devicesParallel, tally: tally) }
         }
         let elapsed = ContinuousClock.now - start
-        if outcomes == nil {
+        if authors == nil {
             for line in await fleet.errors().prefix(Self.errorsShownMax) { console.log(line) }
         }
         report.add("mutations of entries", tally.now.mutations)
         let events = try await trying { try await eventCount(in: environment, after: positionBefore) }
         report.add("events", events)
         report.add("event rate", Double(events) / max(elapsed.inSeconds, 0.001), "events/s")
-        var measured: [Duration] = []
-        for member in fleet.members { measured += await member.device.measured }
-        let latencies = Percentiles(measured)
+        let measured = try await concurrentMap(fleet.members) { await $0.device.measured }.flatMap(\.self)
         for percent in [50, 95, 99] {
-            guard let latency = latencies[percent] else { continue }
+            guard let latency = measured.percentile(percent) else { continue }
             report.add("device to released, p\(percent)", latency.inSeconds * 1_000, "ms")
         }
         if options.faults {
@@ -51,32 +41,27 @@ extension DemoRun {
             let lateMilliseconds = try await trying { try await backend.setSwitches(EmulatorFaults.none) }
             try await Task.sleep(for: .milliseconds(lateMilliseconds + 500))
         }
-        return (outcomes ?? []).reduce(into: [:]) { $0.merge($1.failures) { $1 } }
+        return (authors ?? []).reduce(into: [:]) { $0.merge($1.failures) { $1 } }
     }
 
     /// Changes after a position whose kind is published on a topic.
     private func eventCount(in environment: EnvironmentID, after position: Int64) async throws -> Int {
         let kinds = Array(Set(Topics.all.flatMap(\.kinds))).map(\.rawValue)
-        return try await pool.run { connection in
-            let rows = try connection.run(
-                """
-                SELECT count(*) FROM realm.change WHERE environment_id = \(environment.rawValue)
-                    AND position > \(position) AND kind = ANY (\(kinds))
-                """)
-            return Int(try rows[0].decode(Int64.self))
-        }
+        return try await pool.number(
+            """
+            SELECT count(*) FROM realm.change WHERE environment_id = \(environment.rawValue)
+                AND position > \(position) AND kind = ANY (\(kinds))
+            """)
     }
-}
 
-// MARK: Tasks and calendars
+    // MARK: Tasks and calendars
 
-extension DemoRun {
-    /// Gives people their roles, and reads their ids.
+    /// Gives people their roles, and adds their ids to the plan.
     ///
     /// - Throws: ``DemoFailure`` when the environment is another demo's, whose tasks and calendars are not as planned.
     func prepare(
         _ plan: FieldworkPlan, _ organisation: Organisation, in environment: EnvironmentID
-    ) async throws -> DemoFieldwork {
+    ) async throws -> FieldworkPlan {
         let before = try await snapshot(environment).masters.keys
         guard plan.tasks.isEmpty || before.isEmpty || plan.tasks.contains(where: { before.contains($0.id) }) else {
             throw DemoFailure(
@@ -88,17 +73,19 @@ extension DemoRun {
             let roles = people.enumerated().map { ($1, FieldworkPlan.role(of: $0, among: people.count)) }
             try await trying { try await pool.run { try DemoSetup.give(roles, in: environment, on: &$0) } }
         }
-        return DemoFieldwork(plan: plan, people: people)
+        var plan = plan
+        plan.people = people
+        return plan
     }
 
     /// - Returns: The number of responses to mutations, and the mutations that were rejected or not completed before
     ///   the deadline.
     func work(
-        _ fieldwork: DemoFieldwork, _ fleet: Fleet, in environment: EnvironmentID
+        _ plan: FieldworkPlan, _ fleet: Fleet, in environment: EnvironmentID
     ) async throws -> (mutations: Int, problems: [String]) {
         let tally = FieldworkTally()
-        let shift = FieldworkShift(fieldwork, fleet, before: try await snapshot(environment), tally: tally)
-        let total = fieldwork.plan.tasks.count + fieldwork.plan.editCount
+        let shift = FieldworkShift(plan, fleet, before: try await snapshot(environment), tally: tally)
+        let total = plan.tasks.count + plan.editCount
         let isDone = try await console.step(
             "tasks and appointments",
             progress: { .init(done: tally.now.finished, total: total, note: tally.now.line) }
@@ -119,11 +106,9 @@ extension DemoRun {
     private func snapshot(_ environment: EnvironmentID) async throws -> EnvironmentSnapshot {
         try await trying { try await pool.run { try EnvironmentSnapshot.read(environment, on: &$0) } }
     }
-}
 
-// MARK: Defects
+    // MARK: Defects
 
-extension DemoRun {
     /// - Returns: `nil` where there are no defects: without Compass, or without a key to seal its account with.
     func prepareDefects(_ organisation: Organisation, in environment: EnvironmentID) async throws -> DemoDefects? {
         guard let compass else { return nil }
@@ -170,11 +155,9 @@ extension DemoRun {
                 ?? ["only \(progress.now.done) of \(shift.commandCount) commands for defects met the deadline"]
         }
     }
-}
 
-// MARK: The verdict
+    // MARK: The verdict
 
-extension DemoRun {
     /// Maximum time of unchanged differences after the devices are done: a killed worker keeps its keys for a lease of
     /// 30 s, and its partitions until its group has detected the failure, which another kill may delay. The time
     /// restarts with each change, because on a slow machine the services are still working.
@@ -182,7 +165,7 @@ extension DemoRun {
 
     /// Compares until there are no differences, or until they no longer change.
     func verdict(
-        _ fleet: Fleet, _ fieldwork: DemoFieldwork, _ defects: DemoDefects?, in environment: EnvironmentID
+        _ fleet: Fleet, _ plan: FieldworkPlan, _ defects: DemoDefects?, in environment: EnvironmentID
     ) async throws -> Verdict {
         try await console.step("verdict", total: fleet.members.count) { progress in
             try await Verdict.settled(
@@ -195,20 +178,20 @@ extension DemoRun {
             ) {
                 try await trying {
                     progress.set(0)
-                    return try await compare(fleet, fieldwork, defects, in: environment) { progress.add() }
+                    return try await compare(fleet, plan, defects, in: environment) { progress.add() }
                 }
             }
         }
     }
 
     private func compare(
-        _ fleet: Fleet, _ fieldwork: DemoFieldwork, _ defects: DemoDefects?, in environment: EnvironmentID,
+        _ fleet: Fleet, _ plan: FieldworkPlan, _ defects: DemoDefects?, in environment: EnvironmentID,
         _ onEach: () -> Void
     ) async throws -> Verdict {
         try await fleet.refresh()
         var verdict = Verdict(of: fleet.members.map(\.device.person), records: try await backend.recorded())
         let reading = FieldworkReading(try await snapshot(environment))
-        verdict.compare(fieldwork, reading, own: fleet.members.map(\.device.realm))
+        verdict.compare(plan, reading, own: fleet.members.map(\.device.realm))
         await verdict.compare(fleet.members, reading, onEach)
         if let history = try await defects?.reading() {
             if let shift = defectShift(fleet) { verdict.compare(shift, history) }

@@ -1,5 +1,4 @@
 import FoundationEssentials
-import Model
 import Postgres
 import ServiceSettings
 
@@ -23,11 +22,11 @@ struct DemoRun: Sendable {
     var environmentName: String { options.environmentName }
 
     func run() async throws -> ScenarioReport {
-        let (organisation, plan) = try await load()
+        let (organisation, planned) = try await load()
         var report = ScenarioReport()
         report.add("people", organisation.people.count)
         let environment = try await prepare(organisation)
-        let fieldwork = try await prepare(plan, organisation, in: environment.id)
+        let plan = try await prepare(planned, organisation, in: environment.id)
         let defects = try await prepareDefects(organisation, in: environment.id)
         let fleet = try await trying {
             let tokens = try await DeviceTokens(identity, environment: environmentName, issuer: environment.issuer)
@@ -42,7 +41,7 @@ struct DemoRun: Sendable {
             let desk = Task { try await performChanges(defects, progress) }
             defer { desk.cancel() }
             failures = try await work(fleet, in: environment.id, &report)
-            let work = try await work(fieldwork, fleet, in: environment.id)
+            let work = try await work(plan, fleet, in: environment.id)
             report.add("mutations of tasks and appointments", work.mutations)
             problems = work.problems
             if defects != nil {
@@ -50,7 +49,7 @@ struct DemoRun: Sendable {
                 if let shift = defectShift(fleet) { problems += try await submitCommands(shift) }
             }
         }
-        var verdict = try await verdict(fleet, fieldwork, defects, in: environment.id)
+        var verdict = try await verdict(fleet, plan, defects, in: environment.id)
         verdict.add(failures: failures)
         for line in problems { verdict.note("device", "tasks and appointments", line) }
         verdict.add(to: &report, organisation)

@@ -1,15 +1,14 @@
 import Access
 import Algorithms
-import BackendConnections
 import BackendProtocol
 import Essentials
 import FoundationEssentials
-import HTTPClient
-import Identity
 import LocalCluster
 import Model
 import ObjectStore
 import Postgres
+import Secrets
+import ServiceSettings
 import Tenants
 
 /// The demo's environment and its people in PostgreSQL.
@@ -24,26 +23,21 @@ struct DemoSetup: Sendable {
     /// Whether the identity provider of an environment that is added has the shape of Microsoft Entra ID.
     var isEntra = false
 
-    /// The demo's environment.
-    struct Environment: Sendable {
-        let id: EnvironmentID
-        /// The issuer of their tokens.
-        let issuer: String
-    }
+    /// The demo's environment, and the issuer of its people's tokens.
+    typealias Environment = (id: EnvironmentID, issuer: String)
 
     static let audience = "fieldpost"
 
     /// Adds the environment unless it exists; an existing one keeps its identity provider and its back end.
     func addEnvironment(_ people: [Organisation.Person]) async throws -> Environment {
-        let (name, backend, login, provider) = (environmentName, backend, login, identity.url)
-        let isEntra = isEntra
+        let name = environmentName
         let (issuer, keys) = try await identity.issuer(below: isEntra ? IdentitySandbox.tenant(of: name) : name)
         let domains = Set(people.compactMap { $0.email.split(separator: "@").last.map(String.init) }).sorted()
         let members = backend.map { backend in
             people.map { BackendPerson(email: $0.email, reference: backend.reference(of: $0)) }
         }
         return try await pool.run { connection in
-            if try Self.find(name, on: &connection) == nil {
+            if try EnvironmentStore.load(name, on: &connection) == nil {
                 var environment = StoredEnvironment(name: name)
                 environment.domains = domains
                 (environment.issuer, environment.audience, environment.jwksURL) = (issuer, Self.audience, keys)
@@ -58,29 +52,21 @@ struct DemoSetup: Sendable {
                 try connection.run(EnvironmentStore.save(environment))
             }
             if let members { try connection.run(EnvironmentStore.addPeople(members, to: name)) }
-            let environment = try Self.found(name, on: &connection)
-            try login?.open(environment.id, of: provider, on: &connection)
+            let environment = try Self.find(name, on: &connection)
+            try login?.open(environment.id, of: identity.url, on: &connection)
             return environment
         }
     }
 
     /// - Throws: ``DemoFailure`` when there is no such environment with an identity provider.
     func environment() async throws -> Environment {
-        let name = environmentName
-        return try await pool.run { try Self.found(name, on: &$0) }
+        try await pool.run { try Self.find(environmentName, on: &$0) }
     }
 
-    private static func found(_ name: String, on connection: inout Connection) throws -> Environment {
-        guard let environment = try find(name, on: &connection) else {
-            throw DemoFailure("there is no environment \(name) with an identity provider")
-        }
-        return environment
-    }
-
-    private static func find(_ name: String, on connection: inout Connection) throws -> Environment? {
+    private static func find(_ name: String, on connection: inout Connection) throws -> Environment {
         guard let stored = try EnvironmentStore.load(name, on: &connection), let id = stored.id, !stored.issuer.isEmpty
-        else { return nil }
-        return Environment(id: id, issuer: stored.issuer)
+        else { throw DemoFailure("there is no environment \(name) with an identity provider") }
+        return (id, stored.issuer)
     }
 
     /// Invites people, so that their realms are filled.
@@ -139,16 +125,52 @@ struct DemoSetup: Sendable {
     /// The number of people with a filled realm.
     func initializedCount(of people: [Organisation.Person], in environment: EnvironmentID) async throws -> Int {
         let emails = people.map { EmailAddress.lowered($0.email) }
-        return try await pool.run { connection in
-            let rows = try connection.run(
-                """
-                SELECT count(DISTINCT o.fields->>'userId') FROM realm.object o
-                JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
-                WHERE o.environment_id = \(environment.rawValue) AND r.path = \(RealmPath.users.description)
-                    AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted
-                    AND (o.fields->>'isInitialized')::boolean AND o.fields->>'userId' = ANY (\(emails))
-                """)
-            return Int(try rows[0].decode(Int64.self))
-        }
+        return try await pool.number(
+            """
+            SELECT count(DISTINCT o.fields->>'userId') FROM realm.object o
+            JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+            WHERE o.environment_id = \(environment.rawValue) AND r.path = \(RealmPath.users.description)
+                AND o.kind = \(Kind.realms.rawValue) AND NOT o.deleted
+                AND (o.fields->>'isInitialized')::boolean AND o.fields->>'userId' = ANY (\(emails))
+            """)
+    }
+}
+
+extension Pool {
+    /// Runs a query for one number.
+    func number(_ query: Statement) async throws -> Int {
+        try await run { Int(try $0.run(query)[0].decode(Int64.self)) }
+    }
+}
+
+/// The login of the demo's people at onboarding, by the OAuth client of the emulated identity provider.
+struct DemoLogin: Sendable {
+    static let secretVariable = "SANDBOX_CLIENT_SECRET"
+    /// The password of all people.
+    static let password = "sandbox"
+
+    private let secret: String
+    private let secrets: SecretBox
+
+    /// - Returns: `nil` if the environment variables have no client secret, or no key to seal it with.
+    static func inherited() throws -> DemoLogin? {
+        let variables = ProcessInfo.processInfo.environment
+        let keys = variables.filter { $0.key == Setting.secretKeys.variable }
+        let secrets = try SecretBox(Configuration([.secretKeys], environment: keys).list(.secretKeys))
+        guard secrets.canSeal, let secret = variables[secretVariable], !secret.isEmpty else { return nil }
+        return DemoLogin(secret: secret, secrets: secrets)
+    }
+
+    /// Seals a text for the services.
+    ///
+    /// - Parameter context: The context of the sealed text.
+    func seal(_ text: String, at context: String) throws -> Bytea { Bytea(try secrets.seal(text, at: context)) }
+
+    /// Gives an environment of this identity provider its login, unless it has one.
+    ///
+    /// - Parameter issuer: What the issuers of the identity provider begin with.
+    func open(_ environment: EnvironmentID, of issuer: String, on connection: inout Connection) throws {
+        let sealed = try seal(secret, at: SecretContext.clientSecret(environment))
+        try connection.run(OAuthClient.set(LocalCluster.clientID, secret: sealed, in: environment, ofIssuer: issuer))
     }
 }

@@ -78,7 +78,7 @@ actor Device {
     var queue: DeviceQueue { state.queue }
 
     /// Returns the longest time from a first attempt to a response since the last call, including a current one.
-    func takeLongestSending() -> Duration { sending.takeLongest(at: .now) }
+    func takeLongestSending() -> Duration { sending.takeLongest() }
 
     /// Returns entries as of the last consistent checkpoint.
     func entries(_ ids: Set<UUID>) -> [UUID: SeenEntry] {
@@ -282,7 +282,7 @@ actor Device {
 
     /// Sends the oldest mutations; without a response they stay in the queue and are sent again.
     private func sendBatch() async throws {
-        sending.begin(at: .now)
+        sending.begin()
         let token = try await currentToken()
         guard let request = state.nextRequest(countMax: Self.batchCountMax) else { return sending.giveUp() }
         let now = ContinuousClock.now
@@ -296,7 +296,7 @@ actor Device {
             throw GatewayClient.UnexpectedResponse(
                 status: response.status, detail: "no answer to mutation \(request.mutations.first?.sequence ?? 0)")
         }
-        sending.end(at: .now)
+        sending.end()
         updates.answers += result.answers
         notify()
     }

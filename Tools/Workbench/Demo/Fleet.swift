@@ -1,8 +1,5 @@
-import DeviceClient
 import Essentials
 import FoundationEssentials
-import HTTPClient
-import Model
 
 /// The devices of an organisation's people, with the entries that each person writes.
 struct Fleet: Sendable {
@@ -10,17 +7,6 @@ struct Fleet: Sendable {
         let device: Device
         let plans: [EntryPlan]
         var absence: Author.Absence?
-    }
-
-    /// A person's work.
-    struct Outcome: Sendable {
-        let device: Device
-        /// The plans of the entries that were begun.
-        let plans: [EntryPlan]
-        /// The reasons for which entries did not end as planned.
-        let failures: [UUID: String]
-        let answers: [Int64: MutationOutcome]
-        let conflictingResponses: [Int64]
     }
 
     let members: [Member]
@@ -59,31 +45,19 @@ struct Fleet: Sendable {
     /// - Parameters:
     ///   - parallelMax: Maximum number of concurrent members.
     ///   - pace: If given, members write one entry at a time, and begin one after the other.
+    /// - Returns: The members as authors, after their work.
     func work(
         parallelMax: Int = .max, tally: EntryTally, pace: Author.Pace? = nil
-    ) async throws -> [Outcome] {
-        try await withThrowingTaskGroup(of: (Int, Outcome).self) { group in
-            var outcomes: [(Int, Outcome)] = []
-            for (index, member) in members.enumerated() {
-                if index >= parallelMax, let outcome = try await group.next() { outcomes.append(outcome) }
-                group.addTask {
-                    if let pace { try await Task.sleep(for: pace.pause * index / members.count) }
-                    return (index, try await Self.work(member, tally, pace))
-                }
+    ) async throws -> [Author] {
+        try await concurrentMap(Array(members.indices), parallelMax: parallelMax) { index in
+            let member = members[index]
+            if let pace { try await Task.sleep(for: pace.pause * index / members.count) }
+            return try await Device.whileRunning([member.device]) {
+                var author = Author(
+                    device: member.device, plans: member.plans, absence: member.absence, tally: tally, pace: pace)
+                try await author.work()
+                return author
             }
-            for try await outcome in group { outcomes.append(outcome) }
-            return outcomes.sorted { $0.0 < $1.0 }.map(\.1)
-        }
-    }
-
-    private static func work(_ member: Member, _ tally: EntryTally, _ pace: Author.Pace?) async throws -> Outcome {
-        try await Device.whileRunning([member.device]) {
-            var author = Author(
-                device: member.device, plans: member.plans, absence: member.absence, tally: tally, pace: pace)
-            try await author.work()
-            return Outcome(
-                device: member.device, plans: author.begun, failures: author.failures, answers: author.answers,
-                conflictingResponses: author.conflictingResponses)
         }
     }
 
@@ -91,13 +65,7 @@ struct Fleet: Sendable {
     ///
     /// - Throws: The first failure; the others are refreshed by the next attempt.
     func refresh() async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for (index, member) in members.enumerated() {
-                if index >= Self.refreshParallelMax { try await group.next() }
-                group.addTask { try await member.device.refresh() }
-            }
-            try await group.waitForAll()
-        }
+        try await concurrentMap(members, parallelMax: Self.refreshParallelMax) { try await $0.device.refresh() }
     }
 
     /// The last error of each device.

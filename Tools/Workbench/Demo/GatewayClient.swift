@@ -1,5 +1,4 @@
 import DeviceClient
-import Essentials
 import FoundationEssentials
 import HTTPClient
 import LocalCluster

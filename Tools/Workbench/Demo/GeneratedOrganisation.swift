@@ -1,5 +1,4 @@
 import Essentials
-import FoundationEssentials
 import Model
 
 /// Makes an organisation of the same shape as the real time sheets, for a demo without data.

@@ -10,12 +10,6 @@ struct IdentitySandbox: EmulatorControl {
         let jwks_uri: String?
     }
 
-    private struct TokenRequest: Encodable {
-        let email: String
-        let name: String
-        let environment: String?
-    }
-
     let client: Client
     /// Without a slash at the end.
     let url: String
@@ -33,24 +27,18 @@ struct IdentitySandbox: EmulatorControl {
         let discovery = try JSONDecoder().decode(Discovery.self, from: Data(try await send("GET", path)))
         return (discovery.issuer, discovery.jwks_uri ?? discovery.issuer + "/jwks")
     }
-
-    /// One token for each person, in their order.
-    ///
-    /// - Parameter path: As ``issuer(below:)`` has it.
-    func tokens(for people: [Organisation.Person], issuerBelow path: String?) async throws -> [String] {
-        let requests = people.map { TokenRequest(email: $0.email, name: $0.name, environment: path) }
-        let response = try await post("/sandbox/tokens", requests)
-        let tokens = try JSONDecoder().decode([String].self, from: Data(response))
-        guard tokens.count == people.count else {
-            throw DemoFailure("the identity provider gives \(tokens.count) tokens for \(people.count) people")
-        }
-        return tokens
-    }
 }
 
 /// The source of devices' tokens.
 struct DeviceTokens: Sendable {
+    private struct TokenRequest: Encodable {
+        let email: String
+        let name: String
+        let environment: String?
+    }
+
     let identity: IdentitySandbox
+    /// As ``IdentitySandbox/issuer(below:)`` has it.
     let issuerPath: String?
 
     /// Determines whether the environment's issuer is the provider itself or one below it.
@@ -66,8 +54,15 @@ struct DeviceTokens: Sendable {
         throw DemoFailure("the environment \(name) trusts \(issuer), which is not the identity provider given")
     }
 
+    /// One token for each person, in their order.
     func tokens(for people: [Organisation.Person]) async throws -> [String] {
-        try await identity.tokens(for: people, issuerBelow: issuerPath)
+        let requests = people.map { TokenRequest(email: $0.email, name: $0.name, environment: issuerPath) }
+        let response = try await identity.post("/sandbox/tokens", requests)
+        let tokens = try JSONDecoder().decode([String].self, from: Data(response))
+        guard tokens.count == people.count else {
+            throw DemoFailure("the identity provider gives \(tokens.count) tokens for \(people.count) people")
+        }
+        return tokens
     }
 }
 

@@ -45,15 +45,9 @@ final class LatencyClock: Sendable {
     }
 }
 
-/// Percentiles of measured times.
-struct Percentiles: Equatable, Sendable {
-    private let sorted: [Duration]
-
-    init(_ values: [Duration]) { sorted = values.sorted() }
-
+extension [Duration] {
     /// The smallest value that at least `percent` per cent of the values do not exceed (nearest rank).
-    subscript(percent: Int) -> Duration? {
-        guard !sorted.isEmpty else { return nil }
-        return sorted[max(0, (sorted.count * percent + 99) / 100 - 1)]
+    func percentile(_ percent: Int) -> Duration? {
+        isEmpty ? nil : sorted()[Swift.max(0, (count * percent + 99) / 100 - 1)]
     }
 }

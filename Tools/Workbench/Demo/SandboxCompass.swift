@@ -1,5 +1,3 @@
-import Essentials
-import FoundationEssentials
 import HTTPClient
 
 /// The control side of the Compass emulator: users, their changes, and the history.
@@ -17,14 +15,6 @@ struct SandboxCompass: EmulatorControl {
 
         let users: [User]
         let projects: [String: [String]]
-    }
-
-    /// A user's change in Compass itself; without a record it adds one.
-    struct Change: Encodable {
-        var record: String?
-        let user: String
-        let action: String
-        let fields: [String: String]
     }
 
     /// A row of the history as it truly is. `headline` and `isDeleted` are those of the record by now.
@@ -51,7 +41,7 @@ struct SandboxCompass: EmulatorControl {
         try await post("/sandbox/organisation", body)
     }
 
-    func perform(_ changes: [Change]) async throws { try await post("/sandbox/changes", changes) }
+    func perform(_ steps: [DefectPlan.Step]) async throws { try await post("/sandbox/changes", steps) }
 
     /// All that was ever done.
     func history() async throws -> [Line] { try await lines(of: "/sandbox/history") }

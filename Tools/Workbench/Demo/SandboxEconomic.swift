@@ -54,17 +54,13 @@ struct SandboxEconomic: DemoBackend {
         struct Item: Encodable {
             let number: Int
             let name: String
-        }
-        struct Activity: Encodable {
-            let number: Int
-            let name: String
-            let isAccessible = true
+            var isAccessible: Bool?
         }
         struct ProjectActivity: Encodable { let number, projectNumber, activityNumber: Int }
 
         let employees: [Item]
         let projects: [Item]
-        let activities: [Activity]
+        let activities: [Item]
         let projectActivities: [ProjectActivity]
     }
 
@@ -75,7 +71,9 @@ struct SandboxEconomic: DemoBackend {
                 .init(number: number($0.personWorkAgreementExternalId), name: $0.name)
             },
             projects: organisation.projects.map { .init(number: number($0.id), name: $0.name) },
-            activities: organisation.elements.map { .init(number: number($0.id), name: $0.name) },
+            activities: organisation.elements.map {
+                .init(number: number($0.id), name: $0.name, isAccessible: true)
+            },
             projectActivities: organisation.elements.map {
                 .init(number: number($0.id), projectNumber: number($0.project), activityNumber: number($0.id))
             })

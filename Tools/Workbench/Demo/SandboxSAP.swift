@@ -1,7 +1,5 @@
 import Essentials
-import FoundationEssentials
 import HTTPClient
-import Model
 
 /// The control side of the SAP emulator.
 struct SandboxSAP: DemoBackend {

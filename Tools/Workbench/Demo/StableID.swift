@@ -8,19 +8,14 @@ enum StableID {
     /// Not for secrets: the parts determine the id.
     static func uuid(_ parts: String...) -> UUID {
         let text = parts.joined(separator: "\u{1F}")
-        var bytes = [UInt8](repeating: 0, count: 16)
-        for half in 0..<2 {
+        var bytes = (0..<2).flatMap { half -> [UInt8] in
             // FNV alone leaves the ids of similar texts similar.
             let hash = SplitMix64.mixed(fnv1a(text, basis: 0xCBF2_9CE4_8422_2325 ^ UInt64(half)))
-            for index in 0..<8 { bytes[half * 8 + index] = UInt8(truncatingIfNeeded: hash >> (UInt64(7 - index) * 8)) }
+            return (0..<8).map { UInt8(truncatingIfNeeded: hash >> (56 - 8 * $0)) }
         }
         bytes[6] = bytes[6] & 0x0F | 0x80
         bytes[8] = bytes[8] & 0x3F | 0x80
-        return UUID(
-            uuid: (
-                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9],
-                bytes[10], bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]
-            ))
+        return unsafe bytes.withUnsafeBytes { unsafe UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
     }
 
     private static func fnv1a(_ text: String, basis: UInt64) -> UInt64 {

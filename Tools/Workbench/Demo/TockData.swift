@@ -1,6 +1,5 @@
 import DataFiles
 import Essentials
-import FoundationEssentials
 import Model
 
 /// Reads an organisation from time sheets of the US agency 18F (its program Tock; public domain).
@@ -12,16 +11,11 @@ import Model
 ///
 /// No row is dropped: rows of 0 hours, and rows outside an employee's dates, become entries that are expected invalid;
 /// an employee without dates is always active. A row that cannot be read, or whose employee, project or accounting code
-/// is missing in the other files, throws a ``Problem``.
+/// is missing in the other files, throws a ``PublicDataProblem``.
 enum TockData {
-    /// An error in the files.
-    struct Problem: Error, Equatable, CustomStringConvertible {
-        let description: String
-    }
-
     /// Reads the files of a folder.
     ///
-    /// - Throws: ``Problem``, ``DataFile/Problem`` or ``CSV/Problem``.
+    /// - Throws: ``PublicDataProblem``, ``DataFile/Problem`` or ``CSV/Problem``.
     static func load(_ folder: String) throws -> Organisation {
         let tree = try table("tree-tock-projects.csv", ["id", "parent_id", "code", "title", "kind"], in: folder)
         let people = try table("timesheets-tock-employees.csv", ["employee", "start_date", "end_date"], in: folder)
@@ -32,7 +26,7 @@ enum TockData {
 
     private static func organisation(
         tree: [Record], people: [Organisation.Person], rows: [WeekRow]
-    ) throws(Problem) -> Organisation {
+    ) throws(PublicDataProblem) -> Organisation {
         let nodes = Dictionary(tree.map { ($0["id"], $0) }, uniquingKeysWith: { first, _ in first })
         var projects: [Organisation.Project] = []
         var elements: [Organisation.Element] = []
@@ -40,7 +34,7 @@ enum TockData {
             let id = project["id"]
             guard let code = nodes[project["parent_id"]], code["kind"] == "accounting_code",
                 let agency = nodes[code["parent_id"]], agency["kind"] == "agency"
-            else { throw Problem(description: "project \(id) has no accounting code of an agency") }
+            else { throw PublicDataProblem("project \(id) has no accounting code of an agency") }
             projects.append(Organisation.Project(id: id, name: project["title"], customer: agency["id"]))
             elements.append(
                 Organisation.Element(
@@ -56,22 +50,22 @@ enum TockData {
 
     private static func checkReferences(
         of rows: [WeekRow], to people: [Organisation.Person], _ elements: [Organisation.Element]
-    ) throws(Problem) {
+    ) throws(PublicDataProblem) {
         let (people, elements) = (Set(people.map(\.id)), Set(elements.map(\.id)))
         for row in rows {
             guard people.contains(row.person) else {
-                throw Problem(description: "entry \(row.id): employee \(row.person) is unknown")
+                throw PublicDataProblem("entry \(row.id): employee \(row.person) is unknown")
             }
             guard elements.contains(row.element) else {
-                throw Problem(description: "entry \(row.id): element \(row.element) is unknown")
+                throw PublicDataProblem("entry \(row.id): element \(row.element) is unknown")
             }
         }
     }
 
-    private static func weekRow(_ record: Record) throws(Problem) -> WeekRow {
+    private static func weekRow(_ record: Record) throws(PublicDataProblem) -> WeekRow {
         guard let start = try record.day("period_start"), let end = try record.day("period_end"), start <= end,
             let id = Int(record["entry_id"]), let hours = Hours(record["hours"]), hours.hundredths >= 0
-        else { throw Problem(description: "\(record.source): entry_id, period or hours cannot be read") }
+        else { throw PublicDataProblem("\(record.source): entry_id, period or hours cannot be read") }
         let project = "p" + record["project_id"]
         return WeekRow(
             id: id, person: record["employee"], period: start...end, project: project,
@@ -81,11 +75,11 @@ enum TockData {
     /// An accounting code serves many projects; an element of SAP's belongs to one.
     private static func elementID(code: String, project: String) -> String { "\(code)-\(project)" }
 
-    private static func person(_ record: Record) throws(Problem) -> Organisation.Person {
+    private static func person(_ record: Record) throws(PublicDataProblem) -> Organisation.Person {
         let id = record["employee"]
         var active: ClosedRange<Day>?
         if let start = try record.day("start_date"), let end = try record.day("end_date") {
-            guard start <= end else { throw Problem(description: "employee \(id) ends before the start") }
+            guard start <= end else { throw PublicDataProblem("employee \(id) ends before the start") }
             active = start...end
         }
         return Organisation.Person(
@@ -96,7 +90,7 @@ enum TockData {
     private static func table(_ name: String, _ columns: [String], in folder: String) throws -> [Record] {
         let table = try CSV(try DataFile.read(name, in: folder))
         if let missing = columns.first(where: { !table.header.contains($0) }) {
-            throw Problem(description: "\(name): no column \(missing)")
+            throw PublicDataProblem("\(name): no column \(missing)")
         }
         return table.rows.enumerated().map { index, fields in
             Record(
@@ -113,10 +107,10 @@ enum TockData {
         subscript(name: String) -> String { fields[name] ?? "" }
 
         /// A date; `nil` when the field is empty.
-        func day(_ name: String) throws(Problem) -> Day? {
+        func day(_ name: String) throws(PublicDataProblem) -> Day? {
             if self[name].isEmpty { return nil }
             guard let day = Day(self[name]) else {
-                throw Problem(description: "\(source): '\(self[name])' is not a date")
+                throw PublicDataProblem("\(source): '\(self[name])' is not a date")
             }
             return day
         }

@@ -1,5 +1,4 @@
 import DeviceClient
-import FoundationEssentials
 import Model
 
 extension Verdict {
@@ -10,16 +9,15 @@ extension Verdict {
         var received: [DefectReading.NoticeContent] = []
         var mirrors = reading.mirrors[login] ?? [:]
         for (id, object) in realm.sorted(by: { $0.key < $1.key }) {
-            let fields = Data(object.fields)
             switch id.kind {
             case .notice:
-                guard let notice = try? JSONDecoder().decode(Notice.self, from: fields) else {
+                guard let notice = object.decoded(as: Notice.self) else {
                     note(person, "\(id)", "cannot be read")
                     continue
                 }
                 received.append(DefectReading.NoticeContent(code: notice.code.rawValue, text: notice.text))
             case .defect:
-                guard let mirror = try? JSONDecoder().decode(Defect.self, from: fields) else {
+                guard let mirror = object.decoded(as: Defect.self) else {
                     note(person, "\(id)", "cannot be read")
                     continue
                 }
@@ -36,7 +34,13 @@ extension Verdict {
         }
         for record in mirrors.keys.sorted() { note(person, "defect \(record)", "is not in the realm") }
         counts[.notices, default: 0] += received.count
-        compare(person, received.sorted(), (reading.notices[login] ?? []).sorted())
+        // Both lists are sorted, and duplicates count.
+        for change in received.sorted().difference(from: (reading.notices[login] ?? []).sorted()) {
+            switch change {
+            case .insert(_, let notice, _): note(person, "notice \(notice.code)", "is one too many: \(notice.text)")
+            case .remove(_, let notice, _): note(person, "notice \(notice.code)", "did not come: \(notice.text)")
+            }
+        }
     }
 
     /// Checks that each command from a device was executed once and in order.
@@ -46,18 +50,6 @@ extension Verdict {
             let expected = DefectShift.actions.map { "\($0) by \(login)" }
             counts[.commands, default: 0] += done.count
             if done != expected { note(login, "commands", "Compass has \(done), not \(expected)") }
-        }
-    }
-
-    /// Both lists are sorted, and duplicates count.
-    private mutating func compare(
-        _ person: String, _ received: [DefectReading.NoticeContent], _ expected: [DefectReading.NoticeContent]
-    ) {
-        for change in received.difference(from: expected) {
-            switch change {
-            case .insert(_, let notice, _): note(person, "notice \(notice.code)", "is one too many: \(notice.text)")
-            case .remove(_, let notice, _): note(person, "notice \(notice.code)", "did not come: \(notice.text)")
-            }
         }
     }
 }

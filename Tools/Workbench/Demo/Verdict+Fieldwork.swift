@@ -7,19 +7,19 @@ extension Verdict {
     /// people wrote.
     ///
     /// - Parameter own: The people's own realms, by number.
-    mutating func compare(_ work: DemoFieldwork, _ reading: FieldworkReading, own: [RealmPath]) {
+    mutating func compare(_ plan: FieldworkPlan, _ reading: FieldworkReading, own: [RealmPath]) {
         let snapshot = reading.snapshot
         for count in Count.fieldwork { counts[count] = 0 }
         for line in reading.differences() { note("fan-out", "copies", line) }
         for line in snapshot.dead.sorted() { note("services", "dead-lettered keys", line) }
-        compare(work.plan.tasks, snapshot.masters, work.people)
-        let memberships = work.plan.crews.flatMap { crew in
-            crew.members.map { Membership.id(of: work.people[$0], in: crew.id) }
+        compare(plan.tasks, snapshot.masters, plan.people)
+        let memberships = plan.crews.flatMap { crew in
+            crew.members.map { Membership.id(of: plan.people[$0], in: crew.id) }
         }
         compare("\(RealmPath.common)", Kind.membership, snapshot, .common, Set(memberships))
         counts[.teams] = snapshot.objects(.team, in: .common).count
         counts[.positions] = snapshot.objects(.location, in: .manager).count
-        compare(work, snapshot, own)
+        compare(plan, snapshot, own)
     }
 
     private mutating func compare(
@@ -68,15 +68,15 @@ extension Verdict {
     }
 
     /// Checks that every calendar's appointments and links are in its owner's realm as of the last edit.
-    private mutating func compare(_ work: DemoFieldwork, _ snapshot: EnvironmentSnapshot, _ own: [RealmPath]) {
+    private mutating func compare(_ plan: FieldworkPlan, _ snapshot: EnvironmentSnapshot, _ own: [RealmPath]) {
         var appointments: [RealmPath: [UUID: Appointment]] = [:]
         var links: [RealmPath: Set<UUID>] = [:]
-        for edit in work.plan.calendars.compactMap(\.edits.last) {
+        for edit in plan.calendars.compactMap(\.last) {
             let path = own[edit.owner]
             for item in edit.items {
                 appointments[path, default: [:]][item.id] = item.appointment
                 links[path, default: []].formUnion(
-                    edit.recipients.map { SharedItem.id(of: item.id, with: work.people[$0]) })
+                    edit.recipients.map { SharedItem.id(of: item.id, with: plan.people[$0]) })
             }
         }
         for path in own {

@@ -1,5 +1,4 @@
 import BackendProtocol
-import Backends
 import DeviceClient
 import Essentials
 import FoundationEssentials
@@ -200,7 +199,7 @@ struct Verdict: Sendable {
         if plan.variant.isMistake {
             return (object == nil ? [] : ["was deleted, and is still in the realm"]) + excess("was deleted")
         }
-        guard let object, let entry = try? JSONDecoder().decode(TimeEntry.self, from: Data(object.fields)) else {
+        guard let object, let entry = object.decoded(as: TimeEntry.self) else {
             return [object == nil ? "is not in the realm" : "cannot be read in the realm"]
         }
         let fields: [(String, String, String)] = [
@@ -252,9 +251,7 @@ struct Verdict: Sendable {
     private static func logs(in realm: RealmContent) -> [UUID: [TimeEntryStatus]] {
         var logs: [UUID: [TimeEntryStatus]] = [:]
         for (id, object) in realm where id.kind == .timeEntryStatus {
-            guard let line = try? JSONDecoder().decode(TimeEntryStatus.self, from: Data(object.fields)) else {
-                continue
-            }
+            guard let line = object.decoded(as: TimeEntryStatus.self) else { continue }
             logs[line.entry, default: []].append(line)
         }
         return logs
@@ -267,7 +264,7 @@ struct Verdict: Sendable {
         var left = logs
         for (id, object) in realm where id.kind == .timeEntry {
             let lines = left.removeValue(forKey: id.id) ?? []
-            guard let entry = try? JSONDecoder().decode(TimeEntry.self, from: Data(object.fields)),
+            guard let entry = object.decoded(as: TimeEntry.self),
                 let objection = TimeEntryStatus.objection(to: lines, of: entry)
             else { continue }
             note(person.email, "entry \(id.id.text)", "is \(entry.status.rawValue), and of its log: \(objection)")
@@ -283,9 +280,7 @@ struct Verdict: Sendable {
             word.contains(where: \.isNumber) && word.contains { $0.isLetter || $0 == "-" } ? "…" : word
         }.joined(separator: " ")
     }
-}
 
-extension Verdict {
     /// Adds the figures and the differences to a report.
     func add(to report: inout ScenarioReport, _ organisation: Organisation) {
         for status in EntryStatus.allCases {
@@ -302,19 +297,5 @@ extension Verdict {
             if let number = counts[count] { report.add(count.rawValue, number) }
         }
         report.differences += differences.map(\.description)
-    }
-}
-
-extension Organisation {
-    /// The first people, with their entries and team memberships.
-    func limited(toPeople count: Int) -> Organisation {
-        let people = Array(people.prefix(count))
-        let ids = Set(people.map(\.id))
-        let entries = entries.filter { ids.contains($0.person) }
-        var limited = self
-        (limited.people, limited.entries) = (people, entries)
-        limited.teamMembers = teamMembers.filter { ids.contains($0.person) }
-        limited.rowsTotal = Set(entries.map(\.sourceRow)).count
-        return limited
     }
 }

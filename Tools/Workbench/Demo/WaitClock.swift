@@ -7,19 +7,20 @@ struct WaitClock {
     private(set) var count = 0
 
     /// Begins a wait, unless one is in progress.
-    mutating func begin(at now: ContinuousClock.Instant) { since = since ?? now }
+    mutating func begin() { since = since ?? .now }
 
     /// There is nothing to wait for.
     mutating func giveUp() { since = nil }
 
-    mutating func end(at now: ContinuousClock.Instant) {
-        longest = max(longest, since.map { now - $0 } ?? .zero)
+    mutating func end() {
+        longest = max(longest, since.map { ContinuousClock.now - $0 } ?? .zero)
         since = nil
         count += 1
     }
 
     /// Returns the longest time since the last call. A current wait counts up to now, and from now on again.
-    mutating func takeLongest(at now: ContinuousClock.Instant) -> Duration {
+    mutating func takeLongest() -> Duration {
+        let now = ContinuousClock.now
         defer {
             longest = .zero
             if since != nil { since = now }

@@ -1,5 +1,4 @@
 import DeviceClient
-import Essentials
 import FoundationEssentials
 import Model
 
@@ -14,12 +13,12 @@ struct CalendarDesk: Sendable {
 
     /// - Parameter before: If it has some of the calendar, only the final state is written.
     func work(before: EnvironmentSnapshot, onEdit: (_ isMade: Bool) -> Void) async throws {
-        let isBegun = calendar.edits.contains { edit in
+        let isBegun = calendar.contains { edit in
             edit.items.contains { before.contains(ObjectID($0), in: devices[edit.owner].realm) }
         }
-        guard !isBegun, let first = calendar.edits.first else { return try await finish(onEdit) }
+        guard !isBegun, let first = calendar.first else { return try await finish(onEdit) }
         var last = first
-        for edit in calendar.edits {
+        for edit in calendar {
             if last.owner != edit.owner { try await empty(last.owner) }
             try await write(edit)
             try await awaitSeen(edit, after: last)
@@ -30,11 +29,11 @@ struct CalendarDesk: Sendable {
 
     /// Only the last edit, wherever an earlier run was interrupted.
     private func finish(_ onEdit: (_ isMade: Bool) -> Void) async throws {
-        guard let last = calendar.edits.last else { return }
-        for owner in Set(calendar.edits.map(\.owner)).subtracting([last.owner]) { try await empty(owner) }
+        guard let last = calendar.last else { return }
+        for owner in Set(calendar.map(\.owner)).subtracting([last.owner]) { try await empty(owner) }
         try await write(last)
         try await awaitSeen(last, after: last)
-        for _ in calendar.edits { onEdit(false) }
+        for _ in calendar { onEdit(false) }
     }
 
     private func empty(_ owner: Int) async throws {
@@ -48,32 +47,29 @@ struct CalendarDesk: Sendable {
         // Including accepted mutations that are not in the copy yet.
         let shown = await device.contents[realm] ?? [:]
         var mutations: [Mutation] = []
+        var links: Set<UUID> = []
         for item in edit.items {
-            let held = shown[ObjectID(kind: .appointment, id: item.id)]
-            if held.flatMap(\.appointment) != item.appointment {
+            if shown[ObjectID(item)]?.decoded(as: Appointment.self) != item.appointment {
                 mutations.append(try .put(.appointment, item.id, item.appointment))
             }
             for recipient in edit.recipients {
                 let link = SharedItem.id(of: item.id, with: people[recipient])
+                links.insert(link)
                 guard shown[ObjectID(kind: .sharedItem, id: link)] == nil else { continue }
                 mutations.append(
                     try .put(
                         .sharedItem, link, SharedItem(kind: .appointment, item: item.id, recipient: people[recipient])))
             }
         }
-        let links = Set(
-            edit.items.flatMap { item in
-                edit.recipients.map { SharedItem.id(of: item.id, with: people[$0]) }
-            })
         let kept = Set(edit.items.map(\.id))
-        let mine = Set(calendar.edits.flatMap(\.items).map(\.id))
+        let mine = Set(calendar.flatMap(\.items).map(\.id))
         for (object, held) in shown.sorted(by: { $0.key < $1.key }) {
             switch object.kind {
             // Its links end with it.
             case .appointment where mine.contains(object.id) && !kept.contains(object.id):
                 mutations.append(.delete(.appointment, object.id))
             case .sharedItem where !links.contains(object.id):
-                guard let item = held.sharedItem?.item, kept.contains(item) else { continue }
+                guard let item = held.decoded(as: SharedItem.self)?.item, kept.contains(item) else { continue }
                 mutations.append(.delete(.sharedItem, object.id))
             default: continue
             }
@@ -88,7 +84,9 @@ struct CalendarDesk: Sendable {
         let (owner, realm) = (people[edit.owner], devices[edit.owner].realm)
         try await devices[edit.owner].until { state in
             state.queue.count == 0
-                && edit.items.allSatisfy { state.copy[realm, ObjectID($0)]?.appointment == $0.appointment }
+                && edit.items.allSatisfy {
+                    state.copy[realm, ObjectID($0)]?.decoded(as: Appointment.self) == $0.appointment
+                }
         }
         let own = await devices[edit.owner].copy
         for recipient in edit.recipients {
@@ -113,9 +111,4 @@ struct CalendarDesk: Sendable {
 
 extension ObjectID {
     fileprivate init(_ item: FieldworkPlan.CalendarItem) { self.init(kind: .appointment, id: item.id) }
-}
-
-extension DeviceObject {
-    fileprivate var appointment: Appointment? { try? JSONDecoder().decode(Appointment.self, from: Data(fields)) }
-    fileprivate var sharedItem: SharedItem? { try? JSONDecoder().decode(SharedItem.self, from: Data(fields)) }
 }

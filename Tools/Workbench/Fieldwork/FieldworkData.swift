@@ -1,6 +1,5 @@
 import DataFiles
 import Essentials
-import FoundationEssentials
 import Model
 
 /// Reads the lives of real tasks and calendars, and gives them to an organisation's people: the service requests of the
@@ -86,11 +85,11 @@ enum FieldworkData {
                 let chairs = names.compactMap { people[$0] }.map { $0 % count }
                 if places[line.file] == nil {
                     places[line.file] = calendars.count
-                    calendars.append(FieldworkPlan.Calendar(edits: []))
+                    calendars.append([])
                 }
                 let place = places[line.file] ?? 0
-                let last = calendars[place].edits.last
-                calendars[place].edits.append(
+                let last = calendars[place].last
+                calendars[place].append(
                     edit(chairs, try source.items(of: line), in: line.file, number: index, after: last))
             }
         }
@@ -99,7 +98,7 @@ enum FieldworkData {
 
     /// An item keeps its id while its index among the meeting's times and its owner stay.
     private static func edit(
-        _ chairs: [Int], _ items: [MeetingCalendar.Item], in file: String, number: Int,
+        _ chairs: [Int], _ items: [FieldworkPlan.CalendarItem], in file: String, number: Int,
         after last: FieldworkPlan.CalendarEdit?
     ) -> FieldworkPlan.CalendarEdit {
         // Without a chair, or when it is deleted, it stays with whom it was.

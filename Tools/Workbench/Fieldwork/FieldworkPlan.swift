@@ -84,10 +84,8 @@ struct FieldworkPlan: Equatable, Sendable {
         let items: [CalendarItem]
     }
 
-    /// Appointments that are edited, one edit after the other.
-    struct Calendar: Equatable, Sendable {
-        var edits: [CalendarEdit]
-    }
+    /// The states of appointments, one edit after the other.
+    typealias Calendar = [CalendarEdit]
 
     var crews: [Crew]
     /// In the order in which they are made.
@@ -97,7 +95,10 @@ struct FieldworkPlan: Equatable, Sendable {
     /// The manager who makes the teams.
     var head: Int?
 
-    var editCount: Int { calendars.reduce(0) { $0 + $1.edits.count } }
+    /// The ids of the people's `Person` objects, by number, once the people are invited.
+    var people: [UUID] = []
+
+    var editCount: Int { calendars.reduce(0) { $0 + $1.count } }
 
     /// All people with planned work, in the order of their numbers.
     var participants: [Int] {
@@ -107,7 +108,7 @@ struct FieldworkPlan: Equatable, Sendable {
         for task in tasks {
             if case .completed(_, let doer) = task.end { people.insert(doer) }
         }
-        for edit in calendars.flatMap(\.edits) { people.formUnion([edit.owner] + edit.recipients) }
+        for edit in calendars.joined() { people.formUnion([edit.owner] + edit.recipients) }
         return people.sorted()
     }
 

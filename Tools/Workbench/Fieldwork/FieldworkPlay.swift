@@ -40,17 +40,8 @@ struct FieldworkPlay: Sendable {
         return nil
     }
 
-    private typealias Act = (realm: RealmPath, mutation: Mutation)
-
-    private func put(_ kind: Kind, _ id: UUID, _ fields: String, in realm: RealmPath) -> Act {
-        (realm, .put(kind, id, fields))
-    }
-
-    private func patch(_ kind: Kind, _ id: UUID, _ fields: String, in realm: RealmPath) -> Act {
-        (realm, .patch(kind, id, fields))
-    }
-
-    private func delete(_ kind: Kind, _ id: UUID, in realm: RealmPath) -> Act { (realm, .delete(kind, id)) }
+    /// A mutation of an object in a realm.
+    private typealias Act = (RealmPath, Mutation)
 
     /// One of a realm's objects of a kind that the device shows, in an order that does not depend on chance.
     private mutating func any(_ kind: Kind, in realm: RealmPath, _ contents: [RealmPath: RealmContent]) -> UUID? {
@@ -74,7 +65,7 @@ struct FieldworkPlay: Sendable {
         let others = players.filter { !$0.isManager && $0.id != player.id }
         if random.happens(4), let other = others.randomElement(using: &random) {
             let role: Role = random.happens(50) ? .manager : .worker
-            return patch(.person, other.id, "{\"role\":\"\(role.rawValue)\"}", in: .common)
+            return (.common, .patch(.person, other.id, "{\"role\":\"\(role.rawValue)\"}"))
         }
         let team = any(.team, in: .common, contents)
         let person = players.randomElement(using: &random)?.id ?? UUID()
@@ -83,31 +74,29 @@ struct FieldworkPlay: Sendable {
         switch Int.random(in: 0..<100, using: &random) {
         case 0..<8:
             let id = random.id()
-            return put(.team, id, "{\"name\":\"Team \(id.text.prefix(4))\"}", in: .common)
-        case 8..<11: return team.map { delete(.team, $0, in: .common) }
-        case 11..<13: return team.map { patch(.team, $0, "{\"backgroundColor\":\"ff8800\"}", in: .common) }
+            return (.common, .put(.team, id, "{\"name\":\"Team \(id.text.prefix(4))\"}"))
+        case 8..<11: return team.map { (.common, .delete(.team, $0)) }
+        case 11..<13: return team.map { (.common, .patch(.team, $0, "{\"backgroundColor\":\"ff8800\"}")) }
         case 13..<33:
-            return team.map {
-                put(
-                    .membership, Membership.id(of: person, in: $0),
-                    "{\"person\":\"\(person.text)\",\"team\":\"\($0.text)\"}", in: .common)
-            }
-        case 33..<42: return any(.membership, in: .common, contents).map { delete(.membership, $0, in: .common) }
+            guard let team else { return nil }
+            let fields = "{\"person\":\"\(person.text)\",\"team\":\"\(team.text)\"}"
+            return (.common, .put(.membership, Membership.id(of: person, in: team), fields))
+        case 33..<42: return any(.membership, in: .common, contents).map { (.common, .delete(.membership, $0)) }
         case 42..<65:
             let (team, assignee) = (random.happens(75) ? team : nil, random.happens(60) ? person : nil)
-            return put(
-                .fieldTask, random.id(),
+            let fields =
                 "{\"title\":\"Task\",\"team\":\(reference(team)),\"assignee\":\(reference(assignee)),"
-                    + "\"place\":{\"latitude\":34.05,\"longitude\":-118.24}}", in: .manager)
+                + "\"place\":{\"latitude\":34.05,\"longitude\":-118.24}}"
+            return (.manager, .put(.fieldTask, random.id(), fields))
         case 65..<72:
             let title = "{\"title\":\"Task \(random.next() % 100)\"}"
-            return task.map { patch(.fieldTask, $0, title, in: .manager) }
-        case 72..<82: return task.map { patch(.fieldTask, $0, "{\"team\":\(reference(team))}", in: .manager) }
-        case 82..<90: return task.map { patch(.fieldTask, $0, "{\"assignee\":\"\(person.text)\"}", in: .manager) }
+            return task.map { (.manager, .patch(.fieldTask, $0, title)) }
+        case 72..<82: return task.map { (.manager, .patch(.fieldTask, $0, "{\"team\":\(reference(team))}")) }
+        case 82..<90: return task.map { (.manager, .patch(.fieldTask, $0, "{\"assignee\":\"\(person.text)\"}")) }
         case 90..<95:
             guard let task, !Self.isForDoers(task) else { return nil }
-            return patch(.fieldTask, task, progress(by: person), in: .manager)
-        default: return task.map { delete(.fieldTask, $0, in: .manager) }
+            return (.manager, .patch(.fieldTask, task, progress(by: person)))
+        default: return task.map { (.manager, .delete(.fieldTask, $0)) }
         }
     }
 
@@ -123,30 +112,29 @@ struct FieldworkPlay: Sendable {
             let places = contents.keys.filter { $0.realmClass.name == .team }.sorted() + [own]
             guard let place = places.randomElement(using: &random) else { return nil }
             let task = any(.fieldTask, in: place, contents)
-            return task.map { patch(.fieldTask, $0, progress(by: player.id), in: place) }
+            return task.map { (place, .patch(.fieldTask, $0, progress(by: player.id))) }
         case 30..<45:
             let latitude = Double(Int.random(in: -9_000...9_000, using: &random)) / 100
-            return put(
-                .location, player.id, "{\"latitude\":\(latitude),\"longitude\":12.5,\"accuracy\":8}", in: own)
-        case 45..<47: return delete(.location, player.id, in: own)
-        case 47..<60: return put(kind, random.id(), fields(of: kind), in: own)
-        case 60..<68: return item.map { patch(kind, $0, change(of: kind), in: own) }
-        case 68..<71: return item.map { delete(kind, $0, in: own) }
+            let fields = "{\"latitude\":\(latitude),\"longitude\":12.5,\"accuracy\":8}"
+            return (own, .put(.location, player.id, fields))
+        case 45..<47: return (own, .delete(.location, player.id))
+        case 47..<60: return (own, .put(kind, random.id(), fields(of: kind)))
+        case 60..<68: return item.map { (own, .patch(kind, $0, change(of: kind))) }
+        case 68..<71: return item.map { (own, .delete(kind, $0)) }
         case 71..<88:
             let other = players.randomElement(using: &random)?.id ?? UUID()
             guard let item, other != player.id else { return nil }
-            return put(
-                .sharedItem, SharedItem.id(of: item, with: other),
+            let fields =
                 "{\"kind\":\"\(kind.rawValue)\",\"item\":\"\(item.text)\",\"recipient\":\"\(other.text)\","
-                    + "\"since\":\"\(Self.time)\"}",
-                in: own)
-        case 88..<93: return any(.sharedItem, in: own, contents).map { delete(.sharedItem, $0, in: own) }
+                + "\"since\":\"\(Self.time)\"}"
+            return (own, .put(.sharedItem, SharedItem.id(of: item, with: other), fields))
+        case 88..<93: return any(.sharedItem, in: own, contents).map { (own, .delete(.sharedItem, $0)) }
         case 93..<97:
             guard let share = shares.randomElement(using: &random) else { return nil }
-            return any(.share, in: share, contents).map { delete(.share, $0, in: share) }
+            return any(.share, in: share, contents).map { (share, .delete(.share, $0)) }
         default:
             guard let share = shares.randomElement(using: &random) else { return nil }
-            return any(kind, in: share, contents).map { delete(kind, $0, in: share) }
+            return any(kind, in: share, contents).map { (share, .delete(kind, $0)) }
         }
     }
 

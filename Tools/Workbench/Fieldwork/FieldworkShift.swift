@@ -10,8 +10,6 @@ struct FieldworkShift: Sendable {
     let plan: FieldworkPlan
     /// By the number of the person.
     let devices: [Device]
-    /// The ids of the people's `Person` objects, by number.
-    let people: [UUID]
     /// The times without a connection, by number of the person.
     let absences: [Author.Absence?]
     /// The state before this run: a second run continues.
@@ -19,10 +17,8 @@ struct FieldworkShift: Sendable {
     let masters: [UUID: JSONObject]
     let tally: FieldworkTally
 
-    init(
-        _ fieldwork: DemoFieldwork, _ fleet: Fleet, before: EnvironmentSnapshot, tally: FieldworkTally
-    ) {
-        (plan, people) = (fieldwork.plan, fieldwork.people)
+    init(_ plan: FieldworkPlan, _ fleet: Fleet, before: EnvironmentSnapshot, tally: FieldworkTally) {
+        self.plan = plan
         devices = fleet.members.map(\.device)
         absences = fleet.members.map(\.absence)
         self.before = before
@@ -50,6 +46,7 @@ struct FieldworkShift: Sendable {
         }
     }
 
+    private var people: [UUID] { plan.people }
     private var working: [Device] { plan.participants.map { devices[$0] } }
 
     /// The number of responses since the begin, and the rejected mutations, a line each.
@@ -98,9 +95,8 @@ struct FieldworkShift: Sendable {
             case .open, .completed: break
             }
         }
-        // A stable order: a task that ends at once is made before.
-        let order = acts.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
-        return order.map { ($0.element.task, $0.element.act) }
+        // The order is stable: a task that ends at once is made before.
+        return acts.sorted { $0.time < $1.time }.map { ($0.task, $0.act) }
     }
 
     private func manage(_ manager: Int) async throws {
@@ -191,18 +187,12 @@ struct FieldworkShift: Sendable {
     // MARK: Calendars
 
     private func editCalendars() async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for (index, calendar) in plan.calendars.enumerated() {
-                if index >= Self.calendarsParallelMax { try await group.next() }
-                group.addTask {
-                    let desk = CalendarDesk(calendar: calendar, devices: devices, people: people)
-                    try await desk.work(before: before) { isMade in
-                        if isMade { tally.moved(from: nil, to: .edits) }
-                        tally.finish(1)
-                    }
-                }
+        try await concurrentMap(plan.calendars, parallelMax: Self.calendarsParallelMax) { calendar in
+            let desk = CalendarDesk(calendar: calendar, devices: devices, people: people)
+            try await desk.work(before: before) { isMade in
+                if isMade { tally.moved(from: nil, to: .edits) }
+                tally.finish(1)
             }
-            try await group.waitForAll()
         }
     }
 }

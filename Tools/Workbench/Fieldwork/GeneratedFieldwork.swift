@@ -1,5 +1,4 @@
 import Essentials
-import FoundationEssentials
 import Model
 
 /// Makes tasks and calendars of the same shape as the real ones, for a demo without data.
@@ -39,7 +38,8 @@ enum GeneratedFieldwork {
             let doer = doers[Int.random(in: 0..<doers.count, using: &random)]
             let task = FieldTask(
                 title: works[index % works.count], taskDescription: "No. \(index + 1)", creationDate: made,
-                dueDate: random.happens(95) ? ended.adding(minutes: .random(in: -300...3_000, using: &random)) : nil,
+                dueDate: random.happens(95)
+                    ? ended.adding(.seconds(60 * Int64.random(in: -300...3_000, using: &random))) : nil,
                 place: random.happens(80) ? place(using: &random) : nil, team: crew?.id)
             var end = FieldworkPlan.TaskLife.End.completed(ended, by: doer)
             switch Int.random(in: 0..<100, using: &random) {
@@ -65,7 +65,7 @@ enum GeneratedFieldwork {
     private static func calendar(
         of owner: Int, among count: Int, seed: UInt64, using random: inout SplitMix64
     ) -> FieldworkPlan.Calendar {
-        var edits: [FieldworkPlan.CalendarEdit] = []
+        var edits: FieldworkPlan.Calendar = []
         let name = "calendar-\(seed)-\(count)-\(owner)"
         for number in 0..<editCount {
             let others = Set((0..<2).map { _ in Int.random(in: 0..<count, using: &random) }).subtracting([owner])
@@ -80,12 +80,6 @@ enum GeneratedFieldwork {
             }
             edits.append(FieldworkPlan.CalendarEdit(owner: owner, recipients: others.sorted(), items: items))
         }
-        return FieldworkPlan.Calendar(edits: edits)
-    }
-}
-
-extension Timestamp {
-    fileprivate func adding(minutes: Int64) -> Timestamp {
-        Timestamp(millisecondsSinceEpoch: millisecondsSinceEpoch + minutes * 60_000)
+        return edits
     }
 }

@@ -47,12 +47,6 @@ struct MeetingCalendar: Sendable {
         }
     }
 
-    /// An appointment of the first chair.
-    struct Item: Sendable {
-        let id: UUID
-        let appointment: Appointment
-    }
-
     /// The permanent namespace of ids derived from names of this source.
     static let namespace = UUID(
         uuid: (0x1E, 0x92, 0x7D, 0xA4, 0x30, 0xBB, 0x4C, 0x16, 0x8F, 0x41, 0xD5, 0x08, 0x6A, 0x73, 0xCE, 0x22))
@@ -60,16 +54,10 @@ struct MeetingCalendar: Sendable {
     /// The domain of people's addresses.
     let domain: String
     /// The earliest day of meetings that are not edits.
-    let from: Day?
+    var from: Day?
 
     /// The default duration of a meeting.
     private static let durationMinutesDefault = 60
-
-    /// Creates a converter.
-    init(domain: String, from: Day? = nil) {
-        self.domain = domain
-        self.from = from
-    }
 
     /// Decodes the lines of a file, except empty ones, and passes each to `body` with its index.
     ///
@@ -115,16 +103,16 @@ struct MeetingCalendar: Sendable {
             .map { EmailAddress.lowered(String(String.UnicodeScalarView($0))) }.joined(separator: ".")
     }
 
-    /// Returns the first occurrence of each time of the meeting.
-    func items(of line: Line) throws(PublicDataProblem) -> [Item] {
-        var items: [Item] = []
+    /// Returns the first occurrence of each time of the meeting, an appointment of the first chair.
+    func items(of line: Line) throws(PublicDataProblem) -> [FieldworkPlan.CalendarItem] {
+        var items: [FieldworkPlan.CalendarItem] = []
         for (index, slot) in line.meeting.schedule.enumerated() {
             let day = line.edit?.day ?? [slot.start, from].compactMap(\.self).max()
             guard let day else { throw PublicDataProblem("a time of the meeting has no start date; give --from") }
             let name = ["meetings", line.file, line.edit?.commit, "\(index)"].compactMap(\.self).joined(separator: "/")
             let room = slot.irc.map { " (#\($0))" } ?? ""
             items.append(
-                Item(
+                FieldworkPlan.CalendarItem(
                     id: UUID(name: name, in: Self.namespace),
                     appointment: Appointment(
                         when: try slot.occurrence(from: day),

@@ -16,7 +16,6 @@ struct MeetingSlot: Decodable, Sendable {
         case startDate = "start_date"
     }
 
-    private static let weekdays = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
     /// The number of days within which every rule has an occurrence, including at the end of a year.
     private static let dayCountMax = 70
 
@@ -32,12 +31,12 @@ struct MeetingSlot: Decodable, Sendable {
         guard let clock = Int(digits), (3...4).contains(digits.count), clock < 2400, clock % 100 < 60 else {
             throw PublicDataProblem("the time '\(time.excerpt)' is not in the format HHMM")
         }
-        guard let index = Self.weekdays.firstIndex(where: { day.lowercased().hasPrefix($0) }) else {
+        guard let weekday = Day.Weekday.allCases.first(where: { day.lowercased().hasPrefix("\($0)") }) else {
             throw PublicDataProblem("the day '\(day.excerpt)' is not a weekday")
         }
         for offset in 0..<Self.dayCountMax {
             let day = first.adding(days: offset)
-            guard try isOn(day, weekday: index + 1) else { continue }
+            guard try isOn(day, weekday) else { continue }
             let seconds = day.daysSinceEpoch * 86_400 + clock / 100 * 3600 + clock % 100 * 60
             return Timestamp(millisecondsSinceEpoch: Int64(seconds) * 1000)
         }
@@ -45,9 +44,9 @@ struct MeetingSlot: Decodable, Sendable {
     }
 
     /// Weeks are ISO 8601's. Source: `recurrence.py` of OpenStack's yaml2ical.
-    private func isOn(_ day: Day, weekday: Int) throws(PublicDataProblem) -> Bool {
+    private func isOn(_ day: Day, _ weekday: Day.Weekday) throws(PublicDataProblem) -> Bool {
         let rule = frequency ?? period ?? "weekly"
-        let isDay = day.weekday.rawValue == weekday
+        let isDay = day.weekday == weekday
         let week = Self.week(of: day)
         switch rule {
         case "daily": return true

@@ -25,16 +25,12 @@ enum PacificTime {
     }
 
     private static func isDaylightSaving(_ day: Day, hour: Int) -> Bool {
-        let (year, month, _) = day.date
-        guard (3...11).contains(month), let march = sunday(2, of: 3, year), let november = sunday(1, of: 11, year)
+        let year = day.date.year
+        guard let march = Day(year: year, month: 3, day: 8), let november = Day(year: year, month: 11, day: 1)
         else { return false }
-        if day == march { return hour >= 2 }
-        if day == november { return hour < 2 }
-        return march < day && day < november
+        return (sunday(from: march), 2) <= (day, hour) && (day, hour) < (sunday(from: november), 2)
     }
 
-    private static func sunday(_ number: Int, of month: Int, _ year: Int) -> Day? {
-        guard let first = Day(year: year, month: month, day: 1) else { return nil }
-        return first.adding(days: 7 - first.weekday.rawValue + (number - 1) * 7)
-    }
+    /// The first Sunday on or after a day.
+    private static func sunday(from day: Day) -> Day { day.adding(days: 7 - day.weekday.rawValue) }
 }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import LocalCluster
-import Model
 
 /// `workbench converge`: random work on teams, tasks, positions and shares, with kills.
 struct ConvergeCommand: ScenarioCommand {
@@ -24,10 +23,7 @@ struct ConvergeCommand: ScenarioCommand {
     private static let settleMax = Duration.seconds(300)
     private static let freezeMax = Duration.seconds(4)
     private static let pause = Duration.milliseconds(700)
-    private static let services = [
-        Services.changeRelay, Services.realmGateway, Services.taskFanOut, Services.locationFanOut,
-        Services.shareFanOut,
-    ].map { LocalCluster.Part($0) }
+    private static let services: [LocalCluster.Part] = [.relay, .gateway, .taskFanOut, .locationFanOut, .shareFanOut]
 
     func validate() throws {
         guard (1...100_000).contains(seeds) else { throw ValidationError("--seeds is 1…100000") }
@@ -63,24 +59,16 @@ struct ConvergeCommand: ScenarioCommand {
     }
 
     private func run(_ seeds: [UInt64], on stage: ScenarioStage) async throws -> ScenarioReport {
-        try await withThrowingTaskGroup(of: (UInt64, [String]).self) { group in
-            var report = ScenarioReport()
-            func take(_ result: (seed: UInt64, differences: [String])?) {
-                guard let result else { return }
-                print("seed \(result.seed): \(result.differences.count) differences")
-                report.differences += result.differences.prefix(20).map { "seed \(result.seed): \($0)" }
-            }
-            for (index, seed) in seeds.enumerated() {
-                if index >= parallel { take(try await group.next()) }
-                group.addTask {
-                    let run = ConvergeRun(
-                        seed: seed, peopleCount: people, stepCount: steps, settleMax: Self.settleMax, stage: stage)
-                    return (seed, try await run.run())
-                }
-            }
-            while let result = try await group.next() { take(result) }
-            report.add("seeds", seeds.count)
-            return report
+        let results = try await concurrentMap(seeds, parallelMax: parallel) { seed in
+            let run = ConvergeRun(
+                seed: seed, peopleCount: people, stepCount: steps, settleMax: Self.settleMax, stage: stage)
+            let differences = try await run.run()
+            print("seed \(seed): \(differences.count) differences")
+            return differences.prefix(20).map { "seed \(seed): \($0)" }
         }
+        var report = ScenarioReport()
+        report.differences = results.flatMap(\.self)
+        report.add("seeds", seeds.count)
+        return report
     }
 }

@@ -58,12 +58,10 @@ final class DeviceWatch: Sendable {
 
     /// Returns the longest waits since the last call, including the current ones, in seconds.
     func takeWaits() -> [String: Double] {
-        let now = ContinuousClock.now
-        return waits.withLock { waits in
+        waits.withLock { waits in
             [
-                "accepted": waits.accepted.takeLongest(at: now).inSeconds,
-                "seen": waits.seen.takeLongest(at: now).inSeconds,
-                "shared": waits.shared.takeLongest(at: now).inSeconds,
+                "accepted": waits.accepted.takeLongest().inSeconds, "seen": waits.seen.takeLongest().inSeconds,
+                "shared": waits.shared.takeLongest().inSeconds,
             ]
         }
     }
@@ -77,12 +75,15 @@ final class DeviceWatch: Sendable {
         let realm = device.realm
         for number in 1... {
             let text = "\(number)"
-            begin(\.accepted, \.seen)
+            waits.withLock { waits in
+                waits.accepted.begin()
+                waits.seen.begin()
+            }
             try await device.enqueue([.put(.note, id, Note(title: "Watch", body: text))])
             try await device.until { $0.queue.count == 0 }
-            end(\.accepted)
-            try await device.until { $0.copy[realm, address]?.isNote(text) ?? false }
-            end(\.seen)
+            waits.withLock { $0.accepted.end() }
+            try await device.until { $0.copy[realm, address]?.decoded(as: Note.self)?.body == text }
+            waits.withLock { $0.seen.end() }
             try await Task.sleep(for: Self.pause)
         }
     }
@@ -94,31 +95,14 @@ final class DeviceWatch: Sendable {
         let link = SharedItem(kind: .note, item: id, recipient: people[2])
         for number in 1... {
             let text = "\(number)"
-            begin(\.shared)
+            waits.withLock { $0.shared.begin() }
             try await writer.enqueue([.put(.note, id, Note(title: "Watch", body: text))])
             if number == 1 {
                 try await writer.enqueue([.put(.sharedItem, SharedItem.id(of: id, with: people[2]), link)])
             }
-            try await reader.until { $0.copy[realm, address]?.isNote(text) ?? false }
-            end(\.shared)
+            try await reader.until { $0.copy[realm, address]?.decoded(as: Note.self)?.body == text }
+            waits.withLock { $0.shared.end() }
             try await Task.sleep(for: Self.pause)
         }
-    }
-
-    private func begin(_ paths: WritableKeyPath<Waits, WaitClock>...) {
-        let now = ContinuousClock.now
-        waits.withLock { waits in for path in paths { waits[keyPath: path].begin(at: now) } }
-    }
-
-    private func end(_ path: WritableKeyPath<Waits, WaitClock>) {
-        let now = ContinuousClock.now
-        waits.withLock { $0[keyPath: path].end(at: now) }
-    }
-}
-
-extension DeviceObject {
-    /// Whether it is a note with this text.
-    fileprivate func isNote(_ text: String) -> Bool {
-        (try? JSONDecoder().decode(Note.self, from: Data(fields)))?.body == text
     }
 }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Catalogues
-import Essentials
 import Foundation
 import LocalCluster
 import Model
@@ -42,7 +41,7 @@ struct KillTestCommand: ScenarioCommand {
     private var options: LocalCluster.Options {
         var options = LocalCluster.Options.quick
         options.services = LocalCluster.Part.services.flatMap { [$0, $0.second] }
-        options.hasCompass = true
+        options.emulators.append(.compass)
         // The demo's entries are some years old.
         options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
         // The entries of a few people must be in flight during all kills.

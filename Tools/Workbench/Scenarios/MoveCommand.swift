@@ -58,7 +58,7 @@ struct MoveCommand: ScenarioCommand {
         // The entries are some years old.
         options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
         var newOptions = options
-        (newOptions.hasOthers, newOptions.secretKeys) = (false, Self.newSecretKeys)
+        (newOptions.emulators, newOptions.secretKeys) = ([.broker], Self.newSecretKeys)
         return try await ScenarioStage.run(
             "move-old", options, devices: devices, limits: MoveStore.limits, unchecked: Self.unchecked
         ) { old in
@@ -90,16 +90,16 @@ struct MoveCommand: ScenarioCommand {
             try await waitUntil("the entries of all devices are released", within: Self.readyMax) {
                 tally.now.states[.released, default: 0] >= 2 * devices
             }
-            _ = await fleet.takePauses()
+            _ = try await fleet.takePauses()
             try await Task.sleep(for: Self.quietTime)
-            report.add("longest pause of a device before the move", await fleet.takePauses().max() ?? 0, "s")
+            report.add("longest pause of a device before the move", try await fleet.takePauses().max() ?? 0, "s")
             answered = try await procedure.move(&report)
         } catch {
             for line in await fleet.errors() { old.console.log(line) }
             throw error
         }
         isOver.set()
-        let outcomes = try await finish(working, fleet, old.console)
+        let authors = try await finish(working, fleet, old.console)
         let moved = try await new.pool.run { try MoveStore.find(Self.environment, on: &$0)?.environment }
         guard let moved else { throw ClusterFailure("the environment is not at the new installation") }
         try await MoveJudge.compareObjects(environment.id, at: old.pool, moved, at: new.pool, &report)
@@ -109,8 +109,8 @@ struct MoveCommand: ScenarioCommand {
             ["rows": copied, "rows/s": copied / max(report.steps[0].values["seconds"] ?? 0, 0.001)]) { $1 }
         let judge = MoveJudge(
             pool: new.pool, environment: moved, backend: old.sap, gateway: new.gateway, tokens: tokens)
-        try await judge.compare(outcomes, settle: Self.settleMax, &report)
-        try await judge.compareResponses(outcomes, answeredAtOld: answered, &report)
+        try await judge.compare(authors, settle: Self.settleMax, &report)
+        try await judge.compareResponses(authors, answeredAtOld: answered, &report)
         return report
     }
 
@@ -135,8 +135,8 @@ struct MoveCommand: ScenarioCommand {
 
     /// Waits until all begun entries are finished.
     private func finish(
-        _ working: Task<[Fleet.Outcome], any Error>, _ fleet: Fleet, _ console: ScenarioConsole
-    ) async throws -> [Fleet.Outcome] {
+        _ working: Task<[Author], any Error>, _ fleet: Fleet, _ console: ScenarioConsole
+    ) async throws -> [Author] {
         let timeout = Task {
             try await Task.sleep(for: Self.endMax)
             for line in await fleet.errors() { console.log(line) }
@@ -172,28 +172,20 @@ extension Organisation {
 
 extension Fleet {
     /// The longest time of each device from a first attempt to a response since the last call, in seconds.
-    func takePauses() async -> [Double] {
-        var pauses: [Double] = []
-        for member in members { pauses.append(await member.device.takeLongestSending().inSeconds) }
-        return pauses
+    func takePauses() async throws -> [Double] {
+        try await concurrentMap(members) { await $0.device.takeLongestSending().inSeconds }
     }
 
     /// The highest mutation number of each device that has a response.
-    func answered() async -> [Int64] {
-        var numbers: [Int64] = []
-        for member in members {
-            numbers.append(await member.device.queue.storedMutations.last { $0.outcome != nil }?.sequence ?? 0)
+    func answered() async throws -> [Int64] {
+        try await concurrentMap(members) { member in
+            await member.device.queue.storedMutations.last { $0.outcome != nil }?.sequence ?? 0
         }
-        return numbers
     }
 
     /// The number of devices that use a gateway and have a response beyond `numbers`.
-    func count(at url: String, beyond numbers: [Int64]) async -> Int {
-        var count = 0
-        for (old, (new, member)) in zip(numbers, zip(await answered(), members))
-        where new > old {
-            if await member.device.gatewayURL == url { count += 1 }
-        }
-        return count
+    func count(at url: String, beyond numbers: [Int64]) async throws -> Int {
+        let urls = try await concurrentMap(members) { await $0.device.gatewayURL }
+        return zip(urls, zip(numbers, try await answered())).count { $0 == url && $1.1 > $1.0 }
     }
 }

@@ -38,7 +38,7 @@ struct MoveDigest: Equatable, Sendable, CustomStringConvertible {
                     WHERE p.environment_id = \(environment.rawValue) AND p.table_name = \(table.name)
                     """
                 }
-            digests[table.name] = try digest(rows, on: &connection)
+            digests[table.name] = try MoveDigest(connection.run(sum(rows)))
         }
         return digests
     }
@@ -47,26 +47,24 @@ struct MoveDigest: Equatable, Sendable, CustomStringConvertible {
     static func ofObjects(
         _ environment: EnvironmentID, upTo position: Int64, in transaction: inout Transaction
     ) throws -> MoveDigest {
-        try read(
-            transaction.run(
-                sum(
-                    """
-                    SELECT (to_jsonb(t) - 'environment_id')::text AS line FROM store.object t
-                    WHERE environment_id = \(environment.rawValue) AND position <= \(position)
-                    """)))
+        let rows: Statement = """
+            SELECT (to_jsonb(t) - 'environment_id')::text AS line FROM store.object t
+            WHERE environment_id = \(environment.rawValue) AND position <= \(position)
+            """
+        return try MoveDigest(transaction.run(sum(rows)))
     }
 
     /// The objects of the old installation except some.
     static func ofObjects(
         _ environment: EnvironmentID, without objects: [ObjectKey], on connection: inout Connection
     ) throws -> MoveDigest {
-        try digest(
-            """
+        let rows: Statement = """
             SELECT (to_jsonb(t) - 'environment_id')::text AS line FROM store.object t
             WHERE environment_id = \(environment.rawValue) AND (realm_id, kind, id) NOT IN (
                 SELECT * FROM unnest(\(objects.map(\.realm))::int[], \(objects.map { Int32($0.kind.number) })::int[],
                     \(objects.map(\.id))::uuid[]))
-            """, on: &connection)
+            """
+        return try MoveDigest(connection.run(sum(rows)))
     }
 
     /// The objects written at the new installation after a position.
@@ -83,16 +81,11 @@ struct MoveDigest: Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    private static func digest(_ rows: Statement, on connection: inout Connection) throws -> MoveDigest {
-        try read(connection.run(sum(rows)))
-    }
-
     private static func sum(_ rows: Statement) -> Statement {
         "SELECT count(*), coalesce(sum(hashtextextended(line, 0)::numeric), 0)::text FROM (\(rows)) AS rows"
     }
 
-    private static func read(_ rows: Rows) throws -> MoveDigest {
-        let (count, sum) = try rows[0].decode(Int64.self, String.self)
-        return MoveDigest(count: count, sum: sum)
+    private init(_ rows: Rows) throws {
+        (count, sum) = try rows[0].decode(Int64.self, String.self)
     }
 }

@@ -65,17 +65,17 @@ struct MoveJudge: Sendable {
 
     /// Checks that each response is stored, is the only one, and is returned again.
     func compareResponses(
-        _ outcomes: [Fleet.Outcome], answeredAtOld: [Int64], _ report: inout ScenarioReport
+        _ authors: [Author], answeredAtOld: [Int64], _ report: inout ScenarioReport
     ) async throws {
         let allStored = try await storedResponses()
         var (acceptedCount, rejectedCount, repeatedCount) = (0, 0, 0)
-        for (outcome, last) in zip(outcomes, answeredAtOld) {
-            let (email, queue) = (outcome.device.person.email, await outcome.device.queue)
-            for sequence in outcome.conflictingResponses {
+        for (author, last) in zip(authors, answeredAtOld) {
+            let (email, queue) = (author.device.person.email, await author.device.queue)
+            for sequence in author.conflictingResponses {
                 report.differences.append("\(email): mutation \(sequence) got two different responses")
             }
             let stored = allStored[queue.clientID] ?? [:]
-            for (sequence, result) in outcome.answers.sorted(by: { $0.key < $1.key }) {
+            for (sequence, result) in author.answers.sorted(by: { $0.key < $1.key }) {
                 switch result {
                 case .accepted: acceptedCount += 1
                 case .rejected, .expired: rejectedCount += 1
@@ -88,15 +88,15 @@ struct MoveJudge: Sendable {
                     report.differences.append("\(email): the stored response to mutation \(sequence) differs")
                 }
             }
-            if stored.count != outcome.answers.count {
+            if stored.count != author.answers.count {
                 report.differences.append(
-                    "\(email): \(stored.count) responses are stored, the device got \(outcome.answers.count)")
+                    "\(email): \(stored.count) responses are stored, the device got \(author.answers.count)")
             }
             let repeated = queue.storedMutations.filter { $0.sequence <= last && $0.outcome != nil }.suffix(
                 Self.repeatedCountMax)
             repeatedCount += repeated.count
             report.differences += try await requestAgain(
-                Array(repeated), of: outcome.device.person, client: queue.clientID)
+                Array(repeated), of: author.device.person, client: queue.clientID)
         }
         report.add("mutations accepted", acceptedCount)
         report.add("mutations rejected", rejectedCount)
@@ -145,22 +145,22 @@ struct MoveJudge: Sendable {
     // MARK: Devices, realms and the back end
 
     /// Compares until there are no differences, or until they no longer change.
-    func compare(_ outcomes: [Fleet.Outcome], settle: Duration, _ report: inout ScenarioReport) async throws {
-        let fleet = Fleet(members: outcomes.map { .init(device: $0.device, plans: $0.plans) })
+    func compare(_ authors: [Author], settle: Duration, _ report: inout ScenarioReport) async throws {
+        let fleet = Fleet(members: authors.map { .init(device: $0.device, plans: $0.begun) })
         let verdict = try await Verdict.settled(within: settle) {
             try await fleet.refresh()
-            var verdict = Verdict(of: outcomes.map(\.device.person), records: try await backend.recorded())
+            var verdict = Verdict(of: authors.map(\.device.person), records: try await backend.recorded())
             let snapshot = try await pool.run { [environment] connection in
                 try EnvironmentSnapshot.read(environment, except: MoveSeed.realms, on: &connection)
             }
             let reading = FieldworkReading(snapshot)
             await verdict.compare(fleet.members, reading)
-            for outcome in outcomes {
-                try await compareRealms(of: outcome.device, reading, &verdict)
-                if await outcome.device.gatewayURL != gateway.url {
-                    verdict.note(outcome.device.person.email, "device", "still uses the old installation")
+            for author in authors {
+                try await compareRealms(of: author.device, reading, &verdict)
+                if await author.device.gatewayURL != gateway.url {
+                    verdict.note(author.device.person.email, "device", "still uses the old installation")
                 }
-                verdict.add(failures: outcome.failures)
+                verdict.add(failures: author.failures)
             }
             verdict.finish()
             return verdict

@@ -1,5 +1,4 @@
 import Essentials
-import FoundationEssentials
 import LocalCluster
 import Model
 import Postgres
@@ -24,16 +23,16 @@ struct MoveProcedure: Sendable {
 
     /// - Returns: The highest mutation number of each device with a response of the old installation.
     func move(_ report: inout ScenarioReport) async throws -> [Int64] {
-        _ = await fleet.takePauses()
+        _ = try await fleet.takePauses()
         let begin = ContinuousClock.now
         let hold = Task { try await writeBlockedAt() }
         defer { hold.cancel() }
         let receipt = try await send(&report)
         let held = try await hold.value
         let heldRows = MoveTransfer(name: name, old: old.cluster, new: new.cluster).heldRowCount()
-        report.addStep("copied while devices worked", held - begin)
+        report.addStep("copied while devices worked", since: begin, until: held)
         var last = report.addStep("copied while write-blocked", since: held, rows: heldRows)
-        let answered = await fleet.answered()
+        let answered = try await fleet.answered()
         // The environment is write-blocked at both installations.
         async let before = digests(of: environment, at: .tables, old)
         let moved = try await new.pool.run { [name] in try MoveStore.find(name, on: &$0)?.environment }
@@ -49,10 +48,10 @@ struct MoveProcedure: Sendable {
         old.console.log("the environment is active at the new installation")
         let released = tally.now.states[.released, default: 0]
         try await wait("every device has a response of the new installation") {
-            await fleet.count(at: new.cluster.gatewayURL, beyond: answered) == fleet.members.count
+            try await fleet.count(at: new.cluster.gatewayURL, beyond: answered) == fleet.members.count
         }
         report.addStep("until the last device had a response", since: last)
-        let pauses = await fleet.takePauses().sorted()
+        let pauses = try await fleet.takePauses().sorted()
         try await wait("entries are released at the new installation") {
             tally.now.states[.released, default: 0] > released
         }
@@ -105,30 +104,24 @@ struct MoveProcedure: Sendable {
         try await stage.pool.run { try MoveDigest.ofOthers(environment, at: source, on: &$0) }
     }
 
-    private func wait(_ condition: String, _ isMet: () async -> Bool) async throws {
+    private func wait(_ condition: String, _ isMet: () async throws -> Bool) async throws {
         try await waitUntil(condition, within: Self.arriveMax, interval: Self.pollInterval, isMet)
     }
 }
 
 extension ScenarioReport {
-    fileprivate mutating func addStep(_ name: String, _ duration: Duration, rows: Int? = nil) {
-        var values = ["seconds": duration.inSeconds]
-        if let rows {
-            values["rows"] = Double(rows)
-            values["rows/s"] = Double(rows) / max(duration.inSeconds, 0.001)
-        }
-        steps.append(Step(name: name, values: values))
-    }
-
-    /// Adds a step that ends now.
+    /// Adds a step, which ends now unless given.
     ///
     /// - Returns: The time of its end.
     @discardableResult
     fileprivate mutating func addStep(
-        _ name: String, since start: ContinuousClock.Instant, rows: Int? = nil
+        _ name: String, since start: ContinuousClock.Instant, until end: ContinuousClock.Instant = .now,
+        rows: Int? = nil
     ) -> ContinuousClock.Instant {
-        let end = ContinuousClock.now
-        addStep(name, end - start, rows: rows)
+        let seconds = (end - start).inSeconds
+        var values = ["seconds": seconds]
+        if let rows { values.merge(["rows": Double(rows), "rows/s": Double(rows) / max(seconds, 0.001)]) { $1 } }
+        steps.append(Step(name: name, values: values))
         return end
     }
 }

@@ -1,5 +1,4 @@
 import Essentials
-import FoundationEssentials
 import Model
 import ObjectStore
 import Postgres
@@ -24,11 +23,8 @@ struct MoveSeed: Sendable {
         let count = min(Self.realmCountMax, max(1, objectCount / 100))
         let paths = try (0..<count).map { try RealmPath.user("quiet\($0)@move.example") }
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection).values.sorted()
-        var first = 0
-        while first < objectCount {
-            let page = min(Self.pageCountMax, objectCount - first)
-            try writeObjects(first, page, in: realms, on: &connection)
-            first += page
+        for first in stride(from: 0, to: objectCount, by: Self.pageCountMax) {
+            try writeObjects(first, min(Self.pageCountMax, objectCount - first), in: realms, on: &connection)
         }
         try writeResponses(on: &connection)
         try connection.runScript("ANALYZE store.object; ANALYZE device.mutation")

@@ -1,4 +1,3 @@
-import Essentials
 import Foundation
 import LocalCluster
 
@@ -36,13 +35,13 @@ struct MoveTransfer: Sendable {
     ///   - memory: Peak memory of the commands, in MB.
     func send(resume: String?, cutAfter bytes: Int?, memory: inout [String: Double]) async throws -> End {
         let exported = old.folder.path + "/exported"
-        let process = try old.startScript(
-            Self.script,
-            with: [
-                "NAME": name, Self.keyVariable: Self.key, "RESUME": resume ?? "", "EXPORTED": exported,
-                "NEW_DATABASE": new.conninfo, "NEW_KEYS": new.home.secretKeys,
-                "CUT": bytes.map { "head -c \($0)" } ?? "cat",
-            ], log: "transfer-\(UUID().uuidString)")
+        let process = try old.startCommand(
+            ["-c", Self.script], of: "sh", log: "transfer-\(UUID().uuidString)", from: "/bin",
+            variables: [
+                "FIELDPOST": LocalCluster.executables + "/fieldpost", "NAME": name, Self.keyVariable: Self.key,
+                "RESUME": resume ?? "", "EXPORTED": exported, "NEW_DATABASE": new.conninfo,
+                "NEW_KEYS": new.home.secretKeys, "CUT": bytes.map { "head -c \($0)" } ?? "cat",
+            ])
         defer { process.kill9() }
         let deadline = ContinuousClock.now + Self.within
         while process.isRunning {

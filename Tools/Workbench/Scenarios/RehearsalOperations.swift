@@ -83,17 +83,12 @@ struct RehearsalOperations: Sendable {
     /// - Returns: The time until the last one had ended.
     private func end(_ parts: [LocalCluster.Part]) async throws -> Double {
         try await timed {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for part in parts {
-                    group.addTask {
-                        let end = await cluster.terminate(part, within: Self.endMax)
-                        guard end == .exited(status: 0) else {
-                            let how = end.map { "ended with \($0)" } ?? "did not end within \(Self.endMax)"
-                            throw ClusterFailure("\(part.name) got SIGTERM and \(how)")
-                        }
-                    }
+            try await concurrentMap(parts) { part in
+                let end = await cluster.terminate(part, within: Self.endMax)
+                guard end == .exited(status: 0) else {
+                    let how = end.map { "ended with \($0)" } ?? "did not end within \(Self.endMax)"
+                    throw ClusterFailure("\(part.name) got SIGTERM and \(how)")
                 }
-                try await group.waitForAll()
             }
         }
     }
@@ -124,10 +119,7 @@ struct RehearsalOperations: Sendable {
         try await waitUntil(
             "\(instances[0].name) has \(total) partitions", within: Self.drainedMax, interval: .milliseconds(50)
         ) {
-            var counts: [Int] = []
-            for part in instances {
-                if let count = await partitionCount(of: part) { counts.append(count) }
-            }
+            let counts = try await concurrentMap(instances) { await partitionCount(of: $0) }.compactMap(\.self)
             return counts.isEmpty || counts.reduce(0, +) == total && !counts.contains(0)
         }
     }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Essentials
 import Foundation
 import LocalCluster
 import Model
@@ -65,7 +64,7 @@ struct RehearseCommand: ScenarioCommand {
         var options = LocalCluster.Options.quick
         options.services = LocalCluster.Part.services
         options.idle = parts.flatMap { part in (2...instances).map { part.instance($0) } }
-        options.hasCompass = true
+        options.emulators.append(.compass)
         // The demo's entries are some years old.
         options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
         options.variables[Self.monitor, default: [:]]["FIELDPOST_MONITOR_INTERVAL"] = "500ms"

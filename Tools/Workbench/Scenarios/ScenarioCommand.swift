@@ -91,16 +91,7 @@ struct ScenarioStage: Sendable {
         guard let response = try? await client.send(request), response.status == 200 else { return nil }
         return String(decoding: response.body, as: UTF8.self).split(separator: "\n")
     }
-}
 
-extension [Substring] {
-    /// The values of a metric with labels.
-    func values(of metric: String) -> [Double] {
-        filter { $0.hasPrefix(metric + "{") }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
-    }
-}
-
-extension ScenarioStage {
     /// Starts `workbench demo`, and returns when its devices are writing entries, or when it has ended. The back end
     /// is then polled every 5 s.
     func startDemo(_ options: [String], environment: String) async throws -> ClusterProcess {
@@ -130,6 +121,13 @@ extension ScenarioStage {
     }
 }
 
+extension [Substring] {
+    /// The values of a metric with labels.
+    func values(of metric: String) -> [Double] {
+        filter { $0.hasPrefix(metric + "{") }.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }
+    }
+}
+
 /// Retries while a component is unavailable.
 ///
 /// - Throws: The last error after `deadline`, and every error that a retry cannot resolve.
@@ -142,6 +140,25 @@ func retrying<Success: Sendable>(
             guard isTransient(error), ContinuousClock.now < deadline else { throw error }
             try await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
         }
+    }
+}
+
+/// Runs `body` for every element, at most `parallelMax` at a time.
+///
+/// - Returns: The results, in the order of the elements.
+/// - Throws: The first error; the other calls are cancelled then.
+@discardableResult
+func concurrentMap<Element: Sendable, Success: Sendable>(
+    _ elements: [Element], parallelMax: Int = .max, _ body: @escaping @Sendable (Element) async throws -> Success
+) async throws -> [Success] {
+    try await withThrowingTaskGroup(of: (index: Int, success: Success).self) { group in
+        var results: [(index: Int, success: Success)] = []
+        for (index, element) in elements.enumerated() {
+            if index >= parallelMax, let result = try await group.next() { results.append(result) }
+            group.addTask { (index, try await body(element)) }
+        }
+        for try await result in group { results.append(result) }
+        return results.sorted { $0.index < $1.index }.map(\.success)
     }
 }
 

@@ -16,14 +16,12 @@ struct ScenarioReport: Encodable, Sendable {
     }
 
     /// The names of the steps' values, with their units.
-    let columns: [String]
+    private(set) var columns = ["seconds"]
     var steps: [Step] = []
     private(set) var figures: [Figure] = []
     var differences: [String] = []
 
     private static let shownMax = 50
-
-    init(columns: [String] = ["seconds"]) { self.columns = columns }
 
     mutating func add(_ name: String, _ value: some BinaryInteger) { add(name, Double(value), "") }
 

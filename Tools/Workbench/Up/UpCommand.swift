@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import LocalCluster
 import UnixSignals
 
 /// `workbench up`: runs what `deploy/up` has built.
@@ -37,17 +36,14 @@ struct UpCommand: AsyncParsableCommand {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let console = ScenarioConsole(secondsBefore: secondsBefore)
         let state = try UpState(folder: FileManager.default.currentDirectoryPath + "/.fieldpost")
-        let run = UpRun(plan: plan, state: state, console: console)
+        let run = UpRun(options: self, state: state, console: console)
         let work = Task { try await run.run() }
-        let watch = Task { () -> Int32? in
-            var status: Int32?
+        let watch = Task {
             // To the end: a second signal must not end this process while it stops the others.
-            for await signal in signals where status == nil {
-                status = signal == .sigint ? 130 : 143
-                run.interrupted(status ?? 0)
+            for await signal in signals where run.interruption == nil {
+                run.interrupted(signal == .sigint ? 130 : 143)
                 work.cancel()
             }
-            return status
         }
         let result = await work.result
         await run.stop()
@@ -57,24 +53,12 @@ struct UpCommand: AsyncParsableCommand {
         if status != 0 { throw ExitCode(status) }
     }
 
-    private var plan: UpPlan {
-        var options = demoOptions
-        if entra { options.insert("--entra", at: 0) }
-        if faults { options.insert("--faults", at: 0) }
-        if let people { options.insert(contentsOf: ["--people", "\(people)"], at: 0) }
-        if let data { options.insert(contentsOf: ["--data", data], at: 0) }
-        return UpPlan(demoOptions: options, hasFaults: faults, hasDemo: !noDemo, endsAfterDemo: once)
+    /// All options of the demo with SAP.
+    var sapDemoOptions: [String] {
+        (data.map { ["--data", $0] } ?? []) + (people.map { ["--people", "\($0)"] } ?? [])
+            + (faults ? ["--faults"] : []) + (entra ? ["--entra"] : []) + demoOptions
     }
-}
 
-/// The options of `workbench up`.
-struct UpPlan: Equatable, Sendable {
-    /// Options of the demo with SAP.
-    var demoOptions: [String] = []
-    var hasFaults = false
-    var hasDemo = true
-    var endsAfterDemo = false
-
-    /// The environment that the demo with SAP works in; `nil` if its options are invalid.
-    var demoEnvironment: String? { try? DemoCommand.parse(demoOptions).environmentName }
+    /// The environment that a demo works in; `nil` if its options are invalid.
+    static func environment(ofDemo options: [String]) -> String? { try? DemoCommand.parse(options).environmentName }
 }

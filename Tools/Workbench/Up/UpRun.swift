@@ -4,11 +4,10 @@ import LocalCluster
 import Model
 import Postgres
 import Synchronization
-import Tenants
 
 /// Starts the installation, runs the demo, and supervises all processes until it is cancelled.
 final class UpRun: Sendable {
-    private let plan: UpPlan
+    private let options: UpCommand
     private let state: UpState
     private let console: ScenarioConsole
     private let cluster = Mutex<LocalCluster?>(nil)
@@ -18,8 +17,8 @@ final class UpRun: Sendable {
     private static let stopMax = Duration.seconds(15)
     private static let beat = Duration.milliseconds(500)
 
-    init(plan: UpPlan, state: UpState, console: ScenarioConsole) {
-        self.plan = plan
+    init(options: UpCommand, state: UpState, console: ScenarioConsole) {
+        self.options = options
         self.state = state
         self.console = console
     }
@@ -44,9 +43,9 @@ final class UpRun: Sendable {
         console.log("\(Services.all.map(\.name).formatted(.list(type: .and).locale(Self.english))) are ready")
         console.log("the console: \(cluster.consoleURL) (\(LocalCluster.consoleAdministrator), password: sandbox)")
 
-        let status = plan.hasDemo ? try await runDemos(cluster) : 0
+        let status = options.noDemo ? 0 : try await runDemos(cluster)
         if status != 0 { console.log("the demo ended with status \(status)") }
-        if plan.endsAfterDemo { return status }
+        if options.once { return status }
         console.write(try addresses(cluster))
         while true {
             supervise(cluster)
@@ -90,8 +89,6 @@ final class UpRun: Sendable {
         var options = LocalCluster.Options()
         options.services = LocalCluster.Part.services
         options.showcases = options.services
-        options.hasEconomic = true
-        options.hasCompass = true
         options.hasConsole = true
         for part in options.services { options.variables[part] = ["FIELDPOST_SHUTDOWN_MAX": "10s"] }
         // The demo's tasks are kept as long as the folder.
@@ -113,22 +110,23 @@ final class UpRun: Sendable {
             let new = state.ports[name]
             console.log("port \(old) of \(name) is taken, it moves to \(new)")
             let (from, to) = ("http://127.0.0.1:\(old)", "http://127.0.0.1:\(new)")
-            try connection.run(EnvironmentStore.moveAddress(from: from, to: to))
+            try connection.run(UpStatements.moveAddress(from: from, to: to))
         }
     }
 
     /// One person of each role who can log in on the device page; of the demo's environment if it exists.
     private func findPeople(_ conninfo: String) throws -> [(role: String, email: String)] {
         var connection = try Connection(conninfo)
+        let environment = UpCommand.environment(ofDemo: options.sapDemoOptions) ?? ""
         let rows = try connection.run(
-            EnvironmentStore.people(at: state.home.url(.identity) + "/", before: plan.demoEnvironment ?? ""))
+            UpStatements.people(at: state.home.url(.identity) + "/", before: environment))
         return try rows.decode(String.self, String.self).map { ($0, $1) }
     }
 
     // MARK: The demo
 
     private func setSwitches() async throws {
-        if plan.hasFaults {
+        if options.faults {
             console.log(
                 "fault injection: 5 % 503, 2 % 429, 2 % of responses lost after recording, 1 % late commits, 20 ms "
                     + "latency")
@@ -140,16 +138,16 @@ final class UpRun: Sendable {
             SandboxEconomic(client: client, url: state.home.url(.economic)),
             SandboxCompass(client: client, url: state.home.url(.compass)),
         ]
-        let switches = plan.hasFaults ? EmulatorFaults.random : EmulatorFaults.none
+        let switches = options.faults ? EmulatorFaults.random : EmulatorFaults.none
         for emulator in emulators { try await emulator.setSwitches(switches) }
     }
 
     /// The demo's environment with SAP as its back end, then a small one with e-conomic.
     private func runDemos(_ cluster: LocalCluster) async throws -> Int32 {
         console.log("demo: an environment with SAP and Compass")
-        let first = try await runDemo(plan.demoOptions, cluster)
+        let first = try await runDemo(options.sapDemoOptions, cluster)
         console.log("demo: an environment with e-conomic")
-        let faults = plan.hasFaults ? ["--faults"] : []
+        let faults = options.faults ? ["--faults"] : []
         let second = try await runDemo(["--economic", cluster.economicURL, "--people", "10"] + faults, cluster)
         return second == 0 ? first : second
     }

@@ -46,7 +46,7 @@ struct UpState: Sendable {
         if !FileManager.default.fileExists(atPath: folder + "/data") { willCreate(folder) }
         let server = try ClusterServer(lasting: folder, in: home.folder, port: ports["postgres"], password: password)
         try server.start()
-        return (server, try server.makeDatabaseUnlessThere("fieldpost"))
+        return (server, try server.makeDatabase("fieldpost"))
     }
 
     /// PostgreSQL's user may have no access to `.fieldpost`, for example below `/root`.

@@ -1,3 +1,4 @@
+import DeviceClient
 import FoundationEssentials
 import Model
 
@@ -15,4 +16,11 @@ extension Mutation {
     }
 
     static func delete(_ kind: Kind, _ id: UUID) -> Mutation { Mutation(operation: .delete, kind: kind, id: id) }
+}
+
+extension DeviceObject {
+    /// The fields; `nil` if they cannot be read.
+    func decoded<Fields: KindFields>(as _: Fields.Type) -> Fields? {
+        try? JSONDecoder().decode(Fields.self, from: Data(fields))
+    }
 }

@@ -1,10 +1,105 @@
 import Crypto
 import Essentials
 import FoundationEssentials
+import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Model
 import NIOCore
+
+/// The authorization endpoint (RFC 6749 §4.1, RFC 7636, OpenID Connect Core 1.0 §3.1.2).
+extension IdentityProvider {
+    private static let loginSeconds: Int64 = 600
+    private static let codeSeconds: Int64 = 60
+
+    func authorize(_ request: Request, in environment: String?) -> Response {
+        guard let fields = FormFields(request.uri.query ?? "") else {
+            return IdentityPages.problem("The request cannot be read.")
+        }
+        // Redirects only lead to the client's own addresses.
+        guard let client = fields["client_id"].flatMap(state.client) else {
+            return IdentityPages.problem("The application is not known here.")
+        }
+        guard let redirect = fields["redirect_uri"], client.redirectURIs?.contains(redirect) == true else {
+            return IdentityPages.problem("The application does not live at the address it names.")
+        }
+        let scope = Set((fields["scope"] ?? "").split(separator: " ").map(String.init))
+        let login = IdentityState.Login(
+            issuer: issuer(of: environment), client: client.id, redirectURI: redirect, scope: scope,
+            state: fields["state"], nonce: fields["nonce"], challenge: fields["code_challenge"],
+            expires: IdentityState.clock + Self.loginSeconds)
+        guard fields["response_type"] == "code" else { return back(login, error: "unsupported_response_type") }
+        guard scope.contains("openid") else { return back(login, error: "invalid_scope") }
+        if login.challenge != nil, fields["code_challenge_method"] != "S256" {
+            return back(login, error: "invalid_request", description: "code_challenge_method must be S256")
+        }
+        if state.switches.failure == .serverError, "authorize".contains(state.switches.failureAt ?? "authorize") {
+            return back(login, error: "server_error", description: "by the switches")
+        }
+        if fields["prompt"] == "none" { return back(login, error: "login_required") }
+        return IdentityPages.login(
+            state.keep(login, as: .login), action: path("login", environment), hint: fields["login_hint"] ?? "")
+    }
+
+    func logIn(_ request: Request, in environment: String?) async throws -> Response {
+        let fields = try await form(request)
+        guard let transaction = fields["transaction"], var login = state.find(transaction, as: .login) else {
+            return IdentityPages.problem("This login has expired. Begin again.")
+        }
+        let email = fields["email"] ?? ""
+        guard state.isRight(fields["password"] ?? "", of: email) else {
+            return IdentityPages.login(
+                transaction, action: path("login", environment), hint: email,
+                problem: "The e-mail address or the password is wrong.")
+        }
+        _ = state.take(transaction, as: .login)
+        login.email = email
+        return IdentityPages.consent(
+            state.keep(login, as: .login), action: path("consent", environment), client: login.client, email: email)
+    }
+
+    func consent(_ request: Request) async throws -> Response {
+        let fields = try await form(request)
+        guard let login = fields["transaction"].flatMap({ state.take($0, as: .login) }), login.email != nil else {
+            return IdentityPages.problem("This login has expired. Begin again.")
+        }
+        guard fields["decision"] == "allow" else {
+            return back(login, error: "access_denied", description: "the person refused")
+        }
+        var granted = login
+        granted.expires = IdentityState.clock + Self.codeSeconds
+        return back(login, [("code", state.keep(granted, as: .code))])
+    }
+
+    private func back(_ login: IdentityState.Login, error: String, description: String? = nil) -> Response {
+        back(login, [("error", error)] + (description.map { [("error_description", $0)] } ?? []))
+    }
+
+    /// Sends the browser back to the application (RFC 6749 §4.1.2), naming the issuer (RFC 9207) unless it has
+    /// the shape of Entra's.
+    private func back(_ login: IdentityState.Login, _ parameters: [(String, String)]) -> Response {
+        var fields = FormFields()
+        for (name, value) in parameters { fields.add(name, value) }
+        if let state = login.state { fields.add("state", state) }
+        if tenant(ofIssuer: login.issuer) == nil { fields.add("iss", login.issuer) }
+        let separator = login.redirectURI.contains("?") ? "&" : "?"
+        return Response(
+            status: .seeOther,
+            headers: [.location: login.redirectURI + separator + fields.encoded, .cacheControl: "no-store"])
+    }
+
+    private func path(_ name: String, _ environment: String?) -> String {
+        environment.map { "/\($0)/\(name)" } ?? "/\(name)"
+    }
+
+    func form(_ request: Request) async throws -> FormFields {
+        let type = request.headers[.contentType]?.split(separator: ";").first.map(String.init) ?? ""
+        guard type == "application/x-www-form-urlencoded" else { throw Problem(.unsupportedMediaType) }
+        let body = try await request.body.collect(upTo: 65_536)
+        guard let fields = FormFields(String(buffer: body)) else { throw Problem(.badRequest) }
+        return fields
+    }
+}
 
 /// The token endpoint (RFC 6749 §4.1.3, §4.4, §6; RFC 7636 §4.6; OpenID Connect Core 1.0 §3.1.3).
 extension IdentityProvider {
@@ -24,19 +119,20 @@ extension IdentityProvider {
         var refresh_token: String?
     }
 
-    func giveToken(_ request: Request, environment: String?) async throws -> Response {
+    func giveToken(_ request: Request, in environment: String?) async throws -> Response {
         do {
             if state.switches.failure == .serverError { throw TokenFailure(code: "server_error") }
             let fields = try await form(request)
             let client = try authenticate(request, fields)
             return switch fields["grant_type"] {
-            case "authorization_code": try json(try await exchange(fields, client))
-            case "refresh_token": try json(try await refresh(fields, client))
-            case "client_credentials": try json(try await own(client, issuer(of: environment)))
+            case "authorization_code": try .json(try await exchange(fields, client))
+            case "refresh_token": try .json(try await refresh(fields, client))
+            case "client_credentials": try .json(try await own(client, issuer(of: environment)))
             default: throw TokenFailure(code: "unsupported_grant_type")
             }
         } catch let failure as TokenFailure {
-            var response = try json(["error": failure.code, "error_description": failure.description ?? failure.code])
+            let description = failure.description ?? failure.code
+            var response = try Response.json(["error": failure.code, "error_description": description])
             response.status = failure.status
             if failure.status == .unauthorized { response.headers[.wwwAuthenticate] = "Basic realm=\"token\"" }
             return response
@@ -90,7 +186,9 @@ extension IdentityProvider {
         let email = login.email ?? ""
         if let tenant = tenant(ofIssuer: login.issuer) {
             let claims = entraClaims(tenant, email, client: login.client)
-            return (claims, entraAccess(claims))
+            var access = claims
+            access.aud = Self.graph
+            return (claims, access)
         }
         let person = state.person(email)
         let access = IdentityClaims(

@@ -90,24 +90,19 @@ extension PollHandler {
             keys += ids.map { ObjectKey(realm: realm, kind: .seenRecord, id: $0) }
         }
         let stored = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
+        let positions = stored.mapValues(\.position)
         let storedByRealm = Dictionary(grouping: stored.values, by: \.key.realm)
         var isConclusive = true
         for (email, entries) in reported {
             guard let realm = realms[try .seen(email)] else { continue }
             var observations: [UUID: SeenRecord] = [:]
             for object in storedByRealm[realm] ?? [] {
-                observations[object.key.id] = try? object.seenRecord(by: decoder)
+                observations[object.key.id] = try? object.decodedDirectly(as: SeenRecord.self, by: decoder)
             }
-            for (id, record) in PollRule.updates(known: observations, reported: entries, days: days, email: email) {
-                let key = ObjectKey(realm: realm, kind: .seenRecord, id: id)
-                let storedPosition = stored[key]?.position ?? 0
-                guard storedPosition <= position, !writes.has(key) else {
-                    isConclusive = false
-                    continue
-                }
-                batch.expect(key, at: storedPosition, decision: decision)
-                try writes.put(realm, .seenRecord, id, record, decision)
-            }
+            let updates = PollRule.updates(known: observations, reported: entries, days: days, email: email)
+            let isWritten = try writeObservations(
+                PollRule.Changes(put: updates), realm, positions, through: position, decision, &batch, &writes)
+            isConclusive = isConclusive && isWritten
         }
         return isConclusive
     }

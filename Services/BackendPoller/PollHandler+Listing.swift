@@ -208,7 +208,8 @@ extension PollHandler {
                 continue
             }
             reportAmbiguous(changes.ambiguous, of: email, environment)
-            try write(changes, realm, observations.positions, requestedAt: call.requestedAt, decision, &batch, &writes)
+            try writeObservations(
+                changes, realm, observations.positions, through: call.requestedAt, decision, &batch, &writes)
             if changes.put.isEmpty, changes.gone.isEmpty, !read.listing.unreadable.contains(email) {
                 listings.insert(
                     email, read.hashes(of: email), from: read.days.lowerBound, at: call.requestedAt, in: environment)
@@ -232,23 +233,6 @@ extension PollHandler {
         return switch ListingRule.compare(known: known, found: listed, days: read.days, email: email) {
         case .put(let put): PollRule.Changes(put: put)
         case .inconclusive: nil
-        }
-    }
-
-    private func write(
-        _ changes: PollRule.Changes, _ realm: Int32, _ positions: [ObjectKey: Int64], requestedAt position: Int64,
-        _ decision: Int, _ batch: inout WriteBatch, _ writes: inout PollWrites
-    ) throws {
-        for id in changes.gone.union(changes.put.keys) {
-            let key = ObjectKey(realm: realm, kind: .seenRecord, id: id)
-            let storedPosition = positions[key] ?? 0
-            guard storedPosition <= position, !writes.has(key) else { continue }
-            batch.expect(key, at: storedPosition, decision: decision)
-            if let record = changes.put[id] {
-                try writes.put(realm, .seenRecord, id, record, decision)
-            } else {
-                writes.delete(realm, .seenRecord, id, decision)
-            }
         }
     }
 

@@ -16,15 +16,6 @@ struct PollHandler: Handler {
         case person(BackendPerson, position: Int64, revision: Int64 = 0)
         case changes(ChangesCall)
         case listing(ListingCall)
-
-        /// The position of the poll.
-        var position: Int64 {
-            switch self {
-            case .person(_, let position, _): position
-            case .changes(let call): call.position
-            case .listing(let call): call.position
-            }
-        }
     }
 
     enum CallResult: Sendable {
@@ -310,17 +301,36 @@ struct PollHandler: Handler {
         let keys = ids.map { ObjectKey(realm: seen, kind: .seenRecord, id: $0) }
         if keys.contains(where: writes.has) { return false }
         let stored = try RealmObject.byKey(try connection.run(RealmObject.load(keys, in: environment)))
-        for key in keys {
-            let storedPosition = stored[key]?.position ?? 0
-            guard storedPosition < position else { continue }
+        try writeObservations(
+            changes, seen, stored.mapValues(\.position), through: position - 1, decision, &batch, &writes)
+        return true
+    }
+
+    /// Writes differences from a person's observations, except for records that were written after `position` or are
+    /// written by this batch.
+    ///
+    /// - Parameter positions: The positions of the stored observations.
+    /// - Returns: Whether all differences are written.
+    @discardableResult func writeObservations(
+        _ changes: PollRule.Changes, _ realm: Int32, _ positions: [ObjectKey: Int64], through position: Int64,
+        _ decision: Int, _ batch: inout WriteBatch, _ writes: inout PollWrites
+    ) throws -> Bool {
+        var isComplete = true
+        for id in changes.gone.union(changes.put.keys) {
+            let key = ObjectKey(realm: realm, kind: .seenRecord, id: id)
+            let storedPosition = positions[key] ?? 0
+            guard storedPosition <= position, !writes.has(key) else {
+                isComplete = false
+                continue
+            }
             batch.expect(key, at: storedPosition, decision: decision)
-            if let record = changes.put[key.id] {
-                try writes.put(seen, .seenRecord, key.id, record, decision)
+            if let record = changes.put[id] {
+                try writes.put(realm, .seenRecord, id, record, decision)
             } else {
-                writes.delete(seen, .seenRecord, key.id, decision)
+                writes.delete(realm, .seenRecord, id, decision)
             }
         }
-        return true
+        return isComplete
     }
 
     func reportAmbiguous(_ ids: Set<UUID>, of email: String, _ environment: EnvironmentID) {

@@ -31,7 +31,7 @@ struct StoredObservations {
     private mutating func add(_ rows: Rows, _ decoder: JSONDecoder) throws {
         for (key, object) in try RealmObject.byKey(rows) {
             positions[key] = object.position
-            records[key.realm, default: [:]][key.id] = try? object.seenRecord(by: decoder)
+            records[key.realm, default: [:]][key.id] = try? object.decodedDirectly(as: SeenRecord.self, by: decoder)
         }
     }
 
@@ -48,5 +48,18 @@ struct StoredObservations {
             OFFSET 0
         ) o
         """
+    }
+}
+
+extension RealmObject {
+    /// Decodes the object as `decoded(as:by:)` does, in less time: with `JSONDecoder`, decoding took half the time of
+    /// an uncached comparison. JSON that the direct decoder rejects is decoded by `decoder`, which reports errors.
+    func decodedDirectly<Fields: Decodable>(
+        as type: Fields.Type, by decoder: JSONDecoder
+    ) throws(StoredJSONError) -> Fields? {
+        if let fields, let object = try? JSONObject(fields.bytes), let read = try? object.decoded(as: type) {
+            return read
+        }
+        return try decoded(as: type, by: decoder)
     }
 }

@@ -83,11 +83,11 @@ struct StoredPerson {
         case .reportingTreeNode: retired[id] = try? object.decoded(as: ReportingTreeNode.self, by: decoder)
         // An undecodable entry is dead-lettered by the submitter.
         case .timeEntry:
-            if let entry = try? object.timeEntry(by: decoder) {
+            if let entry = try? object.decodedDirectly(as: TimeEntry.self, by: decoder) {
                 entries[id] = (entry, object.position, object.editPosition)
             }
         case .seenRecord:
-            seen[id] = try? object.seenRecord(by: decoder)
+            seen[id] = try? object.decodedDirectly(as: SeenRecord.self, by: decoder)
             seenPositions[id] = object.position
         default: break  // Not requested.
         }

@@ -17,7 +17,7 @@ extension DefectHandler {
     ) throws -> Disposition<PageRequest> {
         let defects = page.history.map(\.defect)
         let people = try people(of: defects, request, context.environment, &connection)
-        writes.expect(
+        writes.batch.expect(
             DefectStore.expectWatermark(
                 context.watermark, of: context.tracker.namespace, context.own?.person.realm, in: context.environment,
                 decision: context.decision))
@@ -71,8 +71,8 @@ extension DefectHandler {
         }
         if fresh.isEmpty { return }
         let ids = Array(fresh.keys)
-        writes.expect(DefectStore.expectUnprocessed(ids, in: context.environment, decision: context.decision))
-        writes.append(
+        writes.batch.expect(DefectStore.expectUnprocessed(ids, in: context.environment, decision: context.decision))
+        writes.batch.append(
             DefectStore.markProcessed(
                 ids, ids.map { Int64(fresh[$0]?.seconds ?? 0) }, in: context.environment, decision: context.decision))
         // The first read only records existing history. It writes no notices.
@@ -136,20 +136,20 @@ extension DefectHandler {
         let time = CompassTime(clockSeconds: after).description
         guard let own = context.own else {
             if context.oldestOwnWatermark != nil {
-                writes.append(OwnLoginStore.removeWatermarks(of: tracker, in: environment, decision: decision))
+                writes.batch.append(OwnLoginStore.removeWatermarks(of: tracker, in: environment, decision: decision))
             }
             guard after != before || context.accountWatermark != context.watermark else { return }
-            writes.append(DefectStore.moveWatermark(to: time, of: tracker, in: environment, decision: decision))
+            writes.batch.append(DefectStore.moveWatermark(to: time, of: tracker, in: environment, decision: decision))
             removeProcessedRows(before: after, context, &writes)
             return
         }
         if after != before {
-            writes.append(
+            writes.batch.append(
                 OwnLoginStore.moveWatermark(
                     to: time, of: tracker, own.person.realm, in: environment, decision: decision))
         }
         guard after > context.environmentWatermark.flatMap(CompassTime.init)?.clockSeconds ?? .min else { return }
-        writes.append(
+        writes.batch.append(
             OwnLoginStore.raiseWatermark(
                 to: time, of: tracker, afterAccount: context.accountWatermark != nil, in: environment,
                 decision: decision))
@@ -158,7 +158,7 @@ extension DefectHandler {
     }
 
     private func removeProcessedRows(before watermark: Int, _ context: PollContext, _ writes: inout DefectWrites) {
-        writes.append(
+        writes.batch.append(
             DefectStore.removeProcessed(
                 through: Int64(WatermarkRule.since(watermark)), in: context.environment, decision: context.decision))
     }

@@ -47,10 +47,10 @@ extension DefectHandler {
             }
         }
         if !added.isEmpty {
-            writes.append(MirrorStore.add(added, in: context.environment, decision: context.decision))
+            writes.batch.append(MirrorStore.add(added, in: context.environment, decision: context.decision))
         }
         if !removed.isEmpty {
-            writes.append(MirrorStore.remove(removed, in: context.environment, decision: context.decision))
+            writes.batch.append(MirrorStore.remove(removed, in: context.environment, decision: context.decision))
         }
         return Set(desired.filter { !$0.value.isEmpty }.keys)
     }
@@ -136,7 +136,7 @@ extension DefectHandler {
             if !isDeleted { writes.delete(key, at: position, context.decision) }
         }
         if !removed.isEmpty {
-            writes.append(MirrorStore.remove(removed, in: context.environment, decision: context.decision))
+            writes.batch.append(MirrorStore.remove(removed, in: context.environment, decision: context.decision))
         }
         return rows.count < Self.removedMax
     }

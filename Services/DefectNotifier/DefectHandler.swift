@@ -67,7 +67,7 @@ struct DefectHandler: Handler {
         var dispositions: [Disposition<PageRequest>] = []
         for (decision, input) in inputs.enumerated() {
             let key = keys[decision]
-            writes.expect(key, at: snapshot.objects[key]?.position ?? 0, decision)
+            writes.batch.expect(key, at: snapshot.objects[key]?.position ?? 0, decision: decision)
             do {
                 guard let context = try snapshot.context(of: key, decision, decoder) else {
                     dispositions.append(.finished)
@@ -107,8 +107,8 @@ struct DefectHandler: Handler {
     private func finish(_ context: PollContext, _ writes: inout DefectWrites) {
         let (run, scope, realm) = (context.poll.run, context.poll.scope, context.realm)
         let (environment, decision) = (context.environment, context.decision)
-        writes.expect(DefectStore.expectUnfinished(run, of: scope, realm, in: environment, decision: decision))
-        writes.append(DefectStore.finish(run, of: scope, realm, in: environment, decision: decision))
+        writes.batch.expect(DefectStore.expectUnfinished(run, of: scope, realm, in: environment, decision: decision))
+        writes.batch.append(DefectStore.finish(run, of: scope, realm, in: environment, decision: decision))
     }
 
     private mutating func decide(

@@ -6,20 +6,14 @@ import Postgres
 /// The writes of one batch of decisions. If several decisions would write one object, the first one does. The next poll
 /// of the others covers the rest.
 struct DefectWrites {
-    let environment: EnvironmentID
-    private(set) var batch: WriteBatch
+    var batch: WriteBatch
     private var written: Set<ObjectKey> = []
     private var processed: Set<UUID> = []
     private let encoder = JSONEncoder()
 
-    init(_ batch: WriteBatch) { (environment, self.batch) = (batch.environment, batch) }
+    init(_ batch: WriteBatch) { self.batch = batch }
 
     func contains(_ key: ObjectKey) -> Bool { written.contains(key) }
-
-    /// Fails the decision unless the object has this position; 0: unless it does not exist.
-    mutating func expect(_ key: ObjectKey, at position: Int64, _ decision: Int) {
-        batch.expect(key, at: position, decision: decision)
-    }
 
     /// - Parameter position: The object's position when it was loaded; 0: it did not exist.
     mutating func put(_ key: ObjectKey, at position: Int64, _ fields: some Encodable, _ decision: Int) throws {
@@ -44,10 +38,4 @@ struct DefectWrites {
     ///
     /// - Returns: Whether it was not marked before.
     mutating func markProcessed(_ row: UUID) -> Bool { processed.insert(row).inserted }
-
-    /// Adds a guard on another table; see `WriteBatch`.
-    mutating func expect(_ statement: Statement) { batch.expect(statement) }
-
-    /// Adds a statement that runs after the writes; see `WriteBatch`.
-    mutating func append(_ statement: Statement) { batch.append(statement) }
 }

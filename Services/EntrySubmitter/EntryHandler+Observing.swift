@@ -23,6 +23,13 @@ extension WorkItem<EntryHandler.CallResult> {
     var isRetry: Bool { if case .retry = origin { true } else { false } }
     /// The result of the item's call.
     var result: SubmissionResult? { if case .result(let answer) = origin { answer.result } else { nil } }
+    /// The origin of the item as the rules handle it.
+    var ruleOrigin: SubmissionRule.Origin {
+        switch origin {
+        case .event, .retry: .change
+        case .result(let answer): .result(answer.result, version: answer.version)
+        }
+    }
 }
 
 extension EntryHandler {
@@ -31,14 +38,8 @@ extension EntryHandler {
         _ object: RealmObject?, _ state: SubmissionState, _ input: WorkItem<CallResult>, _ key: ObjectKey,
         _ environment: EnvironmentID, _ connection: inout Connection
     ) throws -> SubmissionDecision {
-        let origin: ObservationRule.Origin
         var record: BackendEntry?
-        switch input.origin {
-        case .result(let answer):
-            origin = .result(answer.result, version: answer.version)
-            if case .record(let found) = answer.result { record = found }
-        case .event, .retry: origin = .change
-        }
+        if case .record(let found)? = input.result { record = found }
         if record == nil, let stored = try object?.decoded(as: SeenRecord.self, by: decoder) {
             guard let entry = BackendEntry(stored) else {
                 throw StoredJSONError(
@@ -48,7 +49,7 @@ extension EntryHandler {
         }
         var observed: Observation?
         if let record { observed = try self.observed(record, state, key, environment, &connection) }
-        return observationRule.decide(state, observed: observed, origin, attemptCount: input.attemptCount)
+        return observationRule.decide(state, observed: observed, input.ruleOrigin, attemptCount: input.attemptCount)
     }
 
     private mutating func observed(

@@ -159,11 +159,7 @@ struct EntryHandler: Handler {
     }
 
     func decide(_ state: SubmissionState, _ input: WorkItem<CallResult>) -> SubmissionDecision {
-        switch input.origin {
-        case .event, .retry: rule.decide(state, .change, attemptCount: input.attemptCount)
-        case .result(let answer):
-            rule.decide(state, .result(answer.result, version: answer.version), attemptCount: input.attemptCount)
-        }
+        rule.decide(state, input.ruleOrigin, attemptCount: input.attemptCount)
     }
 
     func callerRevision(of environment: EnvironmentID) -> Int64 { revisions[environment] ?? 0 }

@@ -17,11 +17,8 @@ struct ObservationRule: Sendable {
     var retryMin: Duration
     var retryMax: Duration
 
-    enum Origin: Sendable {
-        /// The observation changed, or is due again.
-        case change
-        case result(SubmissionResult, version: Int64)
-    }
+    /// The reason for a decision; `change`: the observation changed, or is due again.
+    typealias Origin = SubmissionRule.Origin
 
     /// - Parameters:
     ///   - state: The entry and its ledger; its problems and desired record are not used.

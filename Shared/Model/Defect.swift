@@ -19,9 +19,9 @@ public struct Defect: Codable, Equatable, Sendable {
     public var submitter: String?
     /// The time of the report in the tracker's format: its local time, without a zone.
     public var submitDate: String?
-    /// Whether it is assigned to the realm's person.
+    /// Whether it is assigned to the realm's person; false if absent.
     public var isAssignedToMe: Bool
-    /// Whether the realm's person reported it.
+    /// Whether the realm's person reported it; false if absent.
     public var isReportedByMe: Bool
 
     /// Creates the fields of a defect.
@@ -40,21 +40,6 @@ public struct Defect: Codable, Equatable, Sendable {
         self.submitDate = submitDate
         self.isAssignedToMe = isAssignedToMe
         self.isReportedByMe = isReportedByMe
-    }
-
-    /// Reads the fields; `isAssignedToMe` and `isReportedByMe` default to false.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        record = try container.decode(String.self, forKey: .record)
-        headline = try container.decode(String.self, forKey: .headline)
-        state = try container.decodeIfPresent(String.self, forKey: .state)
-        severity = try container.decodeIfPresent(String.self, forKey: .severity)
-        priority = try container.decodeIfPresent(String.self, forKey: .priority)
-        owner = try container.decodeIfPresent(String.self, forKey: .owner)
-        submitter = try container.decodeIfPresent(String.self, forKey: .submitter)
-        submitDate = try container.decodeIfPresent(String.self, forKey: .submitDate)
-        isAssignedToMe = try container.decodeIfPresent(Bool.self, forKey: .isAssignedToMe) ?? false
-        isReportedByMe = try container.decodeIfPresent(Bool.self, forKey: .isReportedByMe) ?? false
     }
 }
 

@@ -17,7 +17,7 @@ public struct FieldTask: Codable, Equatable, Sendable {
     public var dueDate: Timestamp?
     /// The location of the work.
     public var place: TaskLocation?
-    /// Whether the task is completed.
+    /// Whether the task is completed; false if absent.
     public var isCompleted: Bool
     /// The time of completion; written together with ``isCompleted``, and ignored if that is false.
     public var completionDate: Timestamp?
@@ -47,22 +47,6 @@ public struct FieldTask: Codable, Equatable, Sendable {
         self.assignee = assignee
         self.team = team
         self.image = image
-    }
-
-    /// Reads the fields; `isCompleted` defaults to false.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        title = try container.decode(String.self, forKey: .title)
-        taskDescription = try container.decodeIfPresent(String.self, forKey: .taskDescription)
-        creationDate = try container.decodeIfPresent(Timestamp.self, forKey: .creationDate)
-        dueDate = try container.decodeIfPresent(Timestamp.self, forKey: .dueDate)
-        place = try container.decodeIfPresent(TaskLocation.self, forKey: .place)
-        isCompleted = try container.decodeIfPresent(Bool.self, forKey: .isCompleted) ?? false
-        completionDate = try container.decodeIfPresent(Timestamp.self, forKey: .completionDate)
-        completedBy = try container.decodeIfPresent(UUID.self, forKey: .completedBy)
-        assignee = try container.decodeIfPresent(UUID.self, forKey: .assignee)
-        team = try container.decodeIfPresent(UUID.self, forKey: .team)
-        image = try container.decodeIfPresent(UUID.self, forKey: .image)
     }
 }
 

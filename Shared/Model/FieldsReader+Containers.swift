@@ -27,16 +27,9 @@ struct KeyedFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decode(_ type: String.Type, forKey key: Key) throws -> String { try read(key) { try $0.text() } }
     func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try read(key) { try $0.decimal() } }
     func decode(_ type: Float.Type, forKey key: Key) throws -> Float { Float(try decode(Double.self, forKey: key)) }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try read(key) { try $0.whole(type) } }
-    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try read(key) { try $0.whole(type) } }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try read(key) { try $0.whole(type) } }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try read(key) { try $0.whole(type) } }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try read(key) { try $0.whole(type) } }
-    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try read(key) { try $0.whole(type) } }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try read(key) { try $0.whole(type) } }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try read(key) { try $0.whole(type) } }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try read(key) { try $0.whole(type) } }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try read(key) { try $0.whole(type) } }
+    func decode<Number: FixedWidthInteger & Decodable>(_ type: Number.Type, forKey key: Key) throws -> Number {
+        try read(key) { try $0.whole(type) }
+    }
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try read(key) { try $0.any(type) } }
 
     func nestedContainer<NestedKey: CodingKey>(
@@ -55,8 +48,6 @@ struct ListedFields: UnkeyedDecodingContainer {
     let reader: FieldsReader
     let elements: [Range<Int>]
     private(set) var currentIndex = 0
-
-    init(reader: FieldsReader, elements: [Range<Int>]) { (self.reader, self.elements) = (reader, elements) }
 
     var codingPath: [any CodingKey] { [] }
     var count: Int? { elements.count }
@@ -83,16 +74,9 @@ struct ListedFields: UnkeyedDecodingContainer {
     mutating func decode(_ type: String.Type) throws -> String { try read { try $0.text() } }
     mutating func decode(_ type: Double.Type) throws -> Double { try read { try $0.decimal() } }
     mutating func decode(_ type: Float.Type) throws -> Float { Float(try decode(Double.self)) }
-    mutating func decode(_ type: Int.Type) throws -> Int { try read { try $0.whole(type) } }
-    mutating func decode(_ type: Int8.Type) throws -> Int8 { try read { try $0.whole(type) } }
-    mutating func decode(_ type: Int16.Type) throws -> Int16 { try read { try $0.whole(type) } }
-    mutating func decode(_ type: Int32.Type) throws -> Int32 { try read { try $0.whole(type) } }
-    mutating func decode(_ type: Int64.Type) throws -> Int64 { try read { try $0.whole(type) } }
-    mutating func decode(_ type: UInt.Type) throws -> UInt { try read { try $0.whole(type) } }
-    mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try read { try $0.whole(type) } }
-    mutating func decode(_ type: UInt16.Type) throws -> UInt16 { try read { try $0.whole(type) } }
-    mutating func decode(_ type: UInt32.Type) throws -> UInt32 { try read { try $0.whole(type) } }
-    mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try read { try $0.whole(type) } }
+    mutating func decode<Number: FixedWidthInteger & Decodable>(_ type: Number.Type) throws -> Number {
+        try read { try $0.whole(type) }
+    }
     mutating func decode<T: Decodable>(_ type: T.Type) throws -> T { try read { try $0.any(type) } }
 
     mutating func nestedContainer<NestedKey: CodingKey>(
@@ -116,15 +100,8 @@ struct SingleField: SingleValueDecodingContainer {
     func decode(_ type: String.Type) throws -> String { try reader.text() }
     func decode(_ type: Double.Type) throws -> Double { try reader.decimal() }
     func decode(_ type: Float.Type) throws -> Float { Float(try reader.decimal()) }
-    func decode(_ type: Int.Type) throws -> Int { try reader.whole(type) }
-    func decode(_ type: Int8.Type) throws -> Int8 { try reader.whole(type) }
-    func decode(_ type: Int16.Type) throws -> Int16 { try reader.whole(type) }
-    func decode(_ type: Int32.Type) throws -> Int32 { try reader.whole(type) }
-    func decode(_ type: Int64.Type) throws -> Int64 { try reader.whole(type) }
-    func decode(_ type: UInt.Type) throws -> UInt { try reader.whole(type) }
-    func decode(_ type: UInt8.Type) throws -> UInt8 { try reader.whole(type) }
-    func decode(_ type: UInt16.Type) throws -> UInt16 { try reader.whole(type) }
-    func decode(_ type: UInt32.Type) throws -> UInt32 { try reader.whole(type) }
-    func decode(_ type: UInt64.Type) throws -> UInt64 { try reader.whole(type) }
+    func decode<Number: FixedWidthInteger & Decodable>(_ type: Number.Type) throws -> Number {
+        try reader.whole(type)
+    }
     func decode<T: Decodable>(_ type: T.Type) throws -> T { try reader.any(type) }
 }

@@ -31,7 +31,7 @@ public struct Notice: Codable, Equatable, Sendable {
     public var text: String
     /// The time at which the server detected the event.
     public var timestamp: Timestamp
-    /// Whether the person has read it.
+    /// Whether the person has read it; false if absent.
     public var isRead: Bool
 
     /// Creates the fields of a notice.
@@ -41,16 +41,6 @@ public struct Notice: Codable, Equatable, Sendable {
         self.text = text
         self.timestamp = timestamp
         self.isRead = isRead
-    }
-
-    /// Reads the fields; `isRead` defaults to false.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        about = try container.decodeIfPresent(UUID.self, forKey: .about)
-        code = try container.decode(Code.self, forKey: .code)
-        text = try container.decode(String.self, forKey: .text)
-        timestamp = try container.decode(Timestamp.self, forKey: .timestamp)
-        isRead = try container.decodeIfPresent(Bool.self, forKey: .isRead) ?? false
     }
 }
 

@@ -6,7 +6,8 @@ public struct RealmRegistration: Codable, Equatable, Sendable {
     public var userId: String
     /// The path of the user's personal realm.
     public var path: RealmPath
-    /// Whether trees, contexts, templates and existing entries are written; the first model has `is_initialized`.
+    /// Whether trees, contexts, templates and existing entries are written; false if absent. The first model
+    /// has `is_initialized`.
     public var isInitialized: Bool
 
     /// Creates the fields of a user's realm.
@@ -14,14 +15,6 @@ public struct RealmRegistration: Codable, Equatable, Sendable {
         self.userId = userId
         self.path = path
         self.isInitialized = isInitialized
-    }
-
-    /// Reads the fields; `isInitialized` defaults to false.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        userId = try container.decode(String.self, forKey: .userId)
-        path = try container.decode(RealmPath.self, forKey: .path)
-        isInitialized = try container.decodeIfPresent(Bool.self, forKey: .isInitialized) ?? false
     }
 }
 

@@ -7,7 +7,7 @@ public struct ReportingTemplate: Codable, Hashable, Sendable {
     public var name: String
     /// The type of time, such as `project` or `absence`, which the back end's adapter interprets.
     public var type: String
-    /// The ids of the contexts, in the order of the choices.
+    /// The ids of the contexts, in the order of the choices; none if absent.
     public var reportingContexts: [UUID]
 
     /// Creates the fields of a template.
@@ -15,14 +15,6 @@ public struct ReportingTemplate: Codable, Hashable, Sendable {
         self.name = name
         self.type = type
         self.reportingContexts = reportingContexts
-    }
-
-    /// Reads the fields; `reportingContexts` defaults to none.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        name = try container.decode(String.self, forKey: .name)
-        type = try container.decode(String.self, forKey: .type)
-        reportingContexts = try container.decodeIfPresent([UUID].self, forKey: .reportingContexts) ?? []
     }
 }
 

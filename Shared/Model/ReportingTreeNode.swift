@@ -17,9 +17,9 @@ public struct ReportingTreeNode: Codable, Equatable, Sendable {
     public var title: String?
     /// The parent's id; absent for a root.
     public var parent: UUID?
-    /// Whether ``dependencies`` restrict the selection of the node.
+    /// Whether ``dependencies`` restrict the selection of the node; false if absent.
     public var hasDependencies: Bool
-    /// Nodes of other trees; with ``hasDependencies``, one of them must be selected before this node.
+    /// Nodes of other trees; with ``hasDependencies``, one of them must be selected before this node. None if absent.
     public var dependencies: [UUID]
 
     /// Creates the fields of a node.
@@ -33,17 +33,6 @@ public struct ReportingTreeNode: Codable, Equatable, Sendable {
         self.parent = parent
         self.hasDependencies = hasDependencies
         self.dependencies = dependencies
-    }
-
-    /// Reads the fields; `hasDependencies` defaults to false, `dependencies` to none.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        referenceId = try container.decodeIfPresent(String.self, forKey: .referenceId)
-        name = try container.decode(String.self, forKey: .name)
-        title = try container.decodeIfPresent(String.self, forKey: .title)
-        parent = try container.decodeIfPresent(UUID.self, forKey: .parent)
-        hasDependencies = try container.decodeIfPresent(Bool.self, forKey: .hasDependencies) ?? false
-        dependencies = try container.decodeIfPresent([UUID].self, forKey: .dependencies) ?? []
     }
 }
 

@@ -1,68 +1,13 @@
 /// A service: one folder of `Services/` with one executable, and one row of the catalogue below.
 package struct ServiceDescription: Equatable, Sendable {
-    /// The external systems of a service, in addition to PostgreSQL, which all use.
-    package enum Need: Sendable {
-        /// A Kafka cluster.
-        case kafka
-        /// The environments' back ends.
-        case backEnds
-        /// The environments' identity providers.
-        case identityProviders
-    }
-
-    /// An HTTP endpoint of a service for other clients than its operators.
-    package struct Endpoint: Equatable, Sendable {
-        /// The name of its port in `.fieldpost/ports`.
-        package let name: String
-        /// The name in documents and output.
-        package let title: String
-        /// The environment variable from which tools read its URL.
-        package let variable: String
-        /// The preferred port of 127.0.0.1 on a developer's machine.
-        package let localPort: Int
-    }
-
-    /// The value of a setting on one machine.
-    package enum LocalValue: Equatable, Sendable {
-        /// A fixed text.
-        case text(String)
-        /// The URL of the endpoint with this name.
-        case url(of: String)
-    }
-
     /// The name of the executable and of the consumer group.
     package let name: String
     /// The description of the service, in Markdown, after "It".
     package let summary: String
     /// The topics that its consumer group reads.
-    package let topics: [Topic]
+    package var topics: [Topic] = []
     /// Other triggers than its topics, in Markdown.
-    package let sources: [String]
-    package let needs: Set<Need>
-    package let endpoint: Endpoint?
-    /// The preferred port of 127.0.0.1 for its metrics and health on a developer's machine.
-    package let localAdminPort: Int
-    /// Required settings without a default: each variable with its local value.
-    package let localSettings: [String: LocalValue]
-    /// Settings for demonstrations on a developer's machine (`deploy/up`).
-    package let showcaseSettings: [String: LocalValue]
-
-    /// A row of the catalogue.
-    package init(
-        name: String, summary: String, topics: [Topic] = [], sources: [String] = [], needs: Set<Need> = [],
-        endpoint: Endpoint? = nil, localAdminPort: Int, localSettings: [String: LocalValue] = [:],
-        showcaseSettings: [String: LocalValue] = [:]
-    ) {
-        self.name = name
-        self.summary = summary
-        self.topics = topics
-        self.sources = sources
-        self.needs = needs
-        self.endpoint = endpoint
-        self.localAdminPort = localAdminPort
-        self.localSettings = localSettings
-        self.showcaseSettings = showcaseSettings
-    }
+    package var sources: [String] = []
 
     /// The target in Package.swift and the folder in `Services/`: `change-relay` is `ChangeRelay`.
     package var target: String {
@@ -82,23 +27,13 @@ package enum Services {
             onboards devices: registers a device, has its person log in at the identity provider (OAuth 2.0 code flow \
             with PKCE, OpenID Connect), and sends it its token and the readiness of its realm
             """,
-        sources: ["HTTP", "WebSocket", "PostgreSQL"], needs: [.identityProviders],
-        endpoint: ServiceDescription.Endpoint(
-            name: "device", title: "onboarding", variable: "ONBOARDING_URL", localPort: 18083),
-        localAdminPort: 18095, localSettings: ["FIELDPOST_ONBOARDING_URL": .url(of: "device")],
-        showcaseSettings: [
-            "FIELDPOST_ONBOARDING_DEVICE_PAGE": .text("true"),
-            "FIELDPOST_ONBOARDING_DEVICE_GATEWAY": .url(of: "gateway"),
-        ])
+        sources: ["HTTP", "WebSocket", "PostgreSQL"])
 
     /// The device API.
     package static let realmGateway = ServiceDescription(
         name: "realm-gateway",
         summary: "serves the device API: lists of realms, the sync stream and mutations; checks permissions",
-        sources: ["HTTP", "PostgreSQL's counters"], needs: [.identityProviders],
-        endpoint: ServiceDescription.Endpoint(
-            name: "gateway", title: "device API", variable: "GATEWAY_URL", localPort: 18080),
-        localAdminPort: 18092)
+        sources: ["HTTP", "PostgreSQL's counters"])
 
     /// Publishes the transactional outbox of PostgreSQL to Kafka.
     package static let changeRelay = ServiceDescription(
@@ -107,7 +42,7 @@ package enum Services {
             publishes changed objects to Kafka in position order, with one leader and standbys; compacts the change \
             log, and removes expired data
             """,
-        sources: ["PostgreSQL"], needs: [.kafka], localAdminPort: 18091)
+        sources: ["PostgreSQL"])
 
     /// Initialises realms.
     package static let realmInitializer = ServiceDescription(
@@ -116,7 +51,7 @@ package enum Services {
             fills an invited person's realm from the back end (tree, contexts with suggestions, template, entries of \
             the last days), then sets `isInitialized`
             """,
-        topics: [Topics.realm], needs: [.kafka, .backEnds], localAdminPort: 18093)
+        topics: [Topics.realm])
 
     /// Submits entries.
     package static let entrySubmitter = ServiceDescription(
@@ -125,9 +60,7 @@ package enum Services {
             validates entries, submits them to the back end once, and reconciles them with the poller's observations; \
             it is the only writer of an entry's outcome (`submitted` and all later statuses)
             """,
-        topics: [Topics.entry], needs: [.kafka, .backEnds], localAdminPort: 18094,
-        // The emulator commits at most one second late, so a short settle time is enough for unknown outcomes.
-        showcaseSettings: ["FIELDPOST_SUBMITTER_SETTLE_MIN": .text("5s")])
+        topics: [Topics.entry])
 
     /// Reads back ends.
     package static let backendPoller = ServiceDescription(
@@ -137,7 +70,7 @@ package enum Services {
             them, and in a full comparison at a longer interval; writes changes of people's choices, and the observed \
             records for `entry-submitter`
             """,
-        topics: [Topics.poll], needs: [.kafka, .backEnds], localAdminPort: 18096)
+        topics: [Topics.poll])
 
     /// Copies tasks to their teams and assignees.
     package static let taskFanOut = ServiceDescription(
@@ -147,19 +80,19 @@ package enum Services {
             master, removes copies if their team or person was deleted, and removes memberships of deleted teams and \
             people
             """,
-        topics: [Topics.task, Topics.team], needs: [.kafka], localAdminPort: 18097)
+        topics: [Topics.task, Topics.team])
 
     /// Copies last positions to managers and teams.
     package static let locationFanOut = ServiceDescription(
         name: "location-fan-out",
         summary: "copies people's last positions to managers and to their teams",
-        topics: [Topics.location, Topics.team], needs: [.kafka], localAdminPort: 18098)
+        topics: [Topics.location, Topics.team])
 
     /// Copies shared items.
     package static let shareFanOut = ServiceDescription(
         name: "share-fan-out",
         summary: "maintains the copies of shared appointments and notes for the people they are shared with",
-        topics: [Topics.share], needs: [.kafka], localAdminPort: 18099)
+        topics: [Topics.share])
 
     /// Notifies people of defects.
     package static let defectNotifier = ServiceDescription(
@@ -169,7 +102,7 @@ package enum Services {
             reported: polls HCL Compass for its history, and at a longer interval for all defects, with the \
             environment's account or, without one, with each person's own login
             """,
-        topics: [Topics.defectPoll], needs: [.kafka, .backEnds], localAdminPort: 18100)
+        topics: [Topics.defectPoll])
 
     /// Delivers notices outside of devices.
     package static let noticeDeliverer = ServiceDescription(
@@ -178,7 +111,7 @@ package enum Services {
             delivers notices as each person chose, by webhook, e-mail and web push: at least once, with a stable id, \
             until the delivery succeeds or the notice expires
             """,
-        topics: [Topics.notice], needs: [.kafka], localAdminPort: 18102)
+        topics: [Topics.notice])
 
     /// Executes people's commands at trackers.
     package static let defectSubmitter = ServiceDescription(
@@ -187,7 +120,7 @@ package enum Services {
             executes people's commands on defects at HCL Compass with their own logins: creates, changes and deletes \
             defects, and reads choices; reports whether the logins are valid
             """,
-        topics: [Topics.defect], needs: [.kafka, .backEnds], localAdminPort: 18101)
+        topics: [Topics.defect])
 
     /// Monitors consumer groups.
     package static let lagMonitor = ServiceDescription(
@@ -196,16 +129,11 @@ package enum Services {
             reports the lag of every consumer group, Fieldpost's and others': in messages, in seconds and as a status, \
             and the deferred keys and unpublished changes; it only reads, except for its synthetic probe
             """,
-        sources: ["Kafka's offsets", "PostgreSQL"], needs: [.kafka], localAdminPort: 18103)
+        sources: ["Kafka's offsets", "PostgreSQL"])
 
     /// All services.
     package static let all = [
         onboarding, realmGateway, changeRelay, realmInitializer, entrySubmitter, backendPoller, taskFanOut,
         locationFanOut, shareFanOut, defectNotifier, defectSubmitter, noticeDeliverer, lagMonitor,
     ]
-
-    /// Returns the services with a need.
-    package static func needing(_ need: ServiceDescription.Need) -> [ServiceDescription] {
-        all.filter { $0.needs.contains(need) }
-    }
 }

@@ -17,14 +17,19 @@ extension KeyedEncodingContainer {
     }
 }
 
-// Overloads for decoding: the gateway, imports and devices accept the same ids as `JSONObject`. Foundation's decoder
-// accepts blanks and signs as digits.
+// Overloads for decoding, also in every synthesized `init(from:)` of this module: the gateway, imports and devices
+// accept the same ids as `JSONObject` (Foundation's decoder accepts blanks and signs as digits), and flags and lists of
+// ids may be absent or null.
 extension KeyedDecodingContainer {
     func decode(_ type: UUID.Type, forKey key: Key) throws -> UUID { try decode(WrittenID.self, forKey: key).id }
 
+    /// An absent list is empty.
     func decode(_ type: [UUID].Type, forKey key: Key) throws -> [UUID] {
-        try decode([WrittenID].self, forKey: key).map(\.id)
+        try decodeIfPresent(type, forKey: key) ?? []
     }
+
+    /// An absent flag is false.
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try decodeIfPresent(type, forKey: key) ?? false }
 
     func decodeIfPresent(_ type: UUID.Type, forKey key: Key) throws -> UUID? {
         try decodeIfPresent(WrittenID.self, forKey: key)?.id

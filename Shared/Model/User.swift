@@ -9,7 +9,7 @@ public struct User: Codable, Equatable, Sendable {
     public var name: String
     /// The catalogue whose realm (``RealmPath/catalogue(_:)``) contains the trees that this person can report on.
     public var catalogue: UUID?
-    /// The ids of the templates that the person can use, in display order.
+    /// The ids of the templates that the person can use, in display order; none if absent.
     public var reportingTemplates: [UUID]
 
     /// Creates the fields of a user.
@@ -18,15 +18,6 @@ public struct User: Codable, Equatable, Sendable {
         self.name = name
         self.catalogue = catalogue
         self.reportingTemplates = reportingTemplates
-    }
-
-    /// Reads the fields; `reportingTemplates` defaults to none.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        email = try container.decode(String.self, forKey: .email)
-        name = try container.decode(String.self, forKey: .name)
-        catalogue = try container.decodeIfPresent(UUID.self, forKey: .catalogue)
-        reportingTemplates = try container.decodeIfPresent([UUID].self, forKey: .reportingTemplates) ?? []
     }
 }
 

@@ -23,6 +23,17 @@ extension PollHandler.CallResult {
     }
 }
 
+extension PollHandler.Call {
+    /// The position of the poll.
+    var position: Int64 {
+        switch self {
+        case .person(_, let position, _): position
+        case .changes(let call): call.position
+        case .listing(let call): call.position
+        }
+    }
+}
+
 extension RealmFetcher.Observation {
     /// A result of a read at the current time.
     static func data(_ data: ReportingData, _ records: [BackendEntry], _ days: ClosedRange<Day>) -> Self {

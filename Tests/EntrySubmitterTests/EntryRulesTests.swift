@@ -111,6 +111,29 @@ import Testing
         #expect(next == ["Phase: 'Div. grafisk arbejde' does not go with the selections before it"])
     }
 
+    /// Only nodes of the context's tree that depend on a selected one are accepted.
+    @Test func onlyDependentNodesOfContextAreAccepted() throws {
+        let objects = try FirstModel.repaired()
+        let entry = try Self.valid(objects)
+        let accepted = objects.nodes.filter { id, _ in
+            var changed = entry
+            changed.reporting[4].node = id
+            return EntryRules.problems(of: changed, in: objects).isEmpty
+        }
+        #expect(accepted.values.compactMap(\.referenceId).sorted() == ["K1", "K2", "K3"])
+    }
+
+    @Test(arguments: [true, false]) func fixedSelectionCannotBeChanged(isHidden: Bool) throws {
+        let messages = try problems { entry, objects in
+            let customer = entry.reporting[0].context
+            objects.contexts[customer]?.preselected = [entry.reporting[0].node]
+            objects.contexts[customer]?.readOnly = !isHidden
+            objects.contexts[customer]?.visible = !isHidden
+            entry.reporting[0].node = try FirstModel.node("12345", in: objects)
+        }
+        #expect(messages.first == "Customer cannot be changed")
+    }
+
     @Test func anyOfSeveralDependenciesSuffices() throws {
         let messages = try problems { entry, objects in
             objects.nodes[entry.reporting[1].node]?.dependencies.insert(UUID(), at: 0)

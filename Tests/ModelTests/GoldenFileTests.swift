@@ -1,3 +1,4 @@
+import Essentials
 import Foundation
 import Model
 import TestSupport
@@ -37,6 +38,38 @@ import Testing
         #expect(try JSONDecoder().decode(TimeEntryStatus.self, from: Data(line.utf8)).code == nil)
         let context = try JSONDecoder().decode(ReportingContext.self, from: Data(#"{"name":"Kind"}"#.utf8))
         #expect(context.visible && !context.readOnly && !context.required)
+    }
+
+    /// With both decoders.
+    @Test func absentAndNullFlagsAreFalseAndListsEmpty() throws {
+        try expectDefaults(Defect.self, .defect, ["isAssignedToMe", "isReportedByMe"]) {
+            ($0.isAssignedToMe, $0.isReportedByMe) = (false, false)
+        }
+        try expectDefaults(FieldTask.self, .fieldTask, ["isCompleted"]) { $0.isCompleted = false }
+        try expectDefaults(Notice.self, .notice, ["isRead"]) { $0.isRead = false }
+        try expectDefaults(RealmRegistration.self, .realms, ["isInitialized"]) { $0.isInitialized = false }
+        try expectDefaults(ReportingTemplate.self, .reportingTemplate, ["reportingContexts"]) {
+            $0.reportingContexts = []
+        }
+        try expectDefaults(ReportingTreeNode.self, .reportingTreeNode, ["hasDependencies", "dependencies"]) {
+            ($0.hasDependencies, $0.dependencies) = (false, [])
+        }
+        try expectDefaults(User.self, .user, ["reportingTemplates"]) { $0.reportingTemplates = [] }
+    }
+
+    private func expectDefaults<Fields: Decodable & Equatable>(
+        _ type: Fields.Type, _ kind: Kind, _ names: [String], _ change: (inout Fields) -> Void
+    ) throws {
+        let data = try golden("\(kind.rawValue).v1")
+        var expected = try JSONDecoder().decode(type, from: data)
+        change(&expected)
+        for value in [nil, NSNull()] {
+            var fields = try #require(try canonical(data) as? [String: Any])
+            for name in names { fields[name] = value }
+            let changed = try JSONSerialization.data(withJSONObject: fields)
+            #expect(try JSONDecoder().decode(type, from: changed) == expected)
+            #expect(try JSONObject(Array(changed)).decoded(as: type) == expected)
+        }
     }
 
     /// An integration may have stored it; it is decoded nevertheless.

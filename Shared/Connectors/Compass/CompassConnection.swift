@@ -14,13 +14,13 @@ struct CompassConnection: Sendable {
     let settings: CompassSettings
     let account: CompassAccount
     private let client: Client
-    private let login: SharedLogin<String>
+    private let login: SharedFetch<String>
 
     init(_ settings: CompassSettings, _ account: CompassAccount, _ client: Client) {
         self.settings = settings
         self.account = account
         self.client = client
-        login = SharedLogin(keepsRefusal: settings.isRefusalFinal) { await Self.logIn(settings, account, client) }
+        login = SharedFetch(keepsRefusal: settings.isRefusalFinal) { await Self.logIn(settings, account, client) }
     }
 
     /// The path of the records, relative to the database's path.
@@ -81,7 +81,7 @@ struct CompassConnection: Sendable {
         guard untestedToken == nil else {
             return try CompassResponse.check(try await read(""), isWrite: false, account)
         }
-        _ = await login.removeLogin()
+        _ = await login.remove()
         _ = try await login.current()
     }
 
@@ -92,7 +92,7 @@ struct CompassConnection: Sendable {
     }
 
     func logOff() async throws(BackendError) {
-        guard case .password = account, let authorization = await login.removeLogin() else { return }
+        guard case .password = account, let authorization = await login.remove() else { return }
         let request = Self.request("POST", "/authenticate/logoff", settings, []).with(authorization)
         let response = try await client.read(request)
         // A rejected token needs no logoff.
@@ -105,9 +105,9 @@ struct CompassConnection: Sendable {
     ) async throws(BackendError) -> Response {
         if let untestedToken { return try await send("Basic " + untestedToken) }
         let current = try await login.current()
-        let response = try await send(current.login)
+        let response = try await send(current.value)
         guard response.status == 401 else { return response }
-        return try await send(try await login.replacing(current).login)
+        return try await send(try await login.replacing(current).value)
     }
 
     /// - Returns: The value of the `Authorization` header.

@@ -135,7 +135,7 @@ struct EconomicPage<Row: ListedRow>: Decodable {
 
 /// Classification of e-conomic's responses.
 enum EconomicResponse {
-    /// The body of an error.
+    /// The body of an error. The types of all members distinguish it from a proxy's.
     private struct ErrorBody: Decodable {
         let errorCode: String?
         let message: String?

@@ -23,49 +23,14 @@ struct EconomicChoices: Sendable {
 
 /// A short-lived cache of the reporting data of all people. e-conomic lists it independently of the person, so a poll
 /// of thousands of people reads it a few times only.
-actor EconomicListings {
-    private typealias Fetch = Task<Result<EconomicChoices, BackendError>, Never>
-
-    private let connection: EconomicConnection
-    private let templates: TemplateDeclarations
-    private var cached: (choices: EconomicChoices, readAt: ContinuousClock.Instant)?
-    private var fetching: Fetch?
+struct EconomicListings: Sendable {
+    private let shared: SharedFetch<EconomicChoices>
 
     init(_ connection: EconomicConnection, as templates: TemplateDeclarations) {
-        self.connection = connection
-        self.templates = templates
+        shared = SharedFetch(ageMax: connection.settings.listingAgeMax) { await Self.fetch(connection, templates) }
     }
 
-    func choices() async throws(BackendError) -> EconomicChoices {
-        while true {
-            if let cached, .now - cached.readAt < connection.settings.listingAgeMax { return cached.choices }
-            let fetch = fetching ?? begin()
-            let result = await withTaskCancellationHandler {
-                await fetch.value
-            } onCancel: {
-                fetch.cancel()
-            }
-            // The read was cancelled by another call that shared it: read again.
-            if case .failure = result, fetch.isCancelled, !Task.isCancelled { continue }
-            return try result.get()
-        }
-    }
-
-    private func begin() -> Fetch {
-        let readAt = ContinuousClock.now
-        let fetch = Task { [connection] in
-            let result = await EconomicListings.fetch(connection, templates)
-            finish(result, readAt)
-            return result
-        }
-        fetching = fetch
-        return fetch
-    }
-
-    private func finish(_ result: Result<EconomicChoices, BackendError>, _ readAt: ContinuousClock.Instant) {
-        fetching = nil
-        if case .success(let choices) = result { cached = (choices, readAt) }
-    }
+    func choices() async throws(BackendError) -> EconomicChoices { try await shared.current().value }
 
     private static func fetch(
         _ connection: EconomicConnection, _ templates: TemplateDeclarations

@@ -8,7 +8,7 @@ internal import HTTPClient
 struct SAPConnection: Sendable {
     let settings: SAPSettings
     private let client: Client
-    private let logins: SharedLogin<SAPLogin>
+    private let logins: SharedFetch<SAPLogin>
 
     static let timeSheet = "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET"
     static let project = "/sap/opu/odata/sap/API_ENTERPRISE_PROJECT_SRV;v=0002"
@@ -22,7 +22,7 @@ struct SAPConnection: Sendable {
     init(settings: SAPSettings, client: Client) {
         self.settings = settings
         self.client = client
-        logins = SharedLogin { await SAPLogin.fetch(client, settings) }
+        logins = SharedFetch { await SAPLogin.fetch(client, settings) }
     }
 
     // MARK: Reading
@@ -41,33 +41,59 @@ struct SAPConnection: Sendable {
     /// order. Each page begins with the last row of the previous one. If that row differs, rows were added or removed
     /// meanwhile and one may have been skipped: all pages are read again. Unreadable rows do not affect others.
     func rows<Row: SAPRow>(
-        _ path: String, filter: String, select: String? = nil, expand: String? = nil, as _: Row.Type
+        _ path: String, filter: String, expand: String? = nil, as _: Row.Type
     ) async throws(BackendError) -> ListedRows<Row> {
         var query = "?$format=json&$filter=" + FormFields.encode(filter)
-        if let select { query += "&$select=" + FormFields.encode(select) }
         if let expand { query += "&$expand=" + FormFields.encode(expand) }
+        let pageRowsMax = max(2, settings.pageRowsMax)
         for _ in 0..<SAPConnection.readAttemptsMax {
-            if let rows = try await rowsUnlessShifted(path, query, as: Row.self) { return rows }
+            var rows: [ListedElement<Row>] = []
+            let outcome = try await pages(
+                path, query, rowsMax: pageRowsMax, lastRowsMax: pageRowsMax, pagesMax: settings.pagesMax
+            ) { (new: ArraySlice<ListedElement<Row>>) in rows += new }
+            switch outcome {
+            case .complete: return ListedRows(rows, of: path)
+            case .shifted: continue
+            case .tooLong:
+                throw .notProcessed(reason: "\(path) has more than \(rows.count) rows", retryAfter: nil)
+            }
         }
         throw .notProcessed(reason: "\(path) changes faster than it can be read", retryAfter: nil)
     }
 
-    /// - Returns: `nil` if the pages shifted while they were read.
-    private func rowsUnlessShifted<Row: SAPRow>(
-        _ path: String, _ query: String, as _: Row.Type
-    ) async throws(BackendError) -> ListedRows<Row>? {
-        let pageRowsMax = max(2, settings.pageRowsMax)
-        var rows: [ListedElement<Row>] = []
-        for _ in 0..<settings.pagesMax {
-            let page = "&$top=\(pageRowsMax)&$skip=\(max(0, rows.count - 1))"
-            let response = try await read(path + query + page)
+    /// The end of a paged read.
+    enum PagingOutcome {
+        case complete
+        /// Rows were added or removed meanwhile, so one may have been skipped.
+        case shifted
+        /// There are more than the maximum number of pages.
+        case tooLong
+    }
+
+    /// Reads pages until there are no more, each from the last row of the previous one; see
+    /// ``rows(_:filter:expand:as:)``.
+    ///
+    /// - Parameters:
+    ///   - rowsMax: The number of rows per request.
+    ///   - lastRowsMax: A page of fewer rows is the last one.
+    ///   - add: Called with the new rows of each page.
+    func pages<Row: SAPRow>(
+        _ path: String, _ query: String, rowsMax: Int, lastRowsMax: Int, pagesMax: Int,
+        _ add: (ArraySlice<ListedElement<Row>>) -> Void
+    ) async throws(BackendError) -> PagingOutcome {
+        var (count, last) = (0, String?.none)
+        for _ in 0..<pagesMax {
+            let response = try await read(path + query + "&$top=\(rowsMax)&$skip=\(max(0, count - 1))")
             try SAPResponse.check(response, isWrite: false)
             let results = try BackendResponse.decode(ODataRows<Row>.self, from: response.body).d.results
-            if let last = rows.last, results.first?.key != last.key { return nil }
-            rows += results.dropFirst(rows.isEmpty ? 0 : 1)
-            if results.count < pageRowsMax { return ListedRows(rows, of: path) }
+            if let last, results.first?.key != last { return .shifted }
+            let new = results.dropFirst(last == nil ? 0 : 1)
+            add(new)
+            count += new.count
+            last = results.last?.key
+            if results.count < lastRowsMax || new.isEmpty { return .complete }
         }
-        throw .notProcessed(reason: "\(path) has more than \(rows.count) rows", retryAfter: nil)
+        return .tooLong
     }
 
     func read(_ path: String) async throws(BackendError) -> Response {
@@ -84,12 +110,12 @@ struct SAPConnection: Sendable {
         _ path: String, _ body: [UInt8], before deadline: WriteDeadline
     ) async throws(BackendError) -> Response {
         let login = try await logins.current()
-        let response = try await post(path, body, login.login, deadline)
+        let response = try await post(path, body, login.value, deadline)
         guard SAPResponse.requiresToken(response) else {
             try SAPResponse.check(response, isWrite: true)
             return response
         }
-        let second = try await post(path, body, try await logins.replacing(login).login, deadline)
+        let second = try await post(path, body, try await logins.replacing(login).value, deadline)
         if SAPResponse.requiresToken(second) {
             throw .notProcessed(reason: "a new CSRF token was rejected as well", retryAfter: nil)
         }

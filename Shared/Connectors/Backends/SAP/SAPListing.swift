@@ -2,7 +2,6 @@ internal import BackendHTTP
 package import BackendProtocol
 package import Essentials
 internal import FoundationEssentials
-internal import HTTPClient
 internal import Model
 internal import Synchronization
 
@@ -52,12 +51,24 @@ extension SAPBackend {
         collector.reset()
         let isOneDay = days.lowerBound == days.upperBound
         let pagesMax = isOneDay ? connection.settings.pagesMax : SAPRowCounts.pagesMax
+        let rowsMax = max(2, connection.settings.listingRowsMax)
+        // A system may apply a smaller page size than requested without reporting it: a short page is either the last
+        // one or limited by the system. After a page of `pageRowsMax` rows or more, the next one is requested.
+        let lastRowsMax = min(max(2, connection.settings.pageRowsMax), rowsMax)
         for company in collector.companies.keys.sorted() {
             let filter =
                 "CompanyCode eq \(OData.literal(company)) and TimeSheetDate ge \(SAPTime.literal(days.lowerBound))"
                 + " and TimeSheetDate le \(SAPTime.literal(days.upperBound))"
-            let (outcome, counts) = try await connection.pages(
-                SAPBackend.entries, filter: filter, pagesMax: pagesMax, collector: &collector, days: days)
+            var counts: [Day: Int] = [:]
+            let outcome = try await connection.pages(
+                SAPBackend.entries, "?$format=json&$filter=" + FormFields.encode(filter), rowsMax: rowsMax,
+                lastRowsMax: lastRowsMax, pagesMax: pagesMax
+            ) { (elements: ArraySlice<ListedElement<SAPListedRow>>) in
+                for element in elements {
+                    collector.add(element, on: days)
+                    if case .row(let row) = element, let day = row.day { counts[day, default: 0] += 1 }
+                }
+            }
             rowCounts.record(counts, on: days, of: company, isComplete: outcome == .complete)
             guard outcome == .complete else { return outcome }
         }
@@ -152,50 +163,6 @@ struct SAPListedRow: SAPRow {
             entry = .failure(.notProcessed(reason: UnreadableJSON.reason(error, in: decoder), retryAfter: nil))
             day = nil
         }
-    }
-}
-
-extension SAPConnection {
-    /// The end of a paged read.
-    enum PagingOutcome {
-        case complete
-        /// Rows were added or removed meanwhile, so one may have been skipped.
-        case shifted
-        /// There are more than the maximum number of pages.
-        case tooLong
-    }
-
-    /// Reads pages until there are no more, each from the last row of the previous one; see `rows`.
-    ///
-    /// A system may apply a smaller page size than requested without reporting it: a short page is either the last one
-    /// or limited by the system. A page of fewer than `pageRowsMax` rows is the last one. After a longer page, the next
-    /// one is requested.
-    ///
-    /// - Returns: The outcome, and the number of rows per day that were read.
-    func pages(
-        _ path: String, filter: String, pagesMax: Int, collector: inout SAPListingCollector,
-        days: ClosedRange<Day>
-    ) async throws(BackendError) -> (outcome: PagingOutcome, counts: [Day: Int]) {
-        let rowsMax = max(2, settings.listingRowsMax)
-        let lastRowsMax = min(max(2, settings.pageRowsMax), rowsMax)
-        let query = "?$format=json&$filter=" + FormFields.encode(filter) + "&$top=\(rowsMax)"
-        var counts: [Day: Int] = [:]
-        var (count, last) = (0, String?.none)
-        for _ in 0..<pagesMax {
-            let response = try await read(path + query + "&$skip=\(max(0, count - 1))")
-            try SAPResponse.check(response, isWrite: false)
-            let results = try BackendResponse.decode(ODataRows<SAPListedRow>.self, from: response.body).d.results
-            if let last, results.first?.key != last { return (.shifted, counts) }
-            let new = results.dropFirst(last == nil ? 0 : 1)
-            for element in new {
-                collector.add(element, on: days)
-                if case .row(let row) = element, let day = row.day { counts[day, default: 0] += 1 }
-            }
-            count += new.count
-            last = results.last?.key
-            if results.count < lastRowsMax || new.isEmpty { return (.complete, counts) }
-        }
-        return (.tooLong, counts)
     }
 }
 

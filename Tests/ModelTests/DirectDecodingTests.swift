@@ -1,13 +1,10 @@
 import Essentials
 import FoundationEssentials
 import Model
-import Postgres
 import Testing
 
-@testable import BackendPoller
-
-/// Fast decoding gives the same values as the decoder.
-@Suite struct PlainFieldsTests {
+/// `JSONObject.decoded(as:)` gives the same values as the decoder.
+@Suite struct DirectDecodingTests {
     private static let decoder = JSONDecoder()
 
     private static let record = [
@@ -37,33 +34,34 @@ import Testing
         #""2015-03-30T14:00:00Z""#,
     ]
 
-    @Test func plainFieldsNeedNoDecoder() throws {
-        #expect(try #require(SeenRecord(plain: Self.json(Self.record))) == Self.decode(Self.json(Self.record)))
-        #expect(try #require(TimeEntry(plain: Self.json(Self.entry))) == Self.decode(Self.json(Self.entry)))
+    @Test func completeObjectsAreDecoded() throws {
+        let record: SeenRecord = try JSONObject(Self.json(Self.record)).decoded(as: SeenRecord.self)
+        #expect(try record == Self.decode(Self.json(Self.record)))
+        let interval = [
+            ("startTime", #""2015-03-30T08:00:00-04:00""#), ("endTime", #""2015-03-30T09:30:00-04:00""#),
+        ]
+        for fields in [Self.json(Self.entry), Self.json(Self.entry + interval)] {
+            let entry = try JSONObject(fields).decoded(as: TimeEntry.self)
+            #expect(try entry == Self.decode(fields))
+        }
     }
 
     /// One field at a time is missing, duplicated, or has another type.
-    @Test func plainFieldsEqualDecodedFields() {
+    @Test func changedObjectsEqualDecodedObjects() {
         for (index, field) in Self.record.enumerated() {
             for fields in Self.changes(of: field.0, at: index, in: Self.record) {
-                Self.compare(SeenRecord(plain: fields), fields)
+                Self.compare(SeenRecord.self, fields)
             }
         }
         for (index, field) in Self.entry.enumerated() {
             for fields in Self.changes(of: field.0, at: index, in: Self.entry) {
-                Self.compare(TimeEntry(plain: fields), fields)
+                Self.compare(TimeEntry.self, fields)
             }
         }
         for text in ["", "[]", "5", "{", #"{"backendId": "1"}"#, "{}"] {
-            Self.compare(SeenRecord(plain: Array(text.utf8)), Array(text.utf8))
-            Self.compare(TimeEntry(plain: Array(text.utf8)), Array(text.utf8))
+            Self.compare(SeenRecord.self, Array(text.utf8))
+            Self.compare(TimeEntry.self, Array(text.utf8))
         }
-    }
-
-    /// Fields that need the decoder are not treated as missing.
-    @Test func intervalNeedsDecoder() {
-        let fields = Self.json(Self.entry + [("startTime", #""2015-03-30T08:00:00-04:00""#)])
-        #expect(TimeEntry(plain: fields) == nil)
     }
 
     private static func changes(
@@ -80,10 +78,10 @@ import Testing
     }
 
     /// Asserts that both give the same value, or that the decoder is needed.
-    private static func compare<Fields: Decodable & Equatable>(_ plain: Fields?, _ fields: [UInt8]) {
-        guard let plain else { return }
+    private static func compare<Fields: Decodable & Equatable>(_ type: Fields.Type, _ fields: [UInt8]) {
+        guard let object = try? JSONObject(fields), let direct = try? object.decoded(as: type) else { return }
         let decoded: Fields? = try? decode(fields)
-        #expect(plain == decoded, "\(String(decoding: fields, as: UTF8.self))")
+        #expect(direct == decoded, "\(String(decoding: fields, as: UTF8.self))")
     }
 
     private static func decode<Fields: Decodable>(_ fields: [UInt8]) throws -> Fields {

@@ -37,17 +37,17 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "realm-gateway", "RealmGateway",
         [
-            "Access", "Audit", "BackendConnections", "Essentials", "HTTPClient", "HTTPServer", "Identity", "Model",
-            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry", "Tenants", crypto,
-            httpTypes, hummingbird, lifecycle, logging, metrics, nio,
+            "Access", "Audit", "BackendConnections", "Essentials", "HTTPServer", "Identity", "Model", "ObjectStore",
+            "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", "Tenants", crypto, httpTypes, hummingbird,
+            lifecycle, logging, metrics, nio,
         ]
     ),
     (
         "onboarding", "Onboarding",
         [
             "Access", "Audit", "Essentials", "HTTPClient", "HTTPServer", "Identity", "Model", "ObjectStore", "Postgres",
-            "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry", "Tenants", crypto, httpTypes, hummingbird,
-            lifecycle, logging, nio,
+            "Secrets", "ServiceRuntime", "ServiceSettings", "Tenants", crypto, httpTypes, hummingbird, lifecycle,
+            logging, nio,
         ]
     ),
     (
@@ -126,8 +126,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         [
             "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "Catalogues",
             "CommandLineSupport", "Compass", "Deliveries", "Essentials", "HTTPClient", "Identity", "Kafka",
-            "KeyedWorker", "LagMonitoring", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime",
-            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser, crypto,
+            "KeyedWorker", "LagMonitoring", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceSettings",
+            "TenantMigration", "Tenants", algorithms, argumentParser, crypto,
         ]
     ),
 ]
@@ -136,7 +136,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
 let embedded: [String: [Resource]] = [
     "LagMonitor": ["console.css", "console.js", "icon.svg", "index.html", "views.js"].map {
         .embedInCode("Console/Page/\($0)")
-    }
+    },
+    "Onboarding": ["page.css", "page.html", "page.js"].map { .embedInCode("Page/\($0)") },
 ]
 
 /// The layers of `Shared`, from the lowest to the highest. A module imports modules of its own and of lower layers.
@@ -194,9 +195,9 @@ let shared: [Target] = [
     // Store
     .target(name: "ObjectStore", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Store/ObjectStore"),
     .target(name: "Secrets", dependencies: ["Model", "ObjectStore", "Postgres", crypto], path: "Shared/Store/Secrets"),
-    .target(name: "Audit", dependencies: ["Model", "ObjectStore", "Postgres"], path: "Shared/Store/Audit"),
+    .target(name: "Audit", dependencies: ["Model", "Postgres"], path: "Shared/Store/Audit"),
     .target(
-        name: "Tenants", dependencies: ["BackendProtocol", "Model", "ObjectStore", "Postgres", "Secrets"],
+        name: "Tenants", dependencies: ["BackendProtocol", "Model", "ObjectStore", "Postgres"],
         path: "Shared/Store/Tenants"),
     .target(
         name: "Access", dependencies: ["Audit", "Essentials", "Model", "ObjectStore", "Postgres", "Tenants"],
@@ -259,10 +260,10 @@ let tools: [Target] = [
     .executableTarget(
         name: "Workbench",
         dependencies: [
-            "Access", "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "CommandLineSupport",
-            "DataFiles", "DeviceClient", "Essentials", "HTTPClient", "Identity", "Kafka", "KeyedWorker",
-            "LocalCluster", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings",
-            "Telemetry", "TenantMigration", "Tenants", algorithms, argumentParser, signals,
+            "Access", "BackendConnections", "BackendProtocol", "Catalogues", "CommandLineSupport", "DataFiles",
+            "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model", "ObjectStore",
+            "Postgres", "Secrets", "ServiceSettings", "TenantMigration", "Tenants", algorithms, argumentParser,
+            signals,
         ], path: "Tools/Workbench"),
 ]
 
@@ -412,9 +413,9 @@ let tests: [Target] = [
     .testTarget(
         name: "PlatformTests",
         dependencies: [
-            "Essentials", "HTTPClient", "HTTPServer", "Model", "Postgres", "ServiceRuntime", "ServiceSettings",
-            "Telemetry", "TestSupport", hummingbird, hummingbirdCore, lifecycle, logging, metrics, nio, nioEmbedded,
-            nioPosix,
+            "Essentials", "HTTPClient", "HTTPServer", "LocalCluster", "Model", "Postgres", "ServiceRuntime",
+            "ServiceSettings", "Telemetry", "TestSupport", hummingbird, hummingbirdCore, lifecycle, logging, metrics,
+            nio, nioEmbedded, nioPosix,
         ], path: "Tests/PlatformTests"),
     // Samples of the DocC catalogues, compiled as in an app's package: only public declarations.
     .testTarget(

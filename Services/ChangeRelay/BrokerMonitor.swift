@@ -1,5 +1,5 @@
+import Essentials
 import Kafka
-import ServiceRuntime
 import Synchronization
 
 /// Queries the brokers' topics and partition ends on a separate thread, so that a broker that does not respond delays
@@ -83,7 +83,7 @@ final class BrokerMonitor: Sendable {
             } catch {
                 // The process may lack threads or file descriptors: retry.
                 complete(mailbox, .failure(error))
-                wait(mailbox, atMost: .seconds(1))
+                mailbox.wakeup.wait(atMost: .seconds(1))
             }
         }
     }
@@ -96,14 +96,9 @@ final class BrokerMonitor: Sendable {
             if let query {
                 complete(mailbox, Result { () throws(KafkaError) in try sample(admin, query) })
             } else {
-                wait(mailbox, atMost: .seconds(60))
+                mailbox.wakeup.wait(atMost: .seconds(60))
             }
         }
-    }
-
-    private static func wait(_ mailbox: Mailbox, atMost limit: Duration) {
-        mailbox.wakeup.wait(atMost: limit)
-        mailbox.wakeup.drain()
     }
 
     private static func complete(_ mailbox: Mailbox, _ result: Result<Sample, KafkaError>) {

@@ -9,7 +9,7 @@ import Postgres
 extension Relay {
     mutating func send(_ page: OutgoingPage) throws -> Int {
         guard var outlet = outlets[page.environment] else { return 0 }
-        let now = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000))
+        let now = Timestamp.now()
         let tag = Self.tag(page.environment, page.page)
         var deferredCount = 0
         for (index, item) in page.objects.enumerated() {
@@ -21,11 +21,10 @@ extension Relay {
                 deferredCount += 1
                 continue
             }
-            let changedAt: PostgresTime? = page.hasTimes ? try row.value(8) : nil
+            let changedAt: Timestamp? = page.hasTimes ? try row.value(8) : nil
             var object = PublishedObject(
                 realm: item.path, kind: item.kind, id: id, position: try row.value(0), editPosition: try row.value(4),
-                time: changedAt.map { Timestamp(millisecondsSinceEpoch: $0.millisecondsSince1970) } ?? now,
-                traceparent: page.hasTimes ? try row.optional(7) : nil)
+                time: changedAt ?? now, traceparent: page.hasTimes ? try row.optional(7) : nil)
             let span = beginSpan(of: &object)
             do {
                 try unsafe row.withBytes(5) { json in
@@ -134,7 +133,7 @@ extension Relay {
     mutating func takeConfirmed(of environment: EnvironmentID) {
         guard var current = progress[environment] else { return }
         if let reached = current.takeConfirmed() { confirmed.append(reached) }
-        republished += current.takeRepublished().map { Republished(environment: environment, request: $0) }
+        republished += current.takeRepublished().map { (environment: environment, request: $0) }
         progress[environment] = current
     }
 

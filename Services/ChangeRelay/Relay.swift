@@ -30,10 +30,7 @@ struct Relay: ~Copyable {
     }
 
     /// A republished topic of an environment.
-    struct Republished {
-        let environment: EnvironmentID
-        let request: Republish.Request
-    }
+    typealias Republished = (environment: EnvironmentID, request: Republish.Request)
 
     /// A topic of an environment of which some messages were not sent.
     struct DeferredTopic: Hashable {

@@ -54,9 +54,8 @@ struct RelayProgress {
         var unconfirmedCount: Int
     }
 
-    init(_ task: RelayTask) { self.init(task, page: 0) }
-
-    private init(_ task: RelayTask, page: Int) {
+    /// - Parameter page: The number of the first page.
+    init(_ task: RelayTask, page: Int = 0) {
         self.task = task
         readPosition = task.relayedPosition
         storedPosition = task.relayedPosition

@@ -61,8 +61,20 @@ enum RelayStore {
     static func tasks(_ rows: Rows) throws(PostgresError) -> (tasks: [RelayTask], unprepared: Set<EnvironmentID>) {
         var tasks: [RelayTask] = []
         var unprepared: Set<EnvironmentID> = []
-        for row in rows {
-            if let task = try RelayTask(row) { tasks.append(task) } else { unprepared.insert(try row.value(0)) }
+        for (environment, generation, counter, relayed, epoch, isRepublishing, needsPreparing, topic, number)
+            in try rows.decode(
+                EnvironmentID.self, Int64.self, Int64.self, Int64.self, Int64.self, Bool.self, Bool.self, String?.self,
+                Int64?.self)
+        {
+            guard !needsPreparing else {
+                unprepared.insert(environment)
+                continue
+            }
+            var task = RelayTask(
+                environment: environment, generation: generation, counterPosition: counter, relayedPosition: relayed,
+                epoch: epoch, isRepublishing: isRepublishing)
+            if let topic, let number { task.republish = Republish.Request(topic: topic, number: number) }
+            tasks.append(task)
         }
         return (tasks, unprepared)
     }
@@ -116,24 +128,4 @@ enum RelayStore {
         Republish.lock, "UPDATE realm.relay SET epoch = (SELECT max(epoch) + 1 FROM realm.relay)",
         "DELETE FROM realm.relay_offset", "DELETE FROM realm.republish", "DELETE FROM pipeline.missed",
     ]
-}
-
-extension RelayTask {
-    /// Reads a row of ``RelayStore/pendingEnvironments(except:)``.
-    ///
-    /// - Returns: `nil` if the environment needs ``RelayStore/prepare`` first.
-    fileprivate init?(_ row: Row) throws(PostgresError) {
-        var columns = row.columns
-        environment = try columns.next()
-        generation = try columns.next()
-        counterPosition = try columns.next()
-        relayedPosition = try columns.next()
-        epoch = try columns.next()
-        isRepublishing = try columns.next()
-        let needsPreparing: Bool = try columns.next()
-        let (topic, number): (String?, Int64?) = (try columns.next(), try columns.next())
-        try columns.end()
-        if needsPreparing { return nil }
-        if let topic, let number { republish = Republish.Request(topic: topic, number: number) }
-    }
 }

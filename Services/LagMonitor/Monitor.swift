@@ -90,13 +90,15 @@ struct Monitor: ~Copyable {
         to page: inout LagPage, _ snapshot: inout MonitorSnapshot
     ) throws -> [MonitorStore.Parked]? {
         do {
-            let database = try queryDatabase()
-            page.export(database.parked)
-            page.export(database.reasons)
-            page.export(database.circuits)
-            page.export(database.behind)
-            (snapshot.parked, snapshot.reasons, snapshot.behind) = (database.parked, database.reasons, database.behind)
-            return database.parked
+            let results = try queryDatabase()
+            let (parked, reasons) = (try MonitorStore.parked(results[0]), try MonitorStore.reasons(results[1]))
+            let (behind, circuits) = (try MonitorStore.behind(results[2]), try MonitorStore.circuits(results[3]))
+            (snapshot.parked, snapshot.reasons, snapshot.behind) = (parked, reasons, behind)
+            page.export(snapshot.parked)
+            page.export(snapshot.reasons)
+            page.export(circuits)
+            page.export(snapshot.behind)
+            return snapshot.parked
         } catch let error as PostgresError {
             problems[Self.database] = "\(error)"
             return nil
@@ -104,11 +106,8 @@ struct Monitor: ~Copyable {
     }
 
     private mutating func loadRetentions(of topics: Set<String>, at now: ContinuousClock.Instant) {
-        do throws(KafkaError) {
-            retentions.update(.success(try reader.retentions(of: topics)), of: topics, at: now)
-        } catch {
-            retentions.update(.failure(error), of: topics, at: now)
-        }
+        let result = Result { () throws(KafkaError) in try reader.retentions(of: topics) }
+        retentions.update(result, of: topics, at: now)
     }
 
     /// Queries when the oldest unfinished messages of Fieldpost's groups were written, for all groups at once. If two
@@ -127,27 +126,15 @@ struct Monitor: ~Copyable {
         for (group, offsets) in groups { history.learn(times.filter { offsets[$0.key] != nil }, of: group) }
     }
 
-    private struct DatabaseSnapshot {
-        var parked: [MonitorStore.Parked] = []
-        var reasons: [MonitorStore.Reason] = []
-        var behind = MonitorStore.Behind()
-        var circuits: [MonitorStore.OpenCircuit] = []
-    }
-
-    private mutating func queryDatabase() throws -> DatabaseSnapshot {
+    private mutating func queryDatabase() throws -> [Rows] {
         if connection == nil {
             var opened = try Connection(conninfo, limits: .monitor)
             try Schema.check(on: &opened)
             connection = consume opened
         }
-        guard
-            let results = try connection?.run([
-                MonitorStore.parked, MonitorStore.reasons, MonitorStore.behind, MonitorStore.circuits,
-            ])
-        else { return DatabaseSnapshot() }
-        return DatabaseSnapshot(
-            parked: try MonitorStore.parked(results[0]), reasons: try MonitorStore.reasons(results[1]),
-            behind: try MonitorStore.behind(results[2]), circuits: try MonitorStore.circuits(results[3]))
+        return try connection?.run([
+            MonitorStore.parked, MonitorStore.reasons, MonitorStore.behind, MonitorStore.circuits,
+        ]) ?? []
     }
 
     private mutating func logProblems() {

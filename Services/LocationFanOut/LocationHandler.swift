@@ -10,8 +10,6 @@ import Postgres
 /// Each event recomputes the person's copies from current data. An event of a team requests this for its members, by
 /// due keys.
 struct LocationHandler: Handler {
-    static let schemaOldest: Int32 = 20
-
     private var directory = RealmDirectory()
     private var reader = MembershipReader()
     private let decoder = JSONDecoder()

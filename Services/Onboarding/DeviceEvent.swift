@@ -1,6 +1,5 @@
 import Essentials
 import FoundationEssentials
-import Model
 
 /// An event that a session sends to its device.
 enum DeviceEvent: Sendable {

@@ -13,19 +13,19 @@ struct DevicePage: Sendable {
     let client: Client
 
     func addRoutes(to router: Router<EdgeContext>) {
-        router.get("/device") { _, _ in file("text/html; charset=utf-8", Self.html) }
-        router.get("/device/page.js") { _, _ in file("text/javascript; charset=utf-8", Self.script) }
-        router.get("/device/page.css") { _, _ in file("text/css; charset=utf-8", Self.style) }
+        router.get("/device") { _, _ in file("text/html; charset=utf-8", PackageResources.page_html) }
+        router.get("/device/page.js") { _, _ in file("text/javascript; charset=utf-8", PackageResources.page_js) }
+        router.get("/device/page.css") { _, _ in file("text/css; charset=utf-8", PackageResources.page_css) }
         router.post("/device/sync") { request, _ in try await sync(request) }
     }
 
-    private func file(_ type: String, _ text: String) -> Response {
+    private func file(_ type: String, _ bytes: [UInt8]) -> Response {
         let fields: HTTPFields = [
             .contentType: type, .cacheControl: "no-store",
             .contentSecurityPolicy: "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
                 + "form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
         ]
-        return Response(status: .ok, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+        return Response(status: .ok, headers: fields, body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
     /// Proxies the device API's live stream.

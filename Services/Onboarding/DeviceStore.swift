@@ -2,9 +2,7 @@ import Access
 import Audit
 import FoundationEssentials
 import HTTPServer
-import Identity
 import Model
-import ObjectStore
 import Postgres
 import Secrets
 import Tenants

@@ -1,6 +1,4 @@
 import Essentials
-import FoundationEssentials
-import Model
 import Postgres
 import Secrets
 

@@ -1,12 +1,11 @@
 import Access
 import Audit
 import Essentials
-import FoundationEssentials
 import Identity
 import Logging
 import Model
-import ObjectStore
 import Postgres
+import Tenants
 
 /// Completes a login after the provider has redirected the browser back.
 struct LoginFlow: Sendable {
@@ -73,13 +72,8 @@ struct LoginFlow: Sendable {
         let organisation = pending.organisation
         do {
             let metadata = try await providers.metadata(of: organisation.issuer, at: organisation.discoveryURL)
-            let code: String
-            let outcome = LoginRule.redirectOutcome(
-                fields, issuer: organisation.issuer, namesIssuer: metadata.namesIssuer)
-            switch outcome {
-            case .code(let value): code = value
-            case .problem(let problem): throw problem
-            }
+            let code = try LoginRule.code(
+                in: fields, issuer: organisation.issuer, namesIssuer: metadata.namesIssuer)
             let tokens = try await provider.exchange(
                 code, verifier: try store.verifier(of: pending), redirect: redirect, as: organisation.client,
                 at: metadata)

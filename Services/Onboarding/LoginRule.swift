@@ -5,26 +5,17 @@ import Tenants
 
 /// Evaluates an identity provider's responses. Pure functions.
 enum LoginRule {
-    /// The outcome of the provider's redirect.
-    enum RedirectOutcome: Equatable {
-        case code(String)
-        case problem(LoginProblem)
-    }
-
-    /// Parses the parameters of the redirect (RFC 6749 §4.1.2, RFC 9207).
+    /// Returns the authorization code in the parameters of the redirect (RFC 6749 §4.1.2, RFC 9207).
     ///
     /// - Parameter namesIssuer: Whether the provider declares that its responses carry `iss`.
-    static func redirectOutcome(_ fields: FormFields, issuer: String, namesIssuer: Bool) -> RedirectOutcome {
+    static func code(in fields: FormFields, issuer: String, namesIssuer: Bool) throws(LoginProblem) -> String {
         switch AuthorizationResponse(fields, issuer: issuer, namesIssuer: namesIssuer) {
-        case .code(let code): .code(code)
-        case .otherIssuer(let given): .problem(.tokenRefused("iss is \(given?.excerpt ?? "missing")"))
-        case .noCode: .problem(.tokenRefused("no code"))
-        case .refused(let error):
-            switch error {
-            case "access_denied": .problem(.consentRefused)
-            case "server_error", "temporarily_unavailable": .problem(.providerUnavailable)
-            default: .problem(.providerError(error.excerpt))
-            }
+        case .code(let code): return code
+        case .otherIssuer(let given): throw .tokenRefused("iss is \(given?.excerpt ?? "missing")")
+        case .noCode: throw .tokenRefused("no code")
+        case .refused("access_denied"): throw .consentRefused
+        case .refused("server_error"), .refused("temporarily_unavailable"): throw .providerUnavailable
+        case .refused(let error): throw .providerError(error.excerpt)
         }
     }
 

@@ -1,11 +1,9 @@
 import Essentials
 import HTTPClient
 import HTTPServer
-import HTTPTypes
 import Hummingbird
 import Identity
 import Logging
-import Model
 import NIOCore
 import ObjectStore
 import Postgres
@@ -114,8 +112,7 @@ struct Onboarding: Sendable {
             headMax: limits.requestMax, bodyMax: limits.requestMax)
         return [
             .http(
-                "onboarding", host: host, port: port, limits: http, edge: edge, context: EdgeContext.self,
-                started: started,
+                "onboarding", host: host, port: port, limits: http, edge: edge, started: started,
                 webSocket: socket.route
             ) { addRoutes(to: $0) },
             .service("sessions", hub),

@@ -6,55 +6,37 @@ import Postgres
 import Secrets
 import Tenants
 
-/// An environment's login configuration, with the client secret decrypted.
+/// An environment's login configuration, with the client secret decrypted. The stored settings are also its members.
+@dynamicMemberLookup
 struct Organisation: Sendable {
-    let environment: EnvironmentID
-    /// The environment's number in its original installation.
-    let foundedAs: EnvironmentID
-    let issuer: String
-    /// The audience of tokens for the device API.
-    let audience: String
-    let discoveryURL: String?
-    let scopes: [String]
+    private let settings: LoginSettings
     let client: ProviderClient
-    let initialisesOnLogin: Bool
-    let hidesUnknown: Bool
     let addressVerification: AddressVerification
-    /// The environment's domains if the issuer asserts addresses; otherwise empty.
-    let domains: Set<String>
 
     /// - Returns: `nil` if the environment has no client at its provider.
+    /// - Throws: If the verification of addresses is unknown to this version.
     init?(_ settings: LoginSettings, secrets: SecretBox) throws {
         guard let id = settings.clientID, let sealed = settings.clientSecret else { return nil }
-        environment = settings.environment
-        foundedAs = settings.foundedAs
-        issuer = settings.issuer
-        audience = settings.audience
-        discoveryURL = settings.discoveryURL
-        scopes = settings.scopes
         client = ProviderClient(
-            id: id, secret: try secrets.openText(sealed.bytes, at: SecretContext.clientSecret(environment)))
-        initialisesOnLogin = settings.initialisesOnLogin
-        hidesUnknown = settings.hidesUnknown
-        addressVerification = try Self.addressVerification(settings.addressVerifiedBy)
-        domains = settings.domains
+            id: id, secret: try secrets.openText(sealed.bytes, at: SecretContext.clientSecret(settings.environment)))
+        let verifiedBy = settings.addressVerifiedBy
+        guard let addressVerification = AddressVerification(rawValue: verifiedBy) else {
+            throw PostgresError(
+                sqlState: nil, message: "address_vouched_by '\(verifiedBy)' is not supported by this version")
+        }
+        self.settings = settings
+        self.addressVerification = addressVerification
     }
 
-    /// - Throws: If the value is unknown to this version.
-    private static func addressVerification(_ text: String) throws -> AddressVerification {
-        guard let addressVerification = AddressVerification(rawValue: text) else {
-            throw PostgresError(sqlState: nil, message: "address_vouched_by '\(text)' is not supported by this version")
-        }
-        return addressVerification
-    }
+    subscript<Value>(dynamicMember member: KeyPath<LoginSettings, Value>) -> Value { settings[keyPath: member] }
 
     /// Returns the issuer and audience of accepted tokens.
     ///
     /// - Parameter audience: The client's id for ID tokens, the environment's audience for the device API's tokens.
     func identity(for audience: String, keysAt jwksURL: String) -> EnvironmentIdentity {
         EnvironmentIdentity(
-            environment: environment.rawValue, issuer: issuer, audience: audience, jwksURL: jwksURL,
-            addressVerification: addressVerification, domains: domains)
+            environment: settings.environment.rawValue, issuer: settings.issuer, audience: audience, jwksURL: jwksURL,
+            addressVerification: addressVerification, domains: settings.domains)
     }
 
     /// The result of looking up an address.

@@ -1,8 +1,6 @@
 import Essentials
-import HTTPClient
 import HTTPTypes
 import Hummingbird
-import Model
 import NIOCore
 
 /// The HTML pages of a login. The only external input they contain is the person's own, escaped.

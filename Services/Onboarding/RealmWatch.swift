@@ -1,6 +1,5 @@
 import Access
 import FoundationEssentials
-import Identity
 import Logging
 import Model
 import Postgres

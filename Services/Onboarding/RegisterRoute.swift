@@ -1,11 +1,11 @@
 import FoundationEssentials
-import HTTPClient
 import HTTPServer
 import HTTPTypes
 import Hummingbird
 import Identity
 import Model
 import Postgres
+import Tenants
 
 /// `POST /register_device`: creates a session for the device and returns the login URL.
 struct RegisterRoute: Sendable {

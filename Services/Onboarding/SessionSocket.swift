@@ -2,8 +2,6 @@ import FoundationEssentials
 import HTTPServer
 import Logging
 import Postgres
-import ServiceRuntime
-import Telemetry
 
 /// `GET /sessions/{session_id}` as a WebSocket: sends a session's events to its device until they are acknowledged.
 struct SessionSocket: Sendable {

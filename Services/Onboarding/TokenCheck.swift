@@ -47,10 +47,10 @@ struct TokenCheck: Sendable {
             person = try await identity(of: idToken, for: organisation.client.id, organisation, metadata)
         } catch let error as TokenError {
             // Lets an administrator see which claim is missing.
-            if error.concernsAddress { await recordClaimNames(organisation.environment, ClaimNames.of(idToken)) }
+            if error.concernsAddress { await recordClaimNames(organisation.environment, VerifiedClaims(idToken).names) }
             throw LoginRule.problem(error)
         }
-        await recordClaimNames(organisation.environment, ClaimNames.of(idToken))
+        await recordClaimNames(organisation.environment, VerifiedClaims(idToken).names)
         if let objection = LoginRule.objection(
             to: person, nonce: pending.nonce, client: organisation.client.id, email: pending.email)
         {

@@ -1,13 +1,11 @@
 import Essentials
 import FoundationEssentials
-import HTTPClient
 import HTTPServer
-import HTTPTypes
 import Hummingbird
 import Identity
 import Logging
-import Model
 import Postgres
+import Tenants
 
 /// `POST /v1/token`: renews the token of a device without a login.
 ///

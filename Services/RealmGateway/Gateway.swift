@@ -2,7 +2,6 @@ import HTTPServer
 import Hummingbird
 import Identity
 import Logging
-import Model
 import ObjectStore
 import Postgres
 import Secrets
@@ -55,7 +54,7 @@ struct Gateway: Sendable {
             services: SyncServices(pool: pool, numbers: numbers, hub: hub, limits: limits))
         blobs = BlobsRoute(
             authentication: authentication, pool: pool, numbers: numbers,
-            store: PostgresBlobs(pool: pool, unreferencedCountMax: limits.unreferencedBlobCountMax))
+            store: BlobStore(pool: pool, unreferencedCountMax: limits.unreferencedBlobCountMax))
         credentials = CredentialsRoute(
             authentication: authentication, pool: pool, numbers: numbers, secrets: secrets)
         mutations = MutationsRoute(authentication: authentication, limits: limits) { environment in
@@ -73,10 +72,7 @@ struct Gateway: Sendable {
     ) -> [Component] {
         [
             .service("environments", directory),
-            .http(
-                "device-api", host: host, port: port, limits: limits, edge: edge, context: EdgeContext.self,
-                started: started
-            ) {
+            .http("device-api", host: host, port: port, limits: limits, edge: edge, started: started) {
                 addRoutes(to: $0)
             },
             .service("live", hub),

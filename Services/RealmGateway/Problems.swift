@@ -1,7 +1,6 @@
 import Access
 import HTTPServer
 import HTTPTypes
-import Identity
 
 /// The problem responses of the device API; `deploy/openapi.yaml` lists their types.
 enum Problems {

@@ -66,8 +66,6 @@ extension SharedItem.ItemKind {
         case .note: .note
         }
     }
-
-    init?(_ kind: Kind) { self.init(rawValue: kind.rawValue) }
 }
 
 /// The state that a batch is processed from.

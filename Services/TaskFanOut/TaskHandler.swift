@@ -7,8 +7,6 @@ import Postgres
 
 /// Maintains the tasks' copies, unassigns tasks of deleted teams and people, and removes the memberships of both.
 struct TaskHandler: Handler {
-    static let schemaOldest: Int32 = 20
-
     private let retention: TaskRetention
     private var directory = RealmDirectory()
     private let references = DeletedReferences()

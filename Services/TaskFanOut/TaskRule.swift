@@ -9,19 +9,6 @@ struct TaskProgress: Equatable, Sendable {
     var completionDate: String?
     var completedBy: UUID?
 
-    init(isCompleted: Bool = false, completionDate: String? = nil, completedBy: UUID? = nil) {
-        self.isCompleted = isCompleted
-        self.completionDate = completionDate
-        self.completedBy = completedBy
-    }
-
-    /// Reads the progress from a task's fields.
-    init(of fields: JSONObject) {
-        isCompleted = fields.isTrue("isCompleted")
-        completionDate = fields.text(of: "completionDate")
-        completedBy = fields.id(of: "completedBy")
-    }
-
     /// Returns the fields that change another progress into this one, as JSON. Dates and ids need no escaping.
     func fields(after other: TaskProgress) -> [(key: String, json: String)] {
         var fields: [(key: String, json: String)] = []
@@ -30,6 +17,15 @@ struct TaskProgress: Equatable, Sendable {
         if completionDate != other.completionDate { fields.append(("completionDate", quoted(completionDate))) }
         if completedBy != other.completedBy { fields.append(("completedBy", quoted(completedBy?.text))) }
         return fields
+    }
+}
+
+extension TaskProgress {
+    /// Reads the progress from a task's fields.
+    init(of fields: JSONObject) {
+        isCompleted = fields.isTrue("isCompleted")
+        completionDate = fields.text(of: "completionDate")
+        completedBy = fields.id(of: "completedBy")
     }
 }
 

@@ -1,3 +1,4 @@
+import KeyedWorker
 import Logging
 import Model
 import ObjectStore

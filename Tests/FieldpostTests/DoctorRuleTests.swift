@@ -50,8 +50,7 @@ import Testing
     }
 
     private static func group(_ name: String, members count: Int, state: String = "Stable") -> ConsumerGroup {
-        let members = (0..<count).map { ConsumerGroup.Member(id: "\($0)", clientID: "c", host: "h") }
-        return ConsumerGroup(name: name, state: state, members: members)
+        ConsumerGroup(name: name, state: state, memberIDs: (0..<count).map(String.init))
     }
 
     private func entryTopic(_ facts: BrokerFacts) -> DoctorFinding {
@@ -82,12 +81,12 @@ import Testing
     @Test func automaticTopicsAndIdleGroupsAreReported() {
         let names = Self.groupNames
         var groups = names.map { Self.group($0, members: 2) }
-        let well = BrokerFindings.findings(broker(settings: ["auto.create.topics.enable": "false"], groups: groups))
+        let well = BrokerCheck.findings(broker(settings: ["auto.create.topics.enable": "false"], groups: groups))
         #expect(well.allSatisfy { $0.state == .good })
         groups[0] = Self.group(names[0], members: 0, state: "Empty")
         // A group that never ran is not listed, and has committed nothing.
         groups.removeLast()
-        let findings = BrokerFindings.findings(broker(settings: ["auto.create.topics.enable": "true"], groups: groups))
+        let findings = BrokerCheck.findings(broker(settings: ["auto.create.topics.enable": "true"], groups: groups))
         let seen = findings.filter { $0.state == .warning }.map(\.check)
         let idle = [names[0], names[names.count - 1]].map { "Kafka: group \($0)" }
         #expect(seen == ["Kafka: auto.create.topics.enable"] + idle)
@@ -101,7 +100,7 @@ import Testing
         let denied = KafkaError(
             code: 30, name: "GROUP_AUTHORIZATION_FAILED", message: "not authorized", isFatal: false,
             isRetriable: false)
-        func findings(_ facts: BrokerFacts) -> [DoctorFinding] { BrokerFindings.findings(facts) }
+        func findings(_ facts: BrokerFacts) -> [DoctorFinding] { BrokerCheck.findings(facts) }
 
         let all = Dictionary(uniqueKeysWithValues: names.map { ($0, denied) })
         let refused = findings(broker(groups: [], refused: all))
@@ -128,7 +127,7 @@ import Testing
         #expect(origins == ["https://a.example", "http://a.example"])
         let now = Timestamp(millisecondsSinceEpoch: 1_800_000_000_000)
         func plain(_ origin: String) -> DoctorFinding.State? {
-            AddressFindings.findings(origin, end: nil, date: nil, before: now, after: now).first {
+            AddressCheck.findings(origin, end: nil, date: nil, before: now, after: now).first {
                 $0.check.hasSuffix("certificate")
             }?.state
         }

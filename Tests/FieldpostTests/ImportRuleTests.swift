@@ -61,10 +61,10 @@ import Testing
     @Test func problemsAreSortedByLine() {
         var problems = ImportProblems(retainedCountMax: 3)
         for line in [4, 6, 2, 9, 5] { problems.add("r\(line)", at: line) }
-        #expect(problems.text == "line 2: r2\nline 4: r4\nline 5: r5\nand 2 more\n")
+        #expect(problems.text() == "line 2: r2\nline 4: r4\nline 5: r5\nand 2 more\n")
         var none = ImportProblems(retainedCountMax: 0)
         none.add("a\u{1B}b", at: 1)
-        #expect(none.text == "and 1 more\n")
+        #expect(none.text() == "and 1 more\n")
     }
 
     /// Each problem quotes an excerpt of the value, even if one character has many bytes.

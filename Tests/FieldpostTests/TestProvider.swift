@@ -59,8 +59,8 @@ struct TestProvider: Sendable {
         }
 
         @concurrent func handle(
-            _ request: Request, context: BasicRequestContext,
-            next: @concurrent (Request, BasicRequestContext) async throws -> Response
+            _ request: Request, context: EdgeContext,
+            next: @concurrent (Request, EdgeContext) async throws -> Response
         ) async throws -> Response {
             await withCheckedContinuation { continuation in
                 let isHeld = state.withLock { state in

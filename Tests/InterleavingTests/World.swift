@@ -164,7 +164,7 @@ struct World<Office: BackOffice>: ~Copyable {
                     in: environment, after: published, kinds: [.timeEntry, .seenRecord, .poll], countMax: 1_000))
             var realms: Set<Int32> = []
             for row in rows { realms.insert(try row.value(1)) }
-            let paths = try directory.paths(of: realms, in: environment, on: &connection)
+            let paths = try directory.realms(of: realms, in: environment, on: &connection).mapValues(\.path)
             var changes: [(subject: EventSubject, place: EventLocation)] = []
             for row in rows {
                 published = try row.value(0)

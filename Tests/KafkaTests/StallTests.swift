@@ -48,7 +48,7 @@ import Testing
             var consumer = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
             let partition = try consumer.receive(3)[0].topicPartition
             try check(&consumer, count: 4)
-            try consumer.pauseUnknowingly(partition)
+            try consumer.pauseUnknowingly()
             try produce(["3"], at: cluster.address)
             let error = #expect(throws: KafkaError.self) { try check(&consumer, count: 4) }
             #expect(error?.isFatal == true)

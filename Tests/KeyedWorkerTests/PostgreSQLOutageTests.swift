@@ -61,7 +61,7 @@ import Testing
             worker.reader.deliveryInterval = .milliseconds(20)
             worker.reader.nextDeliveryCheck = .now
             let partition = try #require(worker.consumer.nextOffsets.first { $0.value == 1 }).key
-            try worker.consumer.pauseUnknowingly(partition)
+            try worker.consumer.pauseUnknowingly()
             try flow.put(try flow.key(.users, .realms, person), #"{"userId": "ben"}"#)
             try flow.publishAll()
             let error = #expect(throws: KafkaError.self) { try wait("its end") { try worker.step() != nil } }

@@ -1,8 +1,8 @@
 import Kafka
-import LagMonitoring
 import Testing
 
 @testable import LagMonitor
+@testable import LagMonitoring
 
 /// Generates snapshots at given times, with groups that consume all partitions and never catch up.
 struct SnapshotGenerator {

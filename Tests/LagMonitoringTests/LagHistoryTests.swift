@@ -1,6 +1,7 @@
 import Kafka
-import LagMonitoring
 import Testing
+
+@testable import LagMonitoring
 
 struct LagHistoryTests {
     private static let partition = TopicPartition(topic: "t", partition: 0)

@@ -1,5 +1,6 @@
-import LagMonitoring
 import Testing
+
+@testable import LagMonitoring
 
 /// The examples of Burrow's own evaluator tests, with its results.
 struct LagStatusRuleTests {

@@ -2,6 +2,7 @@ import Foundation
 import HTTPClient
 import Identity
 import Synchronization
+import Tenants
 import TestSupport
 import Testing
 

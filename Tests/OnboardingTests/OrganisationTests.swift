@@ -3,6 +3,7 @@ import Identity
 import Model
 import Postgres
 import Secrets
+import Tenants
 import TestSupport
 import Testing
 

@@ -128,8 +128,8 @@ private struct Failure: Error, CustomStringConvertible { let description: String
             health.ready(true, source: "db")
             health.shuttingDown()
             #expect(await get("/health/ready", port: port).contains("shutting down"))
-            metrics.makeMeter(label: "some.meter", dimensions: []).set(Int64(7))
-            #expect(await get("/metrics", port: port).contains("\nsome_meter 7\n"))
+            metrics.makeRecorder(label: "some.gauge", dimensions: [], aggregate: false).record(Int64(7))
+            #expect(await get("/metrics", port: port).contains("\nsome_gauge 7\n"))
         }
     }
 

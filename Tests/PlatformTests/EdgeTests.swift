@@ -21,15 +21,15 @@ import Testing
     func withServer(
         _ edge: HTTPEdge = HTTPEdge(), limits: HTTPLimits = HTTPLimits(), webSocket: WebSocketRoute? = nil,
         logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-        routes more: @escaping @Sendable (Router<BasicRequestContext>) -> Void = { _ in },
+        routes more: @escaping @Sendable (Router<EdgeContext>) -> Void = { _ in },
         _ body: @escaping @Sendable (Int) async throws -> Void
     ) async throws {
         let environment = ComponentEnvironment(
             logger: logger, health: Health(stallMax: .seconds(60)), eventLoops: MultiThreadedEventLoopGroup.singleton)
         let (ports, announce) = AsyncStream.makeStream(of: Int.self)
         let component = Component.http(
-            "test", host: "127.0.0.1", port: 0, limits: limits, edge: edge, context: BasicRequestContext.self,
-            started: { announce.yield($0) }, webSocket: webSocket
+            "test", host: "127.0.0.1", port: 0, limits: limits, edge: edge, started: { announce.yield($0) },
+            webSocket: webSocket
         ) { router in
             router.get("page") { _, _ in
                 Hummingbird.Response(status: .ok, body: ResponseBody(byteBuffer: .init(string: "page")))

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Glibc
+import LocalCluster
 import Model
 import Postgres
 import TestSupport

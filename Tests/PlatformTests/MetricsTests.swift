@@ -13,7 +13,7 @@ import Testing
         registry.makeCounter(label: "messaging.client.consumed.messages", dimensions: labels).increment(by: 3)
         registry.makeCounter(label: "messaging.client.consumed.messages", dimensions: labels.reversed()).increment(
             by: 4)
-        registry.makeMeter(label: "parked.keys", dimensions: []).set(2.5)
+        registry.makeRecorder(label: "parked.keys", dimensions: [], aggregate: false).record(2.5)
         registry.makeRecorder(label: "2fast", dimensions: [], aggregate: false).record(Double.infinity)
         let timer = registry.makeTimer(label: "call.duration", dimensions: [("to", "sap")])
         timer.recordNanoseconds(500_000)
@@ -44,10 +44,10 @@ import Testing
     @Test func seriesCountIsLimited() {
         let registry = MetricsRegistry()
         for number in 0..<(MetricsRegistry.seriesMax / 100 + 1) {
-            _ = registry.makeMeter(label: "meter", dimensions: [("n", "\(number)")])
+            _ = registry.makeRecorder(label: "gauge", dimensions: [("n", "\(number)")], aggregate: false)
         }
-        let first = registry.makeMeter(label: "meter", dimensions: [("n", "0")])
-        registry.destroyMeter(first)
+        let first = registry.makeRecorder(label: "gauge", dimensions: [("n", "0")], aggregate: false)
+        registry.destroyRecorder(first)
         #expect(registry.text().split(separator: "\n").count == MetricsRegistry.seriesMax / 100 + 1)
     }
 
@@ -56,12 +56,17 @@ import Testing
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {
                 group.addTask {
-                    let meter = registry.makeMeter(label: "meter", dimensions: [])
-                    for _ in 0..<10_000 { meter.increment(by: 1) }
+                    let counter = registry.makeCounter(label: "events", dimensions: [])
+                    let timer = registry.makeTimer(label: "wait", dimensions: [])
+                    for _ in 0..<2_000 {
+                        counter.increment(by: 1)
+                        timer.recordNanoseconds(500_000_000)
+                    }
                 }
             }
         }
-        #expect(registry.text().hasSuffix("meter 80000\n"))
+        let text = registry.text()
+        #expect(text.contains("events_total 16000\n") && text.contains("wait_seconds_sum 8000\n"), "\(text)")
     }
 
     @Test func processMetricsAreExported() {

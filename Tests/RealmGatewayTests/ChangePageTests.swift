@@ -28,7 +28,7 @@ import Testing
             // The third realm is not open.
             let held: [Int32: Int64] = [numbers[0]: 40, numbers[1]: 5]
             let pages = try fixture.withDatabase { connection in
-                let caller = Caller(environment: fixture.environment, id: -1, identity: .integration(name: "books"))
+                let caller = Caller.integration(.init(environment: fixture.environment, id: 1, name: "books"))
                 let access = try AccessReader(caller, RealmNumbers(), on: &connection)
                 var limits = GatewayLimits()
                 limits.changeCountMax = 7

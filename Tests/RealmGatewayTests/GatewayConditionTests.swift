@@ -84,9 +84,10 @@ import Testing
     /// Writes of own objects share a transaction; a write of others' objects in `/common` does not.
     @Test func transactionsAreSharedUnlessFootprintsConflict() throws {
         let people = (1...3).map { number in
-            Caller(
-                environment: EnvironmentID(rawValue: 1), id: Int32(number),
-                identity: .person(email: "\(number)@example.com", realm: .users, object: UUID()))
+            Caller.person(
+                BoundPerson(
+                    environment: EnvironmentID(rawValue: 1), id: Int32(number), email: "\(number)@example.com",
+                    realm: .users, object: UUID()))
         }
         func request(
             _ caller: Caller, _ realm: RealmPath, _ kind: Kind, _ id: UUID?, _ operation: Mutation.Operation = .delete

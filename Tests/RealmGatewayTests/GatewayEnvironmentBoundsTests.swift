@@ -229,7 +229,7 @@ import Testing
         let environment = fixture.environment
         let (access, counter) = try await pool.run { connection in
             let id: Int32 = try connection.run("SELECT id FROM access.integration")[0].value(0)
-            let caller = Caller(environment: environment, id: -id, identity: .integration(name: "books"))
+            let caller = Caller.integration(.init(environment: environment, id: id, name: "books"))
             return (
                 try AccessReader(caller, numbers, on: &connection),
                 try EnvironmentCounter(try connection.run(EnvironmentCounter.load(environment))[0])

@@ -115,7 +115,7 @@ import Testing
             let put = Mutation(operation: .put, kind: .realms, id: UUID(), fields: fields)
             let isRejected = try fixture.withDatabase { connection in
                 let id: Int32 = try connection.run("SELECT id FROM access.integration")[0].value(0)
-                let caller = Caller(environment: fixture.environment, id: -id, identity: .integration(name: "books"))
+                let caller = Caller.integration(.init(environment: fixture.environment, id: id, name: "books"))
                 let mutation = try UncommittedMutation(put, in: .users, by: caller, on: &connection)
                 try connection.run("DELETE FROM access.integration")
                 guard case .conflicted = try mutation.commit(on: &connection),

@@ -123,9 +123,10 @@ import Testing
             try fixture.add(me, to: missing)
             let (state, access) = try fixture.withDatabase { connection in
                 let id: Int32 = try connection.run("SELECT id FROM access.person")[0].value(0)
-                let caller = Caller(
-                    environment: fixture.environment, id: id,
-                    identity: .person(email: "ana@example.com", realm: try .user("ana@example.com"), object: me))
+                let caller = Caller.person(
+                    BoundPerson(
+                        environment: fixture.environment, id: id, email: "ana@example.com",
+                        realm: try .user("ana@example.com"), object: me))
                 let access = try AccessReader(caller, RealmNumbers(), on: &connection)
                 return (try access.read(on: &connection), access)
             }

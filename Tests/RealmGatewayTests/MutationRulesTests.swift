@@ -226,9 +226,9 @@ import Testing
 extension MutationRequest {
     /// Returns a request of malformed mutations with these sequences.
     static func with(_ sequences: [Int64]) -> MutationRequest {
-        let caller = Caller(environment: EnvironmentID(rawValue: 1), id: 1, identity: .integration(name: "books"))
+        let integration = IntegrationStore.Integration(environment: EnvironmentID(rawValue: 1), id: 1, name: "books")
         return MutationRequest(
-            caller: caller, address: "", clientID: UUID(), traceparent: nil,
+            caller: .integration(integration), address: "", clientID: UUID(), traceparent: nil,
             mutations: sequences.map {
                 SubmittedMutation(sequence: $0, content: .failure(MutationProblem(.malformedMutation, "")))
             })

@@ -155,10 +155,10 @@ private func withSession(
         let hub = LiveHub(pool: pool, watchPool: pool, limits: limits, logger: Logger(label: "test"))
         let services = SyncServices(pool: pool, numbers: RealmNumbers(), hub: hub, limits: limits)
         let path = try RealmPath.user("ana@example.com")
-        let person = Caller.Identity.person(email: "ana@example.com", realm: path, object: UUID())
-        let caller = Caller(environment: fixture.environment, id: 1, identity: person)
+        let person = BoundPerson(
+            environment: fixture.environment, id: 1, email: "ana@example.com", realm: path, object: UUID())
         let login = Login(
-            caller: caller, expires: Timestamp.now().secondsSinceEpoch + expiresIn, address: "192.0.2.1")
+            caller: .person(person), expires: Timestamp.now().secondsSinceEpoch + expiresIn, address: "192.0.2.1")
         let request = try SyncRequest(Array(text.utf8), realmCountMax: 10)
         let buffer = SendBuffer(bytesMax: 1 << 20, expiresIn: .seconds(600)) {}
         defer { buffer.close() }

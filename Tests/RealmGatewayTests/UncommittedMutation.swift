@@ -55,8 +55,9 @@ extension GatewayFixture {
     /// Returns a person who has logged in.
     func caller(_ email: String, on connection: inout Connection) throws -> Caller {
         let row = try connection.run("SELECT id, object_id FROM access.person WHERE email = \(email)")[0]
-        return Caller(
-            environment: environment, id: try row.value(0),
-            identity: .person(email: email, realm: try .user(email), object: try row.value(1)))
+        return .person(
+            BoundPerson(
+                environment: environment, id: try row.value(0), email: email, realm: try .user(email),
+                object: try row.value(1)))
     }
 }

@@ -1,10 +1,10 @@
 @testable package import Kafka
 
 extension Consumer {
-    /// Pauses a partition inside librdkafka without the client's knowledge, as in librdkafka's race between commands
-    /// and execution. The partition must have delivered a message before.
-    package mutating func pauseUnknowingly(_ partition: TopicPartition) throws {
-        try pause(partition)
-        context.paused.remove(partition)
+    /// Pauses partitions inside librdkafka without the client's knowledge, as in librdkafka's race between commands and
+    /// execution: those that have delivered a message before.
+    package mutating func pauseUnknowingly() throws {
+        try pauseAll()
+        context.isPausedAll = false
     }
 }

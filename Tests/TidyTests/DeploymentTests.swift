@@ -1,4 +1,5 @@
 import Foundation
+import LocalCluster
 import Model
 import ProjectDocuments
 import TestSupport

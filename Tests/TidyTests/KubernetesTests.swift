@@ -1,3 +1,4 @@
+import LocalCluster
 import Model
 import Testing
 import Yams

@@ -32,7 +32,7 @@ import Testing
         Call(function: "rd_kafka_consume_queue", file: "Consumer.swift", limit: "50 ms, until `closeMax` (15 s)"),
         Call(function: "rd_kafka_committed", file: "Consumer+Beginnings.swift", limit: "1 s"),
         Call(function: "rd_kafka_commit", file: "Consumer+LowerCommits.swift", limit: "0: asynchronous"),
-        Call(function: "rd_kafka_seek_partitions", file: "Consumer+Seeking.swift", limit: "`waitMax`"),
+        Call(function: "rd_kafka_seek_partitions", file: "Consumer+Beginnings.swift", limit: "`waitMax`"),
         Call(function: "rd_kafka_assign", file: "ConsumerContext.swift", limit: local),
         Call(function: "rd_kafka_incremental_assign", file: "ConsumerContext.swift", limit: local),
         Call(function: "rd_kafka_incremental_unassign", file: "ConsumerContext.swift", limit: local),

@@ -1,3 +1,4 @@
+import LocalCluster
 import Model
 
 /// The table of services in `docs/contributors/architecture.md`, of `Services`.

@@ -1,9 +1,9 @@
 import Algorithms
+import CommandLineSupport
 import Essentials
 import FoundationEssentials
 import Glibc
 import Model
-import ObjectStore
 import Postgres
 
 /// Finds inconsistencies in two passes. Changes that are in flight during the first pass are resolved, or have another
@@ -93,7 +93,8 @@ struct ConsistencyCheck {
     private func check(
         _ target: CheckTarget, _ slice: CheckSlice, _ name: String, on connection: inout Connection
     ) throws -> [Inconsistency] {
-        try connection.run(slice.statement(target)).map { try Inconsistency($0, target, in: name) }
+        try connection.run(slice.statement(target)).decode(String.self, String.self, UUID.self, Int64.self)
+            .map { Inconsistency(environment: name, part: target, key: $0, fault: $1, id: $2, position: $3) }
     }
 
     /// The approximate number of objects, by the last ANALYZE; 0 if there was none.
@@ -169,5 +170,26 @@ struct ConsistencyCheck {
             """
         ).decode(String.self, Int64.self, Int64.self, Int64.self)
             .map { Backlog(environment: $0, unpublished: $1, parked: $2, dead: $3) }
+    }
+}
+
+/// An object or row that contradicts the data that it is derived from.
+struct Inconsistency: Encodable, Hashable {
+    let environment: String
+    let part: CheckTarget
+    /// The subject of the event with which the owning service reprocesses it, if there is one; otherwise its location.
+    let key: String
+    let fault: String
+    /// The object's id, which also selects the partition.
+    let id: UUID
+    /// The position at the time of the check. If it changes between the passes, work was in flight.
+    let position: Int64
+    /// Work in flight that may resolve it; `nil` if none is known.
+    var pending: String?
+
+    private var text: String { pending.map { "\(fault) (may be in flight: \($0))" } ?? fault }
+
+    static func table(_ rows: [Inconsistency]) -> Table {
+        Table(["ENVIRONMENT", "CHECK", "KEY", "FAULT"], rows) { [$0.environment, $0.part.rawValue, $0.key, $0.text] }
     }
 }

@@ -3,7 +3,6 @@ import Kafka
 import KeyedWorker
 import LagMonitoring
 import Model
-import ObjectStore
 import Postgres
 
 /// The work of an environment that was in flight at one moment, and the part that remains. Until it is finished,

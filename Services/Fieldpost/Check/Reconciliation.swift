@@ -1,5 +1,4 @@
 import Catalogues
-import FoundationEssentials
 import Model
 import Postgres
 
@@ -18,9 +17,10 @@ struct Reconciliation {
     /// Returns the statements of one transaction that request the comparison and invalidate these keys.
     func request(for keys: [String]) -> [Statement] {
         if comparesBackend {
-            let scope = CatalogueScope(keys)
-            return AudienceStore.unplace(scope.emails, in: environment)
-                + AudienceStore.recount(scope.catalogues, in: environment) + [
+            // The keys of `catalogues` name people and catalogues.
+            let paths = keys.compactMap { RealmPath($0) }
+            return AudienceStore.unplace(paths.compactMap(\.email), in: environment)
+                + AudienceStore.recount(paths.compactMap(\.catalogueID), in: environment) + [
                     """
                     UPDATE poll.run SET started_at = '-infinity', full_started_at = NULL
                     WHERE environment_id = \(environment.rawValue)
@@ -65,19 +65,5 @@ struct Reconciliation {
     private func realms(_ keys: [String]) -> Statement {
         let paths = Set(keys.compactMap { EventSubject($0)?.realm.description }).sorted()
         return "SELECT id FROM realm.realm WHERE environment_id = \(environment.rawValue) AND path = ANY (\(paths))"
-    }
-
-    /// The people and catalogues that the keys of `catalogues` name.
-    private struct CatalogueScope {
-        private(set) var emails: [String] = []
-        private(set) var catalogues: [UUID] = []
-
-        init(_ keys: [String]) {
-            for key in keys {
-                guard let path = RealmPath(key) else { continue }
-                if let email = path.email { emails.append(email) }
-                if case .catalogue(let id) = path.realmClass { catalogues.append(id) }
-            }
-        }
     }
 }

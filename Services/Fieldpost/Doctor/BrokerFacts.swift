@@ -41,7 +41,7 @@ struct BrokerFacts: Sendable {
         guard let groups, refusedGroups[group] == nil else { return nil }
         // Brokers list every group that has committed, to a client that may describe it.
         guard let description = groups[group] else { return committedGroups.contains(group) ? nil : 0 }
-        return description.hasReliableMembers ? description.members.count : nil
+        return description.hasReliableMembers ? description.memberIDs.count : nil
     }
 
     /// The number of members as text, or the reason why it is unknown.

@@ -1,5 +1,4 @@
 import Foundation
-import Model
 
 /// The settings of one service in an environment, as its executable reports them.
 struct ServiceSettings: Sendable {

@@ -25,12 +25,15 @@ struct ImportProblems {
         if retained.count > retainedCountMax { retained.removeLast() }
     }
 
-    /// One line for each retained problem, and the number of further ones.
-    var text: String { text(as: "") }
-
-    /// The same, with a prefix for each line.
-    func text(as prefix: String) -> String {
+    /// Returns a line for each retained problem, and one with the number of further ones; each begins with `prefix`.
+    func text(as prefix: String = "") -> String {
         let lines = retained.map { "\(prefix)line \($0.line): \(Table.oneLine($0.reason))\n" }.joined()
         return count > retained.count ? lines + "\(prefix)and \(count - retained.count) more\n" : lines
     }
+}
+
+/// The reason why a line is rejected, in a sentence.
+struct ImportProblem: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
 }

@@ -7,34 +7,23 @@ enum ImportRule {
     /// - Parameter hasBackend: Whether Fieldpost has a back end for the people's choices and entries.
     static func objection(to kind: Kind, in realm: RealmClass.Name, hasBackend: Bool) -> String? {
         if let reason = reason(against: kind, hasBackend) { return reason }
-        let realms = realms(of: kind)
-        if realms.contains(realm) { return nil }
-        let patterns = realms.map(\.pattern).joined(separator: " and ")
-        let copies = kind.row.realms.contains(realm) ? copyReason(kind) : nil
-        return "\(kind.rawValue) objects are imported into \(patterns)" + (copies.map { ": " + $0 } ?? "")
+        let originals = originals(of: kind)
+        if originals.realms.contains(realm) { return nil }
+        let patterns = originals.realms.map(\.pattern).joined(separator: " and ")
+        let reason = kind.row.realms.contains(realm) ? originals.copyReason : nil
+        return "\(kind.rawValue) objects are imported into \(patterns)" + (reason.map { ": " + $0 } ?? "")
     }
 
-    /// The realms of original objects; objects in other realms are copies.
-    private static func realms(of kind: Kind) -> [RealmClass.Name] {
+    /// The realms of original objects, and the origin of the objects in other realms, which are copies.
+    private static func originals(of kind: Kind) -> (realms: [RealmClass.Name], copyReason: String?) {
         switch kind {
-        case .fieldTask: [.manager]
-        case .location, .appointment, .note: [.user]
+        case .fieldTask: ([.manager], "other realms have copies, which task-fan-out creates")
+        case .location: ([.user], "other realms have copies, which location-fan-out creates")
+        case .appointment, .note: ([.user], "other realms have copies, which share-fan-out creates")
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
             .defectPoll, .defectCommand, .defectAccount, .deliveryChoice:
-            kind.row.realms
-        }
-    }
-
-    private static func copyReason(_ kind: Kind) -> String? {
-        switch kind {
-        case .fieldTask: "other realms have copies, which task-fan-out creates"
-        case .location: "other realms have copies, which location-fan-out creates"
-        case .appointment, .note: "other realms have copies, which share-fan-out creates"
-        case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
-            .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
-            .defectPoll, .defectCommand, .defectAccount, .deliveryChoice:
-            nil
+            (kind.row.realms, nil)
         }
     }
 

@@ -1,6 +1,5 @@
 import Access
 import Audit
-import Essentials
 import FoundationEssentials
 import Model
 import ObjectStore
@@ -152,17 +151,12 @@ struct ObjectImport: ~Copyable {
     private mutating func settle() throws {
         guard let (count, isFirst) = writing else { return }
         writing = nil
-        let (written, created) = try connection.finish()[0][0].head()
-        counts.created += min(created, written)
-        counts.replaced += max(0, written - created)
-        counts.unchanged += count - written
+        // The first two columns of the statement of an `ImportBatch`.
+        let row = try connection.finish()[0][0]
+        let (written, created): (Int64, Int64) = (try row.value(0), try row.value(1))
+        counts.created += Int(min(created, written))
+        counts.replaced += Int(max(0, written - created))
+        counts.unchanged += count - Int(written)
         if isFirst, written > 0 { isAudited = true }
-    }
-}
-
-extension Row {
-    /// The two counts that the statement of an ``ImportBatch`` returns.
-    fileprivate func head() throws(PostgresError) -> (written: Int, created: Int) {
-        (Int(try value(0, as: Int64.self)), Int(try value(1, as: Int64.self)))
     }
 }

@@ -55,8 +55,7 @@ struct Console: Sendable {
             networkConnectionCountMax: settings.clients.proxyCount > 0 ? 0 : Self.connectionCountMax / 2,
             bodyMax: .seconds(15))
         let http = Component.http(
-            "console", host: host, port: port, limits: limits, edge: HTTPEdge(tls: tls), context: EdgeContext.self,
-            started: started
+            "console", host: host, port: port, limits: limits, edge: HTTPEdge(tls: tls), started: started
         ) { addRoutes(to: $0) }
         return (watch.isConfigured ? [watch.component(logger)] : []) + [database.component, http]
     }

@@ -114,11 +114,9 @@ extension ConsoleAPI {
             guard let row = try DeferredKeyStore.find(name, on: &connection) else { return nil }
             let object = try DeferredKeyStore.objects([row], on: &connection)[0]
             let environment = row.environmentID == 0 ? nil : EnvironmentID(rawValue: row.environmentID)
-            _ = try connection.run([
-                principal.administrator.audit(
-                    .payloadViewed, row.subject.isEmpty ? row.key : row.subject, in: environment,
-                    detail: ["group": row.group])
-            ])
+            try principal.record(
+                .payloadViewed, row.subject.isEmpty ? row.key : row.subject, in: environment,
+                detail: ["group": row.group], on: &connection)
             let lines = DeferredKeyExplanation(row, object).lines.filter { $0.name != "object" }
             return KeyDetails(
                 key: KeyRow(row), lines: lines.map { Line(name: $0.name, value: $0.value) },
@@ -136,11 +134,9 @@ extension ConsoleAPI {
         let outcome = try await database.run { connection -> RetryOutcome in
             let outcome = try RetryOutcome.find(name, subject: subject, on: &connection)
             guard outcome.state == .handled, name.environmentID != 0 else { return outcome }
-            _ = try connection.run([
-                principal.administrator.audit(
-                    .payloadViewed, subject.isEmpty ? name.key : subject,
-                    in: EnvironmentID(rawValue: name.environmentID), detail: ["group": name.group])
-            ])
+            try principal.record(
+                .payloadViewed, subject.isEmpty ? name.key : subject,
+                in: EnvironmentID(rawValue: name.environmentID), detail: ["group": name.group], on: &connection)
             return outcome
         }
         return try Response.json(outcome)

@@ -48,10 +48,8 @@ extension ConsoleAPI {
         let query = try ConsoleQuery(request)
         let (prefix, after) = (query["prefix"] ?? "/", query["after"] ?? "")
         let paths = try await inEnvironment(query) { environment, connection in
-            _ = try connection.run([
-                principal.administrator.audit(
-                    .realmsListed, prefix, in: environment, detail: Self.detail([:], after: after))
-            ])
+            try principal.record(
+                .realmsListed, prefix, in: environment, detail: Self.detail([:], after: after), on: &connection)
             return try RealmContentReader.paths(
                 in: environment, prefix: prefix, after: after, countMax: Self.pageCountMax, on: &connection)
         }
@@ -67,7 +65,7 @@ extension ConsoleAPI {
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
                 throw ConsoleResponse.notFound("realm")
             }
-            _ = try connection.run([principal.administrator.audit(.realmViewed, path.description, in: environment)])
+            try principal.record(.realmViewed, path.description, in: environment, on: &connection)
             return try reader.counts(on: &connection)
         }
         return try Response.json(counts)
@@ -94,11 +92,9 @@ extension ConsoleAPI {
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
                 throw ConsoleResponse.notFound("realm")
             }
-            _ = try connection.run([
-                principal.administrator.audit(
-                    .payloadViewed, path.description, in: environment,
-                    detail: Self.detail(["kind": kind.rawValue], after: last?.text))
-            ])
+            try principal.record(
+                .payloadViewed, path.description, in: environment,
+                detail: Self.detail(["kind": kind.rawValue], after: last?.text), on: &connection)
             return try reader.objects(kind, id: nil, after: last, countMax: Self.pageCountMax, on: &connection).map {
                 ObjectRow(
                     kind: $0.kind, id: $0.id.text, position: $0.position, editPosition: $0.editPosition,
@@ -125,10 +121,9 @@ extension ConsoleAPI {
         let query = try ConsoleQuery(request)
         let (path, after) = (try query.realm("path"), query["after"] ?? "")
         let page = try await inEnvironment(query, .long) { environment, connection in
-            _ = try connection.run([
-                principal.administrator.audit(
-                    .peopleListed, path.description, in: environment, detail: Self.detail([:], after: after))
-            ])
+            try principal.record(
+                .peopleListed, path.description, in: environment, detail: Self.detail([:], after: after),
+                on: &connection)
             var access = PeopleAccess(environment, realm: path)
             let page = try access.page(after: after, on: &connection)
             let people = page.map { person in
@@ -152,10 +147,8 @@ extension ConsoleAPI {
         (limits.changesMax, limits.answersMax) = (Self.pointerCountMax, Self.pointerCountMax)
         limits.recordsMax = Self.recordCountMax
         let timelines = try await inEnvironment(query, .long) { [limits] environment, connection in
-            _ = try connection.run([
-                principal.administrator.audit(
-                    .payloadViewed, id.text, in: environment, detail: ["view": "timeline"])
-            ])
+            try principal.record(
+                .payloadViewed, id.text, in: environment, detail: ["view": "timeline"], on: &connection)
             var limits = limits
             limits.deadline = .now + ConsoleDatabase.queryMax
             return try ObjectTrace.load(id, in: environment, within: limits, on: &connection)

@@ -56,9 +56,7 @@ struct ConsoleAPI: Sendable {
         if let id = gate.cookies.session(in: request.headers) { gate.sessions.end(id) }
         // The session ends even if the audit record cannot be written.
         let email = principal.session.email
-        try await database.run { connection in
-            _ = try connection.run([principal.administrator.audit(.consoleClosed, email, in: nil)])
-        }
+        try await database.run { try principal.record(.consoleClosed, email, in: nil, on: &$0) }
         var response = ConsoleResponse.noContent
         response.headers[values: .setCookie] = [gate.cookies.endSession]
         return response

@@ -17,18 +17,6 @@ final class ConsoleDatabase: Sendable {
         case long
     }
 
-    private struct Pools {
-        let short: Pool
-        let long: Pool
-
-        subscript(kind: QueryKind) -> Pool {
-            switch kind {
-            case .short: short
-            case .long: long
-            }
-        }
-    }
-
     /// The time after which a long query reads no further pages.
     static let queryMax = Duration.seconds(8)
     private static let poolSize = 2
@@ -37,7 +25,7 @@ final class ConsoleDatabase: Sendable {
     private static let longCountMax = 10
 
     private let conninfo: String
-    private let pools = Mutex<Pools?>(nil)
+    private let pools = Mutex<[QueryKind: Pool]>([:])
 
     init(_ conninfo: String) { self.conninfo = conninfo }
 
@@ -56,7 +44,7 @@ final class ConsoleDatabase: Sendable {
     /// The first schema with moves of environments, which the console displays.
     private static let schemaOldest: Int32 = 28
 
-    var isOpen: Bool { pools.withLock { $0 != nil } }
+    var isOpen: Bool { pools.withLock { !$0.isEmpty } }
 
     func open() throws {
         guard !isOpen else { return }
@@ -68,7 +56,7 @@ final class ConsoleDatabase: Sendable {
             let long = try Pool(
                 conninfo, size: Self.poolSize, jobCountMax: Self.longCountMax, limits: .monitor,
                 check: Lineage.check)
-            pools.withLock { $0 = Pools(short: short, long: long) }
+            pools.withLock { $0 = [.short: short, .long: long] }
         } catch {
             short.stop()
             throw error
@@ -82,7 +70,7 @@ final class ConsoleDatabase: Sendable {
     func run<Success: Sendable>(
         _ kind: QueryKind = .short, _ body: @escaping @Sendable (inout Connection) throws -> Success
     ) async throws -> Success {
-        guard let pool = pools.withLock({ $0?[kind] }) else { throw Self.unavailable }
+        guard let pool = pools.withLock({ $0[kind] }) else { throw Self.unavailable }
         do {
             return try await pool.run(body)
         } catch let error as PostgresError where error.isStatementTimeout {
@@ -116,9 +104,6 @@ final class ConsoleDatabase: Sendable {
 
     /// Closes the pools after their work in progress.
     func close() {
-        pools.withLock {
-            $0?.short.stop()
-            $0?.long.stop()
-        }
+        for pool in pools.withLock(\.values) { pool.stop() }
     }
 }

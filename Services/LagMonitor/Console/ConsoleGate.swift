@@ -3,6 +3,8 @@ import Crypto
 import HTTPServer
 import HTTPTypes
 import Hummingbird
+import Model
+import Postgres
 
 /// Authenticates and authorises requests to the console's API.
 struct ConsoleGate: Sendable {
@@ -10,6 +12,14 @@ struct ConsoleGate: Sendable {
     struct Principal: Sendable {
         let session: ConsoleSessions.Session
         let administrator: Administrator
+
+        /// Writes a record of an act to the audit log.
+        func record(
+            _ action: AuditRecord.Action, _ subject: String, in environment: EnvironmentID?,
+            detail: [String: String] = [:], on connection: inout Connection
+        ) throws {
+            try connection.run(administrator.audit(action, subject, in: environment, detail: detail))
+        }
     }
 
     let settings: ConsoleSettings

@@ -61,7 +61,7 @@ struct ConsoleLogin: Sendable {
             let (identity, idToken) = try await identity(request)
             guard let email = identity.email else { throw SignInFailure.provider("no e-mail address") }
             let isAdministrator = AdministratorRule.isAdministrator(
-                email: email, claims: { ClaimValues.of(idToken, $0) }, among: settings.administrators)
+                email: email, claims: VerifiedClaims(idToken).values(of:), among: settings.administrators)
             guard isAdministrator else { throw SignInFailure.notAdministrator(email) }
             try await audit(.consoleOpened, email, from: client)
             let id = sessions.create(email)
@@ -119,8 +119,6 @@ struct ConsoleLogin: Sendable {
 
     private func audit(_ action: AuditRecord.Action, _ email: String, from client: String) async throws {
         let administrator = Administrator(actor: "console:\(email)", address: client)
-        try await database.run { connection in
-            _ = try connection.run([administrator.audit(action, email, in: nil)])
-        }
+        try await database.run { connection in _ = try connection.run(administrator.audit(action, email, in: nil)) }
     }
 }

@@ -18,8 +18,6 @@ struct MonitorSnapshot: Sendable {
     /// Failed collections, with their reason by source.
     var problems: [String: String] = [:]
 
-    init() {}
-
     /// Sets the lags, rates and partition counts.
     ///
     /// - Parameter lags: Sorted by group, topic and partition.

@@ -8,7 +8,9 @@ struct Overview: Encodable {
     struct Service: Encodable {
         enum State: String, Encodable {
             case ready
+            /// It reports that it is not ready.
             case impaired
+            /// It does not respond.
             case unavailable
             /// It is not polled and consumes no topic.
             case unknown

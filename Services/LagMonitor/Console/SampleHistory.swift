@@ -31,8 +31,6 @@ struct SampleHistory: Sendable {
     /// The number of series beyond the limit.
     private(set) var omittedCount = 0
 
-    init() {}
-
     var names: [Name] { series.keys.sorted() }
 
     /// Adds a snapshot. Within an interval of 10 s the last one counts; snapshots from the past are ignored.

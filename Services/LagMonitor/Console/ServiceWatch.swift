@@ -8,32 +8,19 @@ import Synchronization
 /// Polls the health and metrics of services at the configured admin addresses.
 final class ServiceWatch: Sendable {
     /// The last state of one instance.
-    struct Instance: Encodable, Sendable, Equatable {
-        enum State: String, Encodable, Sendable {
-            case ready
-            /// It reports that it is not ready.
-            case impaired
-            /// It does not respond.
-            case unavailable
-        }
-
+    struct Instance: Sendable {
         let service: String
-        let state: State
+        let state: Overview.Service.State
         /// The reason that it reports, or why the request failed.
         let reason: String
         let devices: Double?
         let callsInFlight: Double?
-        let memoryBytes: Double?
-        let startedAt: Double?
     }
 
     private static let interval = Duration.seconds(5)
     private static let responseBytesMax = 4 << 20
     private static let reasonLengthMax = 300
-    static let names: Set<String> = [
-        "fieldpost_live_devices", "fieldpost_calls_in_flight", "process_resident_memory_bytes",
-        "process_start_time_seconds",
-    ]
+    private static let names: Set<String> = ["fieldpost_live_devices", "fieldpost_calls_in_flight"]
 
     private let services: [ConsoleSettings.Service]
     private let client: Client
@@ -71,12 +58,10 @@ final class ServiceWatch: Sendable {
             let reason = String(decoding: health.body.prefix(Self.reasonLengthMax), as: UTF8.self)
             return Instance(
                 service: service.name, state: isReady ? .ready : .impaired, reason: isReady ? "" : reason,
-                devices: figures["fieldpost_live_devices"], callsInFlight: figures["fieldpost_calls_in_flight"],
-                memoryBytes: figures["process_resident_memory_bytes"], startedAt: figures["process_start_time_seconds"])
+                devices: figures["fieldpost_live_devices"], callsInFlight: figures["fieldpost_calls_in_flight"])
         } catch {
             return Instance(
-                service: service.name, state: .unavailable, reason: "unreachable", devices: nil, callsInFlight: nil,
-                memoryBytes: nil, startedAt: nil)
+                service: service.name, state: .unavailable, reason: "unreachable", devices: nil, callsInFlight: nil)
         }
     }
 

@@ -3,13 +3,11 @@ import Audit
 import Crypto
 import Essentials
 import FoundationEssentials
-import HTTPClient
 import HTTPServer
 import Hummingbird
 import Identity
 import Logging
 import Model
-import ObjectStore
 import Postgres
 import Synchronization
 import Tenants
@@ -121,9 +119,9 @@ final class Authentication: Sendable {
                         email, of: EnvironmentID(rawValue: identity.environment), on: &connection)
                     let person = try PersonBinding.person(
                         identity, email: email, mayJoin: mayJoin, from: address, on: &connection)
-                    guard email != person.email, mayJoin else { return (Caller(person), nil) }
+                    guard email != person.email, mayJoin else { return (.person(person), nil) }
                     let others = try People.objects(of: [email], in: person.environment, on: &connection)
-                    return (Caller(person), others.isEmpty ? email : nil)
+                    return (.person(person), others.isEmpty ? email : nil)
                 }
             }
         } catch let refusal as BindingRefusal {

@@ -34,9 +34,9 @@ extension Caller {
     ///
     /// - Parameter laterEmail: A person's current address, if it has changed.
     func author(_ access: Access, laterEmail: String? = nil) -> Author {
-        switch identity {
-        case .person(let email, _, let object):
-            Author(access, person: object, emails: [email, laterEmail].compactMap(\.self))
+        switch self {
+        case .person(let person):
+            Author(access, person: person.object, emails: [person.email, laterEmail].compactMap(\.self))
         case .integration: Author(access)
         }
     }

@@ -1,11 +1,7 @@
 import Access
-import FoundationEssentials
-import HTTPClient
 import HTTPServer
 import Hummingbird
-import Identity
 import Model
-import NIOCore
 import Postgres
 import Tenants
 
@@ -25,14 +21,10 @@ struct DeliveriesRoute: Sendable {
         let settings = try await mappingDatabaseErrors {
             try await pool.run { connection in try Self.load(caller.environment, &connection) }
         }
-        let offer = Offer(
-            webhookHosts: settings?.webhookHosts ?? [], email: settings?.mailServer != nil,
-            pushKey: settings?.pushContact == nil ? nil : settings?.pushPublicKey)
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
-        return Response(
-            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(offer))))
+        return try .json(
+            Offer(
+                webhookHosts: settings?.webhookHosts ?? [], email: settings?.mailServer != nil,
+                pushKey: settings?.pushContact == nil ? nil : settings?.pushPublicKey))
     }
 
     /// Returns `nil` before the schema migration that adds the table.

@@ -1,6 +1,5 @@
 import Access
 import FoundationEssentials
-import Identity
 import Logging
 import Model
 import ObjectStore
@@ -13,20 +12,14 @@ import Tenants
 /// The environments, their identity providers and integrations, reloaded every few seconds: an added environment needs
 /// no restart.
 final class EnvironmentDirectory: Service, Sendable {
-    /// An integration that authenticates with an OAuth client's tokens.
-    private struct Client {
-        let caller: Caller
-        /// The subject of its tokens; the client id if none is configured.
-        let subject: String
-    }
-
     private struct State {
         var identities: [EnvironmentIdentity] = []
         var domains: [EnvironmentID: Set<String>] = [:]
         /// The ids of all integrations, and their credentials: a key's hash, or a client id.
         var integrations: [EnvironmentID: Set<Int32>] = [:]
         var keys: [Data: Caller] = [:]
-        var clients: [EnvironmentID: [String: Client]] = [:]
+        /// The integrations that authenticate with an OAuth client's tokens, with the subject of these.
+        var clients: [EnvironmentID: [String: (caller: Caller, subject: String)]] = [:]
         /// Environments that have moved to another installation, with their new address.
         var moved: [EnvironmentID: String?] = [:]
         /// The number of the reload that read it.
@@ -37,21 +30,12 @@ final class EnvironmentDirectory: Service, Sendable {
         init(_ directory: AccessDirectory) {
             moved = directory.left
             domains = directory.domains
+            identities = directory.providers
             for stored in directory.integrations {
-                let caller = Caller(stored.integration)
+                let caller = Caller.integration(stored.integration)
                 add(caller, keyHash: stored.keyHash.map { Data($0.bytes) })
                 guard let (client, subject) = stored.client else { continue }
-                clients[caller.environment, default: [:]][client] = Client(caller: caller, subject: subject)
-            }
-            identities = directory.providers.compactMap { provider in
-                // A value that a newer release wrote grants no access.
-                guard let addressVerification = AddressVerification(rawValue: provider.addressVerifiedBy) else {
-                    return nil
-                }
-                return EnvironmentIdentity(
-                    environment: provider.environment.rawValue, issuer: provider.issuer, audience: provider.audience,
-                    jwksURL: provider.jwksURL, addressVerification: addressVerification,
-                    domains: directory.domains[provider.environment] ?? [])
+                clients[caller.environment, default: [:]][client] = (caller, subject)
             }
         }
 
@@ -124,7 +108,7 @@ final class EnvironmentDirectory: Service, Sendable {
         guard isWithinLimit else { return nil }
         return try await pool.run { [self] connection in
             let hash = Bytea(Array(keyHash))
-            guard let caller = try IntegrationStore.find(keyHash: hash, on: &connection).map(Caller.init) else {
+            guard let caller = try IntegrationStore.find(keyHash: hash, on: &connection).map(Caller.integration) else {
                 return nil
             }
             lookups.withLock { lookups in
@@ -142,7 +126,7 @@ final class EnvironmentDirectory: Service, Sendable {
     /// Returns whether the caller is a removed integration, or of an environment that has moved.
     func isRemoved(_ caller: Caller) -> Bool {
         if destination(of: caller.environment) != nil { return true }
-        guard case .integration = caller.identity else { return false }
+        guard case .integration = caller else { return false }
         return state.withLock { $0.integrations[caller.environment]?.contains(caller.id) != true }
     }
 

@@ -1,9 +1,7 @@
 import Access
 import Audit
 import Essentials
-import FoundationEssentials
 import Model
-import ObjectStore
 import Postgres
 
 /// The audit record of a mutation that changes a person's permissions or what they share.

@@ -71,18 +71,3 @@ struct StoredBlob: Equatable, Sendable {
 
     static func tag(_ digest: [UInt8]) -> String { "\"\(Base64URL.text(digest))\"" }
 }
-
-/// The storage of blobs. An implementation that stores the bytes elsewhere still queries PostgreSQL for their uploaders
-/// and references.
-///
-/// Its functions throw `PostgresError`.
-protocol BlobStore: Sendable {
-    /// Stores a blob; it is durable on return. Idempotent.
-    func add(_ blob: Blob, by caller: Caller) async throws -> BlobAddition
-
-    /// - Returns: `nil` if no blob in the caller's environment has this id.
-    func find(_ id: UUID, for caller: Caller) async throws -> StoredBlob?
-
-    /// - Returns: `nil` if there is none: it may have been removed since ``find(_:for:)``.
-    func bytes(of id: UUID, in environment: EnvironmentID) async throws -> [UInt8]?
-}

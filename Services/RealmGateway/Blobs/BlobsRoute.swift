@@ -4,10 +4,8 @@ import FoundationEssentials
 import HTTPServer
 import HTTPTypes
 import Hummingbird
-import Identity
 import Model
 import NIOCore
-import ObjectStore
 import Postgres
 
 /// `PUT` and `GET /v1/blobs/{id}`.
@@ -15,7 +13,7 @@ struct BlobsRoute: Sendable {
     let authentication: Authentication
     let pool: Pool
     let numbers: RealmNumbers
-    let store: any BlobStore
+    let store: BlobStore
 
     @concurrent func put(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let login = try await authentication.login(request, context)

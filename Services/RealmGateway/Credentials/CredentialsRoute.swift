@@ -5,7 +5,6 @@ import FoundationEssentials
 import HTTPServer
 import HTTPTypes
 import Hummingbird
-import Identity
 import Model
 import ObjectStore
 import Postgres

@@ -1,6 +1,5 @@
 import Access
 import Essentials
-import Identity
 import Model
 import ObjectStore
 import Postgres

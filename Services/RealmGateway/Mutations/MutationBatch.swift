@@ -2,7 +2,6 @@ import Access
 import Audit
 import Essentials
 import FoundationEssentials
-import Identity
 import Model
 import ObjectStore
 import Postgres

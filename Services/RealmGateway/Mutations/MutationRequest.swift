@@ -2,7 +2,6 @@ import Access
 import Essentials
 import FoundationEssentials
 import HTTPServer
-import Identity
 import Model
 
 /// A parsed body of `POST /v1/mutations`.

@@ -9,9 +9,7 @@ enum StoredObject: Equatable, Sendable {
     case live(fields: [UInt8])
     /// The object was deleted.
     case tombstone
-}
 
-extension StoredObject {
     /// The fields; `nil` for a tombstone.
     var fields: [UInt8]? { if case .live(let fields) = self { fields } else { nil } }
 }

@@ -1,6 +1,5 @@
 import Access
 import FoundationEssentials
-import Identity
 import Model
 import ObjectStore
 import Postgres

@@ -1,12 +1,8 @@
 import Access
 import Essentials
-import HTTPClient
 import HTTPServer
-import HTTPTypes
 import Hummingbird
-import Identity
 import Model
-import NIOCore
 import Synchronization
 
 /// `POST /v1/mutations`.
@@ -58,12 +54,10 @@ final class MutationsRoute: Sendable {
                 }
             return JSONObject.bytes(of: [("sequence", digits(mutation.sequence)), (member.name, member.value[...])])
         }
-        let json = JSONObject.bytes(of: [
-            ("results", JSONText.array(of: list)[...]), ("expectedSequence", digits(next)),
-        ])
-        return Response(
-            status: .ok, headers: [.contentType: "application/json"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
+        return .json(
+            bytes: JSONObject.bytes(of: [
+                ("results", JSONText.array(of: list)[...]), ("expectedSequence", digits(next)),
+            ]))
     }
 
     private static func digits(_ number: Int64) -> ArraySlice<UInt8> { Array(String(number).utf8)[...] }

@@ -1,11 +1,9 @@
 import Access
 import FoundationEssentials
-import HTTPClient
 import Model
 import NIOCore
 import ObjectStore
 import Postgres
-import ServiceRuntime
 
 /// An integration's request for the whole environment (`all`).
 struct EnvironmentRequest: Sendable, Equatable {

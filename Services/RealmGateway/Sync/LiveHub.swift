@@ -6,7 +6,6 @@ import Model
 import ObjectStore
 import Postgres
 import ServiceLifecycle
-import ServiceRuntime
 import Synchronization
 
 /// The live devices of this gateway, and one change-log reader per environment.

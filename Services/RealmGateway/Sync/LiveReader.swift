@@ -3,7 +3,6 @@ import Logging
 import Model
 import ObjectStore
 import Postgres
-import ServiceRuntime
 import Synchronization
 
 /// Follows one environment's change log while devices are live: each change is read once, encoded once, and delivered

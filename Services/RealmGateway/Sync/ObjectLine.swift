@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Model
 import NIOCore
@@ -29,7 +30,7 @@ struct ObjectLine {
         bytes += "{\"kind\":\"".utf8
         bytes += kind.rawValue.utf8
         bytes += "\",\"id\":\"".utf8
-        bytes.append(hexadecimal: id)
+        id.appendText(to: &bytes)
         bytes += "\",\"position\":".utf8
         bytes.append(decimal: position)
         unsafe row.withBytes(fieldsColumn) { json in
@@ -71,22 +72,6 @@ struct ObjectLine {
 }
 
 extension [UInt8] {
-    /// Appends an id in lower case (RFC 9562 §4).
-    fileprivate mutating func append(hexadecimal id: UUID) {
-        unsafe Swift.withUnsafeBytes(of: id.uuid) { source in
-            for index in 0..<16 {
-                if index == 4 || index == 6 || index == 8 || index == 10 { append(UInt8(ascii: "-")) }
-                let byte = unsafe source[index]
-                append(Self.digit(byte >> 4))
-                append(Self.digit(byte & 15))
-            }
-        }
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
-    }
-
     fileprivate mutating func append(decimal number: Int64) {
         var divisor: Int64 = 1
         while number / divisor >= 10 { divisor *= 10 }

@@ -53,7 +53,7 @@ final class RealmNumbers: Sendable {
         let missing = realms.filter { result[$0] == nil }
         if missing.isEmpty { return result }
         var directory = RealmDirectory()
-        let read = try directory.paths(of: missing, in: environment, on: &connection)
+        let read = try directory.realms(of: missing, in: environment, on: &connection).mapValues(\.path)
         paths.withLock { paths in
             if paths.count + read.count > Self.countMax { paths.removeAll() }
             for (realm, path) in read { paths[Number(environment: environment, realm: realm)] = path }

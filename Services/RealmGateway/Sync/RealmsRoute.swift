@@ -1,15 +1,11 @@
 import Access
 import Essentials
 import FoundationEssentials
-import HTTPClient
 import HTTPServer
 import Hummingbird
-import Identity
 import Model
-import NIOCore
 import ObjectStore
 import Postgres
-import Telemetry
 
 /// `GET /v1/realms`.
 struct RealmsRoute: Sendable {
@@ -23,17 +19,14 @@ struct RealmsRoute: Sendable {
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let caller = try await authentication.login(request, context).caller
         let after = try Self.after(request)
-        let json = try await mappingDatabaseErrors {
+        return try await mappingDatabaseErrors {
             try await pool.run { [numbers] connection in
                 let access = try AccessReader(caller, numbers, on: &connection)
                 let state = try access.read(on: &connection)
                 guard !state.isRemoved else { throw Problems.keyUnknown }
-                return try Self.list(caller, state, access, after: after, on: &connection)
+                return Response.json(bytes: try Self.list(caller, state, access, after: after, on: &connection))
             }
         }
-        return Response(
-            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: json)))
     }
 
     private static func after(_ request: Request) throws -> RealmPath? {

@@ -4,7 +4,6 @@ import Model
 import NIOCore
 import ObjectStore
 import Postgres
-import ServiceRuntime
 
 /// A page of a realm's download, as encoded lines.
 struct DownloadPage: Sendable {

@@ -1,9 +1,7 @@
 import Access
 import Essentials
-import HTTPClient
 import HTTPServer
 import Hummingbird
-import Identity
 import NIOCore
 
 /// `POST /v1/sync`.

@@ -1,13 +1,9 @@
 import Access
 import Essentials
-import HTTPClient
-import Identity
 import Model
 import NIOCore
 import ObjectStore
 import Postgres
-import ServiceRuntime
-import Telemetry
 
 /// The dependencies that all sessions share; a session has one reference to them.
 final class SyncServices: Sendable {

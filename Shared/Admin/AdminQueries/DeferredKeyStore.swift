@@ -1,3 +1,4 @@
+package import Audit
 package import Essentials
 import FoundationEssentials
 import Model
@@ -76,7 +77,7 @@ package enum DeferredKeyStore {
         /// A version of the displayed state. It changes if the key is deferred again or retried, or its reason changes.
         package let version: String
 
-        package enum State: String, Encodable {
+        package enum State: String, Encodable, PostgresValue {
             /// Retried with exponential backoff.
             case waiting
             /// Retried when the back end recovers.
@@ -114,8 +115,9 @@ package enum DeferredKeyStore {
 
     /// The columns that `Row` reads.
     private static let rows: Statement = """
-        SELECT p.group_name, p.environment_id, e.name, p.key, p.subject, p.topic, p.partition, p.reason, p.is_dead,
-            p.is_circuit, p.attempts, p.parked_at, p.next_at, \(version)
+        SELECT p.group_name, p.environment_id, e.name, p.key, p.subject, p.topic, p.partition, p.reason,
+            CASE WHEN p.is_dead THEN 'dead' WHEN p.is_circuit THEN 'circuit' ELSE 'waiting' END AS state, p.attempts,
+            p.parked_at, p.next_at, \(version)
         FROM pipeline.parked p LEFT JOIN realm.environment e ON e.id = p.environment_id
         """
 
@@ -165,14 +167,7 @@ package enum DeferredKeyStore {
         try objects(rows.map { ($0.subject, $0.environmentID) }, on: &connection)
     }
 
-    /// - Returns: `nil` if the object does not exist.
-    static func object(
-        _ subject: String, in environmentID: Int32, on connection: inout Connection
-    ) throws -> Object? {
-        try objects([(subject, environmentID)], on: &connection)[0]
-    }
-
-    private static func objects(
+    static func objects(
         _ keys: [(subject: String, environmentID: Int32)], on connection: inout Connection
     ) throws -> [Object?] {
         let requested = keys.enumerated().compactMap { index, key in
@@ -192,32 +187,116 @@ package enum DeferredKeyStore {
         for (index, position, fields) in rows { objects[Int(index)] = Object(position: position, fields: fields) }
         return objects
     }
+
+    // MARK: Changes by operators
+
+    /// A key with the version that was displayed. A key that was deferred again meanwhile is unchanged.
+    package struct Seen {
+        package let name: Name
+        package let version: String
+
+        package init(_ name: Name, version: String) { (self.name, self.version) = (name, version) }
+        package init(_ row: Row) { self.init(row.name, version: row.version) }
+    }
+
+    /// The result of a change.
+    package struct Changed: Equatable {
+        package var count = 0
+        /// Number of conflicts: keys whose version differs, which are unchanged.
+        package var otherCount = 0
+
+        package init(count: Int = 0, otherCount: Int = 0) { (self.count, self.otherCount) = (count, otherCount) }
+
+        package static func += (left: inout Changed, right: Changed) {
+            left.count += right.count
+            left.otherCount += right.otherCount
+        }
+    }
+
+    /// Thrown for keys of a write-blocked environment, with a description in one line.
+    package struct EnvironmentInMoveError: Error, CustomStringConvertible {
+        package let description =
+            "the environment is being moved or was moved to another installation: its keys cannot be changed here"
+    }
+
+    /// - Parameter keys: The keys. Those of unreadable messages are skipped: they cannot be processed.
+    /// - Throws: ``EnvironmentInMoveError``.
+    package static func retry(
+        _ keys: [Seen], by administrator: Administrator, on connection: inout Connection
+    ) throws -> Changed {
+        try change(keys.filter { $0.name.environmentID != 0 }, .parkedRetried, by: administrator, on: &connection) {
+            """
+            UPDATE pipeline.parked p SET is_dead = false, is_circuit = false, attempts = 0, next_at = now()
+            \($0) RETURNING p.key, p.reason
+            """
+        }
+    }
+
+    /// - Throws: ``EnvironmentInMoveError``.
+    package static func discard(
+        _ keys: [Seen], by administrator: Administrator, on connection: inout Connection
+    ) throws -> Changed {
+        try change(keys, .parkedDiscarded, by: administrator, on: &connection) {
+            "DELETE FROM pipeline.parked p \($0) RETURNING p.key, p.reason"
+        }
+    }
+
+    /// Changes the keys of each group and environment in one transaction, with an audit record for each changed key.
+    private static func change(
+        _ keys: [Seen], _ action: AuditRecord.Action, by administrator: Administrator,
+        on connection: inout Connection, _ statement: (_ condition: Statement) -> Statement
+    ) throws -> Changed {
+        var changed = Changed()
+        for (owner, keys) in Dictionary(grouping: keys, by: \.name.owner) {
+            let (names, versions) = (keys.map(\.name.key), keys.map(\.version))
+            let environment = owner.environmentID == 0 ? nil : EnvironmentID(rawValue: owner.environmentID)
+            let rows: Statement = """
+                p.group_name = \(owner.group) AND p.environment_id = \(owner.environmentID) AND p.key = ANY (\(names))
+                """
+            changed += try connection.transaction { transaction in
+                let changedRows = try transaction.run(
+                    statement(
+                        """
+                        WHERE \(rows) AND (p.key, \(version)) IN (SELECT * FROM unnest(\(names), \(versions)))
+                        """)
+                ).decode(String.self, String.self)
+                // A key with the expected version that was not changed belongs to a write-blocked environment.
+                let (writeBlockedCount, otherCount) = try transaction.run(
+                    """
+                    SELECT count(*) FILTER (WHERE is_expected), count(*) FILTER (WHERE NOT is_expected)
+                    FROM (
+                        SELECT (p.key, \(version)) IN (SELECT * FROM unnest(\(names), \(versions))) AS is_expected
+                        FROM pipeline.parked p WHERE \(rows) AND p.key <> ALL (\(changedRows.map(\.0)))
+                    ) p
+                    """
+                )[0].decode(Int64.self, Int64.self)
+                if writeBlockedCount > 0 { throw EnvironmentInMoveError() }
+                // Records the reason, because the row is deleted.
+                let subjects = changedRows.map { key, reason in
+                    (key, ["group": owner.group, "reason": AuditRecord.plain(reason)])
+                }
+                try transaction.run(administrator.audit(action, subjects, in: environment))
+                return Changed(count: changedRows.count, otherCount: Int(otherCount))
+            }
+        }
+        return changed
+    }
 }
 
 extension DeferredKeyStore.Row {
     package var name: DeferredKeyStore.Name {
         DeferredKeyStore.Name(group: group, environmentID: environmentID, key: key)
     }
-}
 
-extension DeferredKeyStore.Row {
     /// Reads a row of ``DeferredKeyStore/load(_:countMax:on:)``.
     fileprivate init(_ row: Postgres.Row) throws(PostgresError) {
         var columns = row.columns
-        group = try columns.next()
-        environmentID = try columns.next()
-        environment = try columns.next()
-        key = try columns.next()
-        subject = try columns.next()
-        topic = try columns.next()
-        partition = try columns.next()
-        reason = try columns.next()
-        let (isDead, isCircuit): (Bool, Bool) = (try columns.next(), try columns.next())
-        state = isDead ? .dead : isCircuit ? .circuit : .waiting
-        attempts = try columns.next()
-        parkedAt = try columns.next()
-        nextAt = try columns.next()
-        version = try columns.next()
+        self.init(
+            group: try columns.next(), environmentID: try columns.next(), environment: try columns.next(),
+            key: try columns.next(), subject: try columns.next(), topic: try columns.next(),
+            partition: try columns.next(), reason: try columns.next(), state: try columns.next(),
+            attempts: try columns.next(), parkedAt: try columns.next(), nextAt: try columns.next(),
+            version: try columns.next())
         try columns.end()
     }
 }

@@ -1,4 +1,7 @@
 package import Essentials
+package import FoundationEssentials
+package import Model
+package import Postgres
 
 /// The trace of one object: its history hop by hop, from stored records.
 package struct ObjectTrace: Encodable, Equatable, Sendable {
@@ -38,11 +41,38 @@ package struct ObjectTrace: Encodable, Equatable, Sendable {
     /// Realm, kind and id, as in a message's `ce_subject`.
     package let subject: String
     /// In chronological order, as far as the times are recorded.
-    package let hops: [Hop]
+    package var hops: [Hop]
     /// The missing information, with the reasons.
-    package let gaps: [String]
+    package var gaps: [String]
 
-    package init(environment: String, subject: String, hops: [Hop], gaps: [String]) {
-        (self.environment, self.subject, self.hops, self.gaps) = (environment, subject, hops, gaps)
+    /// Sorts the hops by time; those of the same time keep their order, and those without a time are last.
+    package mutating func sort() {
+        hops = hops.enumerated().sorted { one, other in
+            switch (one.element.at, other.element.at) {
+            case (let a?, let b?) where a != b: a < b
+            case (_?, nil): true
+            case (nil, _?): false
+            case (_?, _?), (nil, nil): one.offset < other.offset
+            }
+        }.map(\.element)
+    }
+}
+
+extension ObjectTrace {
+    /// Reads the traces of the objects with an id, one for each realm that has one, from PostgreSQL.
+    ///
+    /// - Parameters:
+    ///   - environment: The environment; `nil`: all.
+    ///   - bounds: The limits; data beyond them is reported as a gap.
+    /// - Returns: At most ``ObjectTraceReader/tracesMax`` traces; none if no object has the id.
+    package static func load(
+        _ id: UUID, in environment: EnvironmentID?, within bounds: ObjectTraceReader.Bounds = .init(),
+        on connection: inout Connection
+    ) throws -> [ObjectTrace] {
+        let objects = try ObjectTraceReader.objects(id, in: environment, on: &connection)
+        return try objects.map { object in
+            var reader = ObjectTraceReader(object, within: bounds)
+            return try reader.trace(alongside: objects, on: &connection)
+        }
     }
 }

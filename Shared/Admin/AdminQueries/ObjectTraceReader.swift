@@ -1,28 +1,9 @@
 import Audit
 import Essentials
-package import FoundationEssentials
-package import Model
+import FoundationEssentials
+import Model
 import ObjectStore
-package import Postgres
-
-extension ObjectTrace {
-    /// Reads the traces of the objects with an id, one for each realm that has one, from PostgreSQL.
-    ///
-    /// - Parameters:
-    ///   - environment: The environment; `nil`: all.
-    ///   - bounds: The limits; data beyond them is reported as a gap.
-    /// - Returns: At most ``ObjectTraceReader/tracesMax`` traces; none if no object has the id.
-    package static func load(
-        _ id: UUID, in environment: EnvironmentID?, within bounds: ObjectTraceReader.Bounds = .init(),
-        on connection: inout Connection
-    ) throws -> [ObjectTrace] {
-        let objects = try ObjectTraceReader.objects(id, in: environment, on: &connection)
-        return try objects.map { object in
-            var reader = ObjectTraceReader(object, within: bounds)
-            return try reader.trace(alongside: objects, on: &connection)
-        }
-    }
-}
+import Postgres
 
 /// Reads one object's trace. Nothing is locked, and each table is read up to a limit.
 package struct ObjectTraceReader {
@@ -121,8 +102,10 @@ package struct ObjectTraceReader {
                     text: "\(other.path) has a \(other.kind.rawValue) with the same id"
                         + (other.isDeleted ? ", deleted" : ""), position: other.position))
         }
-        return ObjectTrace(
-            environment: object.environmentName, subject: object.subject, hops: ObjectTrace.inOrder(hops), gaps: gaps)
+        var trace = ObjectTrace(
+            environment: object.environmentName, subject: object.subject, hops: hops, gaps: gaps)
+        trace.sort()
+        return trace
     }
 
     /// Reads one kind of records, unless the deadline has passed. Skipped records are reported as a gap.
@@ -244,20 +227,6 @@ package struct ObjectTraceReader {
                     text: "\(row.action) by \(row.actor) from \(row.address)\(reason)"))
         }
         if let since = audit.since { gaps.append("the audit log: records before \(since) were not read") }
-    }
-}
-
-extension ObjectTrace {
-    /// Sorts by time; events of the same time keep their order, and those without a time are last.
-    package static func inOrder(_ hops: [Hop]) -> [Hop] {
-        hops.enumerated().sorted { one, other in
-            switch (one.element.at, other.element.at) {
-            case (let a?, let b?) where a != b: a < b
-            case (_?, nil): true
-            case (nil, _?): false
-            case (_?, _?), (nil, nil): one.offset < other.offset
-            }
-        }.map(\.element)
     }
 }
 

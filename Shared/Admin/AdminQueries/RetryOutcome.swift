@@ -21,7 +21,7 @@ package struct RetryOutcome: Encodable {
     ) throws -> RetryOutcome {
         // Reads the object at the time when the key is gone, or later.
         guard let now = try DeferredKeyStore.find(name, on: &connection) else {
-            let object = try DeferredKeyStore.object(subject, in: name.environmentID, on: &connection)
+            let object = try DeferredKeyStore.objects([(subject, name.environmentID)], on: &connection)[0]
             return RetryOutcome(state: .handled, detail: description(of: object))
         }
         // A key in flight keeps its row until it is processed.

@@ -168,12 +168,13 @@ package struct EnvironmentExport {
 
     private mutating func sendSecrets(on connection: inout Connection) throws {
         for sort in SecretStore.Sort.allCases {
-            try SecretStore.forEachSecret(sort, of: move.environment, with: secrets, on: &connection) {
+            try SecretStore.forEachSecret(sort, of: move.environment, with: secrets, on: &connection) { row, secret in
+                let context = SecretStore.place(sort, number: row.number, person: row.person, on: move.id)
                 try send(
                     .secret(
                         .init(
-                            sort: sort.rawValue, number: $0.number, person: $0.person, stored: Data($0.stored.bytes),
-                            sealed: Data(try transfer.seal($0.secret, at: $0.place(sort, on: move.id))))))
+                            sort: sort.rawValue, number: row.number, person: row.person, stored: Data(row.sealed.bytes),
+                            sealed: Data(try transfer.seal(secret, at: context)))))
             }
         }
     }
@@ -201,9 +202,4 @@ package struct EnvironmentExport {
             """, on: &connection
         )[0].decode(Int64.self, Int64.self)
     }
-}
-
-extension MoveResume {
-    /// Replaces the table's name when the copy is complete.
-    static let done = "-"
 }

@@ -6,24 +6,17 @@ package import Secrets
 
 /// Imports the stream of a move (decision 0069), page by page, each in its own transaction.
 ///
-/// Imported pages are kept if the stream is cut; the failure has the point where the export resumes. The environment is
+/// Imported pages are kept if the stream is cut: ``resume`` is the point where the export resumes. The environment is
 /// inactive until its activation (``MoveActivation``).
 package struct EnvironmentImport {
-    /// The stream was cut or rejected. The pages before are authentic, and are kept.
-    package struct Interruption: Error {
-        /// The reason, with the part, the line and the byte.
-        package let reason: String
-        /// The point where the export resumes; `nil`: the beginning.
-        package let resume: MoveResume?
-    }
-
     /// Maximum size of a line: the largest encoded rows.
     package static let lineBytesMax = 1 << 27
 
     private let transfer: SecretBox
     private var reader: MoveStreamReader
     private var move: MoveStore.Move?
-    private var resume: MoveResume?
+    /// The point where the export resumes; `nil`: the beginning.
+    package private(set) var resume: MoveResume?
     /// Whether the stream resumes an earlier one.
     private var isResumed = false
     private var stagedCount: Int32 = 0
@@ -40,16 +33,8 @@ package struct EnvironmentImport {
     /// Imports the complete stream.
     ///
     /// - Returns: The receipt, which the cut-over at the source requires.
-    /// - Throws: ``Interruption``, ``MoveFailure`` or `PostgresError`.
+    /// - Throws: ``MoveStreamFailure``, ``MoveFailure`` or `PostgresError`.
     package mutating func run(on connection: inout Connection) throws -> String {
-        do {
-            return try read(on: &connection)
-        } catch let failure as MoveStreamFailure {
-            throw Interruption(reason: failure.reason, resume: resume)
-        }
-    }
-
-    private mutating func read(on connection: inout Connection) throws -> String {
         try start(reader.header(transfer), on: &connection)
         let move = try current()
         // A complete copy is not imported again: the stream is verified, and the receipt, which may have been lost, is

@@ -69,6 +69,9 @@ enum MoveLine: Codable {
 /// A resume point of the copy of an active environment: everything below a position and a time is copied, and of
 /// earlier rows all up to a key.
 package struct MoveResume: Codable, Equatable, Sendable {
+    /// Replaces the table's name when the copy is complete.
+    static let done = "-"
+
     /// The counter when the copy began.
     package let position: Int64
     /// The database's clock at that time, in microseconds since 1970.

@@ -11,9 +11,16 @@ package enum MoveRemoval {
     /// Tables of the redirect record, by which devices are redirected.
     private static let redirectTables = ["access.provider", "access.domain", "access.address"]
 
-    /// Tables that are not moved, in the order of deletion.
+    /// Tables that are not moved, in the order of deletion. The removal then deletes the rows of `realm.relay`, the
+    /// progress in the source's Kafka, of `realm.move` and of `realm.environment`.
     package static let staying = [
-        "onboarding.session", "blob.reference", "defect.command", "store.change", "realm.republish", "realm.move_part",
+        // A device in onboarding starts again at the destination.
+        "onboarding.session",
+        // Created from the objects by their triggers.
+        "blob.reference", "defect.command",
+        // Devices reset with the generation, and the relay republishes all published kinds.
+        "store.change", "realm.republish",
+        "realm.move_part",
     ]
 
     /// Deletes an inactive copy.

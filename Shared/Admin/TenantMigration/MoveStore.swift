@@ -1,7 +1,9 @@
+package import Essentials
 internal import FoundationEssentials
 package import Model
 import ObjectStore
 package import Postgres
+internal import Tenants
 
 /// A failure of a move, in one line.
 package struct MoveFailure: Error, CustomStringConvertible {
@@ -10,15 +12,8 @@ package struct MoveFailure: Error, CustomStringConvertible {
 }
 
 /// The state of an environment's move, as in `realm.move.state`.
-package enum MoveState: String, Encodable, Sendable {
+package enum MoveState: String, Encodable, PostgresValue {
     case copying, held, left, arriving, whole, begun
-
-    init(stored text: String) throws {
-        guard let state = MoveState(rawValue: text) else {
-            throw MoveFailure("unknown state of a move: '\(text)'")
-        }
-        self = state
-    }
 }
 
 /// Queries of `realm.move`, and the write-block of an environment.
@@ -45,16 +40,13 @@ package enum MoveStore {
 
     /// - Returns: `nil` if the environment has no move, or does not exist.
     package static func find(_ name: String, on connection: inout Connection) throws -> Move? {
-        let rows = try read(
+        try read(
             """
             SELECT m.environment_id, m.move_id::text, m.state, m.discarded_at IS NOT NULL
             FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id WHERE e.name = \(name)
-            """, on: &connection)
-        guard
-            let (environment, id, text, isDiscarded) = try rows.first?
-                .decode(EnvironmentID.self, String.self, String.self, Bool.self)
-        else { return nil }
-        return Move(environment: environment, id: id, state: try MoveState(stored: text), isDiscarded: isDiscarded)
+            """, on: &connection
+        ).decode(EnvironmentID.self, String.self, MoveState.self, Bool.self)
+            .map { Move(environment: $0, id: $1, state: $2, isDiscarded: $3) }.first
     }
 
     /// Locks the copy against other imports, activations and deletions, until the connection ends.
@@ -277,6 +269,39 @@ package enum MoveStore {
                 guard attempt < attemptsMax else { throw error }
                 attempt += 1
             }
+        }
+    }
+}
+
+/// A move, for output.
+package struct MoveListing: Encodable, Sendable {
+    package let environment: String
+    package let state: MoveState
+    /// The time when it entered this state.
+    package let since: Timestamp
+    /// The base URL to which devices are redirected after the cut-over.
+    package let movedTo: String?
+    /// The value of `--resume` for an incomplete copy; `nil`: from the beginning.
+    package let resume: String?
+    /// The time when the deletion after a cut-over started.
+    package let discardedAt: Timestamp?
+
+    /// Returns all moves of the installation, by environment name.
+    ///
+    /// - Returns: An empty array for a schema without moves.
+    package static func all(on connection: inout Connection) throws -> [MoveListing] {
+        // The last column was added later than the table.
+        let rows = try connection.runIfTableExists(
+            """
+            SELECT e.name, \(EnvironmentStore.moveState), m.changed_at, m.moved_to, m.resume,
+                (to_jsonb(m)->>'discarded_at')::timestamptz
+            FROM realm.move m JOIN realm.environment e ON e.id = m.environment_id ORDER BY e.name
+            """)
+        let moves = try rows?.decode(
+            String.self, MoveState.self, Timestamp.self, String?.self, String?.self, Timestamp?.self)
+        return (moves ?? []).map {
+            MoveListing(
+                environment: $0, state: $1, since: $2, movedTo: $3, resume: $1 == .arriving ? $4 : nil, discardedAt: $5)
         }
     }
 }

@@ -2,9 +2,10 @@ import FoundationEssentials
 internal import ObjectStore
 internal import Secrets
 
-/// The reason why a stream was not read completely, with the position.
-struct MoveStreamFailure: Error {
-    let reason: String
+/// The stream was cut or rejected. The pages before are authentic, and are kept.
+package struct MoveStreamFailure: Error {
+    /// The reason, with the part, the line and the byte.
+    package let reason: String
 }
 
 /// Reads a move's stream frame by frame. What it returns is authentic and in its position (``MoveChain``).

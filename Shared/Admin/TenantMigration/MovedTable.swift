@@ -70,18 +70,6 @@ package struct MovedTable: Sendable {
 
     package static func named(_ name: String) -> MovedTable? { all.first { $0.name == name } }
 
-    /// Tables with an environment that are not moved, with the reason.
-    package static let staying: [String: String] = [
-        "store.change": "devices reset with the generation, and the relay republishes all published kinds",
-        "blob.reference": "created from the objects by their triggers",
-        "defect.command": "created from the objects by their triggers",
-        "realm.relay": "the progress in the source's Kafka",
-        "realm.republish": "pending republications; everything is republished",
-        "realm.move": "the move itself",
-        "realm.move_part": "the move itself",
-        "onboarding.session": "a device in onboarding starts again at the destination",
-    ]
-
     /// Tables that the write-block covers, in order: first the counter, without which hardly anything is written. The
     /// change log precedes the objects: after a rollback a retained tombstone is found by its pointer.
     package static let writeBlocked = ["realm.environment", "store.change"] + all.map(\.name)

@@ -1,5 +1,4 @@
 import Essentials
-import Glibc
 import Synchronization
 
 /// An HTTP/1.1 and HTTP/2 client that runs all transfers on one thread with libcurl's multi interface.
@@ -44,7 +43,7 @@ package final class Client: Sendable {
         self.configuration = configuration
         _ = isLibraryReady
         let commands = commands
-        Thread.start { TransferLoop.run(commands, configuration) }
+        startThread(named: "http-client") { TransferLoop.run(commands, configuration) }
     }
 
     deinit { _ = commands.post(.stop) }
@@ -130,27 +129,5 @@ package final class Client: Sendable {
     private func cancel(_ queued: QueuedRequest) {
         queued.isCancelled.store(true, ordering: .releasing)
         _ = commands.post(.cancel(queued.id))
-    }
-}
-
-/// A detached thread that runs one closure.
-private enum Thread {
-    private final class Body: Sendable {
-        let run: @Sendable () -> Void
-        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-    }
-
-    static func start(_ run: @escaping @Sendable () -> Void) {
-        var thread = pthread_t()
-        let body = unsafe Unmanaged.passRetained(Body(run))
-        let code = unsafe pthread_create(
-            &thread, nil,
-            { context in
-                guard let context = unsafe context else { return nil }
-                unsafe Unmanaged<Body>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            }, body.toOpaque())
-        precondition(code == 0, "pthread_create failed")
-        pthread_detach(thread)
     }
 }

@@ -13,15 +13,9 @@ final class QueuedRequest: Sendable {
 
     private static let lastID = Atomic<UInt64>(0)
 
-    init(_ request: Request) {
+    init(_ request: Request, _ mail: Mail? = nil) {
         id = QueuedRequest.lastID.wrappingAdd(1, ordering: .relaxed).newValue
         self.request = request
-        mail = nil
-    }
-
-    init(_ mail: Mail) {
-        id = QueuedRequest.lastID.wrappingAdd(1, ordering: .relaxed).newValue
-        request = Request("MAIL", mail.server, connectMax: mail.connectMax, totalMax: mail.totalMax)
         self.mail = mail
     }
 }
@@ -63,21 +57,14 @@ final class CommandQueue: Sendable {
         return isAccepted
     }
 
-    func take() -> [Command] {
+    /// Returns the unprocessed commands.
+    ///
+    /// - Parameter isLast: Whether to reject further commands.
+    func take(isLast: Bool = false) -> [Command] {
         state.withLock { state in
-            var taken: [Command] = []
-            swap(&taken, &state.commands)
-            return taken
-        }
-    }
-
-    /// Rejects further commands and returns the unprocessed ones.
-    func closePermanently() -> [Command] {
-        state.withLock { state in
-            state.isClosed = true
-            var taken: [Command] = []
-            swap(&taken, &state.commands)
-            return taken
+            if isLast { state.isClosed = true }
+            defer { state.commands = [] }
+            return state.commands
         }
     }
 }

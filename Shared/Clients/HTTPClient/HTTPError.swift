@@ -22,24 +22,12 @@ package struct HTTPError: Error, Equatable, Sendable {
     /// libcurl's CURLcode. Source: https://curl.se/libcurl/c/libcurl-errors.html
     package let code: UInt32
     /// The response's status, if its head was received: a truncated or oversized response.
-    package let status: Int?
+    package private(set) var status: Int?
     package let message: String
     /// The request was not sent because `Request.sendBefore` had passed.
-    package let missedSendDeadline: Bool
+    package private(set) var missedSendDeadline = false
     /// No connection was made because the address is not public: `Client.Configuration.publicAddressesOnly`.
-    package let isPrivate: Bool
-
-    package init(
-        outcome: Outcome, code: UInt32, status: Int? = nil, message: String, missedSendDeadline: Bool = false,
-        isPrivate: Bool = false
-    ) {
-        self.outcome = outcome
-        self.code = code
-        self.status = status
-        self.message = message
-        self.missedSendDeadline = missedSendDeadline
-        self.isPrivate = isPrivate
-    }
+    package private(set) var isPrivate = false
 
     /// The connection or the response timed out.
     package var isTimeout: Bool { code == CURLE_OPERATION_TIMEDOUT.rawValue }
@@ -64,8 +52,10 @@ package struct HTTPError: Error, Equatable, Sendable {
         return outcome == .notSent ? "not_sent" : "connection"
     }
 
-    /// The code of ``isResponseTooLarge``.
-    package static let tooLargeCode = CURLE_FILESIZE_EXCEEDED.rawValue
+    /// Creates the error of ``isResponseTooLarge``.
+    package static func tooLarge(_ outcome: Outcome, status: Int? = nil, _ message: String) -> HTTPError {
+        HTTPError(outcome: outcome, code: CURLE_FILESIZE_EXCEEDED.rawValue, status: status, message: message)
+    }
 
     static func malformed(_ message: String) -> HTTPError {
         HTTPError(outcome: .notSent, code: CURLE_URL_MALFORMAT.rawValue, message: message)

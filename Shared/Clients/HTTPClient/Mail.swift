@@ -58,7 +58,8 @@ package final class MailClient: Sendable {
     ///   `maybeSent` it concerns this e-mail, otherwise the connection or the login (RFC 5321, 4.2).
     package func send(_ mail: Mail) async throws(HTTPError) {
         try mail.validate()
-        _ = try await client.send(QueuedRequest(mail))
+        let request = Request("MAIL", mail.server, connectMax: mail.connectMax, totalMax: mail.totalMax)
+        _ = try await client.send(QueuedRequest(request, mail))
     }
 }
 

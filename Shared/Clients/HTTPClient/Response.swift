@@ -28,7 +28,11 @@ package struct Headers: Sendable, Sequence {
 
     /// The first value of `name`, compared case-insensitively, without surrounding white space.
     package subscript(name: String) -> String? {
-        first { _, nameBytes in isSame(nameBytes, name) }
+        var rest = bytes[...]
+        while let (lineName, value) = Headers.nextLine(of: &rest) {
+            if let lineName, isSame(lineName, name) { return String(decoding: value, as: UTF8.self) }
+        }
+        return nil
     }
 
     package func makeIterator() -> AnyIterator<(name: String, value: String)> {
@@ -40,14 +44,6 @@ package struct Headers: Sendable, Sequence {
             }
             return nil
         }
-    }
-
-    private func first(where isMatch: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) -> String? {
-        var rest = bytes[...]
-        while let (name, value) = Headers.nextLine(of: &rest) {
-            if let name, isMatch(value, name) { return String(decoding: value, as: UTF8.self) }
-        }
-        return nil
     }
 
     /// Removes one line from `rest`; `name` is `nil` for the status line and the final empty line.

@@ -34,7 +34,7 @@ final class StreamBuffer: Sendable {
         let head = Head(status: status, headers: headers)
         let waiter = state.withLock { state in
             state.head = head
-            return take(&state.headWaiter)
+            return state.headWaiter.take()
         }
         waiter?.resume(returning: .success(head))
     }
@@ -42,7 +42,7 @@ final class StreamBuffer: Sendable {
     /// - Returns: False if the buffer is full: the same bytes must be appended again after `resume`.
     func append(_ chunk: [UInt8]) -> Bool {
         let (isAccepted, waiter) = state.withLock { state in
-            if let waiter = take(&state.chunkWaiter) { return (true, Optional(waiter)) }
+            if let waiter = state.chunkWaiter.take() { return (true, Optional(waiter)) }
             guard state.byteCount == 0 || state.byteCount + chunk.count <= bytesMax else {
                 state.isPaused = true
                 return (false, nil)
@@ -59,7 +59,7 @@ final class StreamBuffer: Sendable {
         let (headWaiter, chunkWaiter) = state.withLock { state in
             state.isFinished = true
             state.error = error
-            return (take(&state.headWaiter), take(&state.chunkWaiter))
+            return (state.headWaiter.take(), state.chunkWaiter.take())
         }
         headWaiter?.resume(returning: .failure(error ?? .malformed("the stream ended before the response head")))
         chunkWaiter?.resume(returning: error.map { .failure($0) } ?? .success(nil))
@@ -105,12 +105,6 @@ final class StreamBuffer: Sendable {
             if let available { continuation.resume(returning: available) }
         }
     }
-}
-
-/// Clears an optional and returns its previous value.
-private func take<Value>(_ optional: inout Value?) -> Value? {
-    defer { optional = nil }
-    return optional
 }
 
 /// Ends the transfer when no reader of its stream is left.

@@ -9,13 +9,16 @@ internal import Essentials
         case whole(CheckedContinuation<Result<Response, HTTPError>, Never>)
         case stream(StreamBuffer, idleMax: Duration?)
 
-        func fail(_ error: HTTPError) {
+        func deliver(_ result: Result<Response, HTTPError>) {
             switch self {
             case .none: break
-            case .whole(let continuation): continuation.resume(returning: .failure(error))
-            case .stream(let buffer, _): buffer.finish(error)
+            case .whole(let continuation): continuation.resume(returning: result)
+            case .stream(let buffer, _):
+                if case .failure(let error) = result { buffer.finish(error) } else { buffer.finish(nil) }
             }
         }
+
+        func fail(_ error: HTTPError) { deliver(.failure(error)) }
     }
 
     private let easy: UnsafeMutableRawPointer
@@ -180,15 +183,7 @@ internal import Essentials
 
     /// Delivers the result to the receiver and releases it.
     func finish(_ result: Result<Response, HTTPError>) {
-        switch sink {
-        case .none: break
-        case .whole(let continuation): continuation.resume(returning: result)
-        case .stream(let buffer, _):
-            switch result {
-            case .success: buffer.finish(nil)
-            case .failure(let error): buffer.finish(error)
-            }
-        }
+        sink.deliver(result)
         sink = .none
         upload = nil
         head = []
@@ -206,9 +201,7 @@ internal import Essentials
         let receivedStatus = status > 0 ? status : nil
         if isTooLarge {
             let message = "the response is larger than \(responseBytesMax) bytes"
-            return .failure(
-                HTTPError(
-                    outcome: outcome, code: CURLE_FILESIZE_EXCEEDED.rawValue, status: receivedStatus, message: message))
+            return .failure(.tooLarge(outcome, status: receivedStatus, message))
         }
         if missedSendDeadline {
             let message = "the request was not sent before its deadline"

@@ -23,7 +23,7 @@ import Synchronization
     /// Runs until the client is released or shut down.
     static func run(_ commands: CommandQueue, _ configuration: Client.Configuration) {
         if let loop = TransferLoop(commands, configuration) { loop.run() }
-        for command in commands.closePermanently() {
+        for command in commands.take(isLast: true) {
             switch command {
             case .send(_, let continuation): continuation.resume(returning: .failure(.shutDown(.notSent)))
             case .stream(_, let buffer, _): buffer.finish(.shutDown(.notSent))

@@ -3,9 +3,9 @@ internal import CKafka
 /// The topics and brokers of a cluster.
 package struct ClusterMetadata: Equatable, Sendable {
     /// The number of partitions by topic.
-    package let topics: [String: Int32]
+    package var topics: [String: Int32]
     /// Partitions without an available leader, which can be neither written nor read.
-    package let leaderless: Set<TopicPartition>
+    package var leaderless: Set<TopicPartition>
     package let brokers: [Broker]
     /// The smallest number of replicas of any partition, by topic.
     package var replicas: [String: Int32] = [:]
@@ -26,15 +26,13 @@ package struct ConsumerGroup: Equatable, Sendable {
     package let name: String
     /// The state in Kafka's terms: `Stable`, `PreparingRebalance`, `CompletingRebalance`, `Empty`, `Dead`.
     package let state: String
-    package let members: [Member]
+    package let memberIDs: [String]
     /// The error of the group's coordinator, such as while it moves to another broker.
     package var failure: KafkaError?
 
-    package struct Member: Equatable, Sendable {
-        package let id: String
-        package let clientID: String
-        package let host: String
-    }
+    /// Whether `memberIDs` is reliable: a coordinator may fail to list them, and describes a group of the new consumer
+    /// protocol (KIP-848) as `Dead`, without members, to a client of the classic protocol.
+    package var hasReliableMembers: Bool { failure == nil && state != "Dead" }
 }
 
 extension ClusterMetadata {
@@ -43,11 +41,7 @@ extension ClusterMetadata {
             unsafe ClusterMetadata.Broker(id: $0.id, host: String(cString: $0.host), port: $0.port)
         }
         let brokerIDs = Set(brokers.map(\.id))
-        var topics: [String: Int32] = [:]
-        var leaderless: Set<TopicPartition> = []
-        var refused: [String: KafkaError] = [:]
-        var replicas: [String: Int32] = [:]
-        var leaders: [TopicPartition: Int32] = [:]
+        self.init(topics: [:], leaderless: [], brokers: brokers)
         unsafe UnsafeBufferPointer(start: metadata.topics, count: Int(metadata.topic_cnt)).forEach { topic in
             let name = unsafe String(cString: topic.topic)
             guard unsafe topic.err == RD_KAFKA_RESP_ERR_NO_ERROR else {
@@ -66,9 +60,6 @@ extension ClusterMetadata {
                 }
             }
         }
-        self.init(
-            topics: topics, leaderless: leaderless, brokers: brokers, replicas: replicas, refused: refused,
-            leaders: leaders)
     }
 }
 
@@ -107,13 +98,11 @@ extension Admin {
         }
         guard let list = unsafe pointer?.pointee else { return ([], failure) }
         let groups = unsafe UnsafeBufferPointer(start: list.groups, count: Int(list.group_cnt)).map { group in
-            let members = unsafe UnsafeBufferPointer(start: group.members, count: Int(group.member_cnt)).map {
-                unsafe ConsumerGroup.Member(
-                    id: String(cString: $0.member_id), clientID: String(cString: $0.client_id),
-                    host: String(cString: $0.client_host))
+            let memberIDs = unsafe UnsafeBufferPointer(start: group.members, count: Int(group.member_cnt)).map {
+                unsafe String(cString: $0.member_id)
             }
             return unsafe ConsumerGroup(
-                name: String(cString: group.group), state: String(cString: group.state), members: members,
+                name: String(cString: group.group), state: String(cString: group.state), memberIDs: memberIDs,
                 failure: group.err == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(group.err))
         }
         return (groups, failure)

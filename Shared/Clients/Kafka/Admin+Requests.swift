@@ -56,8 +56,7 @@ internal import CKafka
             throw KafkaError(RD_KAFKA_RESP_ERR__TIMED_OUT)
         }
         let response = unsafe AdminResponse(pointer: event)
-        let text = unsafe rd_kafka_event_error_string(event).map { unsafe String(cString: $0) }
-        try KafkaError.check(unsafe rd_kafka_event_error(event), text)
+        try response.check()
         return response
     }
 }
@@ -66,4 +65,10 @@ internal import CKafka
 @safe struct AdminResponse: ~Copyable {
     let pointer: OpaquePointer
     deinit { unsafe rd_kafka_event_destroy(pointer) }
+
+    /// - Throws: The broker's error.
+    borrowing func check() throws(KafkaError) {
+        let text = unsafe rd_kafka_event_error_string(pointer).map { unsafe String(cString: $0) }
+        try KafkaError.check(unsafe rd_kafka_event_error(pointer), text)
+    }
 }

@@ -4,45 +4,30 @@ internal import CKafka
 /// start (its issues 2190 and 5591): the partition would stay paused or never be read. Therefore it is called only for
 /// partitions that have delivered a message since their assignment: their start is complete.
 extension Consumer {
-    /// Stops the delivery of a partition until `resume`. Prefetched messages are dropped and fetched again after it;
-    /// messages being fetched may still be delivered, and may be delivered twice. Ends with the assignment.
-    package mutating func pause(_ partition: TopicPartition) throws(KafkaError) {
-        context.paused.insert(partition)
-        context.stalls = StallDetector()
-        try setPaused([partition])
-    }
-
-    /// Undoes `pause`. While `pauseAll` is in effect, the partition stays paused.
-    package mutating func resume(_ partition: TopicPartition) throws(KafkaError) {
-        context.paused.remove(partition)
-        try setPaused([partition])
-    }
-
-    /// Stops all delivery until `resumeAll`. A partition that has not delivered a message, or is assigned later, is
-    /// paused after its first messages, which are delivered. Continue to call `nextBatch`, so that the consumer stays
-    /// in its group.
+    /// Stops all delivery until `resumeAll`. Prefetched messages are dropped and fetched again after it; messages being
+    /// fetched may still be delivered, and may be delivered twice. A partition that has not delivered a message, or is
+    /// assigned later, is paused after its first messages, which are delivered. Continue to call `nextBatch`, so that
+    /// the consumer stays in its group.
     package mutating func pauseAll() throws(KafkaError) {
         context.isPausedAll = true
         context.stalls = StallDetector()
-        try setPaused(assignment)
+        try applyPause()
     }
 
-    /// Undoes `pauseAll`; individually paused partitions stay paused.
+    /// Undoes `pauseAll`.
     package mutating func resumeAll() throws(KafkaError) {
         context.isPausedAll = false
-        try setPaused(assignment)
+        try applyPause()
     }
 
     /// Pauses partitions whose pause was deferred until their first message.
     func pauseStarted() {
-        guard context.isPausedAll || !context.paused.isEmpty else { return }
         // Fails only for partitions that librdkafka does not have; the next batch retries.
-        try? setPaused(assignment)
+        if context.isPausedAll { try? applyPause() }
     }
 
-    private func setPaused(_ partitions: Set<TopicPartition>) throws(KafkaError) {
-        let trackers = partitions.compactMap { context.trackers[$0] }
-            .filter { $0.isStarted && $0.isPaused != context.isPaused($0.partition) }
+    private func applyPause() throws(KafkaError) {
+        let trackers = context.trackers.values.filter { $0.isStarted && $0.isPaused != context.isPausedAll }
         if trackers.isEmpty { return }
         let paused = PartitionList(trackers.filter { !$0.isPaused }.map(\.partition))
         let resumed = PartitionList(trackers.filter(\.isPaused).map(\.partition))

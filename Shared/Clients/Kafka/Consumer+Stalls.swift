@@ -45,7 +45,7 @@ extension Consumer {
     ///   non-fatal error if the brokers do not respond.
     package mutating func checkDelivery(waitMax: Duration = .seconds(2)) throws(KafkaError) {
         var expected: [TopicPartition: Int64] = [:]
-        for (partition, tracker) in context.trackers where !context.isPaused(partition) {
+        for (partition, tracker) in context.trackers where !context.isPausedAll {
             expected[partition] = tracker.expected
         }
         let suspected = try context.stalls.sample(expected) { (partitions) throws(KafkaError) in

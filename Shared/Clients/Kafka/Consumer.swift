@@ -27,15 +27,14 @@ package struct Consumer: ~Copyable {
     ///   - brokers: `host:port`, separated by commas.
     ///   - properties: librdkafka properties that override this project's defaults (`ClientProperties.consumer`);
     ///     `group.instance.id` for static membership.
-    ///   - wakeup: The wake-up of a loop that also waits for other events.
     /// - Throws: If librdkafka does not support a property or rejects its value; the message names it. Unavailable
     ///   brokers are not an error here.
     package init(
-        brokers: String, group: String, topics: [String], properties: [String: String] = [:], wakeup: Wakeup? = nil
+        brokers: String, group: String, topics: [String], properties: [String: String] = [:]
     ) throws(KafkaError) {
         self.brokers = brokers
         self.properties = properties
-        let wakeup = if let wakeup { wakeup } else { try Wakeup() }
+        let wakeup = try Wakeup()
         let context = ConsumerContext()
         let client = try Client(
             RD_KAFKA_CONSUMER,
@@ -93,27 +92,11 @@ package struct Consumer: ~Copyable {
     package mutating func nextBatch(countMax: Int, waitMax: Duration) throws(KafkaError) -> [Message] {
         let wasSignalled = wakeup.drain()
         var messages = take(countMax)
-        if messages.isEmpty, !wasSignalled, wakeup.wait(atMost: waitMax) {
-            wakeup.drain()
-            messages = take(countMax)
-        }
+        if messages.isEmpty, !wasSignalled, wakeup.wait(atMost: waitMax) { messages = take(countMax) }
         if context.sawFatal, let error = client.fatalError { throw error }
         if messages.isEmpty { context.stalls.becameIdle() } else { pauseStarted() }
         sendLowerCommits()
         return messages
-    }
-
-    /// Marks messages as finished, in any order, and stores the lowest unfinished offset of each affected partition for
-    /// the next commit. Messages of an earlier assignment, or from before a seek, are ignored.
-    package mutating func finish(_ messages: some Sequence<Message>) {
-        var touched: [PartitionTracker] = []
-        for message in messages {
-            message.tracker.finish(slot: message.slot)
-            if touched.last !== message.tracker, !touched.contains(where: { $0 === message.tracker }) {
-                touched.append(message.tracker)
-            }
-        }
-        store(touched)
     }
 
     /// The currently assigned partitions.

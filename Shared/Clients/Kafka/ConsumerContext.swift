@@ -23,7 +23,6 @@ final class ConsumerContext: ClientContext {
     private(set) var trackers: [TopicPartition: PartitionTracker] = [:]
     var changes: [AssignmentChange] = []
     var isPausedAll = false
-    var paused: Set<TopicPartition> = []
     var stalls = StallDetector()
     var lowerCommits = LowerCommits()
     /// Whether librdkafka's statistics, which contain the group's state, are enabled.
@@ -79,8 +78,6 @@ final class ConsumerContext: ClientContext {
         return next
     }
 
-    func isPaused(_ partition: TopicPartition) -> Bool { isPausedAll || paused.contains(partition) }
-
     func rebalance(
         _ client: OpaquePointer, _ code: rd_kafka_resp_err_t,
         _ list: UnsafeMutablePointer<rd_kafka_topic_partition_list_t>
@@ -131,7 +128,6 @@ final class ConsumerContext: ClientContext {
         for partition in partitions {
             guard let tracker = trackers.removeValue(forKey: partition) else { continue }
             tracker.close()
-            paused.remove(partition)
             lowerCommits.cancel(partition)
             changes.append(lost ? .lost(partition) : .revoked(partition))
         }

@@ -93,11 +93,3 @@ extension ResponseQueue {
         return unsafe AdminResponse(pointer: event)
     }
 }
-
-extension AdminResponse {
-    /// - Throws: The broker's error.
-    fileprivate borrowing func check() throws(KafkaError) {
-        let text = unsafe rd_kafka_event_error_string(pointer).map { unsafe String(cString: $0) }
-        try KafkaError.check(unsafe rd_kafka_event_error(pointer), text)
-    }
-}

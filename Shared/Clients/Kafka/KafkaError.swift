@@ -66,6 +66,14 @@ extension KafkaError {
         throw KafkaError(code, message)
     }
 
+    /// Returns an error's text without its variable part: librdkafka appends the time that the connection was in its
+    /// state and the number of suppressed identical errors, as in "(after 3ms in state AUTH_REQ, 4 identical error(s)
+    /// suppressed)". Identical errors then have identical texts and are logged once.
+    static func constant(_ text: String) -> String {
+        guard text.hasSuffix(")"), let range = text.firstRange(of: " (after ") else { return text }
+        return String(text[..<range.lowerBound])
+    }
+
     /// Retriable codes; errors with an `rd_kafka_error_t` have their own flag.
     private static let retriableCodes: Set<Int32> = Set(
         [

@@ -19,9 +19,9 @@ final class PartitionTracker {
     var stored: Int64?
     /// Whether a message was delivered since the assignment, possibly before a seek: librdkafka's start of the
     /// partition is complete.
-    private(set) var isStarted: Bool
+    private(set) var isStarted = false
     /// Whether librdkafka has paused it.
-    var isPaused: Bool
+    var isPaused = false
 
     /// Delivered messages, starting with the lowest unfinished one.
     private var entries: Deque<Entry> = []
@@ -33,11 +33,7 @@ final class PartitionTracker {
         var isFinished = false
     }
 
-    init(_ partition: TopicPartition) {
-        self.partition = partition
-        isStarted = false
-        isPaused = false
-    }
+    init(_ partition: TopicPartition) { self.partition = partition }
 
     /// Continues in the same assignment after a seek.
     init(after tracker: PartitionTracker) {

@@ -70,7 +70,6 @@ extension Producer {
             while let message = unsafe rd_kafka_event_message_next(event) {
                 unsafe pending.append(delivery(of: message, &run))
             }
-            note(run)
             if let last = pending.last, last.error == nil { context.rejections.served() }
         case RD_KAFKA_EVENT_STATS:
             if let text = unsafe rd_kafka_event_stats(event) {
@@ -83,34 +82,21 @@ extension Producer {
         }
     }
 
-    private mutating func delivery(
-        of message: UnsafePointer<rd_kafka_message_t>, _ run: inout ReportRun
-    ) -> Delivery {
-        if unsafe !run.continues(with: message) {
-            note(run)
-            unsafe run.begin(with: message, topics)
-            run.end = ends[run.topicPartition] ?? -1
-        }
+    private func delivery(of message: UnsafePointer<rd_kafka_message_t>, _ run: inout ReportRun) -> Delivery {
+        if unsafe !run.continues(with: message) { unsafe run.begin(with: message, topics) }
         let code = unsafe message.pointee.err
         var offset: Int64?
-        var wentBackwards = false
         if code == RD_KAFKA_RESP_ERR_NO_ERROR {
             let written = unsafe message.pointee.offset
             if written < 0 || (run.unknownOffsetCount > 0 && written == run.unknownOffsetCount - 1) {
                 run.unknownOffsetCount += 1
             } else {
-                wentBackwards = written <= run.end
-                run.end = written
                 offset = written
             }
         }
         return unsafe Delivery(
             tag: UInt64(UInt(bitPattern: message.pointee._private)), topicPartition: run.topicPartition, offset: offset,
-            error: code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code), wentBackwards: wentBackwards)
-    }
-
-    private mutating func note(_ run: ReportRun) {
-        if run.end >= 0 { ends[run.topicPartition] = run.end }
+            error: code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code))
     }
 }
 
@@ -118,8 +104,6 @@ extension Producer {
 @safe private struct ReportRun {
     private var topic: OpaquePointer?
     private(set) var topicPartition = TopicPartition(topic: "", partition: -1)
-    /// The highest offset written.
-    var end: Int64 = -1
     /// The number of preceding messages of this batch with an unknown offset. A broker that has no state of a resent
     /// batch responds DUPLICATE_SEQUENCE_NUMBER, and librdkafka then counts the batch's offsets from -1.
     var unknownOffsetCount: Int64 = 0
@@ -134,7 +118,6 @@ extension Producer {
         topicPartition = unsafe TopicPartition(
             topic: name ?? String(cString: rd_kafka_topic_name(message.pointee.rkt)),
             partition: message.pointee.partition)
-        end = -1
         unknownOffsetCount = 0
     }
 }

@@ -10,9 +10,6 @@ package struct Delivery: Equatable, Sendable {
     package let offset: Int64?
     /// The error; `nil` if all in-sync replicas have the message.
     package let error: KafkaError?
-    /// Whether this producer had written to a higher offset of the partition before: the broker has lost its content
-    /// since.
-    package let wentBackwards: Bool
 }
 
 /// An idempotent producer: each message is written once and in order per partition, during the producer's lifetime.
@@ -21,7 +18,7 @@ package struct Delivery: Equatable, Sendable {
 ///
 /// **A broker that lost its content** (observed with librdkafka 2.0.2, tested in FaultTests). There are three cases:
 /// - The mock cluster, restarted empty, accepts the old producer id: queued and in-flight messages are resent and
-///   written without an error. The first delivery of each partition has `wentBackwards`.
+///   written without an error. The offset of the first delivery of each partition is lower than earlier ones.
 /// - A broker that responds UNKNOWN_PRODUCER_ID makes librdkafka start a new producer epoch and resend, also without an
 ///   error.
 /// - A broker that responds OUT_OF_ORDER_SEQUENCE_NUMBER (45) terminates the producer: the batch is reported with that
@@ -34,8 +31,6 @@ package struct Producer: ~Copyable {
     /// Interrupts the wait in `deliveries`; signalled by librdkafka and by other threads with work for the owner.
     package let wakeup: Wakeup
     var topics: [TopicHandle] = []
-    /// The highest written offset by partition.
-    var ends: [TopicPartition: Int64] = [:]
     /// Reports received while `send` waited for space in the queue.
     var pending: [Delivery] = []
 
@@ -44,10 +39,8 @@ package struct Producer: ~Copyable {
     ///   - properties: librdkafka properties that override this project's defaults (`ClientProperties.producer`). The
     ///     queue's limits are `queue.buffering.max.messages` and `queue.buffering.max.kbytes`.
     /// - Throws: If librdkafka does not support a property or rejects its value; the message names it.
-    package init(
-        brokers: String, properties: [String: String] = [:], wakeup: Wakeup? = nil
-    ) throws(KafkaError) {
-        let wakeup = if let wakeup { wakeup } else { try Wakeup() }
+    package init(brokers: String, properties: [String: String] = [:]) throws(KafkaError) {
+        let wakeup = try Wakeup()
         let context = ProducerContext()
         client = try Client(
             RD_KAFKA_PRODUCER,
@@ -92,10 +85,7 @@ package struct Producer: ~Copyable {
     package mutating func deliveries(waitMax: Duration) -> [Delivery] {
         let wasSignalled = wakeup.drain()
         serve(waitMax: .zero)
-        if pending.isEmpty, !wasSignalled, wakeup.wait(atMost: waitMax) {
-            wakeup.drain()
-            serve(waitMax: .zero)
-        }
+        if pending.isEmpty, !wasSignalled, wakeup.wait(atMost: waitMax) { serve(waitMax: .zero) }
         defer { pending = [] }
         return pending
     }

@@ -12,7 +12,12 @@ extension Message {
 }
 
 extension Consumer {
-    /// Marks messages as finished and stores the offsets to commit, at the next interval and when the consumer closes.
+    /// Marks messages as finished, in any order, and stores the lowest unfinished offset of each affected partition for
+    /// the next commit, at the next interval and when the consumer closes. Messages of an earlier assignment, or from
+    /// before a seek, are ignored.
+    package mutating func finish(_ messages: some Sequence<Message>) { finish(messages.map(\.receipt)) }
+
+    /// Marks messages as finished by their receipts.
     package mutating func finish(_ receipts: some Sequence<Receipt>) {
         var touched: [PartitionTracker] = []
         var last: PartitionTracker?

@@ -31,13 +31,13 @@ package final class Wakeup: Sendable {
         return unsafe read(descriptor, &count, MemoryLayout.size(ofValue: count)) > 0
     }
 
-    /// Returns immediately when signalled, otherwise after `waitMax`. Does not clear the signal.
+    /// Returns immediately when signalled, otherwise after `waitMax`, and clears the signal.
     ///
     /// - Returns: Whether it was signalled.
     @discardableResult
     package func wait(atMost waitMax: Duration) -> Bool {
         var request = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return unsafe poll(&request, 1, waitMax.millisecondsRoundedUp) > 0
+        return unsafe poll(&request, 1, waitMax.millisecondsRoundedUp) > 0 && drain()
     }
 
     func attach(to queue: OpaquePointer) {

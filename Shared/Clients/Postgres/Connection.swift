@@ -85,9 +85,7 @@ package struct Connection: ~Copyable {
 
     /// PostgreSQL responds to COMMIT of a failed transaction with success, so the state is checked before.
     private mutating func requireNotFailed() throws(PostgresError) {
-        var hasFailed = true
-        try closingIfLost { handle throws(PostgresError) in hasFailed = handle.hasFailedTransaction }
-        if hasFailed {
+        if try closingIfLost({ handle throws(PostgresError) in handle.hasFailedTransaction }) {
             throw PostgresError(
                 sqlState: "25P02", message: "a statement of the transaction failed and its error was ignored")
         }
@@ -167,13 +165,14 @@ package struct Connection: ~Copyable {
     }
 
     /// Closes the connection if `body` failed because it was lost.
-    private mutating func closingIfLost(
-        _ body: (borrowing ConnectionHandle) throws(PostgresError) -> Void
-    ) throws(PostgresError) {
+    private mutating func closingIfLost<Success>(
+        _ body: (borrowing ConnectionHandle) throws(PostgresError) -> Success
+    ) throws(PostgresError) -> Success {
         guard let open = handle.take() else { throw PostgresError(sqlState: nil, message: "the connection was lost") }
         do {
-            try body(open)
+            let success = try body(open)
             handle = consume open
+            return success
         } catch {
             if open.isOpen, !error.isConnectionLost { handle = consume open } else { close() }
             throw error
@@ -186,11 +185,12 @@ package struct Connection: ~Copyable {
     fileprivate mutating func exchange(_ statements: [Statement]) throws(PostgresError) -> [Rows] {
         var prepared = self.prepared
         let limit = limits.resultMax
-        var results: [Rows] = []
         do {
-            try closingIfLost { handle throws(PostgresError) in
-                results = try Self.exchange(statements, over: handle, prepared: &prepared, waitMax: limit)
+            let results = try closingIfLost { handle throws(PostgresError) in
+                try Self.exchange(statements, over: handle, prepared: &prepared, waitMax: limit)
             }
+            self.prepared = prepared
+            return results
         } catch {
             // A prepared plan is invalid (0A000) or no longer exists (26000): prepare all statements again.
             if ["0A000", "26000", "42P05"].contains(error.sqlState) {
@@ -200,8 +200,6 @@ package struct Connection: ~Copyable {
             }
             throw error
         }
-        self.prepared = prepared
-        return results
     }
 
     private static func exchange(
@@ -266,10 +264,9 @@ package struct Connection: ~Copyable {
     package mutating func start(_ statements: [Statement]) throws(PostgresError) {
         precondition(started == nil && finished == nil, "one transaction at a time")
         try open()
-        var newNames: [Int: String] = [:]
         let (prepared, limit) = (prepared, limits.resultMax)
-        try closingIfLost { handle throws(PostgresError) in
-            newNames = try Self.send(statements, over: handle, prepared: prepared, waitMax: limit)
+        let newNames = try closingIfLost { handle throws(PostgresError) in
+            try Self.send(statements, over: handle, prepared: prepared, waitMax: limit)
         }
         started = (statements, newNames)
     }
@@ -289,23 +286,17 @@ package struct Connection: ~Copyable {
     /// Receives the results of the started statements, which `finish` returns.
     private mutating func receiveStarted() {
         guard started != nil else { return }
-        do throws(PostgresError) {
-            finished = .success(try resultsOfStarted())
-        } catch {
-            finished = .failure(error)
-        }
+        finished = Result { () throws(PostgresError) in try resultsOfStarted() }
     }
 
     private mutating func resultsOfStarted() throws(PostgresError) -> [Rows] {
         guard let (statements, newNames) = started.take() else { return [] }
         var prepared = self.prepared
-        var results: [Rows] = []
         let limit = limits.resultMax
         defer { if handle != nil { self.prepared = prepared } }
-        try closingIfLost { handle throws(PostgresError) in
-            results = try Self.receive(statements, newNames, over: handle, prepared: &prepared, waitMax: limit)
+        return try closingIfLost { handle throws(PostgresError) in
+            try Self.receive(statements, newNames, over: handle, prepared: &prepared, waitMax: limit)
         }
-        return results
     }
 }
 

@@ -1,6 +1,6 @@
 import DequeModule
 import Dispatch
-import Glibc
+import Essentials
 import Synchronization
 
 /// Connections for asynchronous callers: a few threads, each with one connection, process jobs from one queue.
@@ -30,9 +30,12 @@ package final class Pool: Sendable {
         self.jobCountMax = jobCountMax
         self.size = size
         for _ in 0..<size {
-            let connection = try Connection(conninfo, limits: limits, check: check)
-            startThread(lending: connection) { [self] connection in
-                while let job = takeJob() { job(&connection) }
+            let connection = Mutex(try Connection(conninfo, limits: limits, check: check))
+            startThread(named: "postgres") { [self] in
+                // Only this thread uses the connection: the mutex passes it on, and stays locked.
+                connection.withLock { connection in
+                    while let job = takeJob() { job(&connection) }
+                }
             }
         }
     }
@@ -76,31 +79,4 @@ package final class Pool: Sendable {
             if isStopping { return nil }
         }
     }
-}
-
-/// Starts a thread that owns `connection` and runs `body` with it.
-private func startThread(
-    lending connection: consuming sending Connection, _ body: sending @escaping (inout Connection) -> Void
-) {
-    final class Start {
-        var connection: Connection?
-        let body: (inout Connection) -> Void
-        init(connection: consuming Connection, body: @escaping (inout Connection) -> Void) {
-            self.connection = consume connection
-            self.body = body
-        }
-    }
-    let start = unsafe Unmanaged.passRetained(Start(connection: connection, body: body))
-    var thread = pthread_t()
-    let status = unsafe pthread_create(
-        &thread, nil,
-        { argument in
-            guard let argument = unsafe argument else { return nil }
-            let start = unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-            guard var connection = start.connection.take() else { return nil }
-            start.body(&connection)
-            return nil
-        }, start.toOpaque())
-    precondition(status == 0, "pthread_create failed")
-    pthread_detach(thread)
 }

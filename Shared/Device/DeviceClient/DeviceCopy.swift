@@ -1,4 +1,3 @@
-import Essentials
 public import FoundationEssentials
 public import Model
 

@@ -1,4 +1,3 @@
-import Essentials
 import FoundationEssentials
 
 /// The server's result of a mutation.

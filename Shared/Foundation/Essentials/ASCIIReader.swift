@@ -31,6 +31,17 @@ struct ASCIIReader {
     }
 }
 
+/// Returns the value of a hexadecimal digit in either case; `nil` for any other byte.
+@inline(__always)
+func hexadecimalValue(of byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+}
+
 /// Formats a number in decimal digits, padded with zeros on the left to `width`.
 package func padded(_ value: Int, to width: Int) -> String {
     let digits = String(value)

@@ -67,7 +67,7 @@ public struct FormFields: Equatable, Sendable {
         var digits: [UInt8]?
         for byte in text {
             if let high = digits {
-                guard let digit = hexadecimal(byte) else { return nil }
+                guard let digit = hexadecimalValue(of: byte) else { return nil }
                 if high.isEmpty {
                     digits = [digit]
                 } else {
@@ -81,15 +81,6 @@ public struct FormFields: Equatable, Sendable {
             }
         }
         return digits == nil ? String(validating: bytes, as: UTF8.self) : nil
-    }
-
-    private static func hexadecimal(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-        default: nil
-        }
     }
 }
 

@@ -49,14 +49,6 @@ package struct TraceSpan: Sendable, Equatable {
     package let start: UInt64
     package let end: UInt64
     package let work: Work
-
-    package init(context: TraceContext, parentID: UInt64?, start: UInt64, end: UInt64, work: Work) {
-        self.context = context
-        self.parentID = parentID
-        self.start = start
-        self.end = end
-        self.work = work
-    }
 }
 
 /// A span in progress, which `SpanRecorder.end(_:_:)` records. A span that is never ended is not exported.

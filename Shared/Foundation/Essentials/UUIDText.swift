@@ -35,13 +35,7 @@ extension UUID {
                 guard byte == UInt8(ascii: "-") else { return nil }
                 continue
             }
-            let digit: UInt8
-            switch byte {
-            case 48...57: digit = byte - 48
-            case 97...102: digit = byte - 87
-            case 65...70: digit = byte - 55
-            default: return nil
-            }
+            guard let digit = hexadecimalValue(of: byte) else { return nil }
             if digits < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
             digits += 1
         }

@@ -56,7 +56,7 @@ package struct ClientAddress: Sendable {
     private static func isForwarded(_ name: String) -> Bool { name.lowercased() == "x-forwarded-for" }
 }
 
-/// The context of a request at a public endpoint, with its connection.
+/// The context of a request, with its connection.
 package struct EdgeContext: RequestContext {
     package var coreContext: CoreRequestContextStorage
     /// The request's connection.

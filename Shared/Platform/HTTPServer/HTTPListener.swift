@@ -51,8 +51,7 @@ extension HTTPLimits {
 }
 
 /// An HTTP/1.1 server that reports errors as problem details and does not disclose its name or version.
-package struct HTTPListener<RouteContext: RequestContext & Sendable>: Service
-where RouteContext.Source == ApplicationRequestContextSource {
+package struct HTTPListener: Service {
     private let name: String
     private let host: String
     private let port: Int
@@ -60,7 +59,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
     private let edge: HTTPEdge?
     private let logger: Logger
     private let eventLoops: any EventLoopGroup
-    private let routes: @Sendable (Router<RouteContext>) -> Void
+    private let routes: @Sendable (Router<EdgeContext>) -> Void
     private let started: @Sendable (_ port: Int) -> Void
     private let webSocket: WebSocketRoute?
 
@@ -71,7 +70,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
     ///   - started: Called with the port when it listens.
     package init(
         name: String, host: String, port: Int, limits: HTTPLimits, edge: HTTPEdge?, logger: Logger,
-        eventLoops: any EventLoopGroup, routes: @escaping @Sendable (Router<RouteContext>) -> Void,
+        eventLoops: any EventLoopGroup, routes: @escaping @Sendable (Router<EdgeContext>) -> Void,
         started: @escaping @Sendable (_ port: Int) -> Void, webSocket: WebSocketRoute?
     ) {
         self.name = name
@@ -87,7 +86,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
     }
 
     package func run() async throws {
-        let router = Router(context: RouteContext.self)
+        let router = Router(context: EdgeContext.self)
         router.add(middleware: RequestMetricsMiddleware())
         if let edge {
             router.add(middleware: TracingMiddleware(recorder: .process))
@@ -130,15 +129,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
         let counts = NetworkConnections(
             countMax: limits.networkConnectionCountMax, name: name, logger: logger)
         return HTTPServerBuilder { responder in
-            let http = HTTP1Channel(
-                responder: { request, writer, channel in
-                    var request = request
-                    if request.headers[.expect] != nil {
-                        request.body = RequestBody(
-                            asyncSequence: ExpectedBody(body: request.body, channel: channel))
-                    }
-                    try await responder(request, writer, channel)
-                }, configuration: configuration)
+            let http = HTTP1Channel(responder: responder, configuration: configuration)
             guard let webSocket else {
                 return RetainedChannel(inner: ConformingChannel(http: http, fields: fields), counts: counts)
             }
@@ -164,7 +155,7 @@ where RouteContext.Source == ApplicationRequestContextSource {
     }
 
     /// Responds 405 with `Allow` to a path that exists with other methods (RFC 9110 §15.5.6).
-    private static func rejectOtherMethods(of router: Router<RouteContext>) {
+    private static func rejectOtherMethods(of router: Router<EdgeContext>) {
         let unusual: [HTTPRequest.Method] = ["CONNECT", "QUERY"].compactMap { HTTPRequest.Method($0) }
         let byPath = Dictionary(grouping: router.routes, by: { $0.path.description })
         for routes in byPath.values {

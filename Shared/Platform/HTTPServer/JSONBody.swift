@@ -18,9 +18,14 @@ extension Response {
     package static func json(_ value: some Encodable) throws -> Response {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return Response(
+        return json(bytes: try encoder.encode(value))
+    }
+
+    /// Returns a response of encoded JSON that caches must not store.
+    package static func json(bytes: some Sequence<UInt8>) -> Response {
+        Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: ResponseBody(byteBuffer: ByteBuffer(bytes: try encoder.encode(value))))
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 }
 

@@ -11,8 +11,6 @@ package struct Problem: Error, HTTPResponseError, Equatable {
     package enum Extension: Sendable, Equatable {
         case integer(Int)
         case text(String)
-        case texts([String])
-        case flag(Bool)
     }
 
     package var status: HTTPResponse.Status
@@ -92,9 +90,7 @@ extension Problem.Extension {
     fileprivate func append(to json: inout [UInt8]) {
         switch self {
         case .integer(let number): json += String(number).utf8
-        case .flag(let flag): json += (flag ? "true" : "false").utf8
         case .text(let text): JSONText.append(text, to: &json)
-        case .texts(let texts): json += JSONText.array(of: texts.map { JSONText.string($0) })
         }
     }
 }

@@ -4,11 +4,11 @@ import Logging
 import NIOCore
 
 /// Limits the request's body, and converts thrown errors to problem details.
-struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
+struct ProblemMiddleware: RouterMiddleware {
     let bodyBytesMax: Int
 
     @concurrent func handle(
-        _ request: Request, context: Context, next: @concurrent (Request, Context) async throws -> Response
+        _ request: Request, context: EdgeContext, next: @concurrent (Request, EdgeContext) async throws -> Response
     ) async throws -> Response {
         do {
             if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > bodyBytesMax {
@@ -16,14 +16,16 @@ struct ProblemMiddleware<Context: RequestContext>: RouterMiddleware {
             }
             var request = request
             request.body = RequestBody(
-                asyncSequence: BoundedBody(body: request.body, bytesMax: bodyBytesMax))
+                asyncSequence: BoundedBody(
+                    body: request.body, bytesMax: bodyBytesMax,
+                    channel: request.headers[.expect] == nil ? nil : context.channel))
             return try await next(request, context)
         } catch {
             return problem(for: error, context: context).response(from: request, context: context)
         }
     }
 
-    private func problem(for error: any Error, context: Context) -> Problem {
+    private func problem(for error: any Error, context: EdgeContext) -> Problem {
         switch error {
         case let problem as Problem:
             return problem
@@ -51,17 +53,25 @@ private struct BrokenBody: Error {
     let cause: any Error
 }
 
+/// Signals that the route reads the body of a request.
+struct ContinueEvent: Sendable {}
+
 /// A request body that throws a problem when it exceeds its limit.
 struct BoundedBody: AsyncSequence, Sendable {
     let body: RequestBody
     let bytesMax: Int
+    /// The connection of a client that waits for `100 Continue`, which the first read sends.
+    let channel: (any Channel)?
 
     struct AsyncIterator: AsyncIteratorProtocol {
         var base: RequestBody.AsyncIterator
         var bytesLeft: Int
         let bytesMax: Int
+        var channel: (any Channel)?
 
         @concurrent mutating func next() async throws -> ByteBuffer? {
+            channel?.triggerUserOutboundEvent(ContinueEvent(), promise: nil)
+            channel = nil
             let next: ByteBuffer?
             do {
                 next = try await base.next()
@@ -78,6 +88,6 @@ struct BoundedBody: AsyncSequence, Sendable {
     }
 
     func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(base: body.makeAsyncIterator(), bytesLeft: bytesMax, bytesMax: bytesMax)
+        AsyncIterator(base: body.makeAsyncIterator(), bytesLeft: bytesMax, bytesMax: bytesMax, channel: channel)
     }
 }

@@ -44,24 +44,13 @@ package struct Component: Sendable {
     ///   - port: 0 selects a free port, which is logged.
     ///   - edge: Public endpoint settings; `nil` for a server that only internal programs can reach.
     ///   - started: Called with the port when the server listens.
+    ///   - webSocket: The handler of WebSocket handshakes; `nil`: none.
     ///   - routes: Called once, before the server listens.
     package static func http(
         _ name: String, host: String, port: Int, limits: HTTPLimits = HTTPLimits(), edge: HTTPEdge? = nil,
-        started: @escaping @Sendable (_ port: Int) -> Void = { _ in },
-        routes: @escaping @Sendable (Router<BasicRequestContext>) -> Void
-    ) -> Component {
-        http(
-            name, host: host, port: port, limits: limits, edge: edge, context: BasicRequestContext.self,
-            started: started, routes: routes)
-    }
-
-    /// Creates an HTTP/1.1 server with a custom request context and optional WebSockets.
-    package static func http<RouteContext: RequestContext>(
-        _ name: String, host: String, port: Int, limits: HTTPLimits = HTTPLimits(), edge: HTTPEdge? = nil,
-        context: RouteContext.Type,
         started: @escaping @Sendable (_ port: Int) -> Void = { _ in }, webSocket: WebSocketRoute? = nil,
-        routes: @escaping @Sendable (Router<RouteContext>) -> Void
-    ) -> Component where RouteContext.Source == ApplicationRequestContextSource {
+        routes: @escaping @Sendable (Router<EdgeContext>) -> Void
+    ) -> Component {
         Component(name: name, usesEventLoops: true) { environment in
             environment.health.ready(false, source: name, reason: "starting")
             return HTTPListener(

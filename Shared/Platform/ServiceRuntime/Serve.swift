@@ -12,7 +12,6 @@ package struct Context: Sendable {
     package let name: String
     /// The host name and process id that identify an instance of the service.
     package let instance: String
-    package let hostName: String
     package let configuration: Configuration
     package let logger: Logger
     package let health: Health
@@ -72,9 +71,8 @@ private func run(
     }
     let metrics = MetricsRegistry()
     MetricsSystem.bootstrap(metrics)
-    let hostName = ProcessInfo.processInfo.hostName
     let context = Context(
-        name: name, instance: "\(hostName):\(getpid())", hostName: hostName, configuration: configuration,
+        name: name, instance: "\(ProcessInfo.processInfo.hostName):\(getpid())", configuration: configuration,
         logger: Logger(label: name), health: Health(stallMax: try configuration.duration(.stallMax)), metrics: metrics)
     let admin = AdminServer.component(
         host: try configuration.text(.adminHost), port: try configuration.integer(.adminPort),

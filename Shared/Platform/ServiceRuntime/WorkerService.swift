@@ -1,9 +1,7 @@
 import Essentials
-import Glibc
 import Logging
 import Metrics
 import ServiceLifecycle
-import Telemetry
 
 /// Runs a worker's blocking body on separate threads instead of Swift's pool.
 struct WorkerService: Service {
@@ -84,44 +82,4 @@ func onThread<T: Sendable>(named name: String, _ body: @escaping @Sendable () ->
     await withCheckedContinuation { continuation in
         startThread(named: name) { continuation.resume(returning: body()) }
     }
-}
-
-/// Starts a detached thread. The kernel truncates its name to 15 bytes.
-package func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
-    let start = ThreadStart(name: name, body: body)
-    let argument = unsafe Unmanaged.passRetained(start).toOpaque()
-    var thread = pthread_t()
-    let status = unsafe pthread_create(&thread, nil, runThread, argument)
-    guard status == 0 else {
-        // The system's limit of threads is reached, so the process cannot work.
-        write(Array("cannot start the thread \(name)\n".utf8), to: STDERR_FILENO)
-        _exit(1)
-    }
-    pthread_detach(thread)
-}
-
-private final class ThreadStart: Sendable {
-    let name: String
-    let body: @Sendable () -> Void
-
-    init(name: String, body: @escaping @Sendable () -> Void) {
-        self.name = name
-        self.body = body
-    }
-}
-
-private func runThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let argument = unsafe argument else { return nil }
-    let start = unsafe Unmanaged<ThreadStart>.fromOpaque(argument).takeRetainedValue()
-    nameThisThread(start.name)
-    start.body()
-    return nil
-}
-
-/// Sets the thread's name through procfs (proc(5)): Swift's Glibc module has no `pthread_setname_np`.
-private func nameThisThread(_ name: String) {
-    let descriptor = unsafe open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    write(Array(name.utf8.prefix(15)), to: descriptor)
-    close(descriptor)
 }

@@ -37,28 +37,12 @@ struct AtomicDouble: ~Copyable {
     }
 }
 
-final class FloatingPointCounterSeries: Series, FloatingPointCounterHandler {
-    static let kind = MetricsRegistry.Family.Kind.counter
-    private let value = AtomicDouble()
-
-    func increment(by amount: Double) { if amount > 0 && amount.isFinite { value.add(amount) } }
-    func reset() { value.store(0) }
-
-    func write(name: String, labels: String, to text: inout String) {
-        text += "\(name)\(labels) \(PrometheusText.number(value.load()))\n"
-    }
-}
-
-final class GaugeSeries: Series, MeterHandler, RecorderHandler {
+final class GaugeSeries: Series, RecorderHandler {
     static let kind = MetricsRegistry.Family.Kind.gauge
     private let value = AtomicDouble()
 
-    func set(_ value: Int64) { self.value.store(Double(value)) }
-    func set(_ value: Double) { self.value.store(value) }
-    func increment(by amount: Double) { value.add(amount) }
-    func decrement(by amount: Double) { value.add(-amount) }
-    func record(_ value: Int64) { set(value) }
-    func record(_ value: Double) { set(value) }
+    func record(_ value: Int64) { self.value.store(Double(value)) }
+    func record(_ value: Double) { self.value.store(value) }
 
     func write(name: String, labels: String, to text: inout String) {
         text += "\(name)\(labels) \(PrometheusText.number(value.load()))\n"

@@ -73,16 +73,6 @@ extension MetricsRegistry {
         series(PrometheusText.name(label, suffix: "_total"), dimensions) { CounterSeries() }
     }
 
-    package func makeFloatingPointCounter(
-        label: String, dimensions: [(String, String)]
-    ) -> any FloatingPointCounterHandler {
-        series(PrometheusText.name(label, suffix: "_total"), dimensions) { FloatingPointCounterSeries() }
-    }
-
-    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
-        series(PrometheusText.name(label), dimensions) { GaugeSeries() }
-    }
-
     package func makeRecorder(
         label: String, dimensions: [(String, String)], aggregate: Bool
     ) -> any RecorderHandler {
@@ -98,8 +88,6 @@ extension MetricsRegistry {
     }
 
     package func destroyCounter(_ handler: any CounterHandler) { remove(handler) }
-    package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) { remove(handler) }
-    package func destroyMeter(_ handler: any MeterHandler) { remove(handler) }
     package func destroyRecorder(_ handler: any RecorderHandler) { remove(handler) }
     package func destroyTimer(_ handler: any TimerHandler) { remove(handler) }
 }

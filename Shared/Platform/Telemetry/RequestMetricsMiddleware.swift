@@ -5,7 +5,7 @@ import Metrics
 import Synchronization
 
 /// Records the time until the first byte of the response as `http.server.request.duration` (OpenTelemetry's name).
-package struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddleware {
+package final class RequestMetricsMiddleware<Context: RequestContext>: RouterMiddleware {
     private struct Key: Hashable {
         let method: String
         let route: String
@@ -13,11 +13,7 @@ package struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddlewa
     }
 
     /// A cache of timers: creating one takes the registry's lock and builds its labels.
-    private final class Timers: Sendable {
-        let byKey = Mutex<[Key: Metrics.Timer]>([:])
-    }
-
-    private let timers = Timers()
+    private let timers = Mutex<[Key: Metrics.Timer]>([:])
 
     package init() {}
 
@@ -36,7 +32,7 @@ package struct RequestMetricsMiddleware<Context: RequestContext>: RouterMiddlewa
         let key = Key(
             method: Self.name(of: request.method), route: context.endpointPath ?? "",
             status: response.status.code)
-        let timer = timers.byKey.withLock { timers in
+        let timer = timers.withLock { timers in
             if let timer = timers[key] { return timer }
             let timer = Metrics.Timer(
                 label: "http.server.request.duration",

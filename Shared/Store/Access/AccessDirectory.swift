@@ -1,20 +1,11 @@
 package import Model
 internal import ObjectStore
 package import Postgres
+package import Tenants
 
 /// The issuers, integrations and domains of all environments: a snapshot that a service reloads to authenticate
 /// callers.
 package struct AccessDirectory: Sendable {
-    /// The issuer and audience of an environment's accepted tokens.
-    package struct Provider: Sendable {
-        package let environment: EnvironmentID
-        package let issuer: String
-        package let audience: String
-        package let jwksURL: String
-        /// An ``AddressVerification``; an unknown value if a newer program wrote it.
-        package let addressVerifiedBy: String
-    }
-
     package struct Integration: Sendable {
         package let integration: IntegrationStore.Integration
         /// The hash of its key; `nil` if it authenticates with tokens.
@@ -23,8 +14,9 @@ package struct AccessDirectory: Sendable {
         package let client: (id: String, subject: String)?
     }
 
-    /// Sorted by environment.
-    package let providers: [Provider]
+    /// The identity providers, sorted by environment. One that a newer release configured in an unknown way is omitted,
+    /// so that it grants no access.
+    package let providers: [EnvironmentIdentity]
     /// Without those whose client is also used for people's logins.
     package let integrations: [Integration]
     package let domains: [EnvironmentID: Set<String>]
@@ -44,16 +36,19 @@ package struct AccessDirectory: Sendable {
             """,
             "SELECT environment_id, domain FROM access.domain",
         ])
-        let domains = try results[2].decode(EnvironmentID.self, String.self)
+        let domains = Dictionary(grouping: try results[2].decode(EnvironmentID.self, String.self), by: \.0)
+            .mapValues { Set($0.map(\.1)) }
+        let providers = try results[0].decode(EnvironmentID.self, String.self, String.self, String.self, String.self)
         return AccessDirectory(
-            providers: try results[0].decode(
-                EnvironmentID.self, String.self, String.self, String.self, String.self
-            ).map {
-                Provider(environment: $0, issuer: $1, audience: $2, jwksURL: $3, addressVerifiedBy: $4)
+            providers: providers.compactMap { environment, issuer, audience, jwksURL, verifiedBy in
+                AddressVerification(rawValue: verifiedBy).map {
+                    EnvironmentIdentity(
+                        environment: environment.rawValue, issuer: issuer, audience: audience, jwksURL: jwksURL,
+                        addressVerification: $0, domains: domains[environment] ?? [])
+                }
             },
             integrations: try results[1].map { row throws(PostgresError) in try integration(row) },
-            domains: Dictionary(grouping: domains, by: \.0).mapValues { Set($0.map(\.1)) },
-            left: try left(on: &connection))
+            domains: domains, left: try left(on: &connection))
     }
 
     /// Loads the environments that moved to another installation, with their base URL there.

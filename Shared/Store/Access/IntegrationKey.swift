@@ -1,5 +1,4 @@
 import Essentials
-import FoundationEssentials
 
 /// An integration's API key: displayed once, stored as its SHA-256 hash.
 package enum IntegrationKey {

@@ -5,10 +5,14 @@ package import Postgres
 /// The SQL of `access.integration`: programs that may open every realm of an environment.
 package enum IntegrationStore {
     /// An integration of an environment.
-    package struct Integration: Sendable {
+    package struct Integration: Sendable, Hashable {
         package let environment: EnvironmentID
         package let id: Int32
         package let name: String
+
+        package init(environment: EnvironmentID, id: Int32, name: String) {
+            (self.environment, self.id, self.name) = (environment, id, name)
+        }
     }
 
     package struct Row: Encodable {

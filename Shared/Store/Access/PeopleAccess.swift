@@ -2,7 +2,6 @@ import FoundationEssentials
 package import Model
 import ObjectStore
 package import Postgres
-import Tenants
 
 /// The realms that each person of an environment may open, by the same rules as the gateway.
 package struct PeopleAccess: Sendable {
@@ -29,34 +28,25 @@ package struct PeopleAccess: Sendable {
 
     /// Returns the person with this address; `nil` if they were neither invited nor have logged in.
     package mutating func person(_ email: String, on connection: inout Connection) throws -> Person? {
-        try people(
-            connection.run(
-                """
-                SELECT id, email, object_id, subject IS NOT NULL FROM access.person
-                WHERE environment_id = \(environment.rawValue) AND email = \(email)
-                """), on: &connection
-        ).first
+        try people(selectedBy: "email = \(email)", on: &connection).first
     }
 
     /// Returns the next page of people, sorted by address; empty at the end.
     package mutating func page(after email: String, on connection: inout Connection) throws -> [Person] {
-        try people(
-            connection.run(
-                """
-                SELECT id, email, object_id, subject IS NOT NULL FROM access.person
-                WHERE environment_id = \(environment.rawValue) AND email > \(email)
-                ORDER BY email LIMIT \(Int64(Self.pageCount))
-                """), on: &connection)
+        try people(selectedBy: "email > \(email) ORDER BY email LIMIT \(Int64(Self.pageCount))", on: &connection)
     }
 
-    /// - Parameter rows: id, e-mail address, id of the `Person` object, whether they have logged in.
-    private mutating func people(_ rows: Rows, on connection: inout Connection) throws -> [Person] {
+    private mutating func people(selectedBy clauses: Statement, on connection: inout Connection) throws -> [Person] {
+        let rows = try connection.run(
+            """
+            SELECT id, email, object_id, subject IS NOT NULL FROM access.person
+            WHERE environment_id = \(environment.rawValue) AND \(clauses)
+            """)
         let people = try rows.decode(Int32.self, String.self, UUID.self, Bool.self).compactMap {
             id, email, object, hasLoggedIn in
             (try? RealmPath.user(email)).map { own in
-                let identity = Caller.Identity.person(email: email, realm: own, object: object)
-                let caller = Caller(environment: environment, id: id, identity: identity)
-                return (caller: caller, own: own, hasLoggedIn: hasLoggedIn)
+                let person = BoundPerson(environment: environment, id: id, email: email, realm: own, object: object)
+                return (caller: Caller.person(person), own: own, hasLoggedIn: hasLoggedIn)
             }
         }
         let paths = [.common] + people.map(\.own)

@@ -6,14 +6,6 @@ package enum AccessPrincipal: Hashable, Sendable {
     case person(Role)
     /// A program that an administrator added to the environment.
     case integration
-
-    /// Whether the caller has a manager's permissions.
-    package var isManager: Bool {
-        switch self {
-        case .person(let role): role.isManager
-        case .integration: false
-        }
-    }
 }
 
 /// The relation of a caller to a realm.

@@ -1,5 +1,4 @@
 package import Model
-import ObjectStore
 package import Postgres
 
 /// The SQL of `access.audit` for the command line and the console.
@@ -95,12 +94,11 @@ package enum AuditStore {
                     AND (\(selection.subjects)::text[] IS NULL OR a.subject = ANY (\(selection.subjects)))
                 ORDER BY a.id DESC LIMIT \(Int64(countMax - rows.count))
                 """
-            ).map { row in
-                var columns = row.columns
-                let id: Int64 = try columns.next()
-                return (id, try Row(&columns))
+            ).decode(
+                Int64.self, String.self, String?.self, String.self, String.self, String.self, String.self, String.self)
+            rows += matches.map {
+                Row(time: $1, environment: $2, actor: $3, action: $4, subject: $5, detail: $6, address: $7)
             }
-            rows += matches.map(\.1)
             if rows.count == countMax { before = matches.last?.0 ?? before }
         }
         var result = SearchResult()
@@ -141,15 +139,5 @@ package enum AuditStore {
             if page.isLast { return count }
             progress(count)
         }
-    }
-}
-
-extension AuditStore.Row {
-    fileprivate init(_ columns: inout Columns) throws {
-        self.init(
-            time: try columns.next(), environment: try columns.next(), actor: try columns.next(),
-            action: try columns.next(), subject: try columns.next(), detail: try columns.next(),
-            address: try columns.next())
-        try columns.end()
     }
 }

@@ -1,5 +1,4 @@
 package import BackendProtocol
-import Essentials
 package import Logging
 import Metrics
 package import Model

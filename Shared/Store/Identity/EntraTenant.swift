@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Model
 package import Tenants
@@ -28,7 +29,7 @@ package struct EntraTenant: Sendable, Equatable {
             url.scheme == "https" && url.port == nil && Self.hosts.contains(host) || Self.localHosts.contains(host)
         else { return nil }
         let parts = url.path.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0].isEmpty, parts[2] == "v2.0", Self.isID(parts[1]) else { return nil }
+        guard parts.count == 3, parts[0].isEmpty, parts[2] == "v2.0", UUID(ascii: parts[1]) != nil else { return nil }
         id = EmailAddress.lowered(String(parts[1]))
         guard id != Self.personal else { return nil }
     }
@@ -37,15 +38,6 @@ package struct EntraTenant: Sendable, Equatable {
     package static func isShared(issuer: String) -> Bool {
         guard let host = URL(string: issuer)?.host else { return false }
         return hosts.contains(EmailAddress.lowered(host)) && EntraTenant(issuer: issuer) == nil
-    }
-
-    /// Eight, four, four, four and twelve hexadecimal digits.
-    private static func isID(_ text: Substring) -> Bool {
-        let groups = text.split(separator: "-", omittingEmptySubsequences: false)
-        return groups.map(\.utf8.count) == [8, 4, 4, 4, 12]
-            && groups.joined().utf8.allSatisfy { byte in
-                (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte) || (0x61...0x66).contains(byte)
-            }
     }
 }
 

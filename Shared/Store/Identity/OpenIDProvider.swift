@@ -1,7 +1,6 @@
 import Essentials
 import FoundationEssentials
 package import HTTPClient
-import Model
 
 /// A failed request to an identity provider.
 package enum ProviderFailure: Error, Equatable, CustomStringConvertible {

@@ -5,32 +5,6 @@ import JWTKit
 import Synchronization
 package import Tenants
 
-/// The identity provider and audience whose tokens an environment accepts.
-package struct EnvironmentIdentity: Sendable, Equatable {
-    package let environment: Int32
-    /// Compared byte by byte with the token's `iss`.
-    package let issuer: String
-    package let audience: String
-    package let jwksURL: String
-    /// The source of trust in a token's e-mail address.
-    package let addressVerification: AddressVerification
-    /// The environment's e-mail domains, for which the issuer asserts addresses; empty unless `addressVerification` is
-    /// ``AddressVerification/issuer``.
-    package let domains: Set<String>
-
-    package init(
-        environment: Int32, issuer: String, audience: String, jwksURL: String,
-        addressVerification: AddressVerification = .emailVerified, domains: Set<String> = []
-    ) {
-        self.environment = environment
-        self.issuer = issuer
-        self.audience = audience
-        self.jwksURL = jwksURL
-        self.addressVerification = addressVerification
-        self.domains = addressVerification == .issuer ? domains : []
-    }
-}
-
 /// Verifies bearer tokens and returns their identity and environment.
 ///
 /// A token is verified once; until it expires, each further request costs a hash and a lookup.

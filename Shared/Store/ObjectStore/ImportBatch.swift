@@ -7,15 +7,9 @@ package import Postgres
 /// statement compares them with the stored objects and reserves positions for the changed ones: unchanged objects use
 /// no positions, and a batch without changes does not take the counter's lock.
 package struct ImportBatch: Sendable {
-    private struct Key: Hashable {
-        let realm: Int32
-        let kind: Int16
-        let id: UUIDValue
-    }
-
     package let environment: EnvironmentID
     private var objects: [(key: ObjectKey, fields: CanonicalJSON)] = []
-    private var indexes: [Key: Int] = [:]
+    private var indexes: [ObjectKey: Int] = [:]
 
     package init(environment: EnvironmentID, capacity: Int = 0) {
         self.environment = environment
@@ -25,11 +19,10 @@ package struct ImportBatch: Sendable {
 
     /// Adds an object as an edit; replaces the fields of an object that is already in the batch.
     package mutating func put(_ key: ObjectKey, _ fields: CanonicalJSON) {
-        let importKey = Key(realm: key.realm, kind: key.kind.number, id: key.id)
-        if let index = indexes[importKey] {
+        if let index = indexes[key] {
             objects[index].fields = fields
         } else {
-            indexes[importKey] = objects.count
+            indexes[key] = objects.count
             objects.append((key, fields))
         }
     }

@@ -1,5 +1,3 @@
-import Essentials
-import FoundationEssentials
 package import Model
 package import Postgres
 

@@ -124,21 +124,17 @@ package struct WriteBatch: Sendable {
 
     /// Sets `fieldpost.missed` for the transaction to the decisions whose preconditions fail.
     private func objectGuards() -> Statement {
-        var realms = BinaryArray(of: Int32.self)
-        var kinds = BinaryArray(of: Kind.self)
-        var ids = BinaryArray(of: UUIDValue.self)
+        var keys = ObjectKeyColumns()
         var positions = BinaryArray(of: Int64.self)
         var decisions = BinaryArray(of: Int32.self)
         for item in guards {
-            realms.append(item.key.realm)
-            kinds.append(item.key.kind)
-            ids.append(item.key.id)
+            keys.append(item.key)
             positions.append(item.position)
             decisions.append(item.decision)
         }
         return """
             SELECT realm.miss(array_agg(DISTINCT g.decision))
-            FROM unnest(\(realms), \(kinds), \(ids), \(positions), \(decisions))
+            FROM unnest(\(keys.realms), \(keys.kinds), \(keys.ids), \(positions), \(decisions))
                 AS g(realm_id, kind, id, position, decision)
             LEFT JOIN LATERAL (
                 SELECT o.position FROM store.object o

@@ -1,8 +1,5 @@
-import FoundationEssentials
 import Model
 import Postgres
-
-typealias UUIDValue = UUID
 
 /// The rows of one writing statement as arrays for `unnest`.
 struct WriteColumns {

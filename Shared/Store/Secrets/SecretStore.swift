@@ -1,4 +1,4 @@
-import Model
+package import Model
 import ObjectStore
 package import Postgres
 
@@ -25,7 +25,7 @@ package enum SecretStore {
     }
 
     /// The key of a row and its sealed secret.
-    struct Stored {
+    package struct Stored {
         package let environment: EnvironmentID
         /// A refresh token's number and person; for a personal login, `person` is the number of the realm.
         package var number: Int64 = 0
@@ -83,7 +83,7 @@ package enum SecretStore {
     }
 
     /// - Parameter only: Restricts the scan to one environment.
-    static func forEachPage(
+    private static func forEachPage(
         of sort: Sort, in only: EnvironmentID? = nil, on connection: inout Connection,
         _ body: ([Stored], inout Connection) throws -> Void
     ) throws {
@@ -102,72 +102,84 @@ package enum SecretStore {
 
     /// Rows: environment, number, person, secret.
     private static func load(_ sort: Sort, after last: (environment: Int32, number: Int64)) -> Statement {
-        switch sort {
-        case .clientSecrets: load("access.provider", "client_secret", after: last.environment)
-        case .backendPasswords: load("backend.connection", "password", after: last.environment)
-        case .defectAccounts: load("backend.defect_tracker", "secret", after: last.environment)
-        case .webhookSecrets: load("backend.delivery", "webhook_secret", after: last.environment)
-        case .mailPasswords: load("backend.delivery", "smtp_password", after: last.environment)
-        case .pushKeys: load("backend.delivery", "push_key", after: last.environment)
-        case .ownDefectLogins:
+        let location = sort.location
+        return """
+            SELECT t.environment_id, \(sql: location.number)::bigint, \(sql: location.person), t.\(sql: location.column)
+            FROM \(sql: location.table) t
+            WHERE (t.environment_id, \(sql: location.number)) > (\(last.environment), \(last.number))
+                AND t.\(sql: location.column) IS NOT NULL AND \(sql: location.condition)
+            ORDER BY t.environment_id, \(sql: location.number) LIMIT \(pageCountMax)
             """
-            SELECT environment_id, realm_id::bigint AS number, realm_id, secret FROM backend.defect_account
-            WHERE (environment_id, realm_id) > (\(last.environment), \(last.number))
-            ORDER BY environment_id, realm_id LIMIT \(pageCountMax)
-            """
-        case .refreshTokens:
-            """
-            SELECT environment_id, id, person_id, token FROM onboarding.refresh_token
-            WHERE (environment_id, id) > (\(last.environment), \(last.number)) AND revoked_at IS NULL
-            ORDER BY environment_id, id LIMIT \(pageCountMax)
-            """
-        }
     }
 
     /// Returns the statement that stores re-encrypted secrets, except those that changed concurrently.
-    static func save(_ sort: Sort, _ changes: [(stored: Stored, sealed: Bytea)]) -> Statement {
-        let environments = changes.map(\.stored.environment.rawValue)
-        let (old, new) = (changes.map(\.stored.sealed), changes.map(\.sealed))
-        switch sort {
-        case .clientSecrets: return save("access.provider", "client_secret", environments, old, new)
-        case .backendPasswords: return save("backend.connection", "password", environments, old, new)
-        case .defectAccounts: return save("backend.defect_tracker", "secret", environments, old, new)
-        case .webhookSecrets: return save("backend.delivery", "webhook_secret", environments, old, new)
-        case .mailPasswords: return save("backend.delivery", "smtp_password", environments, old, new)
-        case .pushKeys: return save("backend.delivery", "push_key", environments, old, new)
-        case .ownDefectLogins:
-            return """
-                UPDATE backend.defect_account a SET secret = c.new
-                FROM unnest(\(environments), \(changes.map(\.stored.person)), \(old), \(new))
-                    AS c(environment_id, realm_id, old, new)
-                WHERE a.environment_id = c.environment_id AND a.realm_id = c.realm_id AND a.secret = c.old
-                """
-        case .refreshTokens:
-            return """
-                UPDATE onboarding.refresh_token t SET token = c.new
-                FROM unnest(\(environments), \(changes.map(\.stored.number)), \(old), \(new))
-                    AS c(environment_id, id, old, new)
-                WHERE t.environment_id = c.environment_id AND t.id = c.id AND t.token = c.old
-                """
+    private static func save(_ sort: Sort, _ changes: [(stored: Stored, sealed: Bytea)]) -> Statement {
+        let location = sort.location
+        return """
+            UPDATE \(sql: location.table) t SET \(sql: location.column) = c.new
+            FROM unnest(\(changes.map(\.stored.environment)), \(changes.map(\.stored.number)),
+                \(changes.map(\.stored.sealed)), \(changes.map(\.sealed))) AS c(environment_id, number, old, new)
+            WHERE t.environment_id = c.environment_id AND \(sql: location.number) = c.number
+                AND t.\(sql: location.column) = c.old
+            """
+    }
+
+    // MARK: Moves
+
+    /// Returns the context of a secret in transit, where it is sealed with the transfer's key.
+    package static func place(_ sort: Sort, number: Int64, person: Int32, on move: String) -> String {
+        "move/\(move)/\(sort.rawValue)/\(number)/\(person)"
+    }
+
+    /// Decrypts the secrets of one category of an environment that moves to an installation with other keys, and passes
+    /// each to `body`.
+    ///
+    /// - Throws: `SecretBox.Failure` if a secret cannot be opened: the environment would not work at the target.
+    package static func forEachSecret(
+        _ sort: Sort, of environment: EnvironmentID, with secrets: SecretBox, on connection: inout Connection,
+        _ body: (_ stored: Stored, _ secret: [UInt8]) throws -> Void
+    ) throws {
+        try forEachPage(of: sort, in: environment, on: &connection) { page, _ in
+            for stored in page { try body(stored, secrets.open(stored.sealed.bytes, at: stored.context(sort))) }
         }
     }
 
-    /// Selects secrets of a table with at most one row for each environment.
-    private static func load(_ table: StaticString, _ column: StaticString, after last: Int32) -> Statement {
-        """
-        SELECT environment_id, 0::bigint, 0, \(sql: column) FROM \(sql: table)
-        WHERE environment_id > \(last) AND \(sql: column) IS NOT NULL
-        ORDER BY environment_id LIMIT \(pageCountMax)
-        """
+    /// Returns the statement that replaces a row's copied secret by one that is sealed with the local keys.
+    package static func replace(
+        _ stored: Bytea, by secret: [UInt8], _ sort: Sort, number: Int64, person: Int32,
+        of environment: EnvironmentID, with secrets: SecretBox
+    ) throws -> Statement {
+        let row = Stored(environment: environment, number: number, person: person, sealed: stored)
+        return save(sort, [(row, Bytea(try secrets.seal(secret, at: row.context(sort))))])
+    }
+}
+
+extension SecretStore.Sort {
+    /// The table and column of secrets. `number` and `person` are expressions of a row `t`: constants in a table with
+    /// at most one row for each environment.
+    fileprivate struct SecretColumn {
+        let table: StaticString
+        let column: StaticString
+        var number: StaticString = "0::bigint"
+        var person: StaticString = "0"
+        /// The condition of rows in use.
+        var condition: StaticString = "true"
     }
 
-    private static func save(
-        _ table: StaticString, _ column: StaticString, _ environments: [Int32], _ old: [Bytea], _ new: [Bytea]
-    ) -> Statement {
-        """
-        UPDATE \(sql: table) t SET \(sql: column) = c.new
-        FROM unnest(\(environments), \(old), \(new)) AS c(environment_id, old, new)
-        WHERE t.environment_id = c.environment_id AND t.\(sql: column) = c.old
-        """
+    fileprivate var location: SecretColumn {
+        switch self {
+        case .clientSecrets: SecretColumn(table: "access.provider", column: "client_secret")
+        case .backendPasswords: SecretColumn(table: "backend.connection", column: "password")
+        case .defectAccounts: SecretColumn(table: "backend.defect_tracker", column: "secret")
+        case .ownDefectLogins:
+            SecretColumn(table: "backend.defect_account", column: "secret", number: "t.realm_id", person: "t.realm_id")
+        case .webhookSecrets: SecretColumn(table: "backend.delivery", column: "webhook_secret")
+        case .mailPasswords: SecretColumn(table: "backend.delivery", column: "smtp_password")
+        case .pushKeys: SecretColumn(table: "backend.delivery", column: "push_key")
+        case .refreshTokens:
+            SecretColumn(
+                table: "onboarding.refresh_token", column: "token", number: "t.id", person: "t.person_id",
+                condition: "t.revoked_at IS NULL")
+        }
     }
 }

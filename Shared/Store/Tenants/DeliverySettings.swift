@@ -1,6 +1,5 @@
 package import Model
 package import Postgres
-import Secrets
 
 /// An environment's settings for external delivery of notices, stored by `fieldpost environment deliveries`.
 package struct DeliverySettings: Sendable, Equatable {

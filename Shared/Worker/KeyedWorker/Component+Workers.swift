@@ -1,19 +1,25 @@
 import Essentials
+import Kafka
 package import Logging
 package import Model
 package import ServiceRuntime
 import ServiceSettings
 
 extension Component {
-    /// Creates the workers of a service: `worker.count` members of its consumer group, each with its own handler.
+    /// Creates the workers of a service: `worker.count` members of its consumer group, each with its own handler. The
+    /// group has the service's name; the settings are those of ``Setting/worker``.
     ///
     /// - Throws: For an invalid setting, or a property that librdkafka rejects.
     package static func workers<H: Handler>(
         _ context: Context, topics: [Topic], limits: WorkerLimits = WorkerLimits(),
         _ makeHandler: @escaping @Sendable (Logger) throws -> H
     ) throws -> Component {
-        let group = try WorkerConfiguration(context, topics: topics)
-        let count = try context.configuration.integer(.workerCount)
+        let configuration = context.configuration
+        let group = WorkerConfiguration(
+            group: context.name, topics: topics.map(\.name), brokers: try configuration.text(.kafkaBrokers),
+            properties: try configuration.properties(under: "kafka.", problem: Property.problem),
+            conninfo: try configuration.text(.databaseURL))
+        let count = try configuration.integer(.workerCount)
         return .worker(context.name, count: count, isFinal: isFinal) { control in
             let handler = try makeHandler(control.logger)
             var worker = try Worker(handler, at: group.member(control.index), limits: limits, logger: control.logger)

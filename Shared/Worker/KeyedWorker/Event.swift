@@ -87,8 +87,6 @@ package struct RealmPathCache {
     /// Maximum number of paths; the cache is then cleared.
     private static let countMax = 100_000
 
-    package init() {}
-
     /// - Returns: `nil` if the text is not a path.
     mutating func path(_ text: String) -> RealmPath? {
         if let cached = paths[text] { return cached }

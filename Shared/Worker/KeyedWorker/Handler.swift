@@ -17,7 +17,7 @@ package protocol Handler: SendableMetatype {
     /// The result of a call.
     associatedtype CallResult: Sendable = Never
 
-    /// The oldest supported version of the database schema.
+    /// The oldest supported version of the database schema. Defaults to the one that workers need.
     static var schemaOldest: Int32 { get }
 
     /// Decides inputs of one environment.
@@ -60,7 +60,7 @@ package protocol Handler: SendableMetatype {
 }
 
 extension Handler {
-    package static var schemaOldest: Int32 { Schema.oldest }
+    package static var schemaOldest: Int32 { DeferredKeys.schemaOldest }
     package func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRateLimits {
         CallRateLimits()
     }

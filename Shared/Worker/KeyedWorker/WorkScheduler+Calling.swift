@@ -104,11 +104,6 @@ extension WorkScheduler {
 
     // MARK: Calls
 
-    /// Sets the rate limits of an environment.
-    mutating func setRates(_ rates: CallRateLimits, of environment: EnvironmentID, now: ContinuousClock.Instant) {
-        calls.setRates(rates, of: environment, now: now)
-    }
-
     /// Queues a call whose decision is committed.
     mutating func queue(
         _ call: Call, for key: WorkKey, startBefore: ContinuousClock.Instant, now: ContinuousClock.Instant
@@ -153,8 +148,10 @@ extension WorkScheduler {
     ) {
         guard let entry = inFlight[key] else { return }
         guard let result = answer ?? entry.resultWhenSkipped else {
-            if isStopping { abandon(key) } else { callWasSkipped(key, now: now) }
-            return
+            if isStopping { return abandon(key) }
+            // The call waited until its deadline, so the key's lease may have ended.
+            if probes[key.environment] == key { breakers[key.environment]?.releaseProbe(now: now) }
+            return reprocess(key)
         }
         enqueue(
             Item(
@@ -168,19 +165,8 @@ extension WorkScheduler {
         heldMessageCount -= entry.messages.count
     }
 
-    /// The call waited until its deadline, so the key's lease may have ended.
-    private mutating func callWasSkipped(_ key: WorkKey, now: ContinuousClock.Instant) {
-        if probes[key.environment] == key { breakers[key.environment]?.releaseProbe(now: now) }
-        reprocess(key)
-    }
-
     /// Withdraws all waiting calls of an environment.
     mutating func withdraw(_ environment: EnvironmentID, now: ContinuousClock.Instant) {
         for call in calls.withdraw(environment) { receiveResult(nil, of: call.key, now: now) }
-    }
-
-    /// Withdraws all waiting calls.
-    mutating func withdrawCalls(now: ContinuousClock.Instant) {
-        for environment in calls.environments { withdraw(environment, now: now) }
     }
 }

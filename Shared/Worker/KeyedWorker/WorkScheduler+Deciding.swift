@@ -152,7 +152,7 @@ extension WorkScheduler {
     }
 
     /// Nothing was tried: no attempt counts.
-    private func deferral(_ item: Item, _ denial: CallDenial, decision: Int) -> DeferredKeys.Deferral {
+    func deferral(_ item: Item, _ denial: CallDenial, decision: Int) -> DeferredKeys.Deferral {
         DeferredKeys.Deferral(
             subject: item.item.subject, partition: item.partition, reason: denial.reason, isDead: false,
             isCircuit: denial.isCircuit, attemptCount: item.item.attemptCount, wait: denial.wait,
@@ -179,6 +179,6 @@ extension WorkScheduler {
     mutating func reprocess(_ key: WorkKey) {
         guard let entry = inFlight[key] else { return }
         inFlight[key]?.isCalled = false
-        enqueueRetry(of: key, attemptCount: entry.attemptCount, partition: entry.partition)
+        enqueue(Item(item: item(key, .retry, entry.attemptCount), partition: entry.partition))
     }
 }

@@ -53,10 +53,6 @@ extension WorkScheduler {
         enqueue(Item(item: item, partition: partition))
     }
 
-    mutating func enqueueRetry(of key: WorkKey, attemptCount: Int, partition: TopicPartition) {
-        enqueue(Item(item: item(key, .retry, attemptCount), partition: partition))
-    }
-
     // MARK: Capacity
 
     /// Number of further keys that may be taken.
@@ -122,7 +118,7 @@ extension WorkScheduler {
             if inFlight[key] != nil { continue }
             inFlight[key] = InFlight(
                 attemptCount: due.attemptCount, partition: due.partition, trace: due.trace)
-            enqueueRetry(of: key, attemptCount: due.attemptCount, partition: due.partition)
+            reprocess(key)
         }
         dueEnvironmentCount = counts.count
         moreDue = Set(counts.filter { $0.value >= request.exceptions[$0.key] ?? request.countMax }.keys)

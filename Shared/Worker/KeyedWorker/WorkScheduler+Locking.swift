@@ -42,11 +42,7 @@ extension WorkScheduler {
         locked items: [Item], in environment: EnvironmentID, now: ContinuousClock.Instant
     ) -> [DeferredKeys.Deferral] {
         let wait = lockedEnvironments[environment].map { $0.until - now } ?? .zero
-        return items.map { item in
-            DeferredKeys.Deferral(
-                subject: item.item.subject, partition: item.partition, reason: "the environment is locked",
-                isDead: false, isCircuit: false, attemptCount: item.item.attemptCount, wait: max(wait, .zero),
-                decision: 0, trace: item.item.trace)
-        }
+        let denial = CallDenial(reason: "the environment is locked", wait: max(wait, .zero), isCircuit: false)
+        return items.map { deferral($0, denial, decision: 0) }
     }
 }

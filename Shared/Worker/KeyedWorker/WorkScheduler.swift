@@ -169,7 +169,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         }
         if !logEvents.isEmpty { return .log(logEvents.removeFirst()) }
         let started = startCalls(now: now)
-        if isStopping { withdrawCalls(now: now) }
+        if isStopping { for environment in calls.environments { withdraw(environment, now: now) } }
         return started.isEmpty ? nil : .start(started)
     }
 

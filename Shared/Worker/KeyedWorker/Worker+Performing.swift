@@ -19,7 +19,6 @@ extension Worker {
         }
         guard countMax > 0 else {
             wakeup.wait(atMost: waitMax)
-            wakeup.drain()
             return
         }
         try resume()
@@ -170,7 +169,7 @@ extension Worker {
 
     private mutating func setRates(of environment: EnvironmentID) throws {
         let rates = try handler.rates(on: &connection, for: environment).times(partitionShare)
-        schedule { $0.setRates(rates, of: environment, now: .now) }
+        schedule { $0.calls.setRates(rates, of: environment, now: .now) }
     }
 
     /// Reloads the rate limits of environments whose calls wait, since an operator may have changed them; and all of

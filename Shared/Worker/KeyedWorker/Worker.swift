@@ -135,9 +135,7 @@ package struct Worker<H: Handler>: ~Copyable {
             try connection.run(DeferredKeys.deferKeys(deferrals, group: group, environment: environment))
             metrics.deferred.increment(by: deferrals.count)
             schedule { $0.deferred(now: .now) }
-        case .wait(let waitMax):
-            wakeup.wait(atMost: waitMax)
-            wakeup.drain()
+        case .wait(let waitMax): wakeup.wait(atMost: waitMax)
         }
     }
 

@@ -10,14 +10,6 @@ package struct WorkerConfiguration: Sendable {
     /// Number of the worker in its process.
     package private(set) var index = 0
 
-    package init(group: String, topics: [String], brokers: String, properties: [String: String], conninfo: String) {
-        self.group = group
-        self.topics = topics
-        self.brokers = brokers
-        self.properties = properties
-        self.conninfo = conninfo
-    }
-
     /// The configuration of one of several workers in a process. Each is a group member with its own
     /// `group.instance.id`.
     package func member(_ index: Int) -> WorkerConfiguration {

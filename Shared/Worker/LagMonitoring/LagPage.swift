@@ -82,7 +82,8 @@ package struct LagPage {
             // Absent without messages, and if the age is unknown.
             if let age = lag.age {
                 metrics.add("kafka_consumergroup_group_lag_seconds", partitionLabels, age.seconds)
-                metrics.add("fieldpost_lag_seconds_exact", partitionLabels, lag.isAgeExact ? 1 : 0)
+                let isExact = if case .exact = age { true } else { false }
+                metrics.add("fieldpost_lag_seconds_exact", partitionLabels, isExact ? 1 : 0)
             }
         }
     }

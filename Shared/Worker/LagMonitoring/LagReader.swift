@@ -165,7 +165,7 @@ package struct LagReader: ~Copyable {
             var members = Members(isComplete: failure == nil)
             for group in groups {
                 if let failure = group.failure { problems["members of \(group.name)"] = failure }
-                members.ids[group.name] = group.hasReliableMembers ? Set(group.members.map(\.id)) : .some(nil)
+                members.ids[group.name] = group.hasReliableMembers ? Set(group.memberIDs) : .some(nil)
                 if group.state.hasSuffix("Rebalance") { members.rebalancing.insert(group.name) }
             }
             return members

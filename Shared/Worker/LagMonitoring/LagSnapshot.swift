@@ -14,19 +14,7 @@ package struct LagSnapshot: Sendable {
         /// Member ids from the brokers; `nil` if they do not list them.
         package var memberIDs: Set<String>?
         /// Whether a rebalance is in progress.
-        package var isRebalancing: Bool
-
-        package init(
-            name: String, isKnown: Bool, offsets: [TopicPartition: Int64?], memberCount: Int?,
-            memberIDs: Set<String>? = nil, isRebalancing: Bool = false
-        ) {
-            self.name = name
-            self.isKnown = isKnown
-            self.offsets = offsets
-            self.memberCount = memberCount
-            self.memberIDs = memberIDs
-            self.isRebalancing = isRebalancing
-        }
+        package var isRebalancing = false
     }
 
     /// Time of the last response, in milliseconds since 1970.
@@ -35,15 +23,5 @@ package struct LagSnapshot: Sendable {
     package let available: [TopicPartition: Range<Int64>]
     package let groups: [Group]
     /// Failed queries, by subject.
-    package let problems: [String: KafkaError]
-
-    package init(
-        milliseconds: Int64, available: [TopicPartition: Range<Int64>], groups: [Group],
-        problems: [String: KafkaError] = [:]
-    ) {
-        self.milliseconds = milliseconds
-        self.available = available
-        self.groups = groups
-        self.problems = problems
-    }
+    package var problems: [String: KafkaError] = [:]
 }

@@ -28,10 +28,4 @@ package struct CommitSample: Equatable, Sendable {
     package let milliseconds: Int64
     /// Distance from the end; `nil` if unknown.
     package let lag: Int64?
-
-    package init(offset: Int64, milliseconds: Int64, lag: Int64?) {
-        self.offset = offset
-        self.milliseconds = milliseconds
-        self.lag = lag
-    }
 }

@@ -34,15 +34,6 @@ package struct PartitionLag: Equatable, Sendable {
     /// Messages per second that the group commits; `nil` before the second snapshot with a committed offset.
     package var outPerSecond: Double?
 
-    /// Whether the age is the message's own timestamp; `true` without messages.
-    package var isAgeExact: Bool {
-        switch age {
-        case .exact: true
-        case .estimated, .atLeast: false
-        case nil: count == 0
-        }
-    }
-
     /// Estimated seconds until lag is zero; `nil` while it grows.
     package var drainSeconds: Double? {
         DrainRule.seconds(lag: count, inPerSecond: inPerSecond, outPerSecond: outPerSecond)

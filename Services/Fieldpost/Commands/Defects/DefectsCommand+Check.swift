@@ -1,6 +1,5 @@
 import ArgumentParser
 import BackendConnections
-import BackendProtocol
 import Compass
 import Essentials
 import HTTPClient
@@ -106,8 +105,6 @@ struct DefectCheck {
     private func step(_ what: String, _ body: () async throws -> String) async throws -> EnvironmentFinding {
         do {
             return .init(what: what, works: true, detail: try await body())
-        } catch let failure as CommandFailure {
-            throw Failure(finding: .init(what: what, works: false, detail: failure.description))
         } catch {
             throw Failure(finding: .init(what: what, works: false, detail: "\(error)"))
         }

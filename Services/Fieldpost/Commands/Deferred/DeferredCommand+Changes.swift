@@ -2,6 +2,9 @@ import AdminQueries
 import Algorithms
 import ArgumentParser
 import CommandLineSupport
+import Crypto
+import Essentials
+import Glibc
 import Postgres
 
 extension DeferredCommand {
@@ -107,6 +110,28 @@ extension DeferredCommand {
             if changed.otherCount > 0 { throw ExitCode.failure }
         }
     }
+
+    /// The precondition of a change: the keys still have the version that was displayed.
+    struct Precondition: ParsableArguments {
+        @Option(name: .customLong("if-version"), help: "Require this version, as `show` or `--dry-run` printed it.")
+        var expectedVersion: String?
+
+        /// Returns the rows of a selection, if their version is the expected one.
+        ///
+        /// - Returns: `nil` without an expected version.
+        /// - Throws: `CommandFailure` if the keys changed meanwhile.
+        func rows(
+            _ selection: DeferredKeyStore.Selection, on connection: inout Connection
+        ) throws -> [DeferredKeyStore.Row]? {
+            guard let expectedVersion else { return nil }
+            let rows = try DeferredKeysVersion.rows(selection, on: &connection)
+            guard let rows, DeferredKeysVersion.text(rows) == expectedVersion else {
+                throw CommandFailure(
+                    "version conflict: the keys changed meanwhile; nothing was changed, list them again")
+            }
+            return rows
+        }
+    }
 }
 
 /// The progress of a change of many keys, if standard error is a terminal.
@@ -153,4 +178,58 @@ private func report(
         default: "; conflict: \(others) were deferred again meanwhile and are unchanged, check them"
         }
     print("\(count) \(count == 1 ? "key" : "keys") \(verb)\(conflict)")
+}
+
+extension RetryOutcome {
+    /// Maximum number of keys whose outcomes are waited for and reported.
+    static let keyCountMax = 20
+    private static let pause = Duration.milliseconds(100)
+
+    /// Waits until each key is processed, or the time is over.
+    ///
+    /// - Returns: In the order of the rows.
+    static func wait(
+        for rows: [DeferredKeyStore.Row], within: Duration, on connection: inout Connection
+    ) throws -> [RetryOutcome] {
+        let deadline = ContinuousClock.now + within
+        while true {
+            let outcomes = try rows.map { try find($0.name, subject: $0.subject, on: &connection) }
+            if ContinuousClock.now >= deadline || !outcomes.contains(where: { $0.state == .pending }) {
+                return outcomes
+            }
+            poll(nil, 0, Int32(pause.milliseconds))
+        }
+    }
+
+    /// One line of output.
+    func text(of key: String) -> String {
+        switch state {
+        case .handled: "\(key) is handled: \(detail)"
+        case .deferredAgain: "\(key) is deferred again: \(detail)"
+        case .pending: "\(key) is still in flight: fieldpost deferred show '\(key)'"
+        }
+    }
+}
+
+/// The version of a set of keys: a text that changes if one of them changes.
+enum DeferredKeysVersion {
+    /// Maximum number of keys that are held in memory.
+    static let countMax = 100_000
+
+    /// Returns all rows of a selection, in the order of the primary key.
+    ///
+    /// - Returns: `nil` if there are more than ``countMax``.
+    static func rows(
+        _ selection: DeferredKeyStore.Selection, on connection: inout Connection
+    ) throws -> [DeferredKeyStore.Row]? {
+        let rows = try DeferredKeyStore.page(selection, after: nil, countMax: countMax + 1, on: &connection)
+        return rows.count > countMax ? nil : rows
+    }
+
+    /// Returns the version of one key, or a digest of several.
+    static func text(_ rows: [DeferredKeyStore.Row]) -> String {
+        if rows.count == 1 { return rows[0].version }
+        let digest = SHA256.hash(data: Array(rows.map(\.version).joined().utf8))
+        return digest.prefix(6).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
 }

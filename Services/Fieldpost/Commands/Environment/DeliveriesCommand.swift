@@ -8,9 +8,7 @@ import FoundationEssentials
 import Model
 import Postgres
 import Secrets
-import ServiceRuntime
 import ServiceSettings
-import Telemetry
 import Tenants
 
 /// `fieldpost environment deliveries`: the channels that deliver notices to an environment's people.
@@ -110,9 +108,7 @@ struct DeliveriesCommand: ParsableCommand {
         ]
         try output.show([row], Table(["SETTING", "VALUE"], lines) { [$0.0, $0.1] })
     }
-}
 
-extension DeliveriesCommand {
     /// `fieldpost environment deliveries set`.
     struct Set: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -129,9 +125,7 @@ extension DeliveriesCommand {
         var webhookHost: [String] = []
         @Flag(help: "Disable webhooks.") var noWebhooks = false
         @Option(
-            help: ArgumentHelp(
-                "Mail server: smtp://HOST:587 (STARTTLS) or smtps://HOST:465.",
-                valueName: "url"))
+            help: ArgumentHelp("Mail server: smtp://HOST:587 (STARTTLS) or smtps://HOST:465.", valueName: "url"))
         var smtp: String?
         @Option(help: "User at the mail server.") var smtpUser: String?
         @Option(help: ArgumentHelp("Environment variable with the mail user's password.", valueName: "variable"))

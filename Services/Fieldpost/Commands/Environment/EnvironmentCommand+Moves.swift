@@ -123,15 +123,15 @@ extension EnvironmentCommand {
                 let receipt = try moving.run(on: &connection)
                 printError("\(moving.name): \(moving.rowCount) rows\n")
                 print(receipt)
-            } catch let interruption as EnvironmentImport.Interruption {
+            } catch let failure as MoveStreamFailure {
                 guard !moving.name.isEmpty else {
                     throw CommandFailure(
-                        "nothing arrived: \(interruption.reason). See where export resumes with: fieldpost environment "
+                        "nothing arrived: \(failure.reason). See where export resumes with: fieldpost environment "
                             + "moves")
                 }
                 throw CommandFailure(
-                    "\(interruption.reason). The rows before it are kept. Resume with: fieldpost environment export"
-                        + (interruption.resume.map { " --resume \($0.text)" } ?? ""))
+                    "\(failure.reason). The rows before it are kept. Resume with: fieldpost environment export"
+                        + (moving.resume.map { " --resume \($0.text)" } ?? ""))
             }
         }
     }

@@ -5,7 +5,6 @@ import CommandLineSupport
 import Crypto
 import FoundationEssentials
 import Model
-import ObjectStore
 import Postgres
 import Tenants
 

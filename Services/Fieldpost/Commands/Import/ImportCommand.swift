@@ -1,7 +1,7 @@
 import ArgumentParser
 import Audit
 import BackendConnections
-import Backends
+import CommandLineSupport
 import Foundation
 import Model
 import ObjectStore
@@ -108,7 +108,12 @@ struct ImportCommand: ParsableCommand {
         }
 
         private func show(_ counts: TreeImport.Counts, _ path: RealmPath) throws {
-            if output.json { return try printJSON(Report(realm: path.description, written: counts)) }
+            if output.json {
+                return try printJSON(
+                    Report(
+                        realm: path.description, nodes: counts.nodes, contexts: counts.contexts,
+                        templates: counts.templates, unchanged: counts.unchanged))
+            }
             let parts = [(counts.nodes, "node"), (counts.contexts, "context"), (counts.templates, "template")]
                 .filter { $0.0 > 0 }.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }
             let written = "\(counts.written) written" + (parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))")
@@ -118,12 +123,126 @@ struct ImportCommand: ParsableCommand {
         private struct Report: Encodable {
             let realm: String
             let nodes, contexts, templates, unchanged: Int
+        }
+    }
 
-            init(realm: String, written: TreeImport.Counts) {
-                self.realm = realm
-                (nodes, contexts, templates) = (written.nodes, written.contexts, written.templates)
-                unchanged = written.unchanged
+    /// `fieldpost import objects`: imports one object per line of JSON.
+    struct Objects: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Import objects of any kind from lines of JSON.",
+            discussion: """
+                Each line of FILE is {"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}. The fields are checked \
+                like a device's. An existing object with other fields is replaced, as by an integration; an object \
+                with the same fields is unchanged. So an interrupted import can be repeated. Stored objects that are \
+                not in the file are kept.
+
+                A Person is added with {"realm": "/common", "kind": "Person", "id": UUID, "email": ADDRESS, "fields": \
+                {…}}. Without "email", a person with the id must exist.
+
+                Objects that services create are rejected: copies of tasks, positions and shared items, Share and \
+                Realms objects, and, if Fieldpost has the environment's back end, objects that come from it.
+
+                A file is read three times: for people and teams, for the other objects of /common, and for the rest, \
+                so that objects are written before those that refer to them. Standard input is read once: sort its \
+                lines in this order. Pipe a compressed file: zcat FILE | fieldpost import objects -
+
+                Memberships, shared items and PersonLookup objects are checked like a device's: the people and teams \
+                to which they refer must exist. Only an import may write to the realm of an address without a person, \
+                or add a person outside the environment's domains; both cause a warning.
+
+                Invalid lines are reported with number and reason, and the others are written; the exit status is 1 \
+                then.
+                """)
+
+        @Argument(help: "File to import, or - for standard input.") var file: String
+        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: ArgumentHelp("Maximum number of invalid lines to print.", valueName: "count"))
+        var problems = 20
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            try validateRange("--problems", problems, in: 0...10_000)
+        }
+
+        func run() async throws {
+            let source = try ImportSource(file)
+            var connection = try database.connect()
+            let environment = try EnvironmentStore.find(environment, on: &connection)
+            let hasBackend = try connection.run(BackendConfiguration.revision(in: environment)).count > 0
+            var objects = ObjectImport(
+                source.name, in: environment, hasBackend: hasBackend, on: connection, problemCountMax: problems)
+            var lineCount = 0
+            // Objects are written before those that refer to them.
+            for pass in source.bytesTotal == nil ? [nil] : ObjectLines.Pass.allCases.map(Optional.some) {
+                lineCount = try await Self.read(source, pass, into: &objects)
             }
+            try objects.end()
+            try show(objects.counts, objects.problems, objects.warnings, lineCount: lineCount)
+        }
+
+        /// Prints the result.
+        ///
+        /// - Throws: `CommandFailure` if lines were rejected.
+        private func show(
+            _ counts: ObjectImport.Counts, _ problems: ImportProblems, _ warnings: ImportProblems, lineCount: Int
+        ) throws {
+            if output.json {
+                try printJSON(
+                    Summary(
+                        lines: lineCount, created: counts.created, replaced: counts.replaced,
+                        unchanged: counts.unchanged, refused: problems.count, warned: warnings.count,
+                        problems: problems.retained, warnings: warnings.retained))
+            } else {
+                printError(problems.text() + warnings.text(as: "warning: "))
+                let rows = [
+                    ("lines", lineCount), ("objects created", counts.created), ("objects replaced", counts.replaced),
+                    ("objects unchanged", counts.unchanged), ("lines rejected", problems.count),
+                    ("warnings", warnings.count),
+                ]
+                print(Table(["RESULT", .right("COUNT")], rows) { [$0.0, "\($0.1)"] }.text, terminator: "")
+            }
+            guard problems.count > 0 else { return }
+            throw CommandFailure("\(problems.count) of \(lineCount) lines were rejected")
+        }
+
+        private struct Summary: Encodable {
+            let lines, created, replaced, unchanged, refused, warned: Int
+            let problems, warnings: [ImportProblems.Problem]
+        }
+
+        /// Maximum number of threads that check lines, in addition to the one that writes.
+        private static let threadCountMax = 4
+
+        /// - Returns: The number of lines that are not empty.
+        private static func read(
+            _ source: ImportSource, _ pass: ObjectLines.Pass?, into objects: inout ObjectImport
+        ) async throws -> Int {
+            var reader = try source.lines()
+            var progress = ImportProgress(bytesTotal: source.bytesTotal)
+            defer { progress.end() }
+            var lines = ObjectLines(hasBackend: objects.hasBackend)
+            var checking: [Task<ObjectLines.Checked, Never>] = []
+            let width = max(1, min(ProcessInfo.processInfo.activeProcessorCount, threadCountMax))
+            var lineCount = 0
+            while true {
+                let page = try ObjectLines.page(of: &reader)
+                lineCount += page.count
+                if !page.isEmpty { checking.append(Task.detached { [lines] in lines.checked(page, in: pass) }) }
+                guard page.isEmpty || checking.count >= width else { continue }
+                guard !checking.isEmpty else { break }
+                let checked = await checking.removeFirst().value
+                lines = checked.lines
+                for (line, result) in checked.results {
+                    switch result {
+                    case .success(let object): try objects.add(object, line: line)
+                    case .failure(let problem): objects.reject(problem, line: line)
+                    }
+                }
+                progress.show(bytes: reader.bytesRead, lines: lineCount, problems: objects.problems.count)
+            }
+            try objects.flush()
+            return lineCount
         }
     }
 }

@@ -35,7 +35,7 @@ struct TreeFile: Decodable {
             trees = try decoder.singleValueContainer().decode([ReportingTree].self)
         } else {
             let file = try decoder.container(keyedBy: CodingKeys.self)
-            let other = (try? decoder.container(keyedBy: AnyName.self).allKeys.map(\.stringValue)) ?? []
+            let other = (try? decoder.container(keyedBy: TreeFileShape.AnyKey.self).allKeys.map(\.stringValue)) ?? []
             if Self.isTree(other) {
                 trees = [try decoder.singleValueContainer().decode(ReportingTree.self)]
             } else {
@@ -47,13 +47,6 @@ struct TreeFile: Decodable {
         nodes = trees.flatMap { $0.flatten() }
         self.contexts = contexts.map(\.object)
         self.templates = templates.map(\.object)
-    }
-
-    private struct AnyName: CodingKey {
-        let stringValue: String
-        let intValue: Int? = nil
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
     }
 
     /// Whether an object with these keys is a tree; otherwise it is a file with several lists.
@@ -78,9 +71,7 @@ struct TreeFile: Decodable {
             throw CommandFailure("\(path): \(error.locatedDescription)")
         }
     }
-}
 
-extension TreeFile {
     var objects: ReportingObjects {
         ReportingObjects(
             templates: Dictionary(templates.map { ($0.id, $0.fields) }) { first, _ in first },

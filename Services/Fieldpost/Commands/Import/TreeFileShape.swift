@@ -81,7 +81,7 @@ struct TreeFileShape: Decodable {
         private static let ofReference: [String: Value] = ["id": .scalar]
     }
 
-    private struct AnyKey: CodingKey {
+    struct AnyKey: CodingKey {
         let stringValue: String
         let intValue: Int? = nil
         init(stringValue: String) { self.stringValue = stringValue }

@@ -1,12 +1,8 @@
 import ArgumentParser
 import Audit
 import CommandLineSupport
-import Model
-import ObjectStore
 import Postgres
-import ServiceRuntime
 import ServiceSettings
-import Telemetry
 import Tenants
 
 /// `fieldpost audit`: lists and prunes the audit log.

@@ -1,13 +1,10 @@
 import ArgumentParser
 import CommandLineSupport
-import Essentials
 import Foundation
 import Model
 import ObjectStore
 import Postgres
-import ServiceRuntime
 import ServiceSettings
-import Telemetry
 
 /// `fieldpost check`: verifies derived data and reports inconsistencies.
 struct CheckCommand: ParsableCommand {

@@ -1,10 +1,7 @@
 import ArgumentParser
 import Audit
 import CommandLineSupport
-import Essentials
 import Foundation
-import Model
-import ObjectStore
 import Postgres
 
 /// `fieldpost migrate`: brings the database's schema to this program's version.

@@ -168,19 +168,14 @@ enum Migration {
             """)
     }
 
-    private struct Row {
-        let number: Int32
-        let name: String
-        let checksum: String
-        let time: Timestamp
-    }
+    private typealias Row = (number: Int32, name: String, checksum: String, time: Timestamp)
 
     private static func load(on connection: inout Connection) throws -> [Row] {
         let exists = try connection.run("SELECT to_regclass('realm.migration') IS NOT NULL")[0].decode(Bool.self)
         guard exists else { return [] }
         return try connection.run("SELECT number, name, checksum, applied_at FROM realm.migration ORDER BY number")
             .decode(Int32.self, String.self, String.self, Timestamp.self)
-            .map { Row(number: $0, name: $1, checksum: $2, time: $3) }
+            .map { (number: $0, name: $1, checksum: $2, time: $3) }
     }
 
     private static func check(_ row: Row, _ files: [SchemaFile]) throws {
@@ -195,5 +190,30 @@ enum Migration {
             throw CommandFailure(
                 "\(file.name) was edited after it was applied; undo the edit and write a new file instead")
         }
+    }
+}
+
+/// The progress of a schema file's steps.
+struct MigrationSteps {
+    let file: String
+    private(set) var done: Int64 = 0
+    /// Approximate, from the database's statistics.
+    private(set) var total: Int64 = 0
+    private(set) var count = 0
+    private(set) var longest = Duration.zero
+
+    init(file: String) { self.file = file }
+
+    mutating func add(done: Int64, total: Int64, took: Duration) {
+        self.done = done
+        self.total = max(total, done)
+        count += 1
+        longest = max(longest, took)
+    }
+
+    var text: String {
+        let share = total == 0 ? 100 : done * 100 / total
+        return "\(file): \(done) of about \(total) (\(share) %), \(count) steps, "
+            + "the longest \(longest.milliseconds) ms"
     }
 }

@@ -1,7 +1,5 @@
 import ArgumentParser
 import CommandLineSupport
-import Essentials
-import Model
 import Postgres
 
 /// `fieldpost repair`: has inconsistencies reprocessed, reconciled or rewritten.

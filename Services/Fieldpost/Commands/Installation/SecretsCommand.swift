@@ -1,10 +1,8 @@
 import ArgumentParser
 import Audit
 import CommandLineSupport
-import ObjectStore
 import Postgres
 import Secrets
-import ServiceRuntime
 import ServiceSettings
 
 /// `fieldpost secrets`: manages secrets that PostgreSQL stores sealed.

@@ -3,6 +3,7 @@ import ArgumentParser
 import CommandLineSupport
 import Essentials
 import FoundationEssentials
+import Kafka
 import Model
 import Tenants
 
@@ -36,7 +37,7 @@ struct TraceCommand: ParsableCommand {
         guard !traces.isEmpty else {
             throw CommandFailure("no object or tombstone has the id \(id)")
         }
-        if !noKafka { traces = try traces.map { try KafkaTrace(brokers).added(to: $0) } }
+        if !noKafka { for index in traces.indices { try KafkaTrace(brokers).add(to: &traces[index]) } }
         if output.json { return try printJSON(traces) }
         for (index, trace) in traces.enumerated() {
             if index > 0 { print("") }
@@ -59,5 +60,74 @@ struct TraceCommand: ParsableCommand {
                 location ?? "-", hop.attempt.map(String.init) ?? "-", hop.text,
             ]
         }
+    }
+}
+
+/// Adds the messages that Kafka still has to an object's trace.
+struct KafkaTrace {
+    /// Maximum number of messages that are scanned: the newest of the partition.
+    static let messagesMax: Int64 = 200_000
+    private static let waitMax = Duration.seconds(10)
+
+    private let brokers: String
+    private let properties: [String: String]
+
+    init(_ options: BrokerOptions) throws { (brokers, properties) = try options.resolved() }
+
+    /// Adds Kafka's messages to a trace. An unavailable broker becomes a gap of the trace.
+    func add(to trace: inout ObjectTrace) throws {
+        guard let subject = EventSubject(trace.subject), let topic = subject.kind.row.route?.topic else {
+            return trace.gaps.append("its kind is not published to Kafka")
+        }
+        do throws(KafkaError) {
+            let admin = try Admin(brokers: brokers, properties: properties, waitMax: BrokerOptions.waitMax)
+            guard let count = try admin.metadata().topics[topic.name] else { throw KafkaError(missing: [topic.name]) }
+            let key = Array(subject.id.text.utf8)
+            let number = TopicPartition.partition(ofKey: key, count: count)
+            let partition = TopicPartition(topic: topic.name, partition: number)
+            let scan = try KeyScan.run(
+                key, in: partition, brokers: brokers, properties: properties, countMax: Self.messagesMax,
+                waitMax: Self.waitMax)
+            let messages = scan.messages.filter { $0.headers["ce_subject"] == trace.subject }
+            trace.hops += messages.map { hop($0, partition) }
+            if scan.scanned.upperBound < scan.available.upperBound {
+                trace.gaps.append(
+                    "\(partition): the messages from offset \(scan.scanned.upperBound) on were not read in time")
+            }
+            if scan.scanned.lowerBound > 0 {
+                trace.gaps.append(
+                    "\(partition): messages before offset \(scan.scanned.lowerBound) were removed or not scanned")
+            }
+            for group in topic.consumers {
+                guard let last = scan.messages.last else { break }
+                let committed = try admin.committed([group: [partition]])[group]?.get()[partition]
+                trace.hops.append(finished(group, committed, last.offset, partition))
+            }
+        } catch {
+            trace.gaps.append("Kafka is unavailable: \(error)")
+        }
+        trace.sort()
+    }
+
+    private func hop(_ message: KeyScanMessage, _ partition: TopicPartition) -> ObjectTrace.Hop {
+        ObjectTrace.Hop(
+            at: message.milliseconds < 0 ? nil : Timestamp(millisecondsSinceEpoch: message.milliseconds),
+            service: "change-relay", event: "published",
+            text: message.isTombstone ? "published as deleted" : "published",
+            position: message.headers["fieldpost-position"].flatMap { Int64($0) }, topic: partition.topic,
+            partition: partition.partition, offset: message.offset, traceparent: message.headers["traceparent"])
+    }
+
+    private func finished(
+        _ group: String, _ committed: Int64?, _ offset: Int64, _ partition: TopicPartition
+    ) -> ObjectTrace.Hop {
+        let isFinished = committed.map { $0 > offset } ?? false
+        return ObjectTrace.Hop(
+            at: nil, service: group, event: isFinished ? "finished" : "unfinished",
+            text: isFinished
+                ? "the group has committed all of its messages"
+                : "the group has not committed its last message; its offset is "
+                    + "\(committed.map(String.init) ?? "unset")",
+            topic: partition.topic, partition: partition.partition, offset: committed)
     }
 }

@@ -5,7 +5,6 @@ import Glibc
 import Kafka
 import LagMonitoring
 import Model
-import ServiceRuntime
 
 /// `fieldpost lag`: the lag of consumer groups.
 struct LagCommand: ParsableCommand {

@@ -4,7 +4,6 @@ import Essentials
 import Kafka
 import LagMonitoring
 import Model
-import ServiceRuntime
 import ServiceSettings
 
 extension TopicsCommand {

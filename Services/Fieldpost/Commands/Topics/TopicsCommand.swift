@@ -1,10 +1,11 @@
 import ArgumentParser
+import Audit
 import CommandLineSupport
 import Essentials
 import Kafka
 import KeyedWorker
 import Model
-import ServiceRuntime
+import Postgres
 import ServiceSettings
 
 /// `fieldpost topics`: the catalogue of topics and their state at the broker.
@@ -75,6 +76,129 @@ struct TopicsCommand: ParsableCommand {
             }
         }
     }
+
+    struct Check: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Check the broker's topics against the catalogue.",
+            discussion: """
+                Checks partitions, leaders, replicas, retention and the maximum message size, and prints the action \
+                for each finding. Exits with status 1 if a topic deviates from the catalogue.
+                """)
+        @OptionGroup var brokers: BrokerOptions
+        @OptionGroup var output: OutputOptions
+
+        func run() throws {
+            let facts = try brokers.facts()
+            let findings = TopicFindings.findings(Topics.all, facts)
+            let table = Table(["STATE", "TOPIC", "FINDING", "ACTION"], findings) { finding in
+                let topic = finding.check.split(separator: " ").last.map(String.init) ?? ""
+                return [finding.state.rawValue, topic, finding.seen, finding.remedy ?? "-"]
+            }
+            try output.show(findings, table)
+            if findings.contains(where: { $0.state != .good }) { throw ExitCode(1) }
+        }
+    }
+
+    struct Republish: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Republish all objects of one topic or of all topics.",
+            discussion: """
+                For consumers that lost messages, and for kinds that were added to a topic after objects were written. \
+                change-relay republishes alongside new changes; consumers skip objects that they have already \
+                processed.
+                """)
+        @Argument(help: "Limit to this topic.") var topic: String?
+        @OptionGroup var database: DatabaseOptions
+        @OptionGroup var output: OutputOptions
+
+        func validate() throws {
+            if let topic { _ = try Topic.named(topic) }
+        }
+
+        func run() throws {
+            var connection = try database.connect()
+            let topics = Topics.all.map(\.name).filter { topic == nil || topic == $0 }
+            var statements: [Statement] = []
+            for topic in topics {
+                statements.append(KeyedWorker.Republish.request(topic))
+                statements.append(Administrator.commandLine.audit(.topicRepublished, topic, in: nil))
+            }
+            let results = try connection.run(statements)
+            let count = results.first?.affectedCount ?? 0
+            if output.json { return try printJSON(["topics": topics.count, "environments": count]) }
+            print(
+                "\(topics.joined(separator: ", ")): change-relay republishes it in \(count) "
+                    + (count == 1 ? "environment" : "environments"))
+        }
+    }
+
+    struct Scale: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Increase the number of partitions of a topic.",
+            discussion: """
+                More workers can then share the topic. Services keep running. Most keys move to other partitions, so \
+                for a short time two workers may process the same key: each loads its current state, and writes \
+                conditionally (docs/integrators/topics.md). Services detect the new partitions within seconds, \
+                change-relay within five minutes. Kafka cannot remove partitions.
+                """)
+        @Argument(help: "Topic to scale.") var name: String
+        @Option(help: "New number of partitions.") var partitions: Int32
+        @Flag(help: "Print the effect without changing the topic.") var dryRun = false
+        @OptionGroup var brokers: BrokerOptions
+        @OptionGroup var output: OutputOptions
+
+        private static let countMax: Int32 = 1_000
+
+        func validate() throws {
+            let topic = try Topic.named(name)
+            guard Int(partitions) >= topic.partitions else {
+                throw ValidationError(
+                    "--partitions must be at least \(topic.partitions), the declared number of \(name), not "
+                        + "\(partitions)")
+            }
+            guard partitions <= Self.countMax else {
+                throw ValidationError("--partitions must be at most \(Self.countMax), not \(partitions)")
+            }
+        }
+
+        func run() throws {
+            let admin = try brokers.admin()
+            do {
+                let metadata = try admin.metadata()
+                let current = try Self.partitions(of: name, in: metadata, atLeast: partitions)
+                if current < partitions, !dryRun { try admin.setPartitions(of: name, to: partitions) }
+                try show(Scaling(topic: name, before: current, after: partitions, isDone: !dryRun))
+            } catch let error as KafkaError {
+                throw CommandFailure(error)
+            }
+        }
+
+        /// - Throws: `CommandFailure` if the topic does not exist or has more partitions.
+        private static func partitions(
+            of name: String, in metadata: ClusterMetadata, atLeast count: Int32
+        ) throws -> Int32 {
+            guard let current = metadata.topics[name] else {
+                throw CommandFailure("topic \(name) does not exist at the broker: run fieldpost topics apply")
+            }
+            guard current <= count else {
+                throw CommandFailure(
+                    "\(name) has \(current) partitions, and Kafka cannot remove any. To have \(count): stop "
+                        + "change-relay, wait until fieldpost lag --topic \(name) is 0, stop the topic's services, "
+                        + "delete and recreate the topic, and run fieldpost topics republish \(name)")
+            }
+            return current
+        }
+
+        private func show(_ scaling: Scaling) throws {
+            if output.json { return try printJSON(scaling) }
+            let (before, after) = (scaling.before, scaling.after)
+            if before == after { return print("\(name) has \(after) partitions already") }
+            print("\(name): \(before) partitions \(dryRun ? "would become" : "became") \(after)")
+            let moved = ScaleRule.percentMoved(from: before, to: after)
+            print("up to \(after) workers can share it; about \(moved) % of the keys change their partition")
+            if dryRun { print("nothing was changed") }
+        }
+    }
 }
 
 private struct TopicRow: Encodable {
@@ -131,4 +255,37 @@ private func show(_ rows: [TopicRow], _ output: OutputOptions) throws {
         ]
     }
     try output.show(rows, table)
+}
+
+extension Topic {
+    /// Returns the catalogue's topic with this name.
+    ///
+    /// - Throws: `ValidationError` with the available names.
+    static func named(_ name: String) throws -> Topic {
+        guard let topic = Topics.all.first(where: { $0.name == name }) else {
+            let names = Topics.all.map(\.name).joined(separator: ", ")
+            throw ValidationError("no topic \(name); available: \(names)")
+        }
+        return topic
+    }
+}
+
+extension BrokerOptions {
+    /// - Throws: `CommandFailure` if no broker responds.
+    func facts() throws -> BrokerFacts {
+        let admin = try admin()
+        do {
+            return try BrokerFacts.load(admin)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+}
+
+private struct Scaling: Encodable {
+    let topic: String
+    let before: Int32
+    let after: Int32
+    /// Whether the topic was changed.
+    let isDone: Bool
 }

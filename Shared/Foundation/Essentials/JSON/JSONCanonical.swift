@@ -35,7 +35,10 @@ extension JSONScanner {
         _ bytes: borrowing Span<UInt8>, depth: Int
     ) throws(JSONError) -> Bool {
         switch try current(bytes) {
-        case UInt8(ascii: "\""): return try scanPlainString(bytes)
+        case UInt8(ascii: "\""):
+            // Canonical if its only escapes are the short ones of characters that must be escaped.
+            try scanString(bytes)
+            return escapes != .other
         case UInt8(ascii: "{"): return try scanCanonicalObject(bytes, depth: depth + 1)
         case UInt8(ascii: "["): return try scanCanonicalArray(bytes, depth: depth + 1)
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try scanPlainNumber(bytes)
@@ -91,12 +94,6 @@ extension JSONScanner {
             }
             guard isNext(",", " ", bytes) else { return false }
         }
-    }
-
-    /// Scans a string; canonical if its only escapes are the short ones of characters that must be escaped.
-    private mutating func scanPlainString(_ bytes: borrowing Span<UInt8>) throws(JSONError) -> Bool {
-        try scanString(bytes)
-        return escapes != .other
     }
 
     /// Scans a number; canonical if it has no exponent and is not negative zero.

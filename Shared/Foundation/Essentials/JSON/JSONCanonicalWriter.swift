@@ -151,8 +151,7 @@ extension JSONCanonicalWriter {
     private mutating func unit(_ json: borrowing Span<UInt8>) -> UInt32 {
         var unit: UInt32 = 0
         for _ in 0..<4 {
-            let byte = json[offset] | 0x20
-            unit = unit << 4 | UInt32(byte <= UInt8(ascii: "9") ? byte & 0x0F : byte - UInt8(ascii: "a") + 10)
+            unit = unit << 4 | UInt32(hexadecimalValue(of: json[offset]) ?? 0)
             offset += 1
         }
         return unit

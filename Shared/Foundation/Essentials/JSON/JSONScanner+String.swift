@@ -77,13 +77,8 @@ extension JSONScanner {
     ) throws(JSONError) -> UInt16 {
         var unit: UInt16 = 0
         for _ in 0..<4 {
-            let byte = try current(bytes)
-            let digit: UInt8
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-            default: throw JSONError(.malformedEscape, at: start)
+            guard let digit = hexadecimalValue(of: try current(bytes)) else {
+                throw JSONError(.malformedEscape, at: start)
             }
             unit = unit << 4 | UInt16(digit)
             advance()

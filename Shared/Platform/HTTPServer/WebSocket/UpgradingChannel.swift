@@ -88,12 +88,11 @@ struct UpgradingChannel: ServerChildChannel {
                     path: head.uri, headers: head.headers.map { ($0.name, $0.value) },
                     peer: channel.remoteAddress?.ipAddress)
                 return channel.eventLoop.makeFutureWithTask {
-                    switch await route.admit(request) {
-                    case .open(let body):
-                        handshake.body = body
-                        return HTTPHeaders()
+                    let admission = await route.admit(request)
+                    handshake.admission.withLock { $0 = admission }
+                    switch admission {
+                    case .open: return HTTPHeaders()
                     case .refuse(let problem):
-                        handshake.isRefused = true
                         Self.respond(with: problem, fields, on: channel)
                         return nil
                     }
@@ -101,7 +100,7 @@ struct UpgradingChannel: ServerChildChannel {
             },
             upgradePipelineHandler: { channel, _ in
                 channel.eventLoop.makeCompletedFuture {
-                    guard let body = handshake.body else {
+                    guard case .open(let body)? = handshake.admission.withLock({ $0 }) else {
                         throw ChannelError.inappropriateOperationForState
                     }
                     try channel.pipeline.syncOperations.addHandler(QuiesceHandler())
@@ -110,8 +109,8 @@ struct UpgradingChannel: ServerChildChannel {
             })
     }
 
-    /// NIO drops a request whose upgrade is rejected, so the response is written here.
-    private static func respond(with problem: Problem, _ fields: HTTPFields, on channel: any Channel) {
+    /// Sends the connection's final response. NIO drops a request whose upgrade is rejected, so it is written here.
+    fileprivate static func respond(with problem: Problem, _ fields: HTTPFields, on channel: any Channel) {
         for part in problem.parts(fields) { channel.write(part, promise: nil) }
         channel.flush()
         channel.close(mode: .output, promise: nil)
@@ -136,17 +135,10 @@ struct UpgradingChannel: ServerChildChannel {
 
 /// The state of a connection's handshake between its steps.
 private final class Handshake: Sendable {
-    private let state = Mutex<(body: WebSocketRoute.Body?, isRefused: Bool)>((nil, false))
+    /// `nil` before the route has decided.
+    let admission = Mutex<WebSocketRoute.Admission?>(nil)
 
-    var body: WebSocketRoute.Body? {
-        get { state.withLock { $0.body } }
-        set { state.withLock { $0.body = newValue } }
-    }
-
-    var isRefused: Bool {
-        get { state.withLock { $0.isRefused } }
-        set { state.withLock { $0.isRefused = newValue } }
-    }
+    var isRefused: Bool { if case .refuse? = admission.withLock({ $0 }) { true } else { false } }
 }
 
 /// Responds to a malformed first head, which NIO would not before it decides about the upgrade. Converts an incomplete
@@ -154,7 +146,6 @@ private final class Handshake: Sendable {
 private final class FirstHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
-    typealias OutboundOut = HTTPServerResponsePart
 
     private let fields: HTTPFields
     private var hasResponded = false
@@ -164,10 +155,7 @@ private final class FirstHeadHandler: ChannelInboundHandler, RemovableChannelHan
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard error is HTTPParserError, !hasResponded else { return context.fireErrorCaught(error) }
         hasResponded = true
-        for part in Problem.malformedRequest.parts(fields) { context.write(wrapOutboundOut(part), promise: nil) }
-        context.flush()
-        context.close(mode: .output, promise: nil)
-        context.channel.closeAfterFinalResponse()
+        UpgradingChannel.respond(with: .malformedRequest, fields, on: context.channel)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

@@ -9,3 +9,6 @@ extension Kind: PostgresValue {
     package func encode(into bytes: inout [UInt8]) { number.encode(into: &bytes) }
     package static func decode(_ bytes: RawSpan) -> Kind? { Int16.decode(bytes).flatMap(Kind.init(number:)) }
 }
+
+/// PostgreSQL numbers environments with an `int`.
+extension EnvironmentID: PostgresValue {}

@@ -1,11 +1,12 @@
 import Access
 import FoundationEssentials
 import Model
-import ObjectStore
 import Postgres
 
 /// Blobs in `blob.content`; triggers of `store.object` maintain their references in `blob.reference`.
-struct PostgresBlobs: BlobStore {
+///
+/// The functions throw `PostgresError`.
+struct BlobStore: Sendable {
     let pool: Pool
     /// Maximum number of one caller's blobs that no object refers to.
     let unreferencedCountMax: Int64
@@ -15,6 +16,7 @@ struct PostgresBlobs: BlobStore {
     /// Maximum number of realms with references to a blob that are checked, in the order of their numbers.
     private static let realmCountMax: Int64 = 1_000
 
+    /// Stores a blob; it is durable on return. Idempotent.
     func add(_ blob: Blob, by caller: Caller) async throws -> BlobAddition {
         let statements = [lock(caller), state(of: blob, caller), insert(blob, caller), state(of: blob, caller)]
         return try await pool.run { connection in
@@ -69,6 +71,7 @@ struct PostgresBlobs: BlobStore {
         """
     }
 
+    /// - Returns: `nil` if no blob in the caller's environment has this id.
     func find(_ id: UUID, for caller: Caller) async throws -> StoredBlob? {
         let environment = caller.environment.rawValue
         let content: Statement = """
@@ -94,6 +97,7 @@ struct PostgresBlobs: BlobStore {
         }
     }
 
+    /// - Returns: `nil` if there is none: it may have been removed since ``find(_:for:)``.
     func bytes(of id: UUID, in environment: EnvironmentID) async throws -> [UInt8]? {
         try await pool.run { connection in
             try connection.run(

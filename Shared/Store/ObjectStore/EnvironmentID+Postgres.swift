@@ -1,5 +1,0 @@
-package import Model
-import Postgres
-
-/// PostgreSQL numbers environments with an `int`.
-extension EnvironmentID: PostgresValue {}

@@ -1,6 +1,5 @@
 internal import CBroker
 internal import CKafka
-import Synchronization
 
 /// librdkafka's mock cluster, with one broker by default: the real Kafka protocol over TCP, in this process, on its
 /// own port.
@@ -21,9 +20,7 @@ import Synchronization
         guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
             throw Failure(reason: "no client")
         }
-        var made: OpaquePointer?
-        Self.making.withLock { _ in unsafe made = rd_kafka_mock_cluster_new(client, brokers) }
-        guard let cluster = unsafe made else {
+        guard let cluster = unsafe rd_kafka_mock_cluster_new(client, brokers) else {
             unsafe rd_kafka_destroy(client)
             throw Failure(reason: "no cluster")
         }
@@ -41,22 +38,23 @@ import Synchronization
 
     /// Simulates a restart of the broker after a kill: cuts every connection; a broker without messages, groups and
     /// producers then listens on the same port.
-    package func restartEmpty() throws {
+    ///
+    /// - Parameter beforeTopics: Runs while the broker listens and has no topics.
+    package func restartEmpty(_ beforeTopics: () throws -> Void = {}) throws {
         guard let port = address.split(separator: ":").last.flatMap({ Int32($0) }) else {
             throw Failure(reason: "no port in \(address)")
         }
         unsafe rd_kafka_mock_cluster_destroy(cluster)
-        try Self.making.withLock { _ in
-            cbroker_fix_ports(port, 1)
-            let cluster = unsafe rd_kafka_mock_cluster_new(client, 1)
-            cbroker_fix_ports(0, 0)
-            guard let cluster = unsafe cluster else {
-                fatalError("port \(port) was taken by another process while the broker restarted")
-            }
-            unsafe self.cluster = cluster
-            try createTopics()
-            guard cbroker_accept() == 0 else { throw Failure(reason: "port \(port) cannot be opened") }
+        cbroker_fix_ports(port, 1)
+        let made = unsafe rd_kafka_mock_cluster_new(client, 1)
+        cbroker_fix_ports(0, 0)
+        guard let made = unsafe made else {
+            fatalError("port \(port) was taken by another process while the broker restarted")
         }
+        unsafe cluster = made
+        try beforeTopics()
+        try createTopics()
+        guard cbroker_accept() == 0 else { throw Failure(reason: "port \(port) cannot be opened") }
     }
 
     private func createTopics() throws {
@@ -65,9 +63,6 @@ import Synchronization
             guard code == RD_KAFKA_RESP_ERR_NO_ERROR else { throw Failure(reason: "topic \(topic)") }
         }
     }
-
-    /// Serializes the creation of clusters, because ports are fixed for the whole process.
-    private static let making = Mutex<Void>(())
 
     /// Requests whose responses can be replaced by errors, by their API key in the Kafka protocol.
     package enum Request: Int16 {

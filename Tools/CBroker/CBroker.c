@@ -7,31 +7,23 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int next_port;
-static int ports_left;
+/* Of the calling thread: what other threads bind is not affected. */
+static _Thread_local int next_port;
+static _Thread_local int ports_left;
 /* The socket that has the last fixed port. */
-static int fixed = -1;
+static _Thread_local int fixed = -1;
 
 void cbroker_fix_ports(int port, int count) {
-    pthread_mutex_lock(&lock);
     next_port = port;
     ports_left = count;
-    pthread_mutex_unlock(&lock);
 }
 
-int cbroker_ports_left(void) {
-    pthread_mutex_lock(&lock);
-    int left = ports_left;
-    pthread_mutex_unlock(&lock);
-    return left;
-}
+int cbroker_ports_left(void) { return ports_left; }
 
 /* The port for a call that asks for any port of 127.0.0.1; 0 when it may have any. */
 static int take_port(const struct sockaddr *address, socklen_t size) {
@@ -40,14 +32,9 @@ static int take_port(const struct sockaddr *address, socklen_t size) {
     memcpy(&in, address, sizeof in);
     if (in.sin_port != 0 || in.sin_addr.s_addr != htonl(INADDR_LOOPBACK)) return 0;
 
-    int port = 0;
-    pthread_mutex_lock(&lock);
-    if (ports_left > 0) {
-        port = next_port++;
-        ports_left--;
-    }
-    pthread_mutex_unlock(&lock);
-    return port;
+    if (ports_left == 0) return 0;
+    ports_left--;
+    return next_port++;
 }
 
 int bind(int descriptor, const struct sockaddr *address, socklen_t size) {
@@ -73,18 +60,13 @@ int bind(int descriptor, const struct sockaddr *address, socklen_t size) {
     struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
     struct sock_fprog program = {.len = 1, .filter = &drop};
     if (setsockopt(descriptor, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) return -1;
-    pthread_mutex_lock(&lock);
     fixed = descriptor;
-    pthread_mutex_unlock(&lock);
     return next(descriptor, (const struct sockaddr *)&in, sizeof in);
 }
 
 int cbroker_accept(void) {
-    pthread_mutex_lock(&lock);
-    int descriptor = fixed;
-    pthread_mutex_unlock(&lock);
     int ignored = 0;
-    return setsockopt(descriptor, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored);
+    return setsockopt(fixed, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored);
 }
 
 int cbroker_port_is_free(int port) {

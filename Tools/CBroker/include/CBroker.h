@@ -5,7 +5,7 @@
 ///
 /// librdkafka's mock cluster takes a new port at each start; a broker that is killed and started again must come back
 /// where its clients look for it. Effective in a program that links this file: its bind(2) stands before the C
-/// library's. Counted for the process, not the thread: nothing else may bind meanwhile. `count` 0 ends it.
+/// library's. It applies to the calling thread, in which librdkafka binds the ports of a new cluster. `count` 0 ends it.
 ///
 /// The ports drop connection attempts, which clients repeat, until `cbroker_accept`.
 void cbroker_fix_ports(int port, int count);

@@ -36,7 +36,8 @@ api /v1/mutations -d '{"clientId": "'$client'", "mutations": [{"sequence": 1, "r
 api /v1/mutations -d '{"clientId": "'$client'", "mutations": [{"sequence": 2, "realm": "'$mine'", "op": "patch",
     "kind": "TimeEntry", "id": "'$entry'", "fields": {"submitRequested": true}}]}'
 
-# Print the live stream: the draft, then the submitted and released entry, with lines of its status log.
+# Print the live stream until the entry is released, with lines of its status log. States that follow each other fast
+# are sent once.
 sed -Eu "/$entry.*(released|invalid)/q" <&3
 
 # Print the last record of the SAP emulator.

@@ -172,8 +172,8 @@ extension DemoRun {
                 within: Self.settleMax,
                 onRepeat: { verdict in
                     // Reported even if it disappears later: a temporary difference may be relevant.
-                    let first = verdict.differences.first?.description ?? ""
-                    progress.note("compared again: \(verdict.differences.count) differences: \(first)")
+                    let first = verdict.differences.first?.description.prefix(100) ?? ""
+                    progress.note("\(verdict.differences.count) differences, compared again; the first: \(first)")
                 }
             ) {
                 try await trying {

@@ -119,6 +119,16 @@ import Testing
         }
     }
 
+    /// Versions before 2.1.0 take the limit as microseconds.
+    @Test(arguments: [
+        (Duration.seconds(5), Int32(0x0200_02ff), Int32(5_000_000)), (.seconds(5), 0x0201_00ff, 5_000),
+        (.seconds(5), 0x020d_00ff, 5_000), (.milliseconds(1), 0x0200_02ff, 1_000), (.zero, 0x0200_02ff, 0),
+        (.seconds(3_000_000), 0x0200_02ff, 2_000_000_000), (.seconds(3_000_000), 0x0201_00ff, 2_000_000_000),
+    ])
+    func limitOfASeekHasTheUnitOfTheVersion(waitMax: Duration, version: Int32, limit: Int32) {
+        #expect(Consumer.seekLimit(waitMax, version: version) == limit)
+    }
+
     @Test func signalInterruptsTheWait() async throws {
         try await withMockCluster(topics: ["t": 1]) { cluster in
             var consumer = try Consumer(

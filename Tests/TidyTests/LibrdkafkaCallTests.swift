@@ -54,7 +54,7 @@ import Testing
         "rd_kafka_queue_destroy", "rd_kafka_queue_get_consumer", "rd_kafka_queue_get_main",
         "rd_kafka_queue_io_event_enable", "rd_kafka_queue_new", "rd_kafka_rebalance_protocol", "rd_kafka_resp_err_t",
         "rd_kafka_resume_partitions", "rd_kafka_topic_destroy", "rd_kafka_topic_name", "rd_kafka_topic_new",
-        "rd_kafka_group_list_destroy", "rd_kafka_metadata_destroy",
+        "rd_kafka_group_list_destroy", "rd_kafka_metadata_destroy", "rd_kafka_version",
     ]
 
     /// Functions of values: options, events, errors, lists, messages.

@@ -138,10 +138,19 @@ extension Consumer {
         }
         let list = PartitionList()
         list.add(partition, offset: Int64(RD_KAFKA_OFFSET_BEGINNING))
-        if let error = unsafe rd_kafka_seek_partitions(client.pointer, list.pointer, waitMax.millisecondsRoundedUp) {
+        let limit = Self.seekLimit(waitMax, version: rd_kafka_version())
+        if let error = unsafe rd_kafka_seek_partitions(client.pointer, list.pointer, limit) {
             throw unsafe KafkaError(consuming: error)
         }
         try list.check()
         context.restart(tracker)
+    }
+
+    /// The limit to pass to `rd_kafka_seek_partitions` of one partition, for a version as of `rd_kafka_version`.
+    ///
+    /// Milliseconds, but versions before 2.1.0 wait for that number of microseconds (librdkafka pull request 4230):
+    /// a client's thread that gets no CPU time for a few milliseconds then seems not to respond.
+    package static func seekLimit(_ waitMax: Duration, version: Int32) -> Int32 {
+        (version < 0x0201_0000 ? min(waitMax, .seconds(2000)) * 1000 : waitMax).millisecondsRoundedUp
     }
 }

@@ -12,6 +12,18 @@ fail() {
     exit 1
 }
 
+# Prints one line about wrong arguments, and exits with status 2.
+usage_error() {
+    printf '%s: %s; see deploy/%s --help\n' "$(basename "$0")" "$*" "$(basename "$0")" >&2
+    exit 2
+}
+
+# Prints the comment at the beginning of the script, and exits.
+show_help() {
+    sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0"
+    exit 0
+}
+
 # Runs a command without output. If it fails, prints the end of its output and the reason (the first argument), and
 # exits.
 quietly() {

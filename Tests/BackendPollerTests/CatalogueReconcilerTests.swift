@@ -220,10 +220,8 @@ import Testing
 
     /// People get and lose projects at random; each is read sometimes, and the reconciler runs or is interrupted in
     /// between. No person ever gets another person's nodes, and finally each has exactly their own.
-    @Test(arguments: 0..<4) func peopleOnlyGetTheirOwnNodes(_ run: UInt64) throws {
-        let seed = ProcessInfo.processInfo.environment["AUDIENCE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...9999)
-        print("audiences: AUDIENCE_SEED=\(seed) (run \(run))")
-        var random = SplitMix64(seed: seed &+ run)
+    @Test(arguments: Seeds.random(4, for: "audiences")) func peopleOnlyGetTheirOwnNodes(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
         let people = (0..<6).map { "p\($0)" }
         var acme = try Self.environment(people)
         var truth = Dictionary(uniqueKeysWithValues: people.map { ($0, Set(["P0", "P1"])) })

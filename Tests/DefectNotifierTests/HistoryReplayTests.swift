@@ -71,8 +71,10 @@ struct HistoryReplayTests {
     /// the same one again.
     ///
     /// Polls run every five minutes in which something happened. The clock skips all other time.
-    @Test(arguments: ["defects-mozilla-history.jsonl.gz", "defects-eclipse-history.jsonl.gz"])
-    func noticesMatchReferenceReader(name: String) throws {
+    @Test(
+        arguments: ["defects-mozilla-history.jsonl.gz", "defects-eclipse-history.jsonl.gz"],
+        Seeds.random(1, for: "histories"))
+    func noticesMatchReferenceReader(name: String, seed: UInt64) throws {
         let bugs = try Self.bugs(name)
         let steps = bugs.flatMap { bug in (bug.history ?? []).map { (bug: bug, step: $0) } }
             .sorted { $0.step.when < $1.step.when }
@@ -82,7 +84,6 @@ struct HistoryReplayTests {
         ).filter { !$0.isEmpty }
         let people = Dictionary(uniqueKeysWithValues: logins.map { ($0, "\($0)@example.com") })
         let first = try #require(steps.first?.step.when)
-        let seed = Seeds.random(1, for: name)[0]
         var random = SplitMix64(seed: seed)
         var world = try NotifierWorld(people: people, now: Self.seconds(first) - 86_400)
         Self.add(bugs, to: &world)

@@ -9,29 +9,27 @@ import Testing
 @Suite(.ownThreads) struct NotifierSimulationTests {
     /// Faults: crashes between any two steps, repeated polls, clocks ten minutes wrong either way, rows that become
     /// visible after rows that were written later, and people who delete and read notices.
-    @Test func crashesNeitherLoseNorRepeatNotices() throws {
-        for seed in Seeds.random(6, for: "notifier") {
-            var random = SplitMix64(seed: seed)
-            var world = try NotifierWorld()
-            world.tracker.pageRowsMax = [1, 3, 500].randomElement(using: &random) ?? 3
-            try world.complete()
-            for _ in 0..<40 {
-                world.now += Int.random(in: 60...900, using: &random)
-                // The clock is set to another error, and runs on from there.
-                world.tracker.offset = 7_200 + Int.random(in: -600...600, using: &random)
-                for _ in 0..<Int.random(in: 0...4, using: &random) { Self.act(&world, &random) }
-                try world.complete(crashing: &random)
-                try Self.disturb(&world, &random)
-            }
-            // Late rows become visible.
-            for _ in 0..<4 {
-                world.now += 300
-                try world.complete(crashing: &random)
-            }
-            try world.expectNotices()
-            try world.complete(.comparison, crashing: &random)
-            #expect(try world.mirrors() == world.expectedMirrors, "seed \(seed)")
+    @Test(arguments: Seeds.random(6, for: "notifier")) func crashesNeitherLoseNorRepeatNotices(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var world = try NotifierWorld()
+        world.tracker.pageRowsMax = [1, 3, 500].randomElement(using: &random) ?? 3
+        try world.complete()
+        for _ in 0..<40 {
+            world.now += Int.random(in: 60...900, using: &random)
+            // The clock is set to another error, and runs on from there.
+            world.tracker.offset = 7_200 + Int.random(in: -600...600, using: &random)
+            for _ in 0..<Int.random(in: 0...4, using: &random) { Self.act(&world, &random) }
+            try world.complete(crashing: &random)
+            try Self.disturb(&world, &random)
         }
+        // Late rows become visible.
+        for _ in 0..<4 {
+            world.now += 300
+            try world.complete(crashing: &random)
+        }
+        try world.expectNotices()
+        try world.complete(.comparison, crashing: &random)
+        #expect(try world.mirrors() == world.expectedMirrors, "seed \(seed)")
     }
 
     static let logins = ["ana", "bo", "eva", "unlisted"]

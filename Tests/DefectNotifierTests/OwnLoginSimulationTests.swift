@@ -8,45 +8,42 @@ import Testing
 /// Polls with people's own logins under injected faults, from seeds: the notices match those of reference readers that
 /// read the whole history, each for one person.
 @Suite(.ownThreads) struct OwnLoginSimulationTests {
-    @Test func crashesNeitherLoseNorRepeatNotices() throws {
-        for seed in Seeds.random(4, for: "own") {
-            var random = SplitMix64(seed: seed)
-            var world = try NotifierWorld.withOwnLogins()
-            world.tracker.pageRowsMax = [1, 3, 500].randomElement(using: &random) ?? 3
-            try world.completeAll()
-            for _ in 0..<25 {
-                Self.advance(&world, &random)
-                try world.completeAll(crashing: &random)
-                try NotifierSimulationTests.disturb(&world, &random)
-            }
-            try Self.verify(&world, &random, seed)
+    @Test(arguments: Seeds.random(4, for: "own")) func crashesNeitherLoseNorRepeatNotices(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var world = try NotifierWorld.withOwnLogins()
+        world.tracker.pageRowsMax = [1, 3, 500].randomElement(using: &random) ?? 3
+        try world.completeAll()
+        for _ in 0..<25 {
+            Self.advance(&world, &random)
+            try world.completeAll(crashing: &random)
+            try NotifierSimulationTests.disturb(&world, &random)
         }
+        try Self.verify(&world, &random, seed)
     }
 
     /// The environment gains and loses its account. Polls of both kinds account for what the other has processed.
-    @Test func switchingAccountsNeitherLosesNorRepeatsNotices() throws {
-        for seed in Seeds.random(4, for: "switches") {
-            var random = SplitMix64(seed: seed)
-            var world = try NotifierWorld.withOwnLogins()
-            world.tracker.pageRowsMax = [1, 3, 500].randomElement(using: &random) ?? 3
-            var hasAccount = Bool.random(using: &random)
-            try NotifierWorld.addTracker(to: &world.acme, hasAccount: hasAccount)
-            if hasAccount { try world.complete() } else { try world.completeAll() }
-            for _ in 0..<25 {
-                Self.advance(&world, &random)
-                if Int.random(in: 0..<3, using: &random) == 0 {
-                    hasAccount.toggle()
-                    try NotifierWorld.addTracker(to: &world.acme, hasAccount: hasAccount)
-                }
-                if hasAccount {
-                    try world.complete(crashing: &random)
-                } else {
-                    try world.completeAll(crashing: &random)
-                }
+    @Test(arguments: Seeds.random(4, for: "switches"))
+    func switchingAccountsNeitherLosesNorRepeatsNotices(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var world = try NotifierWorld.withOwnLogins()
+        world.tracker.pageRowsMax = [1, 3, 500].randomElement(using: &random) ?? 3
+        var hasAccount = Bool.random(using: &random)
+        try NotifierWorld.addTracker(to: &world.acme, hasAccount: hasAccount)
+        if hasAccount { try world.complete() } else { try world.completeAll() }
+        for _ in 0..<25 {
+            Self.advance(&world, &random)
+            if Int.random(in: 0..<3, using: &random) == 0 {
+                hasAccount.toggle()
+                try NotifierWorld.addTracker(to: &world.acme, hasAccount: hasAccount)
             }
-            try NotifierWorld.addTracker(to: &world.acme, hasAccount: false)
-            try Self.verify(&world, &random, seed)
+            if hasAccount {
+                try world.complete(crashing: &random)
+            } else {
+                try world.completeAll(crashing: &random)
+            }
         }
+        try NotifierWorld.addTracker(to: &world.acme, hasAccount: false)
+        try Self.verify(&world, &random, seed)
     }
 
     /// Advances the time and adds actions. All owners have a login.

@@ -46,14 +46,12 @@ import Testing
         }
     }
 
-    @Test(arguments: Mistake.allCases) func mistakeIsDetected(mistake: Mistake) throws {
-        let seed = try #require(Self.mistakeSeeds.first)
+    @Test(arguments: Mistake.allCases, Seeds.random(1, for: "device with a mistake"))
+    func mistakeIsDetected(mistake: Mistake, seed: UInt64) throws {
         let violation = #expect(throws: Violation.self, "seed \(seed)") { try run(seed, mistake: mistake) }
         guard let violation else { return }
         #expect(violation.law.map(mistake.laws.contains) == true, "\(violation)")
     }
-
-    private static let mistakeSeeds = Seeds.random(1, for: "device with a mistake")
 
     /// - Returns: The number of occurrences by event.
     @discardableResult

@@ -12,20 +12,18 @@ import Testing
 
 /// Any text of a person results in one record, or in one refusal with a reason.
 @Suite(.ownThreads) struct GeneratedTextTests {
-    /// `TEXT_COUNT=10000` sets the number of texts.
-    private static let countMax =
-        ProcessInfo.processInfo.environment["TEXT_COUNT"].flatMap { Int($0) } ?? 3_000
+    private static let count = 3_000
 
     /// From the JSON of a device through the gateway's rules, the entry's rules and the adapter into a back end with
     /// exactly the required space, and back.
-    @Test(arguments: BackendWorld.Vendor.allCases)
-    func everyTextIsRecordedOnceOrRefused(vendor: BackendWorld.Vendor) async throws {
+    @Test(arguments: BackendWorld.Vendor.allCases, Seeds.random(1, for: "generated texts"))
+    func everyTextIsRecordedOnceOrRefused(vendor: BackendWorld.Vendor, seed: UInt64) async throws {
         try await BackendWorld.run(vendor) { world in
             try await world.switches(#"{"textLengthMax": 65}"#)
-            var random = SplitMix64(seed: Seeds.random(1, for: "generated texts")[0])
+            var random = SplitMix64(seed: seed)
             var texts: [String: String] = [:]
             var (edgeCount, ruleCount) = (0, 0)
-            for _ in 0..<Self.countMax {
+            for _ in 0..<Self.count {
                 guard let text = Self.accepted(GeneratedTexts.json(&random)) else {
                     edgeCount += 1
                     continue
@@ -38,7 +36,7 @@ import Testing
                 texts[EntryMarker.marker(of: random.id())] = text
             }
             print("\(texts.count) records, \(edgeCount) refused by the gateway, \(ruleCount) too long")
-            #expect(edgeCount > 0 && ruleCount > 0 && texts.count > Self.countMax / 2)
+            #expect(edgeCount > 0 && ruleCount > 0 && texts.count > Self.count / 2)
 
             let references = vendor == .sap ? ["Accounting code": "P1.1"] : ["Project": "11", "Activity": "1"]
             let (backend, person) = (world.backend, world.person)
@@ -69,12 +67,12 @@ import Testing
     }
 
     /// Through the gateway's rules, PostgreSQL and the submitter into a back end that alters texts.
-    @Test(arguments: BackendWorld.Vendor.allCases)
-    func everyAlteredTextIsWrittenOnce(vendor: BackendWorld.Vendor) async throws {
+    @Test(arguments: BackendWorld.Vendor.allCases, Seeds.random(1, for: "altered texts"))
+    func everyAlteredTextIsWrittenOnce(vendor: BackendWorld.Vendor, seed: UInt64) async throws {
         try await BackendWorld.run(vendor) { world in
             try await world.switches(
                 #"{"textLengthMax": 65, "convertsLineEnds": true, "trimsTexts": true, "replacesAstral": true}"#)
-            var random = SplitMix64(seed: Seeds.random(1, for: "altered texts")[0])
+            var random = SplitMix64(seed: seed)
             var releasedCount = 0
             for _ in 0..<40 {
                 guard let text = Self.accepted(GeneratedTexts.json(&random)) else { continue }

@@ -12,17 +12,17 @@ import Testing
 
     init() throws { fixture = try EnvironmentMoveFixture(objectCount: 300) }
 
-    @Test func modifiedStreamsAreRejectedWithTheirPart() throws {
+    @Test(arguments: Seeds.random(1, for: "modified streams"))
+    func modifiedStreamsAreRejectedWithTheirPart(seed: UInt64) throws {
         let frames = try fixture.frames()
         let (again, other) = (try fixture.frames(), try EnvironmentMoveFixture(objectCount: 300).frames())
         try #require(frames.count == again.count && frames.count == other.count && frames.count > 20)
-        let seed = ProcessInfo.processInfo.environment["MOVE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0...9_999)
         var generator = SplitMix64(seed: seed)
         var changes = StreamChange.ofFrames(frames, using: &generator)
         changes += StreamChange.splices(frames, again, of: "another export", isOfSameMove: true)
         changes += StreamChange.splices(frames, other, of: "another environment", isOfSameMove: false)
         changes += StreamChange.mixtures(of: [frames, again, other], using: &generator)
-        try expectRejection(of: changes, "MOVE_SEED=\(seed)")
+        try expectRejection(of: changes, "seed \(seed)")
         let begin = try fixture.run(at: fixture.destination, "activate", "acme", "x", "--key-from", "KEY")
         #expect(begin.status == 1 && begin.errors.contains("no complete, inactive copy"), "\(begin)")
         try fixture.finish(receipt(of: frames))

@@ -13,9 +13,8 @@ extension FlowTests {
         /// The deliverer is killed after all sends and before any result is recorded: the mail server, the webhook
         /// receiver and the push service have the notices, but do not respond. Retries have the same ids. Then it is
         /// killed repeatedly: every notice arrives, and duplicates are identified by their ids.
-        @Test(.timeLimit(.minutes(15))) func aKilledDelivererLosesNothingAndRepeatsUnderTheSameIDs() async throws {
-            let seed = Killer.printedSeed(
-                "kills of the deliverer", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
+        @Test(.timeLimit(.minutes(15)), arguments: Seeds.random(1, for: "kills of the deliverer"))
+        func aKilledDelivererLosesNothingAndRepeatsUnderTheSameIDs(seed: UInt64) async throws {
             let receivers = try NoticeReceivers()
             try await withCluster("deliverer-kills", .withDeliverer(receivers)) { cluster in
                 let flow = try await DeliveryFlow(cluster, receivers)

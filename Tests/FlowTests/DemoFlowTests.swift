@@ -1,5 +1,6 @@
 import Foundation
 import LocalCluster
+import TestSupport
 import Testing
 
 extension FlowTests {
@@ -146,10 +147,10 @@ extension FlowTests {
             }
         }
 
-        /// Two instances of every service; `FLOW_SEED` repeats the kills of another run.
-        @Test(.timeLimit(.minutes(60))) func dataAgreeDespiteKills() async throws {
-            let seed = ProcessInfo.processInfo.environment["FLOW_SEED"].map { ["--seed", $0] } ?? []
-            try await runWorkbench(["kill-test"] + seed, within: .seconds(2_400))
+        /// Two instances of every service.
+        @Test(.timeLimit(.minutes(60)), arguments: Seeds.random(1, for: "kills"))
+        func dataAgreeDespiteKills(seed: UInt64) async throws {
+            try await runWorkbench(["kill-test", "--seed", "\(seed)"], within: .seconds(2_400))
         }
     }
 }

@@ -107,15 +107,6 @@ func eventually(_ what: String, within: Duration = .seconds(300), _ problem: () 
     }
 }
 
-extension Killer {
-    /// A seed for this run, printed so that a failure can be repeated; `FLOW_SEED` sets it.
-    static func printedSeed(_ name: String, given: String?) -> UInt64 {
-        let seed = given.flatMap { UInt64($0) } ?? .random(in: 1...999_999)
-        print("\(name): seed \(seed)")
-        return seed
-    }
-}
-
 extension LocalCluster {
     /// Parts that ended by themselves, with the ends of their logs.
     var fallen: [String] { supervisor.ended.map { "\($0.name) ended: \($0.process.logTail())" } }

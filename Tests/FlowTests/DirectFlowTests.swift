@@ -1,5 +1,6 @@
 import Foundation
 import LocalCluster
+import TestSupport
 import Testing
 
 extension FlowTests {
@@ -14,9 +15,8 @@ extension FlowTests {
         }
 
         /// Kills relay, submitter, PostgreSQL, and the broker, which is empty after its restart.
-        @Test(.timeLimit(.minutes(20))) func everyEntryHasOneRecordDespiteKills() async throws {
-            let given = ProcessInfo.processInfo.environment["FLOW_SEED"]
-            let seed = Killer.printedSeed("kills without devices", given: given)
+        @Test(.timeLimit(.minutes(20)), arguments: Seeds.random(1, for: "kills without devices"))
+        func everyEntryHasOneRecordDespiteKills(seed: UInt64) async throws {
             try await withCluster("direct-kills", .withoutGateway) { cluster in
                 let flow = try await DirectFlow(cluster, people: 5, entries: 200, seed: seed)
                 let killer = Killer(

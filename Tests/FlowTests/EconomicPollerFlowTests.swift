@@ -12,9 +12,8 @@ extension FlowTests {
     /// The poller follows changes in e-conomic, whose clocks are wrong and whose records become visible late, page by
     /// page, and is killed repeatedly. All changes reach the people before a full comparison, and the full comparison
     /// writes nothing.
-    @Test(.timeLimit(.minutes(20))) func economicChangesArriveDespiteWrongClocks() async throws {
-        let seed = Killer.printedSeed(
-            "the poller under bad clocks", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
+    @Test(.timeLimit(.minutes(20)), arguments: Seeds.random(1, for: "wrong clocks of e-conomic"))
+    func economicChangesArriveDespiteWrongClocks(seed: UInt64) async throws {
         var random = SplitMix64(seed: seed)
         var options = LocalCluster.Options.withPoller
         options.emulators.append(.economic)

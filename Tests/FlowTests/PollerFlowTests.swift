@@ -6,6 +6,7 @@ import HTTPClient
 import LocalCluster
 import Model
 import Postgres
+import TestSupport
 import Testing
 
 extension FlowTests {
@@ -13,9 +14,8 @@ extension FlowTests {
     struct PollerFlowTests {
         /// The poller is killed repeatedly while records arrive: none is missed. Afterwards only the polls themselves
         /// are written.
-        @Test(.timeLimit(.minutes(20))) func aKilledPollerMissesNothingAndAnUnchangedPollWritesNothing() async throws {
-            let seed = Killer.printedSeed(
-                "kills of the poller", given: ProcessInfo.processInfo.environment["FLOW_SEED"])
+        @Test(.timeLimit(.minutes(20)), arguments: Seeds.random(1, for: "kills of the poller"))
+        func aKilledPollerMissesNothingAndAnUnchangedPollWritesNothing(seed: UInt64) async throws {
             try await withCluster("poller-kills", .withPoller) { cluster in
                 let flow = try await PollerFlow(cluster)
                 let killer = Killer(cluster: cluster, parts: [.poller], seed: seed, pause: .seconds(1))

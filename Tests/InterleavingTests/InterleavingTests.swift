@@ -9,18 +9,17 @@ import Testing
 /// that are lost, late or rejected; workers that crash or share a key; polls in between. All in random order, for 500
 /// entries of each back end.
 @Suite(.ownThreads) struct InterleavingTests {
-    @Test(.timeLimit(.minutes(20))) func deviceRealmAndSAPConverge() async throws {
-        try await run(SAPOffice.self)
+    @Test(.timeLimit(.minutes(20)), arguments: Seeds.random(1, for: "interleavings with SAP"))
+    func deviceRealmAndSAPConverge(seed: UInt64) async throws {
+        try await run(SAPOffice.self, seed)
     }
 
-    @Test(.timeLimit(.minutes(20))) func deviceRealmAndEconomicConverge() async throws {
-        try await run(EconomicOffice.self)
+    @Test(.timeLimit(.minutes(20)), arguments: Seeds.random(1, for: "interleavings with e-conomic"))
+    func deviceRealmAndEconomicConverge(seed: UInt64) async throws {
+        try await run(EconomicOffice.self, seed)
     }
 
-    private func run<Office: BackOffice>(_: Office.Type) async throws {
-        let given = ProcessInfo.processInfo.environment["INTERLEAVING_SEED"].flatMap { UInt64($0) }
-        let seed = given ?? .random(in: 1...999_999)
-        print("interleavings with \(Office.kind): INTERLEAVING_SEED=\(seed)")
+    private func run<Office: BackOffice>(_: Office.Type, _ seed: UInt64) async throws {
         try await withOffice(Office.self) { office in
             var world = try await World(office, seed: seed)
             try await world.begin()

@@ -6,8 +6,6 @@ import TestSupport
 import Testing
 
 /// The executables `lag-monitor` and `fieldpost lag --watch` while brokers and coordinators fail and recover.
-///
-/// `BROKER_FAULT_SECONDS` sets how long the faults last.
 @Suite(.ownThreads) struct ExecutableBrokerFaultTests {
     /// About 1,000 partitions.
     private static let topics = Dictionary(uniqueKeysWithValues: Topics.all.map { ($0.name, $0.partitions * 8) })
@@ -17,8 +15,8 @@ import Testing
     private static let cycleMax = Duration.seconds(120)
     private static let messageCount = 100
 
-    @Test func lagMonitorAndWatchSurviveFailuresOfBrokersAndCoordinators() async throws {
-        let seed = Seeds.random(1, for: "broker faults")[0]
+    @Test(arguments: Seeds.random(1, for: "broker faults of programs"))
+    func lagMonitorAndWatchSurviveFailuresOfBrokersAndCoordinators(seed: UInt64) async throws {
         try await withProxiedCluster(topics: Self.topics) { cluster, proxies in
             let environment = try TestEnvironment()
             let folder = try ClusterFolder("broker-faults")

@@ -7,7 +7,7 @@ import Testing
 
 /// Collection cycles of `lag-monitor` and `fieldpost lag --watch` while brokers and coordinators fail and recover.
 ///
-/// A crash of librdkafka ends the process, and with it all tests. `BROKER_FAULT_SECONDS` sets how long the faults last.
+/// A crash of librdkafka ends the process, and with it all tests.
 @Suite(.ownThreads) struct BrokerFaultTests {
     private static let waitMax = Duration.milliseconds(400)
     /// Each request of a collection cycle waits for at most `waitMax`; some are repeated for single brokers.
@@ -15,8 +15,8 @@ import Testing
     private static let topics = ["t": 6, "u": 3]
     private static let groups = Dictionary(uniqueKeysWithValues: (0..<20).map { ("g\($0)", ["t", "u"]) })
 
-    @Test func collectionSurvivesFailuresOfBrokersAndCoordinators() async throws {
-        let seed = Seeds.random(1, for: "broker faults")[0]
+    @Test(arguments: Seeds.random(1, for: "broker faults"))
+    func collectionSurvivesFailuresOfBrokersAndCoordinators(seed: UInt64) async throws {
         try await withProxiedCluster(topics: Self.topics) { cluster, proxies in
             let address = proxies.address
             let watch = Watch()

@@ -69,8 +69,9 @@ import Testing
         #expect(subject.count <= 7)
     }
 
-    @Test func generatedTextsMakeValidMessages() throws {
-        var random = SplitMix64(seed: Seeds.random(1, for: "generated notices")[0])
+    @Test(arguments: Seeds.random(1, for: "generated notices"))
+    func generatedTextsMakeValidMessages(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
         for _ in 0..<1_000 {
             let json = Data(GeneratedTexts.json(&random).utf8)
             guard let text = try? JSONDecoder().decode(String.self, from: json) else { continue }

@@ -12,8 +12,8 @@ import Testing
     private static let queueLength = 5_000
 
     /// Random batches, repeats and gaps, one request at a time, at two gateways: each response matches the model's.
-    @Test func randomBatchesRepeatsAndGapsMatchTheModel() async throws {
-        let seed = Seeds.random(1, for: "sequences")[0]
+    @Test(arguments: Seeds.random(1, for: "sequences"))
+    func randomBatchesRepeatsAndGapsMatchTheModel(seed: UInt64) async throws {
         try await withGateway(count: 2) { fixture in
             let queue = try await Queue(fixture, length: Self.queueLength)
             var random = SplitMix64(seed: seed)
@@ -46,8 +46,8 @@ import Testing
 
     /// Concurrent requests of one client on several connections, in any order: a request with 200 had every lower
     /// number applied before it, and one with 409 had a first number that was too high.
-    @Test func concurrentRequestsLeaveNoGap() async throws {
-        let seed = Seeds.random(1, for: "sequences at once")[0]
+    @Test(arguments: Seeds.random(1, for: "sequences at once"))
+    func concurrentRequestsLeaveNoGap(seed: UInt64) async throws {
         try await withGateway(count: 2) { fixture in
             let queue = try await Queue(fixture, length: Self.queueLength)
             var random = SplitMix64(seed: seed)

@@ -257,13 +257,11 @@ import Testing
     }
 
     /// Services and devices write continuously while devices connect, disconnect, resume and follow: at the end every
-    /// copy equals the realm, and no device received an object twice. The seed is printed.
-    @Test(arguments: [262_144, 1])
-    func copiesConvergeWithoutRepeatsDuringConcurrentWrites(queueBytesMax: Int) async throws {
+    /// copy equals the realm, and no device received an object twice.
+    @Test(arguments: [262_144, 1], Seeds.random(1, for: "concurrent writes"))
+    func copiesConvergeWithoutRepeatsDuringConcurrentWrites(queueBytesMax: Int, seed: UInt64) async throws {
         var limits = Self.small
         limits.queueBytesMax = queueBytesMax
-        let seed = UInt64.random(in: 0...UInt64.max)
-        print("seed \(seed)")
         try await withGateway(count: 2, limits: limits) { fixture in
             let (own, catalogue) = (try fixture.realm(try .user("ana@example.com")), UUID())
             let shared = try fixture.realm(.catalogue(catalogue))

@@ -1,6 +1,7 @@
 import Essentials
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import RealmGateway
@@ -19,7 +20,7 @@ import Testing
 /// 8. each sequence is applied once, in order;
 /// 9. every stored entry decodes as a `TimeEntry`.
 @Suite struct MutationSimulationTests {
-    @Test(arguments: [UInt64(1), 2, 15_330, UInt64.random(in: 0...UInt64.max)])
+    @Test(arguments: [1, 2, 15_330] + Seeds.random(1, for: "mutations"))
     func invariantsHoldInEveryOrder(seed: UInt64) throws {
         var simulation = Simulation(seed: seed)
         for step in 0..<40_000 {

@@ -16,9 +16,8 @@ import Testing
 /// 3. A named realm of others is `closed`, and none of its objects arrives.
 /// 4. At the end, people, teams, memberships and tasks are as the manager wrote them.
 @Suite(.ownThreads) struct PermissionPropertyTests {
-    @Test(arguments: [UInt64(1), UInt64.random(in: 0...UInt64.max)])
+    @Test(arguments: [1] + Seeds.random(1, for: "permissions"))
     func accessOutsideTheTableIsImpossible(seed: UInt64) async throws {
-        print("seed \(seed)")
         var limits = GatewayLimits()
         // With small pages, a revocation and the changes after it are on different ones.
         limits.changeCountMax = 5

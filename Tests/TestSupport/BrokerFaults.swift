@@ -3,10 +3,7 @@ import Foundation
 
 /// Random faults of the brokers of a cluster and of the coordinators of its groups.
 package enum BrokerFaults {
-    /// The duration of the faults: `BROKER_FAULT_SECONDS`, five seconds by default.
-    package static var duration: Duration {
-        .seconds(ProcessInfo.processInfo.environment["BROKER_FAULT_SECONDS"].flatMap { Int($0) } ?? 5)
-    }
+    package static let duration = Duration.seconds(5)
 
     /// Freezes, cuts and delays brokers, moves leaders and coordinators for ``duration``, then repairs every broker.
     ///

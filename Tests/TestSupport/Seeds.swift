@@ -1,12 +1,15 @@
 import FoundationEssentials
 
-/// Seeds of random tests, printed so that a failure can be reproduced; `SEED` sets one.
+/// Seeds of random tests, printed so that a failure can be reproduced.
+///
+/// `SEED` sets the only one. `deploy/test --thorough` runs ten times as many (`SEED_FACTOR`).
 package enum Seeds {
-    /// - Returns: Consecutive numbers.
+    /// - Returns: Numbers 1,000 apart, because a scenario of several seeds uses the following ones.
     package static func random(_ count: Int, for what: String) -> [UInt64] {
-        let given = ProcessInfo.processInfo.environment["SEED"].flatMap { UInt64($0) }
+        func number(_ name: String) -> UInt64? { ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) } }
         let first = UInt64.random(in: 1...999_999)
-        let seeds = given.map { [$0] } ?? (0..<UInt64(count)).map { first + $0 }
+        let all = (0..<UInt64(count) * (number("SEED_FACTOR") ?? 1)).map { first + $0 * 1_000 }
+        let seeds = number("SEED").map { [$0] } ?? all
         print("\(what): seeds \(seeds)")
         return seeds
     }

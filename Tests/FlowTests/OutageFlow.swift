@@ -103,12 +103,6 @@ struct BooksFlow: Sendable {
     }
 }
 
-/// A partition of `fieldpost lag --json`.
-struct LagFigures: Decodable {
-    let end: Int64?
-    let lag: Int64?
-}
-
 /// A key of `fieldpost deferred list --json`.
 struct ParkedRow: Decodable {
     let environment: String?
@@ -119,6 +113,14 @@ struct ParkedRow: Decodable {
 }
 
 extension LocalCluster {
+    /// The sums of a group's partitions as `fieldpost lag` prints them; one without offsets is unprocessed.
+    func lag(of group: String) async throws -> (end: Int64, lag: Int64) {
+        struct Row: Decodable { let end, lag: Int64? }
+        let text = try await runCommand(["lag", "--group", group, "--json"])
+        let rows = try JSONDecoder().decode([Row].self, from: Data(text.utf8))
+        return rows.reduce(into: (0, 0)) { $0 = ($0.0 + ($1.end ?? 0), $0.1 + ($1.lag ?? $1.end ?? 0)) }
+    }
+
     func parked(_ environment: String) async throws -> [ParkedRow] {
         let text = try await runCommand(["deferred", "list", "--environment", environment, "--json"])
         return try JSONDecoder().decode([ParkedRow].self, from: Data(text.utf8))

@@ -135,7 +135,7 @@ import Testing
     // MARK: Retries of calls without a free slot
 
     @Test func retriesOfOnePersonAreSpaced() {
-        var plan = RetrySchedule()
+        var plan = SlotSchedule()
         let waits = (1...3).map { _ in plan.wait(for: flow(acme, "ana"), every: .seconds(1), now: start) }
         #expect(waits == [.seconds(1), .seconds(2), .seconds(3)])
         // Two people share the rate; another environment has its own.
@@ -153,17 +153,17 @@ import Testing
     }
 
     @Test func retryWaitIsLimited() {
-        var plan = RetrySchedule()
+        var plan = SlotSchedule()
         for _ in 0..<500 {
             #expect(plan.wait(for: flow(acme, "ana"), every: .seconds(1), now: start) <= .seconds(60))
         }
     }
 
     @Test func retriesOfManyPeopleAreLimited() {
-        var plan = RetrySchedule()
+        var plan = SlotSchedule()
         for number in 1..<20_000 {
             let wait = plan.wait(for: flow(acme, "\(number)"), every: .microseconds(1), now: start)
-            #expect(wait > .zero && wait <= .microseconds(RetrySchedule.peopleMax))
+            #expect(wait > .zero && wait <= .microseconds(SlotSchedule.peopleMax))
         }
     }
 

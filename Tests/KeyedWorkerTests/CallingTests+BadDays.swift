@@ -205,7 +205,7 @@ extension CallingTests {
             var limits = WorkerLimits()
             (limits.keysInFlightMax, limits.dueInterval, limits.callerAgeMax) = (8, .seconds(36_000), .milliseconds(20))
             var worker = try makeWorker(flow, calls, limits)
-            worker.schedule { $0.retrySchedule.waitMax = .seconds(36_000) }
+            worker.schedule { $0.slotSchedule.waitMax = .seconds(36_000) }
             try add(20, to: &flow, flow.environment)
             try publish(&flow, &worker, "many are deferred") { flow in
                 try parked(flow.environment, &flow).count > 10

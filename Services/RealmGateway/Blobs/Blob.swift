@@ -7,7 +7,7 @@ import Model
 
 /// An uploaded image without its metadata, as it is stored.
 struct Blob: Sendable {
-    /// Maximum size in bytes, as sent and as stored.
+    /// Maximum size in bytes, as sent and as stored. The listener's `HTTPLimits.bodyBytesMax` must not be lower.
     static let bytesMax = 1 << 20
 
     let id: UUID

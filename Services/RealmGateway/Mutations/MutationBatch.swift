@@ -16,7 +16,7 @@ struct MutationBatch: Sendable {
         case gap(expected: Int64)
         /// One result per mutation, and the client's next sequence.
         case results([MutationResult], next: Int64)
-        /// Every attempt conflicted with another writer.
+        /// Every attempt conflicted with another transaction. Not a device's `version-conflict`: see `MutationRules`.
         case conflicted
         /// The integration was removed.
         case callerRemoved

@@ -67,8 +67,8 @@ package struct DeferredKeyExplanation {
         switch row.state {
         case .waiting:
             return [
-                "nothing now: it is retried, and dead-lettered after \(attemptsMaxDefault) attempts; if it is deferred "
-                    + "repeatedly, fix the cause in the reason"
+                "nothing now: it is retried, and dead-lettered after \(attemptsMaxDefault) attempts (unless set "
+                    + "otherwise); if it is deferred repeatedly, fix the cause in the reason"
             ]
         case .circuit: return ["check why the back end does not respond: \(check)"]
         case .dead:

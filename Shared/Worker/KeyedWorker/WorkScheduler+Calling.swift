@@ -97,7 +97,7 @@ extension WorkScheduler {
             if room.admit(key.flow, startBefore: startBefore) { return nil }
             let perSecond = room.rates.perSecond ?? Double(limits.inFlightMax)
             let interval = max(1 / perSecond, room.rates.perPersonAndSecond.map { 1 / $0 } ?? 0)
-            let wait = retrySchedule.wait(for: key.flow, every: .seconds(interval), now: now)
+            let wait = slotSchedule.wait(for: key.flow, every: .seconds(interval), now: now)
             return CallDenial(reason: DeferralCause.noFreeSlot, wait: wait, isCircuit: false)
         }
     }

@@ -124,6 +124,8 @@ extension WorkScheduler {
         if case .reprocess = next { reprocess(key) } else { release(key) }
     }
 
+    /// Decides whether a key is deferred or dead-lettered: without `after`, or at the last attempt.
+    ///
     /// An unavailable system counts in full only while other calls of the same kind succeed. Otherwise a key uses up at
     /// most half of its attempts, which lengthen its backoff but never dead-letter it.
     mutating func deferral(

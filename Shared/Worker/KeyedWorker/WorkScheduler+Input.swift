@@ -77,13 +77,13 @@ extension WorkScheduler {
     /// Returns which due keys to take now; `nil`: no scan is due.
     mutating func dueRequest(now: ContinuousClock.Instant) -> DueRequest? {
         let hasBackoffEnded = endBackoffs(now: now)
-        saturated.formUnion(retrySchedule.environments.filter { !isRunningLow($0) })
+        saturated.formUnion(slotSchedule.environments.filter { !isRunningLow($0) })
         let idle = idle(now: now)
         guard now >= nextDue || hasBackoffEnded || !idle.isEmpty else { return nil }
         nextDue = now + limits.dueInterval
         guard room > 0, !assignment.isEmpty else { return nil }
-        retrySchedule.prune(now: now)
-        let expedited = Set(idle).intersection(retrySchedule.environments)
+        slotSchedule.prune(now: now)
+        let expedited = Set(idle).intersection(slotSchedule.environments)
         saturated.subtract(expedited)
         let share = min(room / max(1, dueEnvironmentCount), limits.keysInFlightMax(beside: calls.count))
         let most = max(1, isReceivingEvents(now: now) ? min(share, Self.interleavedMax) : share)
@@ -103,7 +103,7 @@ extension WorkScheduler {
     /// Reports how many keys of an environment, of at most `countMax`, became due early.
     mutating func expedited(_ environment: EnvironmentID, count: Int, of countMax: Int) {
         // No further keys wait.
-        if count < countMax { retrySchedule.remove(environment) }
+        if count < countMax { slotSchedule.remove(environment) }
     }
 
     /// Receives due keys.
@@ -154,7 +154,7 @@ extension WorkScheduler {
     /// Environments with free slots, or soon with free slots, whose deferred calls wait for a slot. Also environments
     /// whose back end recovers, if half of their capacity is free and more keys are due.
     private func idle(now: ContinuousClock.Instant) -> [EnvironmentID] {
-        let idle = retrySchedule.environments.filter { environment in
+        let idle = slotSchedule.environments.filter { environment in
             guard breakers[environment]?.isClosed ?? true else { return false }
             let left = room(in: environment, now: now).left
             let isLow = saturated.contains(environment) && isRunningLow(environment)

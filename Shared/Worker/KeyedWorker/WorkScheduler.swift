@@ -72,7 +72,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     /// The key whose call probes a back end.
     var probes: [EnvironmentID: WorkKey] = [:]
     /// Planned retries of keys that found no free slot.
-    var retrySchedule = RetrySchedule()
+    var slotSchedule = SlotSchedule()
     /// Environments that have had more waiting calls than slots since their keys last became due early.
     var saturated: Set<EnvironmentID> = []
     /// Number of environments with due keys at the last scan.

@@ -168,23 +168,23 @@ final class UpRun: Sendable {
     private func addresses(_ cluster: LocalCluster) throws -> String {
         let home = state.home
         let people = try findPeople(cluster.conninfo).map { (Role(rawValue: $0.role)?.title ?? $0.role, $0.email) }
-        let admin = LocalCluster.Part.services.map { "  \($0.name) :\(home.adminPorts[$0] ?? 0)" }.joined()
         var lines = [("device page", "\(cluster.onboardingURL)/device      (password of all people: sandbox)")]
         lines += people.map { ("  \($0.0)", $0.1) }
         lines.append(
             ("console", "\(cluster.consoleURL)      (\(LocalCluster.consoleAdministrator), password: sandbox)"))
-        lines += state.addresses.map { ($0.title, $0.url) }
+        lines += state.addresses.map { ($0.title, "\($0.url)      (\($0.page))") }
         lines += [
             ("Kafka", "\(cluster.brokers)      (kcat -b \(cluster.brokers) -t entry.events)"),
             ("PostgreSQL", "127.0.0.1:\(state.ports["postgres"])"),
-            ("metrics, health", "http://127.0.0.1:PORT/metrics\(admin)"), ("logs", ".fieldpost/log"),
+            ("logs", ".fieldpost/log"), ("metrics, health", "http://127.0.0.1:PORT/metrics, …/health/ready"),
         ]
+        lines += LocalCluster.Part.services.map { ("  \($0.name)", ":\(home.adminPorts[$0] ?? 0)") }
         let table = lines.map { "  \($0.0)\(String(repeating: " ", count: max(1, 20 - $0.0.count)))\($0.1)\n" }
         return """
 
             \(table.joined())
-              source .fieldpost/environment && fieldpost lag
-              Ctrl-C stops everything.
+              In a second terminal: source .fieldpost/environment && fieldpost lag
+              Then try the quick start in README.md. Ctrl-C stops everything.
 
 
             """

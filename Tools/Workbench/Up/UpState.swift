@@ -76,15 +76,17 @@ struct UpState: Sendable {
         }
     }
 
-    /// The addresses of services' endpoints and emulators, with their titles and variables.
-    var addresses: [(title: String, variable: String, url: String)] {
-        Services.all.compactMap { service in
-            service.endpoint.map { ($0.title, $0.variable, home.url(LocalCluster.Part(service))) }
-        } + [
-            ("identity provider", "IDENTITY_URL", home.url(.identity)), ("SAP emulator", "SAP_URL", home.url(.sap)),
-            ("e-conomic emulator", "ECONOMIC_URL", home.url(.economic)),
-            ("Compass emulator", "COMPASS_URL", home.url(.compass)),
+    /// The addresses of services' endpoints and emulators, with their titles, variables, and the page about them.
+    var addresses: [(title: String, variable: String, url: String, page: String)] {
+        let emulators: [(title: String, variable: String, part: LocalCluster.Part)] = [
+            ("identity provider", "IDENTITY_URL", .identity), ("SAP emulator", "SAP_URL", .sap),
+            ("e-conomic emulator", "ECONOMIC_URL", .economic), ("Compass emulator", "COMPASS_URL", .compass),
         ]
+        return Services.all.compactMap { service in
+            service.endpoint.map {
+                ($0.title, $0.variable, home.url(LocalCluster.Part(service)), "docs/apps/tutorial.md")
+            }
+        } + emulators.map { ($0.title, $0.variable, home.url($0.part), "docs/operators/sandbox.md") }
     }
 
     /// A random text that is made once and kept in a file for its owner alone.

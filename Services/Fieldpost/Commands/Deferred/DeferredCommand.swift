@@ -14,12 +14,12 @@ struct DeferredCommand: ParsableCommand {
         discussion: """
             A key is one object, such as /users/ana@example.com/TimeEntry/8c1f…. A service that cannot process its \
             newest change defers it and continues with other keys. States: `waiting`: retried with exponential \
-            backoff; dead-lettered after \(DeferredKeyExplanation.attemptsMaxDefault) attempts (about 15 minutes), or \
-            immediately if a retry cannot help. `circuit`: retried when its back end is available again. `dead`: \
-            dead-lettered, needs manual action. List dead-lettered keys with `fieldpost deferred list --dead`, see \
-            reason and action with `fieldpost deferred show KEY`, and fix the cause. Then run `fieldpost deferred \
-            retry KEY`, or `fieldpost deferred discard KEY`, which keeps the object unchanged. A newer change of the \
-            object also ends the deferral.
+            backoff; dead-lettered after \(DeferredKeyExplanation.attemptsMaxDefault) attempts (about 15 minutes; \
+            submitter.attempts.max sets another number), or immediately if a retry cannot help. `circuit`: retried \
+            when its back end is available again. `dead`: dead-lettered, needs manual action. List dead-lettered keys \
+            with `fieldpost deferred list --dead`, see reason and action with `fieldpost deferred show KEY`, and fix \
+            the cause. Then run `fieldpost deferred retry KEY`, or `fieldpost deferred discard KEY`, which keeps the \
+            object unchanged. A newer change of the object also ends the deferral.
             """,
         subcommands: [List.self, Show.self, Retry.self, Discard.self, Export.self])
 

@@ -2,7 +2,7 @@ import Model
 
 /// Retry times of calls that found no free slot. The calls of one person are spaced by the person's share of the
 /// environment's calls, so that they do not all retry at once. A value without a clock.
-struct RetrySchedule: Sendable {
+struct SlotSchedule: Sendable {
     /// Maximum wait: calls may become faster meanwhile.
     var waitMax = Duration.seconds(60)
     /// Maximum number of people per environment; beyond it the environment's schedule is cleared.

@@ -3,6 +3,7 @@
 
 import Kafka
 import KeyedWorker
+import Metrics
 import ServiceRuntime
 import ServiceSettings
 
@@ -14,13 +15,16 @@ await serve("change-relay", settings: Settings.all) { context in
     let keep = try configuration.duration(Settings.compactionKeep)
     let interval = try configuration.duration(Settings.compactionInterval)
     let sweepInterval = try configuration.duration(RetentionSettings.interval)
+    let leader = Gauge(label: "fieldpost.leader")
     return [
         .loop("relay") { control in
+            leader.record(0)
             var relay = try Relay(
                 conninfo: conninfo, brokers: brokers, properties: properties, logger: control.logger,
                 pageCountMax: pageCountMax)
             while !control.isStopping {
                 let isLeader = try relay.step(waitMax: .milliseconds(relay.isBusy ? 5 : 25))
+                leader.record(isLeader ? 1 : 0)
                 if isLeader { try relay.compact(keep: keep, interval: interval) }
                 if let problem = relay.problem { control.impaired(problem) } else { control.progressed() }
                 if !isLeader { control.pause(.milliseconds(relay.reachesBrokers ? 500 : 25)) }

@@ -6,7 +6,8 @@ import Postgres
 import Testing
 
 extension FlowTests {
-    /// Prometheus scrapes every service, and two alerts fire and resolve with their causes.
+    /// Prometheus scrapes every service, and alerts fire and resolve with their causes: a dead-lettered key, a gateway
+    /// that does not respond, a relay without a leader, a database, a broker and a back end that are unavailable.
     @Test(.timeLimit(.minutes(20))) func prometheusReadsAllServicesAndAlertsBeginAndEnd() async throws {
         let monitor = LocalCluster.Part(Services.lagMonitor)
         var options = LocalCluster.Options.quick
@@ -21,6 +22,36 @@ extension FlowTests {
                 return firing.isEmpty ? nil : "\(firing)"
             }
 
+            try await expectDeadLetteredKey(cluster, prometheus)
+            try await prometheus.expect("FieldpostServiceUnavailable realm-gateway") {
+                cluster.freeze(.gateway)
+            } until: {
+                cluster.thaw(.gateway)
+            }
+            try await expectMissingLeader(cluster, prometheus)
+            try await prometheus.expect("FieldpostServiceUnavailable onboarding") {
+                await cluster.kill9(.database)
+            } until: {
+                try cluster.start(.database)
+            }
+            try await prometheus.expect("FieldpostMonitorBlind lag-monitor") {
+                await cluster.kill9(.broker)
+            } until: {
+                try cluster.start(.broker)
+            }
+            let flow = try await DirectFlow(cluster, people: 2, entries: 30, seed: 4)
+            try await prometheus.expect("FieldpostBackEndUnavailable lag-monitor") {
+                await cluster.kill9(.sap)
+                try await flow.write(pause: .milliseconds(1))
+            } until: {
+                try cluster.start(.sap)
+            }
+            try await flow.verify()
+        }
+    }
+
+    private func expectDeadLetteredKey(_ cluster: LocalCluster, _ prometheus: RunningPrometheus) async throws {
+        try await prometheus.expect("FieldpostDeadLetteredKeys") {
             var connection = try Connection(cluster.conninfo)
             try connection.run(
                 """
@@ -28,26 +59,23 @@ extension FlowTests {
                     reason, is_dead, is_circuit, attempts, next_at)
                 VALUES ('entry-submitter', 1, 'k', 'entry.events', 0, 'k', 1, 'a test', true, false, 1, now())
                 """)
-            try await eventually("a dead-lettered key is reported") {
-                let firing = try await prometheus.firing()
-                return firing.contains("FieldpostDeadLetteredKeys") ? nil : "\(firing)"
-            }
+        } until: {
+            var connection = try Connection(cluster.conninfo)
             try connection.run("DELETE FROM pipeline.parked WHERE key = 'k'")
-            try await eventually("it is no more") {
-                let firing = try await prometheus.firing()
-                return firing.contains("FieldpostDeadLetteredKeys") ? "\(firing)" : nil
-            }
+        }
+    }
 
-            await cluster.kill9(.broker)
-            try await eventually("the monitor reports that Kafka is unavailable") {
-                let firing = try await prometheus.firing()
-                return firing.contains("FieldpostMonitorBlind") ? nil : "\(firing)"
-            }
-            try cluster.start(.broker)
-            try await eventually("it sees all again") {
-                let firing = try await prometheus.firing()
-                return firing.contains("FieldpostMonitorBlind") ? "\(firing)" : nil
-            }
+    /// Another session holds the lock of the relay.
+    private func expectMissingLeader(_ cluster: LocalCluster, _ prometheus: RunningPrometheus) async throws {
+        // The key of `RelayStore`.
+        let key: Int64 = 0x6669_656c_6472_6c79
+        var connection = try Connection(cluster.conninfo)
+        await cluster.kill9(.relay)
+        try connection.run("SELECT pg_advisory_lock(\(key))")
+        try await prometheus.expect("FieldpostLeaderMissing change-relay") {
+            try cluster.start(.relay)
+        } until: {
+            try connection.run("SELECT pg_advisory_unlock(\(key))")
         }
     }
 
@@ -174,10 +202,26 @@ private struct RunningPrometheus {
         return silent.isEmpty ? nil : "\(silent): \(found.data.activeTargets.map(\.lastError))"
     }
 
-    /// The names of the alerts that have begun and are not over.
+    /// The alerts that fire: their names, and the services if they have one.
     func firing() async throws -> Set<String> {
-        let found = try await get("alerts", as: Alerts.self)
-        return Set(found?.data.alerts.filter { $0.state == "firing" }.compactMap { $0.labels["alertname"] } ?? [])
+        let alerts = try await get("alerts", as: Alerts.self)?.data.alerts.filter { $0.state == "firing" } ?? []
+        return Set(alerts.map { [$0.labels["alertname"], $0.labels["job"]].compactMap(\.self).joined(separator: " ") })
+    }
+
+    /// Expects that an alert fires after `fault`, and resolves after `repair`.
+    func expect(
+        _ alert: String, after fault: () async throws -> Void, until repair: () async throws -> Void
+    ) async throws {
+        try await fault()
+        try await eventually("\(alert) fires") {
+            let firing = try await firing()
+            return firing.contains(alert) ? nil : "\(firing)"
+        }
+        try await repair()
+        try await eventually("\(alert) is resolved") {
+            let firing = try await firing()
+            return firing.contains(alert) ? "\(firing)" : nil
+        }
     }
 
     /// - Returns: `nil` while it does not respond.

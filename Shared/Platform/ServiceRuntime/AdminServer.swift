@@ -21,7 +21,8 @@ enum AdminServer {
     ) -> Component {
         return .http("admin", host: host, port: port, limits: limits, started: started) { router in
             router.get("metrics") { _, _ in
-                let parts = metrics.parts() + [ByteBuffer(string: ProcessMetrics.text())]
+                let process = ProcessMetrics.text(isReady: health.reasons.isEmpty)
+                let parts = metrics.parts() + [ByteBuffer(string: process)]
                 return response(.ok, "text/plain; version=0.0.4; charset=utf-8", ResponseBody(contentsOf: parts))
             }
             router.get("health/live") { _, _ in

@@ -4,11 +4,14 @@ import Glibc
 /// The kernel's data about this process, under the names of Prometheus' client libraries.
 package enum ProcessMetrics {
     /// Reads `/proc/self`; unreadable values are omitted.
-    package static func text() -> String {
+    ///
+    /// - Parameter isReady: Whether `/health/ready` answers 200, which is a metric too.
+    package static func text(isReady: Bool) -> String {
         var text = ""
         func add(_ name: String, _ kind: String, _ value: Double) {
             text += PrometheusText.head(name, kind) + "\(name) \(PrometheusText.number(value))\n"
         }
+        add("fieldpost_ready", "gauge", isReady ? 1 : 0)
         if let fields = statFields() {
             let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
             // Fields 14, 15 and 22 of proc(5); the array begins with field 3.

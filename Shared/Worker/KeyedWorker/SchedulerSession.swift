@@ -1,4 +1,5 @@
 package import Logging
+import Metrics
 package import Model
 package import ObjectStore
 package import Postgres
@@ -17,6 +18,7 @@ package struct SchedulerSession: ~Copyable {
     private let lockKey: Int64
     private let logger: Logger
     private var lockedOpenCount = -1
+    private let leader = Gauge(label: "fieldpost.leader")
 
     /// - Parameters:
     ///   - conninfo: Connection string for the scheduler's own session, which holds the leader's lock.
@@ -38,8 +40,10 @@ package struct SchedulerSession: ~Copyable {
     /// Whether this scheduler is the leader. Its session holds an advisory lock, which ends with the connection.
     package mutating func isActive() throws -> Bool {
         if lockedOpenCount == connection.openCount { return true }
+        leader.record(0)
         guard try connection.run("SELECT pg_try_advisory_lock(\(lockKey))")[0].decode(Bool.self) else { return false }
         lockedOpenCount = connection.openCount
+        leader.record(1)
         logger.notice("scheduler became the leader")
         return true
     }

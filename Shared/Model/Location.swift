@@ -11,19 +11,25 @@ public struct Location: Codable, Equatable, Sendable {
     public var accuracy: Double?
     /// The time of the measurement.
     public var timestamp: Timestamp?
+    /// The name or address of the place, as the device determined it.
+    public var placeName: String?
 
     /// Creates the fields of a location.
-    public init(latitude: Double, longitude: Double, accuracy: Double? = nil, timestamp: Timestamp? = nil) {
+    public init(
+        latitude: Double, longitude: Double, accuracy: Double? = nil, timestamp: Timestamp? = nil,
+        placeName: String? = nil
+    ) {
         self.latitude = latitude
         self.longitude = longitude
         self.accuracy = accuracy
         self.timestamp = timestamp
+        self.placeName = placeName
     }
 }
 
 extension Location: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case latitude, longitude, accuracy, timestamp
+        case latitude, longitude, accuracy, timestamp, placeName
     }
 
     package var objection: String? {

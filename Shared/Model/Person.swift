@@ -6,16 +6,24 @@ public import FoundationEssentials
 ///
 /// The server creates it when the person is invited or first logs in; other objects refer to the person by its id.
 public struct Person: Codable, Equatable, Sendable {
-    /// The person's display name; written by the person.
+    /// The person's display name; written by the person, and corrected by managers.
     public var name: String
-    /// The id of the picture's blob; written by the person.
+    /// The person's first name; written like `name`.
+    public var firstName: String?
+    /// The person's last name; written like `name`.
+    public var lastName: String?
+    /// The id of the picture's blob; written like `name`.
     public var avatar: UUID?
     /// The person's role; written by managers and admins, never by the person.
     public var role: Role
 
     /// Creates the fields of a person.
-    public init(name: String = "", avatar: UUID? = nil, role: Role = .worker) {
+    public init(
+        name: String = "", firstName: String? = nil, lastName: String? = nil, avatar: UUID? = nil, role: Role = .worker
+    ) {
         self.name = name
+        self.firstName = firstName
+        self.lastName = lastName
         self.avatar = avatar
         self.role = role
     }
@@ -24,6 +32,8 @@ public struct Person: Codable, Equatable, Sendable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         name = try container.decodeIfPresent(String.self, forKey: .name) ?? ""
+        firstName = try container.decodeIfPresent(String.self, forKey: .firstName)
+        lastName = try container.decodeIfPresent(String.self, forKey: .lastName)
         avatar = try container.decodeIfPresent(UUID.self, forKey: .avatar)
         role = try container.decodeIfPresent(Role.self, forKey: .role) ?? .worker
     }
@@ -31,10 +41,19 @@ public struct Person: Codable, Equatable, Sendable {
 
 extension Person: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case name, avatar, role
+        case name, firstName, lastName, avatar, role
     }
 
-    package var objection: String? { name.isEmpty ? nil : DisplayName.objection(to: name, of: "name") }
+    /// Names that the person writes and managers correct, and the picture.
+    package static let profileNames = ["name", "firstName", "lastName", "avatar"]
+
+    package var objection: String? {
+        for (field, text) in [("name", name), ("firstName", firstName ?? ""), ("lastName", lastName ?? "")]
+        where !text.isEmpty {
+            if let objection = DisplayName.objection(to: text, of: field) { return objection }
+        }
+        return nil
+    }
 
     /// The row of ``Kind/person``.
     package static let row = KindRow(

@@ -1,4 +1,4 @@
-import Essentials
+public import Essentials
 public import FoundationEssentials
 
 /// Fields of a `Team` object, in `/common`. Its tasks are in ``RealmPath/team(_:)`` with the team's id.
@@ -11,19 +11,28 @@ public struct Team: Codable, Equatable, Sendable {
     public var backgroundColor: String?
     /// The id of the picture's blob.
     public var image: UUID?
+    /// The time of its creation, as its manager's device wrote it.
+    public var creationDate: Timestamp?
+    /// The time of its last change, as a manager's device wrote it.
+    public var modificationDate: Timestamp?
 
     /// Creates the fields of a team.
-    public init(name: String, teamDescription: String? = nil, backgroundColor: String? = nil, image: UUID? = nil) {
+    public init(
+        name: String, teamDescription: String? = nil, backgroundColor: String? = nil, image: UUID? = nil,
+        creationDate: Timestamp? = nil, modificationDate: Timestamp? = nil
+    ) {
         self.name = name
         self.teamDescription = teamDescription
         self.backgroundColor = backgroundColor
         self.image = image
+        self.creationDate = creationDate
+        self.modificationDate = modificationDate
     }
 }
 
 extension Team: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case name, teamDescription, backgroundColor, image
+        case name, teamDescription, backgroundColor, image, creationDate, modificationDate
     }
 
     package var objection: String? {

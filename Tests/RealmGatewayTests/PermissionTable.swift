@@ -42,9 +42,9 @@ enum PermissionTable {
         user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,digestAt,quietHours,timeZone
         user person owner DefectCommand any put,patch,delete operation,record,actionName,fields,base,choicesOf,\
         submitRequested
-        common person any Person own put,patch name,avatar
-        common admin any Person other patch role
-        common manager any Person other patch role
+        common person any Person own put,patch name,firstName,lastName,avatar
+        common admin any Person other patch name,firstName,lastName,avatar,role
+        common manager any Person other patch name,firstName,lastName,avatar,role
         common admin any Team any put,patch,delete *
         common manager any Team any put,patch,delete *
         common admin any Membership any put,delete *

@@ -118,7 +118,8 @@ private struct ManagerObjects {
 extension Person {
     fileprivate init(_ fields: JSONObject?) {
         self.init(
-            name: fields?.text(of: "name") ?? "", avatar: fields?.id(of: "avatar"),
+            name: fields?.text(of: "name") ?? "", firstName: fields?.text(of: "firstName"),
+            lastName: fields?.text(of: "lastName"), avatar: fields?.id(of: "avatar"),
             role: fields.map { Role(of: $0) } ?? .worker)
     }
 }
@@ -127,7 +128,9 @@ extension Team {
     fileprivate init(_ fields: JSONObject?) {
         self.init(
             name: fields?.text(of: "name") ?? "", teamDescription: fields?.text(of: "teamDescription"),
-            backgroundColor: fields?.text(of: "backgroundColor"), image: fields?.id(of: "image"))
+            backgroundColor: fields?.text(of: "backgroundColor"), image: fields?.id(of: "image"),
+            creationDate: fields?.timestamp(of: "creationDate"),
+            modificationDate: fields?.timestamp(of: "modificationDate"))
     }
 }
 
@@ -138,7 +141,7 @@ extension Location {
         else { return nil }
         self.init(
             latitude: latitude, longitude: longitude, accuracy: fields.number(of: "accuracy"),
-            timestamp: fields.timestamp(of: "timestamp"))
+            timestamp: fields.timestamp(of: "timestamp"), placeName: fields.text(of: "placeName"))
         guard objection == nil else { return nil }
     }
 }

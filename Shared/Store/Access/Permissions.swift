@@ -123,8 +123,8 @@ package enum Permissions {
             return grant(all, DeliveryChoice.ownerNames, when: relation == .owner && object.isOwn)
         case (.user, .defectCommand): return grant(all, DefectCommand.ownerNames, when: relation == .owner)
         case (.common, .person):
-            if object.isOwn { return Grant(operations: [.put, .patch], fields: ["name", "avatar"]) }
-            return grant([.patch], ["role"], when: isManager)
+            if object.isOwn { return Grant(operations: [.put, .patch], fields: Person.profileNames) }
+            return grant([.patch], Person.profileNames + ["role"], when: isManager)
         case (.common, .personLookup): return grant(all, when: object.isOwn)
         case (.common, .team), (.manager, .fieldTask): return grant(all, when: isManager)
         case (.common, .membership): return grant([.put, .delete], when: isManager)

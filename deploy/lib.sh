@@ -20,7 +20,7 @@ usage_error() {
 
 # Prints the comment at the beginning of the script, and exits.
 show_help() {
-    sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "$0"
+    sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "deploy/$(basename "$0")"
     exit 0
 }
 

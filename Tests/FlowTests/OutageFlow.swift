@@ -113,12 +113,13 @@ struct ParkedRow: Decodable {
 }
 
 extension LocalCluster {
-    /// The sums of a group's partitions as `fieldpost lag` prints them; one without offsets is unprocessed.
+    /// The sums of a group's partitions as `fieldpost lag` prints them. Without a committed offset, all available
+    /// messages count. A partition whose offsets are unknown counts as one message.
     func lag(of group: String) async throws -> (end: Int64, lag: Int64) {
         struct Row: Decodable { let end, lag: Int64? }
         let text = try await runCommand(["lag", "--group", group, "--json"])
         let rows = try JSONDecoder().decode([Row].self, from: Data(text.utf8))
-        return rows.reduce(into: (0, 0)) { $0 = ($0.0 + ($1.end ?? 0), $0.1 + ($1.lag ?? $1.end ?? 0)) }
+        return rows.reduce(into: (0, 0)) { $0 = ($0.0 + ($1.end ?? 0), $0.1 + ($1.lag ?? 1)) }
     }
 
     func parked(_ environment: String) async throws -> [ParkedRow] {

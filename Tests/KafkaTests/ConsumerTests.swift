@@ -125,7 +125,7 @@ import Testing
         (.seconds(5), 0x020d_00ff, 5_000), (.milliseconds(1), 0x0200_02ff, 1_000), (.zero, 0x0200_02ff, 0),
         (.seconds(3_000_000), 0x0200_02ff, 2_000_000_000), (.seconds(3_000_000), 0x0201_00ff, 2_000_000_000),
     ])
-    func limitOfASeekHasTheUnitOfTheVersion(waitMax: Duration, version: Int32, limit: Int32) {
+    func seekLimitIsInMicrosecondsBeforeVersion21(waitMax: Duration, version: Int32, limit: Int32) {
         #expect(Consumer.seekLimit(waitMax, version: version) == limit)
     }
 

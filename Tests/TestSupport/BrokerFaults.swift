@@ -3,6 +3,7 @@ import Foundation
 
 /// Random faults of the brokers of a cluster and of the coordinators of its groups.
 package enum BrokerFaults {
+    /// The duration of the faults.
     package static let duration = Duration.seconds(5)
 
     /// Freezes, cuts and delays brokers, moves leaders and coordinators for ``duration``, then repairs every broker.

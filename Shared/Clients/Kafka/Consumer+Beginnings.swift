@@ -146,10 +146,12 @@ extension Consumer {
         context.restart(tracker)
     }
 
-    /// The limit to pass to `rd_kafka_seek_partitions` of one partition, for a version as of `rd_kafka_version`.
+    /// Returns the limit to pass to `rd_kafka_seek_partitions` of one partition.
     ///
-    /// Milliseconds, but versions before 2.1.0 wait for that number of microseconds (librdkafka pull request 4230):
-    /// a client's thread that gets no CPU time for a few milliseconds then seems not to respond.
+    /// In milliseconds; versions before 2.1.0 interpret it as microseconds (librdkafka pull request 4230). Without the
+    /// conversion, a client thread without CPU time for a few milliseconds causes a timeout.
+    ///
+    /// - Parameter version: The version that `rd_kafka_version` returns.
     package static func seekLimit(_ waitMax: Duration, version: Int32) -> Int32 {
         (version < 0x0201_0000 ? min(waitMax, .seconds(2000)) * 1000 : waitMax).millisecondsRoundedUp
     }

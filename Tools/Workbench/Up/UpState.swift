@@ -84,7 +84,8 @@ struct UpState: Sendable {
         ]
         return Services.all.compactMap { service in
             service.endpoint.map {
-                ($0.title, $0.variable, home.url(LocalCluster.Part(service)), "docs/apps/tutorial.md")
+                let page = service.name == Services.onboarding.name ? "operators/onboarding" : "apps/tutorial"
+                return ($0.title, $0.variable, home.url(LocalCluster.Part(service)), "docs/\(page).md")
             }
         } + emulators.map { ($0.title, $0.variable, home.url($0.part), "docs/operators/sandbox.md") }
     }

@@ -74,8 +74,10 @@ public struct ReportingPicker: Sendable {
             let kept = context.isFixed ? (entry.backendId == nil ? [] : given) : given.filter(isPossible)
             let applied = kept.isEmpty ? context.preselected : kept
             let selected = applied.filter(isPossible)
-            var rejected = given.filter { !selected.contains($0) }
-            rejected += applied.filter { !selected.contains($0) && !rejected.contains($0) }
+            var rejected: [UUID] = []
+            for node in given + applied where !selected.contains(node) && !rejected.contains(node) {
+                rejected.append(node)
+            }
             choices.append(
                 ReportingForm.Choice(
                     id: id, name: context.name, isRequired: context.required, isVisible: context.visible,

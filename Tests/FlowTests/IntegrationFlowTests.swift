@@ -50,9 +50,12 @@ extension FlowTests {
         let objects = try await phone.read()
         let context = try #require(objects.first { $0.kind == "ReportingContext" }?.id)
         let node = try #require(objects.first { $0.fields["referenceId"] as? String == "P1" }?.id)
+        let form = try #require(objects.first { $0.kind == "ReportingTemplate" }?.id)
+        let template = #""reportingTemplate":"\#(form)","#
+        let reporting = #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#
         let (good, bad) = (UUID().uuidString.lowercased(), UUID().uuidString.lowercased())
-        try await phone.submit(good, #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#)
-        try await phone.submit(bad, "")
+        try await phone.submit(good, template + reporting)
+        try await phone.submit(bad, template)
         try await eventually("both are answered") {
             let entries = try await phone.read().filter { $0.kind == "TimeEntry" }
             let statuses = Dictionary(uniqueKeysWithValues: entries.map { ($0.id, $0.fields["status"] as? String) })
@@ -67,7 +70,7 @@ extension FlowTests {
         }
         expectLog(in: answered, invalid: bad)
         // An edit of what is released already is submitted again, and each version is answered once.
-        try await phone.submit(good, #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#, text: "wall")
+        try await phone.submit(good, template + reporting, text: "wall")
         try await eventually("the edit is answered") {
             let lines = try await phone.lines(of: good)
             return lines.count == 3 ? nil : "\(lines) \(python.logTail())"

@@ -175,10 +175,21 @@ def suggestions(choice, recent, count_max):
 
 
 def offered_templates(user, objects):
-    """Returns the templates to display: an entry cannot use one with a missing context."""
-    templates, contexts = objects["ReportingTemplate"], objects["ReportingContext"]
+    """Returns the templates to display: those that a new entry can use."""
+    templates = objects["ReportingTemplate"]
     ids = [id for id in user.get("reportingTemplates") or [] if id in templates]
-    return [id for id in ids if all(one in contexts for one in templates[id].get("reportingContexts") or [])]
+    return [id for id in ids if all(usable(one, objects) for one in templates[id].get("reportingContexts") or [])]
+
+
+def usable(id, objects):
+    """Returns whether a context exists and, if it is fixed, its preselected nodes are valid after some selections."""
+    context = objects["ReportingContext"].get(id)
+    if context is None or not is_fixed(context):
+        return context is not None
+    nodes = context.get("preselected") or []
+    found = [node_problem(node, id, context, set(), objects) for node in nodes]
+    valid = all(problem is None or problem["code"] == "node-excluded" for problem in found)
+    return len(nodes) <= 1 and bool(nodes or not context.get("required")) and valid
 
 
 def given(entry, context):

@@ -14,7 +14,8 @@ public import FoundationEssentials
 public struct ReportingPicker: Sendable {
     /// The reporting data.
     public let objects: ReportingObjects
-    /// The offered templates in display order. Templates with missing contexts are omitted: no entry can use them.
+    /// The offered templates in display order. Those that no entry can use are omitted: with missing contexts, or with
+    /// hidden or read-only contexts whose nodes are missing.
     public let templates: [Identified<ReportingTemplate>]
     /// Titles of nodes that can no longer be selected.
     private let retired: [UUID: ReportingTreeNode]
@@ -31,9 +32,7 @@ public struct ReportingPicker: Sendable {
         self.objects = objects
         self.retired = retired
         self.templates = templates.compactMap { id in
-            guard let fields = objects.templates[id],
-                fields.reportingContexts.allSatisfy({ objects.contexts[$0] != nil })
-            else { return nil }
+            guard let fields = objects.templates[id], objects.isUsable(fields) else { return nil }
             return Identified(id: id, fields: fields)
         }
         var children: [UUID: [(title: String, id: UUID)]] = [:]

@@ -52,14 +52,13 @@ extension ReportingObjects {
             problems += nodes.compactMap { problem(of: $0, for: id, context, after: earlier) }
             earlier.formUnion(nodes)
         }
-        let others = entry.reporting.filter { !template.reportingContexts.contains($0.context) }
+        for selection in entry.reporting where !template.reportingContexts.contains(selection.context) {
+            let name = contexts[selection.context]?.name ?? selection.context.text
+            let message = "\(name) is not part of template '\(template.name)'"
+            problems.append(
+                ReportingProblem(.contextNotInTemplate, context: selection.context, node: selection.node, message))
+        }
         return problems
-            + others.map { selection in
-                let name = contexts[selection.context]?.name ?? selection.context.text
-                let message = "\(name) is not part of template '\(template.name)'"
-                return ReportingProblem(
-                    .contextNotInTemplate, context: selection.context, node: selection.node, message)
-            }
     }
 
     /// Returns the selected or preselected nodes per context of the entry's template, in the template's order.
@@ -71,6 +70,21 @@ extension ReportingObjects {
             guard let context = contexts[id] else { return nil }
             let nodes = entry.selectedNodes(of: id, context)
             return nodes.isEmpty ? nil : ContextSelection(context: id, name: context.name, nodes: nodes)
+        }
+    }
+
+    /// Returns whether a new entry can use a template: its contexts exist, and the preselected nodes of fixed contexts
+    /// are valid after some selections.
+    func isUsable(_ template: ReportingTemplate) -> Bool {
+        template.reportingContexts.allSatisfy { id in
+            guard let context = contexts[id] else { return false }
+            guard context.isFixed else { return true }
+            let nodes = context.preselected
+            guard nodes.count <= 1, !(nodes.isEmpty && context.required) else { return false }
+            return nodes.allSatisfy { node in
+                let code = problem(of: node, for: id, context, after: [])?.code
+                return code == nil || code == .nodeExcluded
+            }
         }
     }
 

@@ -80,10 +80,13 @@ extension FlowTests {
         python.kill9()
         python = try ClusterProcess(command)
         let third = UUID().uuidString.lowercased()
-        try await phone.submit(third, "")
+        try await phone.submit(third, template + reporting.replacing(node, with: third))  // no such node
         try await eventually("the third is answered") {
             try await phone.lines(of: third).count == 2 ? nil : python.logTail()
         }
+        let messages = try await phone.read().filter { $0.fields["entry"] as? String == third }
+            .compactMap { $0.fields["message"] as? String }
+        #expect(messages.contains("Project: the selection is not available any more"))
         #expect(try await phone.lines(of: good) == before)
         #expect(answered.first { $0.id == good }?.fields["backendId"] as? String == "B-" + good.prefix(8))
         try await expectLists(of: cluster)

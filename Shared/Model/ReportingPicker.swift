@@ -56,6 +56,8 @@ public struct ReportingPicker: Sendable {
     /// A selection that is no longer possible, because an earlier one or the reporting data changed, is *rejected*: it
     /// does not apply, and nodes that depend on it are not offered.
     ///
+    /// The cost depends on the number of nodes in the contexts' sections.
+    ///
     /// - Returns: A form without choices if the entry has no template, or one that does not exist. Contexts that do not
     ///   exist are omitted.
     public func form(for entry: TimeEntry) -> ReportingForm {

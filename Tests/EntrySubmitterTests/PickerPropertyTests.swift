@@ -39,6 +39,7 @@ import Testing
             let problems = EntryRules.problems(of: entry, in: world.picker.objects)
             #expect(problems == form.problems.map(\.message), "seed \(seed)")
             #expect(problems.isEmpty == isComplete, "seed \(seed): \(problems)")
+            #expect(!isComplete || world.picker.templates.count == 1, "seed \(seed)")
             if isComplete { acceptedCount += 1 }
         }
         #expect(acceptedCount >= Self.seeds.count / 20)

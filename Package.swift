@@ -318,9 +318,9 @@ let tests: [Target] = [
     .testTarget(
         name: "EntrySubmitterTests",
         dependencies: [
-            "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter", "Essentials",
-            "HTTPClient", "KeyedWorker", "Model", "ObjectStore", "Postgres", "RealmGateway", "Sandbox", "Secrets",
-            "TestSupport",
+            "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "DeviceClient", "EntrySubmitter",
+            "Essentials", "HTTPClient", "KeyedWorker", "Model", "ObjectStore", "Postgres", "RealmGateway", "Sandbox",
+            "Secrets", "TestSupport",
         ], path: "Tests/EntrySubmitterTests"),
     .testTarget(
         name: "BackendConnectionsTests",

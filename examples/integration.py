@@ -13,13 +13,15 @@ import os
 import uuid
 from urllib.request import Request, urlopen
 
+from picker import problems
+
 URL = os.environ["GATEWAY_URL"]
 HEADERS = {"Authorization": "Bearer " + os.environ["FIELDPOST_KEY"], "Content-Type": "application/json"}
 KINDS = ["Realms", "TimeEntry", "TimeEntryStatus"]
 
 client = str(uuid.uuid4())  # new at each start, so sequence numbers begin at 1
 sequence = 0
-answered = {}  # entry → time and id of its newest log line; the id identifies the processed version
+answered = {}  # entry → time and ids of its newest log lines; one of the ids identifies the processed version
 
 
 def post(path, body):
@@ -53,19 +55,26 @@ def write(*mutations):
     return not rejections
 
 
+CATALOGUE, ROOT, ROOF, CONTEXT, TEMPLATE = map(named, ("catalogue", "root", "P1", "project", "template"))
+CHOICES = {  # the fields of the reporting choices, by kind and id; the same for all people
+    "ReportingTreeNode": {ROOT: {"name": "projects"}, ROOF: {"name": "Roof", "referenceId": "P1", "parent": ROOT}},
+    "ReportingContext": {
+        CONTEXT: {"name": "Project", "required": True, "sections": [{"name": "All", "rootNode": ROOT}]}
+    },
+    "ReportingTemplate": {TEMPLATE: {"name": "Project time", "type": "project", "reportingContexts": [CONTEXT]}},
+}
+
+
 def initialise(registration, person, realm):
     """Writes a person's reporting choices. Call it again when they change."""
-    catalogue, root, context, template = map(named, ("catalogue", "root", "project", "template"))
-    tree = "/catalogues/" + catalogue
-    node = {"name": "Roof", "referenceId": "P1", "parent": root}
-    choice = {"name": "Project", "required": True, "sections": [{"name": "All", "rootNode": root}]}
-    work = {"name": "Project time", "type": "project", "reportingContexts": [context]}
-    user = {"email": person, "name": person, "catalogue": catalogue, "reportingTemplates": [template]}
+    user = {"email": person, "name": person, "catalogue": CATALOGUE, "reportingTemplates": [TEMPLATE]}
+    choices = [
+        mutation("/catalogues/" + CATALOGUE if kind == "ReportingTreeNode" else realm, "put", kind, id, fields)
+        for kind, objects in CHOICES.items()
+        for id, fields in objects.items()
+    ]
     write(
-        mutation(tree, "put", "ReportingTreeNode", root, {"name": "projects"}),
-        mutation(tree, "put", "ReportingTreeNode", named("P1"), node),
-        mutation(realm, "put", "ReportingContext", context, choice),
-        mutation(realm, "put", "ReportingTemplate", template, work),
+        *choices,
         mutation(realm, "put", "User", named(person), user),
         mutation("/users", "patch", "Realms", registration, {"isInitialized": True}),
     )
@@ -79,15 +88,24 @@ def submit(realm, id, position, entry):
         return
     content = {name: entry[name] for name in sorted(entry) if name not in ("status", "statusAt", "backendId")}
     version = named(id + json.dumps(content))
-    if not entry.get("submitRequested") or answered.get(id, ("", ""))[1] == version:
+    if not entry.get("submitRequested") or version in answered.get(id, ("", []))[1]:
         return
-    problem = None if entry.get("reporting") else "Project is missing"
-    answer = {"status": "invalid"} if problem else {"status": "released", "backendId": "B-" + id[:8]}
+    reasons = [problem["message"] for problem in problems(entry, CHOICES)]
+    answer = {"status": "invalid"} if reasons else {"status": "released", "backendId": "B-" + id[:8]}
     answer["statusAt"] = time_after(entry.get("statusAt"))
     if write(mutation(realm, "patch", "TimeEntry", id, answer, position)):
-        answered[id] = answer["statusAt"], version
-        line = {"entry": id, "status": answer["status"], "timestamp": answer["statusAt"], "message": problem}
-        write(mutation(realm, "put", "TimeEntryStatus", version, line))
+        store_answer(id, answer["statusAt"], version)
+        line = {"entry": id, "status": answer["status"], "timestamp": answer["statusAt"]}
+        ids = [version] + [named(version + reason) for reason in reasons[1:]]
+        lines = zip(ids, reasons or [None])
+        write(*(mutation(realm, "put", "TimeEntryStatus", id, line | {"message": reason}) for id, reason in lines))
+
+
+def store_answer(entry, time, line):
+    """Stores the ids of an entry's newest log lines, which have the same time."""
+    newest, lines = answered.get(entry, ("", []))
+    if time >= newest:
+        answered[entry] = time, [line] + (lines if time == newest else [])
 
 
 def time_after(last):
@@ -109,8 +127,7 @@ def follow(cursor):
                 elif kind == "Realms" and fields and not fields.get("isInitialized"):
                     initialise(id, fields["userId"], fields["path"])
                 elif kind == "TimeEntryStatus" and fields:
-                    newest = fields["timestamp"], id
-                    answered[fields["entry"]] = max(answered.get(fields["entry"], newest), newest)
+                    store_answer(fields["entry"], fields["timestamp"], id)
             if sort in ("checkpoint", "keepalive"):  # everything up to here is consistent
                 for entry in entries.values():
                     submit(*entry)

@@ -253,12 +253,10 @@ struct EntryHandler: Handler {
             realm: key.realm, in: environment, isFresh: isFresh, directory: &directory, on: &connection)
         let textLimit = try reporting.textLimit(
             in: environment, revision: callerRevision(of: environment), adapters, on: &connection)
-        var problems = EntryRules.problems(of: entry, in: objects, textLimit: textLimit)
+        let problems = EntryRules.problems(of: entry, in: objects, textLimit: textLimit)
         var references: [String: String] = [:]
-        for selection in EntryRules.selections(of: entry, in: objects) {
-            let selected = selection.nodes.compactMap { objects.nodes[$0]?.referenceId }
-            if selected.count > 1 { problems.append("Only one \(selection.name) can be selected") }
-            references[selection.name] = selected.first
+        for selection in objects.selections(of: entry) {
+            references[selection.name] = selection.nodes.first.flatMap { objects.nodes[$0]?.referenceId }
         }
         if let confirmed, confirmed.fields.reportingTemplate == entry.reportingTemplate {
             let contexts = entry.reportingTemplate.flatMap { objects.templates[$0]?.reportingContexts } ?? []

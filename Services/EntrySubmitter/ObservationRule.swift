@@ -240,7 +240,7 @@ extension Observation {
             let meaning = ReportingData(objects).meaning(of: record.references, preferring: entry?.reportingTemplate)
             fields.reportingTemplate = meaning.template ?? entry?.reportingTemplate
             fields.reporting = meaning.selections
-            for selection in EntryRules.selections(of: fields, in: objects) {
+            for selection in objects.selections(of: fields) {
                 guard references[selection.name] == nil, let node = selection.nodes.first else { continue }
                 references[selection.name] = objects.nodes[node]?.referenceId
             }

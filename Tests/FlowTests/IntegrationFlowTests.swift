@@ -47,12 +47,10 @@ extension FlowTests {
             return objects.contains { $0.kind == "ReportingTreeNode" && $0.fields["name"] as? String == "Roof" }
                 ? nil : "\(objects.map(\.kind))"
         }
-        let objects = try await phone.read()
-        let context = try #require(objects.first { $0.kind == "ReportingContext" }?.id)
-        let node = try #require(objects.first { $0.fields["referenceId"] as? String == "P1" }?.id)
+        let (template, reporting, node) = try choices(in: try await phone.read())
         let (good, bad) = (UUID().uuidString.lowercased(), UUID().uuidString.lowercased())
-        try await phone.submit(good, #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#)
-        try await phone.submit(bad, "")
+        try await phone.submit(good, template + reporting)
+        try await phone.submit(bad, template)
         try await eventually("both are answered") {
             let entries = try await phone.read().filter { $0.kind == "TimeEntry" }
             let statuses = Dictionary(uniqueKeysWithValues: entries.map { ($0.id, $0.fields["status"] as? String) })
@@ -67,7 +65,7 @@ extension FlowTests {
         }
         expectLog(in: answered, invalid: bad)
         // An edit of what is released already is submitted again, and each version is answered once.
-        try await phone.submit(good, #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#, text: "wall")
+        try await phone.submit(good, template + reporting, text: "wall")
         try await eventually("the edit is answered") {
             let lines = try await phone.lines(of: good)
             return lines.count == 3 ? nil : "\(lines) \(python.logTail())"
@@ -77,10 +75,12 @@ extension FlowTests {
         python.kill9()
         python = try ClusterProcess(command)
         let third = UUID().uuidString.lowercased()
-        try await phone.submit(third, "")
+        try await phone.submit(third, template + reporting.replacing(node, with: third))  // no such node
         try await eventually("the third is answered") {
             try await phone.lines(of: third).count == 2 ? nil : python.logTail()
         }
+        let messages = try await phone.read().compactMap { $0.fields["message"] as? String }
+        #expect(messages.contains("Project: the selection is not available any more"))
         #expect(try await phone.lines(of: good) == before)
         #expect(answered.first { $0.id == good }?.fields["backendId"] as? String == "B-" + good.prefix(8))
         try await expectLists(of: cluster)
@@ -88,6 +88,17 @@ extension FlowTests {
         try await cluster.runCommand(["environment", "integration", "remove", "books"])
         try await eventually("its access is revoked") { python.end == nil ? "it runs" : nil }
         #expect(cluster.fallen.isEmpty, "\(cluster.fallen)")
+    }
+
+    /// Returns the JSON of an entry's template and selection, and the selected node.
+    private func choices(
+        in objects: [IntegrationPhone.Object]
+    ) throws -> (template: String, reporting: String, node: String) {
+        let template = try #require(objects.first { $0.kind == "ReportingTemplate" }?.id)
+        let context = try #require(objects.first { $0.kind == "ReportingContext" }?.id)
+        let node = try #require(objects.first { $0.fields["referenceId"] as? String == "P1" }?.id)
+        let reporting = #""reporting":[{"context":"\#(context)","node":"\#(node)"}],"#
+        return (#""reportingTemplate":"\#(template)","#, reporting, node)
     }
 
     private func expectLists(of cluster: LocalCluster) async throws {

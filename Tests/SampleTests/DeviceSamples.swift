@@ -38,6 +38,19 @@ func submit(_ id: UUID, at position: Int64, in realm: RealmPath, of state: inout
     _ = try state.enqueue(patch, in: realm)
 }
 
+/// Selects a node for a context of an entry. Selections that do not go with it are removed.
+func selectNode(
+    _ node: UUID, for context: UUID, of id: UUID, in realm: RealmPath, of state: inout DeviceState
+) throws {
+    guard let picker = ReportingPicker(ofPerson: realm, in: state.contents),
+        let entry = try timeEntry(id, in: realm, of: state)
+    else { return }
+    let reporting = picker.selections(bySelecting: node, for: context, of: entry)
+    let fields = try JSONEncoder().encode(["reporting": reporting])
+    let patch = Mutation(operation: .patch, kind: .timeEntry, id: id, fields: Array(fields))
+    _ = try state.enqueue(patch, in: realm)
+}
+
 /// Returns the message about an answered mutation; `nil` if the person needs none.
 func message(about queued: QueuedMutation) -> String? {
     switch queued.outcome {
@@ -77,6 +90,36 @@ func message(about queued: QueuedMutation) -> String? {
             try apply(Array(line.utf8), to: &state) { displayed[$0] = $1?.position }
         }
         #expect(displayed == [ObjectAddress(realm, ObjectID(kind: .timeEntry, id: id)): 7])
+    }
+
+    @Test func offeredNodeIsSelected() throws {
+        var state = DeviceState(clientID: UUID())
+        let (catalogue, template, context, root, node) = (UUID(), UUID(), UUID(), UUID(), UUID())
+        func object(_ kind: Kind, _ id: UUID, _ fields: some Encodable) throws -> SyncLine.Change {
+            let object = DeviceObject(position: 1, fields: Array(try JSONEncoder().encode(fields)))
+            return SyncLine.Change(id: ObjectID(kind: kind, id: id), object: object)
+        }
+        let user = User(email: "ana@example.com", name: "Ana", catalogue: catalogue, reportingTemplates: [template])
+        let work = ReportingTemplate(name: "Work", type: "project", reportingContexts: [context])
+        let sections = [ReportingContext.Section(name: "All", rootNode: root)]
+        let part = ReportingContext(name: "Part", required: true, sections: sections)
+        let entry = UUID()
+        let own = [
+            try object(.user, UUID(), user), try object(.reportingTemplate, template, work),
+            try object(.reportingContext, context, part),
+            try object(.timeEntry, entry, TimeEntry(reportingTemplate: template)),
+        ]
+        let roof = try object(.reportingTreeNode, node, ReportingTreeNode(name: "Roof", parent: root))
+        for (path, list) in [(realm, own), (RealmPath.catalogue(catalogue), [roof])] {
+            _ = state.take(.open(path, isReset: true))
+            _ = state.take(.objects(path, cursor: nil, list))
+        }
+        _ = state.take(.checkpoint(position: 1, cursor: "1", cursors: [:]))
+        try selectNode(UUID(), for: context, of: entry, in: realm, of: &state)
+        #expect(try timeEntry(entry, in: realm, of: state)?.reporting == [])
+        try selectNode(node, for: context, of: entry, in: realm, of: &state)
+        let expected = [ReportingSelection(context: context, node: node)]
+        #expect(try timeEntry(entry, in: realm, of: state)?.reporting == expected)
     }
 
     @Test func versionConflictIsReported() throws {

@@ -66,17 +66,17 @@ import Testing
 
     @Test func theChoicesAreReadFromTheCopyOnceAllIsThere() throws {
         let own = try RealmPath.user("ana@example.com")
-        let catalogue = RealmPath.catalogue(StableID.uuid("catalogue"))
+        let catalogue = StableID.uuid("catalogue")
         var copy = DeviceCopy()
         var list = try objects.contexts.map { try Self.change(.reportingContext, $0.key, $0.value) }
         list += try objects.templates.map { try Self.change(.reportingTemplate, $0.key, $0.value) }
-        let user = User(email: "ana@example.com", name: "Ana", reportingTemplates: [template])
+        let user = User(email: "ana@example.com", name: "Ana", catalogue: catalogue, reportingTemplates: [template])
         list.append(try Self.change(.user, StableID.uuid("user"), user))
         _ = copy.apply(.objects(own, cursor: nil, list))
         _ = copy.apply(.checkpoint(position: 1, cursor: nil, cursors: [:]))
         #expect(ReportingChoices(copy) == nil, "the catalogue has not come yet")
         let nodes = try objects.nodes.map { try Self.change(.reportingTreeNode, $0.key, $0.value) }
-        _ = copy.apply(.objects(catalogue, cursor: nil, nodes))
+        _ = copy.apply(.objects(.catalogue(catalogue), cursor: nil, nodes))
         _ = copy.apply(.checkpoint(position: 2, cursor: nil, cursors: [:]))
         #expect(ReportingChoices(copy)?.choice(project: "p1", accountingCode: "W-p1") != nil)
     }

@@ -16,9 +16,6 @@ struct ReportingChoices: Sendable {
     /// Root of a tree → the context that shows the tree.
     private let contextsByRoot: [UUID: UUID]
 
-    /// Levels of a tree that are followed.
-    private static let depthMax = 64
-
     /// - Parameter templates: In the order in which the person is shown them.
     init(_ objects: ReportingObjects, templates: [UUID]) {
         self.objects = objects
@@ -39,23 +36,11 @@ struct ReportingChoices: Sendable {
     ///
     /// - Returns: `nil` while the user or the data the user refers to have not arrived.
     init?(_ copy: DeviceCopy) {
-        func decode<Fields: Decodable>(
-            _ kind: Kind, _: Fields.Type, in isWanted: (RealmPath) -> Bool = { _ in true }
-        ) -> [UUID: Fields] {
-            copy.objects(of: kind, in: isWanted).reduce(into: [:]) { fields, item in
-                fields[item.id] = try? JSONDecoder().decode(Fields.self, from: Data(item.object.fields))
-            }
-        }
-        guard let user = decode(.user, User.self).values.first, !user.reportingTemplates.isEmpty else { return nil }
-        let objects = ReportingObjects(
-            templates: decode(.reportingTemplate, ReportingTemplate.self),
-            contexts: decode(.reportingContext, ReportingContext.self),
-            // A node in the person's own realm can no longer be chosen.
-            nodes: decode(.reportingTreeNode, ReportingTreeNode.self) { $0.catalogueID != nil })
-        guard user.reportingTemplates.allSatisfy({ objects.templates[$0] != nil }), !objects.nodes.isEmpty,
-            objects.danglingReferences.isEmpty
+        guard let own = copy.contents.keys.first(where: { $0.realmClass == .user }),
+            let picker = ReportingPicker(ofPerson: own, in: copy.contents), !picker.templates.isEmpty,
+            !picker.objects.nodes.isEmpty, picker.objects.danglingReferences.isEmpty
         else { return nil }
-        self.init(objects, templates: user.reportingTemplates)
+        self.init(picker.objects, templates: picker.templates.map(\.id))
     }
 
     /// The choice of an accounting code of a project, and of what it depends on.
@@ -69,10 +54,10 @@ struct ReportingChoices: Sendable {
                         .map { ReportingSelection(context: context, node: $0) }
                 }
                 let hasProject = chosen.contains { objects.nodes[$0]?.referenceId == project }
-                let isComplete = contexts.allSatisfy { context in
-                    selections.contains { $0.context == context } || objects.contexts[context]?.required != true
+                let entry = TimeEntry(reportingTemplate: template, reporting: selections)
+                if hasProject && objects.problems(of: entry).isEmpty {
+                    return Choice(template: template, reporting: selections)
                 }
-                if hasProject && isComplete { return Choice(template: template, reporting: selections) }
             }
         }
         return nil
@@ -81,7 +66,8 @@ struct ReportingChoices: Sendable {
     /// A node and what must be chosen before it.
     private func chain(from node: UUID) -> [UUID] {
         var chosen = [node]
-        while chosen.count < Self.depthMax, let last = chosen.last, let before = objects.nodes[last]?.dependencies.first
+        while chosen.count < ReportingObjects.treeDepthMax,
+            let before = chosen.last.flatMap({ objects.nodes[$0]?.dependencies.first })
         {
             chosen.append(before)
         }
@@ -90,7 +76,7 @@ struct ReportingChoices: Sendable {
 
     private func context(of node: UUID) -> UUID? {
         var top = node
-        for _ in 0..<Self.depthMax {
+        for _ in 0..<ReportingObjects.treeDepthMax {
             guard let parent = objects.nodes[top]?.parent else { break }
             top = parent
         }

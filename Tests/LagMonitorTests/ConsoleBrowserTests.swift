@@ -292,6 +292,8 @@ import Testing
             }
             advance(600)
             try await visit("#charts", browser, page, until: "document.querySelectorAll('[data-chart]').length === 10")
+            let drawn = "[...document.querySelectorAll('.chart path')].filter(path => path.getAttribute('d')).length"
+            #expect(try await browser.value(drawn, on: page) == "30", "lag, in and out of each chart")
             let loaded = "performance.getEntriesByType('resource').reduce((sum, one) => sum + one.transferSize, 0)"
             let byteCount = try #require(Double(try await browser.value(loaded, on: page)))
             #expect(byteCount < 200_000, "\(byteCount) bytes were loaded")

@@ -6,6 +6,7 @@ import { fetchJSON, h, navigate, popAddress, postJSON, pushAddress, svg } from "
 
 const count = (value) => value === null || value === undefined ? "–"
   : value >= 1e6 ? (value / 1e6).toFixed(1) + " M" : value >= 1e4 ? (value / 1e3).toFixed(1) + " k" : String(Math.round(value));
+const exact = (value) => value === null ? "–" : String(value);
 const rate = (value) => value === null || value === undefined ? "–"
   : value >= 100 ? Math.round(value) + "/s" : value >= 0.05 || value === 0 ? value.toFixed(1) + "/s" : "<0.1/s";
 const seconds = (value) => {
@@ -191,23 +192,40 @@ function drawFlows(board, now) {
 
 const width = 300, height = 70;
 
+/** Returns a path with a horizontal line for each known value, as wide as its interval. */
 function curve(values, top) {
   let path = "", isOpen = false;
+  const x = (index) => (index / values.length * width).toFixed(1);
   values.forEach((value, index) => {
     if (value === null) { isOpen = false; return; }
-    const x = index / Math.max(1, values.length - 1) * width;
-    path += `${isOpen ? "L" : "M"}${x.toFixed(1)} ${(height - value / top * (height - 14)).toFixed(1)}`;
+    path += `${isOpen ? "L" : "M"}${x(index)} ${(height - value / top * (height - 14)).toFixed(1)}H${x(index + 1)}`;
     isOpen = true;
   });
   return path;
 }
 
 /** Returns the area under a curve: one closed path for each run of known values. */
-function area(values, top) {
-  return curve(values, top).split("M").filter(Boolean).map((run) => {
-    const first = run.split(/[ L]/)[0], end = run.split("L").pop().split(" ")[0];
-    return `M${run}L${end} ${height}L${first} ${height}Z`;
-  }).join("");
+const area = (values, top) => curve(values, top).split("M").filter(Boolean)
+  .map((run) => `M${run}V${height}H${run.split(" ")[0]}Z`).join("");
+
+/** The interval of a row in a chart's table, between fixed times. */
+const rowMilliseconds = 300000;
+
+/** Returns the rows of a chart's table, newest first. Each sums the messages of its points, which never change. */
+function chartRows(chart, since, step) {
+  const rows = new Map();
+  chart.lag.forEach((_, index) => {
+    const start = Math.floor((since + index * step * 1000) / rowMilliseconds) * rowMilliseconds;
+    rows.set(start, [...(rows.get(start) || []), index]);
+  });
+  const merged = (values, indices, merge) => {
+    const known = indices.map((index) => values[index]).filter((value) => value !== null);
+    return known.length ? merge(known) : null;
+  };
+  const most = (values) => Math.max(...values);
+  return [...rows].reverse().map(([start, indices]) => [new Date(start).toLocaleTimeString([], { timeStyle: "short" }),
+    count(merged(chart.lag, indices, most)), seconds(merged(chart.seconds, indices, most)),
+    exact(merged(chart.written, indices, sum)), exact(merged(chart.consumed, indices, sum))]);
 }
 
 function chartCard(chart) {
@@ -224,28 +242,21 @@ function chartCard(chart) {
   const details = h("details", {}, h("summary", {}, "As a table"), body);
   const element = h("section", { class: "card chart", "data-chart": chart.topic + " " + chart.group },
     h("h3", {}, chart.topic), h("p", { class: "soft wrap" }, "consumed by " + chart.group), drawings[0], drawings[1], legend, details);
-  let current = chart;
-  const fill = () => {
-    if (!details.open) { body.replaceChildren(); return; }
-    const step = Math.ceil(current.lag.length / 12), rows = [];
-    for (let index = current.lag.length - 1; index >= 0; index -= step) {
-      rows.push([Math.round((current.lag.length - 1 - index) * 60 / current.lag.length) + " min ago", count(current.lag[index]),
-        seconds(current.seconds[index]), rate(current.inRate[index]), rate(current.outRate[index])]);
-    }
-    body.replaceChildren(table(name, ["Time", "Lag", "Oldest", "In/s", "Out/s"], rows, ""));
-  };
+  let rows = () => [];
+  const fill = () => body.replaceChildren(details.open
+    ? table(name, ["Begin", "Lag", "Oldest", "Messages in", "Messages out"], rows(), "") : "");
   details.addEventListener("toggle", fill);
-  const refresh = (next) => {
-    current = next;
-    const most = Math.max(1, ...next.lag), fastest = Math.max(0.1, ...next.inRate, ...next.outRate);
+  const refresh = (next, since, step) => {
+    rows = () => chartRows(next, since, step);
+    const most = Math.max(1, ...next.lag), fastest = Math.max(0.1 * step, ...next.written, ...next.consumed);
     paths.lag.setAttribute("d", area(next.lag, most));
-    paths.in.setAttribute("d", curve(next.inRate, fastest));
-    paths.out.setAttribute("d", curve(next.outRate, fastest));
+    paths.in.setAttribute("d", curve(next.written, fastest));
+    paths.out.setAttribute("d", curve(next.consumed, fastest));
     labels[0].textContent = "lag, up to " + count(Math.max(0, ...next.lag));
-    labels[1].textContent = "up to " + rate(fastest);
-    const end = next.lag.length - 1;
-    legend.replaceChildren(h("i", {}, "lag " + count(next.lag[end])), h("i", {}, "oldest " + seconds(next.seconds[end])),
-      h("i", { class: "in" }, "┄ in " + rate(next.inRate[end])), h("i", { class: "out" }, "─ out " + rate(next.outRate[end])));
+    labels[1].textContent = "up to " + rate(fastest / step);
+    const now = next.now || {};
+    legend.replaceChildren(h("i", {}, "lag " + count(now.lag)), h("i", {}, "oldest " + seconds(now.lag === 0 ? 0 : now.seconds)),
+      h("i", { class: "in" }, "┄ in " + rate(now.inRate)), h("i", { class: "out" }, "─ out " + rate(now.outRate)));
     fill();
   };
   return { element, refresh };
@@ -269,7 +280,7 @@ function charts(container, query) {
         cards.set(key, chartCard(chart));
         grid.append(cards.get(key).element);
       }
-      cards.get(key).refresh(chart);
+      cards.get(key).refresh(chart, Date.parse(result.since), result.stepSeconds);
     }
     for (const [key, card] of cards) {
       if (seen.has(key)) continue;

@@ -15,7 +15,7 @@ import Testing
     static let hostile =
         #"<img src=x onerror="window.caught=1"><script>window.caught=2</script>'"><svg onload=caught=3>"#
 
-    private func withBrowser(
+    func withBrowser(
         _ body: @Sendable (ConsoleFixture, Browser, Browser.Page) async throws -> Void
     ) async throws {
         try await withConsole { fixture in
@@ -52,16 +52,16 @@ import Testing
         try await browser.wait("document.querySelector('[data-view=overview] .facts b')", on: page)
     }
 
-    private func click(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws {
+    func click(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws {
         try await browser.wait("document.querySelector('\(selector)')", on: page)
         _ = try await browser.value("document.querySelector('\(selector)').click()", on: page)
     }
 
-    private func text(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws -> String {
+    func text(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws -> String {
         try await browser.value("document.querySelector('\(selector)').textContent", on: page)
     }
 
-    private func visit(_ hash: String, _ browser: Browser, _ page: Browser.Page, until condition: String) async throws {
+    func visit(_ hash: String, _ browser: Browser, _ page: Browser.Page, until condition: String) async throws {
         _ = try await browser.value("(location.hash = '\(hash)')", on: page)
         try await browser.wait(condition, on: page)
     }

@@ -129,7 +129,8 @@ function overview(container) {
 function serviceBox(service) {
   const marks = [];
   if (service.deadCount) marks.push(h("a", { href: "#deferred?state=dead&group=" + encodeURIComponent(service.name),
-    id: "dead-" + service.name, class: "bad" }, count(service.deadCount) + " dead"));
+    id: "dead-" + service.name, class: "bad", "aria-label": count(service.deadCount) + " dead-lettered keys of " + service.name },
+  count(service.deadCount) + " dead"));
   if (service.circuitCount) marks.push(h("span", { class: "warn" }, count(service.circuitCount) + " waiting for a back end"));
   if (service.waitingCount) marks.push(h("span", {}, count(service.waitingCount) + " deferred"));
   if (service.devices !== null && service.devices !== undefined) marks.push(h("span", {}, count(service.devices) + " devices"));
@@ -239,7 +240,7 @@ function chartCard(chart) {
     frame("Throughput of " + name, paths.in, paths.out, labels[1])];
   const legend = h("p", { class: "legend" });
   const body = h("div", {});
-  const details = h("details", {}, h("summary", {}, "As a table"), body);
+  const details = h("details", {}, h("summary", { "aria-label": name + ", as a table" }, "As a table"), body);
   const element = h("section", { class: "card chart", "data-chart": chart.topic + " " + chart.group },
     h("h3", {}, chart.topic), h("p", { class: "soft wrap" }, "consumed by " + chart.group), drawings[0], drawings[1], legend, details);
   let rows = () => [];
@@ -290,8 +291,8 @@ function charts(container, query) {
     note.textContent = (result.total ? `${result.charts.length} of ${result.total}, by topic` : "No data yet.")
       + (result.omitted ? `; ${result.omitted} more have no history` : "");
     pages.replaceChildren(
-      ...(offset ? [h("button", { click: () => navigate("charts", { filter, offset: Math.max(0, offset - 24) || "" }) }, "Back")] : []),
-      ...(offset + 24 < result.total ? [h("button", { click: () => navigate("charts", { filter, offset: offset + 24 }) }, "More")] : []));
+      ...(offset ? [h("button", { click: () => navigate("charts", { filter, offset: Math.max(0, offset - 24) || "" }) }, "Previous charts")] : []),
+      ...(offset + 24 < result.total ? [h("button", { click: () => navigate("charts", { filter, offset: offset + 24 }) }, "More charts")] : []));
     return 10;
   };
 }
@@ -331,7 +332,7 @@ function deferred(container, query) {
             open(row.name);
           } }, "Open"))]),
       Object.values(filters).some(Boolean) ? "No deferred key matches." : "No deferred keys: everything is processed."));
-    more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More")] : []));
+    more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More keys")] : []));
   };
   // The address names the open key: it can be shared, and the browser's Back and Forward close and reopen it.
   const address = (name) => "#deferred?" + new URLSearchParams(
@@ -503,13 +504,13 @@ function environments(container, query) {
         row.backend ? h("div", {}, row.backend, h("div", { class: "soft wrap" }, row.backendURL || "")) : "none",
         !row.backend ? badge("none", "none") : row.circuitCount ? badge("bad", "open") : badge("good", "closed"),
         h("td", { class: row.deadCount ? "bad" : "" }, row.deadCount ? h("a", { class: "bad", href: "#deferred?state=dead&environment="
-          + encodeURIComponent(row.name) }, lowerBound(row) + count(row.deadCount)) : "0"),
+          + encodeURIComponent(row.name), "aria-label": "Dead-lettered keys of " + row.name + ": " + lowerBound(row) + count(row.deadCount) }, lowerBound(row) + count(row.deadCount)) : "0"),
         lowerBound(row) + count(row.circuitCount + row.waitingCount),
         h("div", {}, count(row.deviceCount), h("div", { class: "soft" }, count(row.renewedCount) + " renewed in the last hour")),
         count(row.position - row.published),
-        h("a", { href: "#realms?environment=" + encodeURIComponent(row.name) }, "Realms")]),
+        h("a", { href: "#realms?environment=" + encodeURIComponent(row.name), "aria-label": "Realms of " + row.name }, "Realms")]),
       "No environment yet."));
-    more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More")] : []));
+    more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More environments")] : []));
   };
   const first = query.get("after") || "";
   return async (isAutomatic) => {
@@ -552,7 +553,7 @@ function realms(container, query) {
       list.append(...result.paths.map((name) => h("li", {}, h("button", { "aria-pressed": String(name === path),
         click: () => navigate("realms", { environment: chosen, prefix, path: name }) }, name))));
       if (!result.paths.length && !after) list.append(h("li", { class: "soft" }, "No realm's path has this prefix."));
-      more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More")] : []));
+      more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More realms")] : []));
     };
     if (path && cachedList.name === name) show(cachedList);
     else await load();
@@ -562,9 +563,30 @@ function realms(container, query) {
   };
 }
 
+/** Returns an object's date, status and title, from the fields that its kind has; without a title, its id. */
+function objectSummary(object) {
+  let fields = {};
+  try { fields = JSON.parse(object.fields) || {}; } catch { /* Displayed as text. */ }
+  const first = (...names) => names.map((name) => fields[name]).find((value) => typeof value === "string" && value.trim());
+  const flag = (name, yes, no) => typeof fields[name] === "boolean" ? (fields[name] ? yes : no) : undefined;
+  const date = first("entryDate", "when", "dueDate", "day", "timestamp", "submitDate", "since", "storedAt", "dueAt", "creationDate");
+  return {
+    date: date ? time(date).replace(/:\d\d UTC$/, " UTC") : "",
+    status: first("status", "state", "role") || flag("isCompleted", "completed", "open") || flag("isInitialized", "initialized", "not initialized")
+      || flag("isRead", "read", "unread") || flag("isDone", "done", "open") || "",
+    title: first("title", "text", "headline", "name", "why", "message", "userId", "email", "person", "record", "backendId") || object.id,
+  };
+}
+
+/** Moves the view and the keyboard focus to what a button has opened. */
+function reveal(element) {
+  element.focus({ preventScroll: true });
+  element.scrollIntoView({ block: "start" });
+}
+
 async function realm(detail, environment, path) {
   const counts = await fetchJSON("/api/realm", { environment, path });
-  const objects = h("div", { id: "objects" }), people = h("div", {});
+  const objects = h("div", { id: "objects" }), people = h("div", { id: "people", tabindex: "-1" });
   const button = h("button", { click: () => loadPeople() }, "People with access");
   const loadPeople = async (after) => {
     const result = await fetchJSON("/api/realm/people", { environment, path, after });
@@ -572,23 +594,32 @@ async function realm(detail, environment, path) {
     people.append(table("People with access", ["Person", "Role", "Rule", "Logged in"], result.people.map((person) => [person.email, person.role,
       person.reason, person.hasLoggedIn ? "yes" : "never"]), after ? "" : "None of the people on this page has access."));
     button.disabled = true;
+    if (!after) reveal(people);
     people.querySelector("button.more")?.remove();
     if (result.next) people.append(h("button", { class: "more", click: () => loadPeople(result.next) }, "More people"));
   };
   const loadObjects = async (kind, after) => {
     const result = await fetchJSON("/api/realm/objects", { environment, path, kind, after });
-    if (!after) objects.replaceChildren(h("h3", { class: "above" }, kind));
+    const heading = h("h3", { class: "above", tabindex: "-1" }, kind);
+    if (!after) objects.replaceChildren(heading);
     objects.querySelector("button.more")?.remove();
-    objects.append(...result.objects.map((object) => h("details", { "data-object": object.id },
-      h("summary", {}, object.id + ", position " + object.position),
-      h("pre", { tabindex: "0" }, pretty(object.fields)),
-      h("p", {}, h("a", { href: "#trace?environment=" + encodeURIComponent(environment) + "&id=" + object.id }, "Timeline")))));
+    objects.append(...result.objects.map((object) => {
+      const { date, status, title } = objectSummary(object);
+      return h("details", { class: "object", "data-object": object.id },
+        h("summary", {}, date ? h("span", { class: "nowrap" }, date + " ") : null, status ? badge("none", status) : null,
+          h("b", { class: "wrap" }, " " + title + " "), title === object.id ? null : h("span", { class: "nowrap" }, short(object.id))),
+        h("pre", { tabindex: "0" }, pretty(object.fields)),
+        h("p", { class: "soft wrap" }, `Id ${object.id}, position ${object.position}, edited at position ${object.editPosition} `,
+          h("a", { href: "#trace?environment=" + encodeURIComponent(environment) + "&id=" + object.id,
+            "aria-label": "Timeline of " + title + " " + short(object.id) }, "Timeline")));
+    }));
     if (!result.objects.length && !after) objects.append(h("p", { class: "soft" }, "No objects, except deleted ones."));
-    if (result.next) objects.append(h("button", { class: "more", click: () => loadObjects(kind, result.next) }, "More"));
+    if (result.next) objects.append(h("button", { class: "more", click: () => loadObjects(kind, result.next) }, "More objects"));
+    if (!after) reveal(heading);
   };
   detail.replaceChildren(h("h3", {}, path),
     h("div", { class: "gap" }), table("Kinds", ["Kind", "Objects", "Deleted", "Last position", ""], counts.map((row) => [row.kind, count(row.count), count(row.deleted),
-      String(row.lastPosition), h("button", { "data-kind": row.kind, click: () => loadObjects(row.kind) }, "Show")]), "The realm is empty."),
+      String(row.lastPosition), h("button", { "data-kind": row.kind, "aria-label": "Show " + row.kind, click: () => loadObjects(row.kind) }, "Show")]), "The realm is empty."),
     h("div", { class: "buttons" }, button), people, objects);
 }
 

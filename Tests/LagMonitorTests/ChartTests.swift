@@ -29,9 +29,7 @@ import Testing
     }
 
     /// Runs collection cycles until one is complete and has this lag.
-    private static func collect(
-        _ monitor: inout Monitor, _ board: SnapshotBoard, untilLag lag: Int64
-    ) throws {
+    private static func collect(_ monitor: inout Monitor, _ board: SnapshotBoard, untilLag lag: Int64) throws {
         let end = ContinuousClock.now + patienceMax
         while true {
             _ = try monitor.step()
@@ -45,7 +43,8 @@ import Testing
     /// A backlog at the start, a burst before the group's first commit, and a broker that loses its topics.
     @Test func chartsContainTheMessagesThereWere() async throws {
         try await withMockCluster(topics: Self.topics) { cluster in
-            let (environment, board) = (try TestEnvironment(), SnapshotBoard())
+            let environment = try TestEnvironment()
+            let board = SnapshotBoard()
             var logger = Logger(label: "test")
             logger.logLevel = .critical
             var monitor = try Monitor(

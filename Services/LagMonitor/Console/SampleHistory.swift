@@ -42,6 +42,8 @@ struct SampleHistory: Sendable {
     mutating func add(_ sums: [LagSum], at time: Int64) {
         if let last, time < last - Self.stepMilliseconds { self = SampleHistory() }
         let milliseconds = max(time, last ?? time)
+        // A new series counts messages since the previous snapshot: its partitions were created after it.
+        let since = last ?? milliseconds
         advance(to: milliseconds)
         omittedCount = 0
         for sum in sums {
@@ -50,7 +52,7 @@ struct SampleHistory: Sendable {
                 omittedCount += 1
                 continue
             }
-            series[name, default: Series(since: last ?? milliseconds)].add(sum, at: milliseconds)
+            series[name, default: Series(since: since)].add(sum, at: milliseconds)
         }
         last = milliseconds
     }

@@ -19,7 +19,9 @@ import Testing
         "/api/realm/people?environment=acme&path=/common",
         "/api/trace?environment=acme&id=00000000-0000-4000-8000-000000000001",
     ]
-    static let actPaths = ["/api/deferred/retry", "/api/deferred/discard", "/api/sign-out"]
+    static let actPaths = [
+        "/api/deferred/retry", "/api/deferred/retry-keys", "/api/deferred/discard", "/api/sign-out",
+    ]
     private static let key = #"{"group":"entry-submitter","environment":1,"key":"k","version":"v"}"#
 
     @Test func requestsWithoutSessionAreUnauthorized() async throws {

@@ -40,6 +40,20 @@ extension ConsoleBrowserTests {
         }
     }
 
+    @Test func displayedKeysAreRetriedAfterConfirmation() async throws {
+        try await withBrowser { fixture, browser, page in
+            for number in 1...30 { try fixture.park("key-\(number)", reason: "the project is closed") }
+            try await visit(
+                "#deferred", browser, page, until: "document.querySelectorAll('button[data-key]').length === 30")
+            try await click("#retry-all", browser, page)
+            #expect(try fixture.acts("parked.retried").isEmpty, "confirmation is required")
+            try await click("#confirm-all", browser, page)
+            let result = "document.getElementById('notice').textContent"
+            try await browser.wait("\(result) === 'Retry requested for 30 of 30 keys.'", on: page)
+            #expect(try fixture.acts("parked.retried").count == 30)
+        }
+    }
+
     @Test func controlsHaveUniqueNames() async throws {
         try await withBrowser { fixture, browser, page in
             var generator = SnapshotGenerator(topics: ["a.events", "b.events"], partitionCount: 1)

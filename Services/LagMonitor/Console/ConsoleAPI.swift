@@ -19,6 +19,8 @@ struct ConsoleAPI: Sendable {
 
     /// The number of rows per page.
     static let pageCountMax = 50
+    /// The number of keys that one request retries; the page sends several requests.
+    static let retryCountMax = 20
     /// The limit of a request body's size.
     static let bodyBytesMax = 16_384
     /// The limit of audit records that one request scans.

@@ -306,7 +306,7 @@ const meanings = { dead: "Needs manual action: it is retried only if its object 
 
 function deferred(container, query) {
   const filters = Object.fromEntries(["group", "environment", "reason", "key", "state"].map((name) => [name, query.get(name) || ""]));
-  const list = h("div", {});
+  const list = h("div", {}), bulk = h("div", {});
   const notice = h("p", { role: "status", id: "notice", tabindex: "-1" });
   const more = h("div", { class: "buttons" });
   container.append(h("h2", {}, "Deferred keys"),
@@ -314,8 +314,28 @@ function deferred(container, query) {
       + "A dead-lettered key needs manual action: open it, fix the cause that its reason names, and retry it."),
     searchForm("deferred", "Find", choice("state", "State", [["", "all"], ["dead", "dead-lettered"], ["waiting", "retried automatically"]], filters.state),
       field("group", "Service (group)", filters.group), field("environment", "Environment", filters.environment),
-      field("reason", "Reason contains", filters.reason), field("key", "Key", filters.key)), notice, list, more);
+      field("reason", "Reason contains", filters.reason), field("key", "Key", filters.key)), notice, bulk, list, more);
   const rows = [];
+  const offerRetry = () => {
+    const keys = rows.filter((row) => row.name.environment !== 0);
+    bulk.replaceChildren(...(keys.length > 1 ? [h("div", { class: "buttons" }, h("button", { id: "retry-all", click: () => confirmRetry(keys) },
+      `Retry all ${keys.length} displayed keys`))] : []));
+  };
+  const confirmRetry = (keys) => {
+    const title = `Retry ${keys.length} keys now?`;
+    const proceed = h("button", { class: "main", id: "confirm-all", click: async () => {
+      proceed.disabled = true;
+      const text = await retryKeys(keys);
+      await load();
+      notice.className = "";
+      notice.textContent = text;
+      notice.focus();
+    } }, "Retry now");
+    bulk.replaceChildren(h("div", { class: "confirm", role: "group", "aria-label": title }, h("p", {}, h("b", {}, title)),
+      h("p", {}, "Each key gets a full number of attempts. Fix the cause first: a back end that rejects one of them rejects them all."),
+      h("div", { class: "buttons" }, proceed, h("button", { click: offerRetry }, "Cancel"))));
+    proceed.focus();
+  };
   const load = async (after) => {
     const result = await fetchJSON("/api/deferred", { ...filters, after: after ? JSON.stringify(after) : "" });
     if (!after) rows.length = 0;
@@ -333,6 +353,7 @@ function deferred(container, query) {
           } }, "Open"))]),
       Object.values(filters).some(Boolean) ? "No deferred key matches." : "No deferred keys: everything is processed."));
     more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More keys")] : []));
+    offerRetry();
   };
   // The address names the open key: it can be shared, and the browser's Back and Forward close and reopen it.
   const address = (name) => "#deferred?" + new URLSearchParams(
@@ -359,6 +380,24 @@ function deferred(container, query) {
     if (name) await open(name);
     return 0;
   };
+}
+
+/** Retries keys, at most 20 in one request, and returns the result as text. */
+async function retryKeys(rows) {
+  let retried = 0, changed = 0;
+  try {
+    for (let index = 0; index < rows.length; index += 20) {
+      const keys = rows.slice(index, index + 20).map((row) => ({ ...row.name, version: row.version }));
+      const result = await postJSON("/api/deferred/retry-keys", { keys });
+      retried += result.count;
+      changed += result.changedCount;
+    }
+  } catch (error) {
+    return `Retry requested for ${retried} of ${rows.length} keys, then it failed: ${error.message}`;
+  }
+  const missing = rows.length - retried - changed;
+  return `Retry requested for ${retried} of ${rows.length} keys.` + (changed ? ` Changed since they were displayed: ${changed}.` : "")
+    + (missing ? ` No longer deferred: ${missing}.` : "");
 }
 
 /** Parses the key that an address names; `null` if it names none. */

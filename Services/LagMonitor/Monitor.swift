@@ -74,6 +74,7 @@ struct Monitor: ~Copyable {
             page.export(lag.groups, rebalances: history.rebalanceCounts)
             if let parked { page.exportBacklog(lags, parked) }
             snapshot.take(lags)
+            snapshot.take(lag.groups)
             // Only now: the console must distinguish an hour without data from an hour without messages.
             snapshot.at = Timestamp(millisecondsSinceEpoch: lag.milliseconds)
         } catch {

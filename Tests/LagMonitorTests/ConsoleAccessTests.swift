@@ -10,7 +10,7 @@ import Testing
 /// Authentication, authorisation and rate limits of the console.
 @Suite(.ownThreads) struct ConsoleAccessTests {
     static let readPaths = [
-        "/api/session", "/api/overview", "/api/charts", "/api/deferred",
+        "/api/session", "/api/overview", "/api/charts", "/api/topic?name=entry.events", "/api/deferred",
         "/api/deferred/key?group=g&environment=1&key=k",
         "/api/deferred/outcome?group=g&environment=1&key=k&subject=k",
         "/api/environments", "/api/audit", "/api/audit?action=login&before=5", "/api/realms?environment=acme",

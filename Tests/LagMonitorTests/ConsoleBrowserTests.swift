@@ -222,6 +222,9 @@ import Testing
             for hash in ["#charts", "#deferred"] {
                 try await visit(hash, browser, page, until: "location.hash.length > 3 && \(shows)")
             }
+            try await visit(
+                "#topic?name=' + encodeURIComponent(\(quoted(bad))) + '", browser, page,
+                until: "document.querySelector('[data-view=topic] caption + thead') && \(shows)")
             try await visit("#deferred", browser, page, until: "document.querySelector('button[data-key]')")
             try await click("button[data-key]", browser, page)
             try await browser.wait("document.getElementById('payload')?.textContent.includes('onerror')", on: page)

@@ -37,6 +37,7 @@ struct ConsoleAPI: Sendable {
                 Overview(board.snapshot, watch.instances, areServicesPolled: watch.isConfigured))
         }
         router.get("/api/charts") { try charts($0, $1) }
+        router.get("/api/topic") { try topic($0, $1) }
         router.get("/api/environments") { try await environments($0, $1) }
         router.get("/api/audit") { try await acts($0, $1) }
         router.post("/api/sign-out") { try await signOut($0, $1) }

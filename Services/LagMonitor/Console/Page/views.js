@@ -154,7 +154,8 @@ function drawServices(board, now) {
       const worst = topic.readers.map((reader) => statusClass(reader.status));
       const kind = worst.includes("bad") ? "bad" : worst.includes("warn") ? "warn" : worst.includes("good") ? "good" : "none";
       return h("article", { class: "card box " + kind, "data-topic": topic.name },
-        h("div", {}, h("h3", {}, topic.name), h("span", { class: "soft number" }, rate(topic.inRate))),
+        h("div", {}, h("h3", {}, h("a", { href: "#topic?name=" + encodeURIComponent(topic.name), id: "topic-" + topic.name }, topic.name)),
+          h("span", { class: "soft number" }, rate(topic.inRate))),
         h("ul", { class: "reads" }, topic.readers.map((reader) => h("li", {}, reader.group + ": " + count(reader.lag)
           + (reader.lag ? " pending, " + seconds(reader.seconds) : " pending")))));
     })),
@@ -187,6 +188,27 @@ function drawFlows(board, now) {
     }
   }
   drawing.replaceChildren(...parts);
+}
+
+// MARK: Topic
+
+/** The partitions of a topic, and the members of its consumer groups. */
+function topic(container, query) {
+  const name = query.get("name") || "", body = h("div", {});
+  container.append(h("h2", { class: "wrap" }, "Topic " + name), body);
+  return async (isAutomatic) => {
+    const result = await fetchJSON("/api/topic", { name }, isAutomatic);
+    const partial = result.isComplete ? "" : " Only partitions with a problem are stored: the cluster has too many.";
+    update(body, table("Consumer groups", ["Group", "Members", "Rebalancing", "Member ids"], result.groups.map((group) => [group.name,
+      group.memberCount ?? "not listed", group.isRebalancing ? badge("warn", "yes") : "no", (group.memberIDs || []).join(", ") || "–"]),
+      "No consumer group."),
+      h("p", { class: "soft above" }, `${result.partitions.length} of ${result.total} partitions of groups.${partial}`),
+      table("Partitions", ["Group", "Partition", "First", "Committed", "End", "Lag", "Oldest", "Expired", "Out/s", "Status"],
+        result.partitions.map((row) => [row.group, row.partition, row.first, row.committed, row.end, row.lag,
+          row.age === null || row.age === undefined ? "–" : (row.isAgeMinimum ? "≥ " : "") + seconds(row.age), row.expired, rate(row.outRate),
+          row.status ? badge(statusClass(row.status), row.status) : "–"]), "No partition of a consumer group."));
+    return 10;
+  };
 }
 
 // MARK: Charts
@@ -753,4 +775,4 @@ function audit(container, query) {
 /** Views without automatic refresh: they are expensive, or write an audit record. */
 export const manual = new Set(["deferred", "realms", "trace"]);
 
-export const views = { overview, charts, deferred, environments, realms, trace, audit };
+export const views = { overview, topic, charts, deferred, environments, realms, trace, audit };

@@ -560,7 +560,7 @@ function environments(container, query) {
     const result = await fetchJSON("/api/environments", { after }, isAutomatic);
     if (!after) rows.length = 0;
     rows.push(...result.environments);
-    update(list, table("Environments", ["Environment", "Back end", "Circuit breaker", "Dead-lettered", "Deferred", "Devices", "Unpublished", ""],
+    update(list, table("Environments", ["Environment", "Back end", "Circuit breaker", "Dead-lettered", "Deferred", "Device credentials", "Unpublished", ""],
       rows.map((row) => [row.move ? h("div", {}, row.name, " ", badge(row.move === "held" ? "bad" : "warn", moves[row.move])) : row.name,
         row.backend ? h("div", {}, row.backend, h("div", { class: "soft wrap" }, row.backendURL || "")) : "none",
         !row.backend ? badge("none", "none") : row.circuitCount ? badge("bad", "open") : badge("good", "closed"),

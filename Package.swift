@@ -361,7 +361,8 @@ let tests: [Target] = [
             "ServiceSettings", "Telemetry", "Tenants", "TestSupport", lifecycle, logging, nioPosix,
         ], path: "Tests/LagMonitorTests"),
     .testTarget(
-        name: "LagMonitoringTests", dependencies: ["Kafka", "LagMonitoring", "Telemetry", "TestSupport", nio],
+        name: "LagMonitoringTests",
+        dependencies: ["Essentials", "Kafka", "LagMonitoring", "Telemetry", "TestSupport", nio],
         path: "Tests/LagMonitoringTests"),
     .testTarget(
         name: "LocationFanOutTests",

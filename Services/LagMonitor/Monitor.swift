@@ -64,7 +64,8 @@ struct Monitor: ~Copyable {
             let lag = try reader.snapshot(of: Self.ownGroups, others: others)
             for (subject, error) in lag.problems { problems[subject] = "\(error)" }
             history.take(lag)
-            try loadAges()
+            // The messages since the previous snapshot are counted once: failed ages must not lose them.
+            do { try loadAges() } catch { problems[Self.brokers] = "\(error)" }
             let lags = history.lags
             let topics = Set(lag.available.keys.map(\.topic))
             if retentions.isDue(topics, at: start) { loadRetentions(of: topics, at: start) }
@@ -73,6 +74,7 @@ struct Monitor: ~Copyable {
             page.export(lag.groups, rebalances: history.rebalanceCounts)
             if let parked { page.exportBacklog(lags, parked) }
             snapshot.take(lags)
+            snapshot.take(lag.groups)
             // Only now: the console must distinguish an hour without data from an hour without messages.
             snapshot.at = Timestamp(millisecondsSinceEpoch: lag.milliseconds)
         } catch {

@@ -29,8 +29,9 @@ struct RealmWatch: Sendable {
             } catch let error as PostgresError where error.isRetriable || error.isDataError {
                 // A busy environment delays the others by at most one lock timeout; one that has moved to another
                 // installation rejects registrations.
-                logger.warning(
-                    "realm registration deferred", metadata: ["environment": "\(environment)", "error": "\(error)"])
+                logger.log(
+                    level: error.isLocked ? .info : .warning, "realm registration deferred",
+                    metadata: ["environment": "\(environment)", "error": "\(error)"])
             }
         }
         return pending.count

@@ -25,6 +25,32 @@ extension FlowTests {
             }
         }
 
+        /// Without faults no service has anything to warn of, nor PostgreSQL.
+        @Test(.timeLimit(.minutes(20))) func faultFreeDemoLogsNoWarning() async throws {
+            // Services warn of brokers that are not available yet, so they start after the emulators.
+            let services = LocalCluster.Part.services
+            var options = LocalCluster.Options()
+            (options.services, options.idle) = ([], services)
+            options.emulators.append(.compass)
+            try await withCluster("no-warnings", options) { cluster in
+                try await cluster.startAll(services)
+                let demo = try cluster.startDemo(["--people", "6", "--compass", cluster.compassURL])
+                try await demo.expectNoDifferences()
+                var levels: Set<String> = []
+                for part in services {
+                    let lines = cluster.process(part)?.logTail(bytesMax: .max).split(separator: "\n") ?? []
+                    for line in lines {
+                        guard let level = line.firstMatch(of: /"level":"([a-z]+)"/)?.1 else { continue }
+                        levels.insert(String(level))
+                        #expect(["trace", "debug", "info", "notice"].contains(level), "\(line)")
+                    }
+                }
+                #expect(levels.contains("info"))
+                let database = cluster.process(.database)?.logTail(bytesMax: .max) ?? ""
+                #expect(database.contains("LOG: ") && !database.contains("WARNING: "), "\(database)")
+            }
+        }
+
         /// The same with e-conomic.
         @Test(.timeLimit(.minutes(20))) func devicesRealmsAndEconomicAgree() async throws {
             var options = LocalCluster.Options.quick

@@ -10,7 +10,7 @@ import Testing
 /// Authentication, authorisation and rate limits of the console.
 @Suite(.ownThreads) struct ConsoleAccessTests {
     static let readPaths = [
-        "/api/session", "/api/overview", "/api/charts", "/api/deferred",
+        "/api/session", "/api/overview", "/api/charts", "/api/topic?name=entry.events", "/api/deferred",
         "/api/deferred/key?group=g&environment=1&key=k",
         "/api/deferred/outcome?group=g&environment=1&key=k&subject=k",
         "/api/environments", "/api/audit", "/api/audit?action=login&before=5", "/api/realms?environment=acme",
@@ -19,7 +19,9 @@ import Testing
         "/api/realm/people?environment=acme&path=/common",
         "/api/trace?environment=acme&id=00000000-0000-4000-8000-000000000001",
     ]
-    static let actPaths = ["/api/deferred/retry", "/api/deferred/discard", "/api/sign-out"]
+    static let actPaths = [
+        "/api/deferred/retry", "/api/deferred/retry-keys", "/api/deferred/discard", "/api/sign-out",
+    ]
     private static let key = #"{"group":"entry-submitter","environment":1,"key":"k","version":"v"}"#
 
     @Test func requestsWithoutSessionAreUnauthorized() async throws {

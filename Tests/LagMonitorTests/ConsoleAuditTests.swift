@@ -68,6 +68,31 @@ import Testing
         }
     }
 
+    /// Keys that changed since they were displayed stay as they are, and have no record.
+    @Test func displayedKeysAreRetriedTogether() async throws {
+        try await withConsole { fixture in
+            for key in ["a", "b", "c"] { try fixture.park(key, reason: "closed") }
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let keys = try ["a", "b", "c"].map { fixture.body($0, version: try fixture.version(of: $0)) }
+            try fixture.withDatabase {
+                _ = try $0.run("UPDATE pipeline.parked SET reason = 'another', parked_at = now() WHERE key = 'b'")
+            }
+            let path = "/api/deferred/retry-keys"
+            func body(_ keys: [String]) -> String { #"{"keys":[\#(keys.joined(separator: ","))]}"# }
+            let excess = Array(repeating: keys[0], count: ConsoleAPI.retryCountMax + 1)
+            for rejected in [excess, ["{}"]] { #expect(try await visitor.act(path, body(rejected)) == 400) }
+            #expect(try fixture.acts("parked.retried").isEmpty)
+            #expect(try await visitor.act(path, body(keys)) == 200)
+            let states = try fixture.withDatabase {
+                try $0.run("SELECT is_dead FROM pipeline.parked ORDER BY key").decode(Bool.self)
+            }
+            #expect(states == [false, true, false])
+            let records = Set(try fixture.acts("parked.retried"))
+            #expect(records == ["console:ana@example.com a", "console:ana@example.com c"])
+        }
+    }
+
     @Test func unreadableMessageCannotBeRetried() async throws {
         try await withConsole { fixture in
             try fixture.park("entry.events/0/1", reason: "no usable header")

@@ -15,7 +15,7 @@ import Testing
     static let hostile =
         #"<img src=x onerror="window.caught=1"><script>window.caught=2</script>'"><svg onload=caught=3>"#
 
-    private func withBrowser(
+    func withBrowser(
         _ body: @Sendable (ConsoleFixture, Browser, Browser.Page) async throws -> Void
     ) async throws {
         try await withConsole { fixture in
@@ -52,16 +52,16 @@ import Testing
         try await browser.wait("document.querySelector('[data-view=overview] .facts b')", on: page)
     }
 
-    private func click(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws {
+    func click(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws {
         try await browser.wait("document.querySelector('\(selector)')", on: page)
         _ = try await browser.value("document.querySelector('\(selector)').click()", on: page)
     }
 
-    private func text(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws -> String {
+    func text(_ selector: String, _ browser: Browser, _ page: Browser.Page) async throws -> String {
         try await browser.value("document.querySelector('\(selector)').textContent", on: page)
     }
 
-    private func visit(_ hash: String, _ browser: Browser, _ page: Browser.Page, until condition: String) async throws {
+    func visit(_ hash: String, _ browser: Browser, _ page: Browser.Page, until condition: String) async throws {
         _ = try await browser.value("(location.hash = '\(hash)')", on: page)
         try await browser.wait(condition, on: page)
     }
@@ -222,6 +222,9 @@ import Testing
             for hash in ["#charts", "#deferred"] {
                 try await visit(hash, browser, page, until: "location.hash.length > 3 && \(shows)")
             }
+            try await visit(
+                "#topic?name=' + encodeURIComponent(\(quoted(bad))) + '", browser, page,
+                until: "document.querySelector('[data-view=topic] caption + thead') && \(shows)")
             try await visit("#deferred", browser, page, until: "document.querySelector('button[data-key]')")
             try await click("button[data-key]", browser, page)
             try await browser.wait("document.getElementById('payload')?.textContent.includes('onerror')", on: page)
@@ -292,6 +295,8 @@ import Testing
             }
             advance(600)
             try await visit("#charts", browser, page, until: "document.querySelectorAll('[data-chart]').length === 10")
+            let drawn = "[...document.querySelectorAll('.chart path')].filter(path => path.getAttribute('d')).length"
+            #expect(try await browser.value(drawn, on: page) == "30", "lag, in and out of each chart")
             let loaded = "performance.getEntriesByType('resource').reduce((sum, one) => sum + one.transferSize, 0)"
             let byteCount = try #require(Double(try await browser.value(loaded, on: page)))
             #expect(byteCount < 200_000, "\(byteCount) bytes were loaded")

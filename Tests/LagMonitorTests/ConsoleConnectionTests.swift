@@ -10,7 +10,8 @@ import Testing
             ConsolePage.files.map { "\($0.path)" }.map { $0.hasPrefix("/") ? $0 : "/" + $0 } + [
                 "/sign-in", "/callback", "/callback?code=1&state=2", "/api/session", "/api/overview", "/api/charts",
                 "/api/environments", "/api/audit", "/api/sign-out", "/api/deferred", "/api/deferred/key",
-                "/api/deferred/retry", "/api/deferred/discard", "/api/realms", "/api/realm", "/api/trace",
+                "/api/deferred/retry", "/api/deferred/retry-keys", "/api/deferred/discard", "/api/realms",
+                "/api/realm", "/api/trace", "/api/topic",
             ]
         try await withConsole { fixture in
             let port = try #require(URL(string: fixture.url)?.port)

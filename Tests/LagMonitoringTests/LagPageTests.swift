@@ -22,12 +22,12 @@ struct LagPageTests {
                 LagSnapshot(
                     milliseconds: number * 10_000,
                     available: [
-                        TopicPartition(topic: "t", partition: 0): 0..<(100 + number * 100),
+                        TopicPartition(topic: "t", partition: 0): 0..<(1_000 + number * 100),
                         TopicPartition(topic: "t", partition: 1): 0..<(10 + number * 10),
                     ],
                     groups: [
                         group("g", offsets(50, 10 + number * 10), ["a"]),
-                        group("h", offsets(number * 200 - 900, 10 + number * 10), number < 5 ? ["a"] : ["a", "b"]),
+                        group("h", offsets(number * 200, 10 + number * 10), number < 5 ? ["a"] : ["a", "b"]),
                     ]))
         }
         return history
@@ -46,23 +46,22 @@ struct LagPageTests {
         let lines = Self.text(history, partitionCountMax: 4)
         let expected = [
             "fieldpost_monitor_partitions_exported 1",
-            #"kafka_consumergroup_group_lag{cluster_name="c",group="g",partition="0",topic="t"} 950"#,
+            #"kafka_consumergroup_group_lag{cluster_name="c",group="g",partition="0",topic="t"} 1850"#,
             #"kafka_consumergroup_group_lag{cluster_name="c",group="g",partition="1",topic="t"} 0"#,
             #"kafka_consumergroup_group_offset{cluster_name="c",group="g",partition="1",topic="t"} 100"#,
             #"kafka_consumergroup_group_lag_seconds{cluster_name="c",group="g",partition="0",topic="t"} 50"#,
             #"fieldpost_lag_seconds_exact{cluster_name="c",group="g",partition="0",topic="t"} 1"#,
             #"fieldpost_lag_status{cluster_name="c",group="g",partition="0",topic="t"} 2"#,
             #"fieldpost_lag_worst_status{cluster_name="c",group="g",topic="t"} 2"#,
-            #"kafka_consumergroup_group_topic_sum_lag{cluster_name="c",group="g",topic="t"} 950"#,
-            #"kafka_consumergroup_group_max_lag{cluster_name="c",group="g"} 950"#,
+            #"kafka_consumergroup_group_topic_sum_lag{cluster_name="c",group="g",topic="t"} 1850"#,
+            #"kafka_consumergroup_group_max_lag{cluster_name="c",group="g"} 1850"#,
             #"kafka_consumergroup_group_max_lag_seconds{cluster_name="c",group="g"} 50"#,
-            #"kafka_partition_latest_offset{cluster_name="c",partition="0",topic="t"} 1000"#,
+            #"kafka_partition_latest_offset{cluster_name="c",partition="0",topic="t"} 1900"#,
             #"fieldpost_topic_messages_per_second{cluster_name="c",topic="t"} 11"#,
             #"fieldpost_group_messages_per_second{cluster_name="c",group="g",topic="t"} 1"#,
             #"fieldpost_retention_headroom_seconds{cluster_name="c",group="g",topic="t"} 604750"#,
             #"fieldpost_topic_retention_seconds{cluster_name="c",topic="t"} 604800"#,
-            // 100 messages per snapshot are written to "h" in addition to the backlog: of 100 left, 10 are consumed
-            // each second.
+            // "h" consumes 20 messages per second, and 10 are written: the 100 that are left last for 10 s.
             #"fieldpost_lag_drain_seconds{cluster_name="c",group="h",topic="t"} 10"#,
             #"fieldpost_group_rebalances_total{cluster_name="c",group="h"} 1"#,
             #"fieldpost_group_rebalances_total{cluster_name="c",group="g"} 0"#,
@@ -80,7 +79,8 @@ struct LagPageTests {
         let lines = Self.text(Self.history(), partitionCountMax: 3)
         #expect(lines.contains("fieldpost_monitor_partitions_exported 0"))
         let exported = lines.filter { $0.hasPrefix("kafka_consumergroup_group_lag{") }
-        #expect(exported == [#"kafka_consumergroup_group_lag{cluster_name="c",group="g",partition="0",topic="t"} 950"#])
+        let expected = #"kafka_consumergroup_group_lag{cluster_name="c",group="g",partition="0",topic="t"} 1850"#
+        #expect(exported == [expected])
         // Metrics by topic are complete.
         #expect(lines.filter { $0.hasPrefix("kafka_consumergroup_group_topic_sum_lag{") }.count == 2)
         #expect(lines.filter { $0.hasPrefix("fieldpost_lag_worst_status{") }.count == 2)

@@ -28,23 +28,31 @@ struct LagRuleTests {
     @Test func rateIsAOneMinuteAverage() throws {
         var pace = RateAverage()
         #expect(pace.perSecond == nil)
-        pace.take(100, at: 0)
+        // Messages from before the first sample do not count.
+        pace.take(1_000, at: 0)
         #expect(pace.perSecond == nil)
-        pace.take(200, at: 10_000)
-        #expect(pace.perSecond == 10)
-        // After a minute a third of the old rate is left, after ten minutes nothing measurable.
-        var offset: Int64 = 200
-        for second in stride(from: Int64(20), through: 70, by: 10) { pace.take(offset, at: second * 1_000) }
-        #expect(abs(try #require(pace.perSecond) - 10 * 0.3679) < 0.01)
-        for second in stride(from: Int64(80), through: 1_300, by: 10) {
-            offset += 50
-            pace.take(offset, at: second * 1_000)
+        for second in stride(from: Int64(10), through: 1_200, by: 10) {
+            pace.take(50, at: second * 1_000)
+            #expect(abs(try #require(pace.perSecond) - 5) < 0.001)
         }
-        #expect(abs(try #require(pace.perSecond) - 5) < 0.001)
-        // An offset that moved backwards counts as no growth; unknown offsets are skipped.
-        pace.take(nil, at: 1_310_000)
-        #expect(abs(try #require(pace.perSecond) - 5) < 0.001)
-        pace.take(0, at: 1_320_000)
-        #expect(try #require(pace.perSecond) < 4.5)
+        // After a minute a third of the old rate is left, after ten minutes nothing measurable.
+        for second in stride(from: Int64(1_210), through: 1_260, by: 10) { pace.take(0, at: second * 1_000) }
+        #expect(abs(try #require(pace.perSecond) - 5 * 0.3679) < 0.01)
+        for second in stride(from: Int64(1_270), through: 1_860, by: 10) { pace.take(0, at: second * 1_000) }
+        #expect(try #require(pace.perSecond) < 0.001)
+        // Messages of a sample at the same time count in the next one.
+        pace.take(600, at: 1_860_000)
+        pace.take(0, at: 1_920_000)
+        #expect(abs(try #require(pace.perSecond) - 10 * 0.6321) < 0.01)
+    }
+
+    @Test func burstInTheFirstIntervalDoesNotDominateTheRate() throws {
+        var pace = RateAverage()
+        pace.take(0, at: 0)
+        pace.take(1_000, at: 10_000)
+        #expect(try #require(pace.perSecond) == 100)
+        for second in stride(from: Int64(20), through: 60, by: 10) { pace.take(0, at: second * 1_000) }
+        // Near the mean over the minute, 16.7, and not the 43 that an average without a correction has.
+        #expect((8...17).contains(try #require(pace.perSecond)))
     }
 }

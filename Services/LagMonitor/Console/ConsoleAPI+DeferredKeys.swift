@@ -17,6 +17,7 @@ extension ConsoleAPI {
         router.post("/api/deferred/retry") { request, context in
             try await change(request, context, isOfReadable: true) { try DeferredKeyStore.retry([$0], by: $1, on: &$2) }
         }
+        router.post("/api/deferred/retry-keys") { try await retryKeys($0, $1) }
         router.post("/api/deferred/discard") { request, context in
             try await change(request, context) { try DeferredKeyStore.discard([$0], by: $1, on: &$2) }
         }
@@ -30,6 +31,21 @@ extension ConsoleAPI {
         /// Whether PostgreSQL can store the texts, which must not contain U+0000.
         var isUsable: Bool { !(group + key).utf8.contains(0) }
         var name: DeferredKeyStore.Name { DeferredKeyStore.Name(group: group, environmentID: environment, key: key) }
+    }
+
+    /// A key with the version that the page displays.
+    private struct DisplayedKey: Decodable, Sendable {
+        let group: String
+        let environment: Int32
+        let key: String
+        let version: String
+
+        /// Whether PostgreSQL can store the texts, which must not contain U+0000.
+        var isUsable: Bool { !(group + key + version).utf8.contains(0) }
+        var seen: DeferredKeyStore.Seen {
+            DeferredKeyStore.Seen(
+                DeferredKeyStore.Name(group: group, environmentID: environment, key: key), version: version)
+        }
     }
 
     private struct KeyRow: Encodable {
@@ -156,12 +172,9 @@ extension ConsoleAPI {
             @escaping @Sendable (DeferredKeyStore.Seen, Administrator, inout Connection) throws ->
             DeferredKeyStore.Changed
     ) async throws -> Response {
-        struct Version: Decodable { let version: String }
         let principal = try gate.authorizeChange(request, context)
         let body = Data(try await JSONBody.read(request, bytesMax: Self.bodyBytesMax))
-        guard let key = try? JSONDecoder().decode(Key.self, from: body), key.isUsable,
-            let version = try? JSONDecoder().decode(Version.self, from: body).version, !version.utf8.contains(0)
-        else {
+        guard let key = try? JSONDecoder().decode(DisplayedKey.self, from: body), key.isUsable else {
             throw Problem(
                 .badRequest,
                 detail: #"The body must be {"group": …, "environment": …, "key": …, "version": …}."#)
@@ -171,9 +184,7 @@ extension ConsoleAPI {
         }
         let changed: DeferredKeyStore.Changed
         do {
-            changed = try await database.run {
-                try act(DeferredKeyStore.Seen(key.name, version: version), principal.administrator, &$0)
-            }
+            changed = try await database.run { try act(key.seen, principal.administrator, &$0) }
         } catch let error as DeferredKeyStore.EnvironmentInMoveError {
             throw Problem(.conflict, detail: "Nothing was changed: \(error.description).")
         }
@@ -182,5 +193,34 @@ extension ConsoleAPI {
         }
         guard changed.count > 0 else { throw ConsoleResponse.notFound("deferred key") }
         return ConsoleResponse.noContent
+    }
+
+    /// Retries several keys. Those that changed since they were displayed, and unreadable messages, are unchanged.
+    @concurrent private func retryKeys(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        struct Body: Decodable { let keys: [DisplayedKey] }
+        struct Outcome: Encodable {
+            let count: Int
+            let changedCount: Int
+        }
+        let principal = try gate.authorizeChange(request, context)
+        let body = Data(try await JSONBody.read(request, bytesMax: Self.bodyBytesMax))
+        guard let keys = try? JSONDecoder().decode(Body.self, from: body).keys, keys.allSatisfy(\.isUsable),
+            keys.count <= Self.retryCountMax
+        else {
+            throw Problem(
+                .badRequest,
+                detail: """
+                    The body must be {"keys": [{"group": …, "environment": …, "key": …, "version": …}, …]}, with at most \
+                    \(Self.retryCountMax) keys.
+                    """)
+        }
+        do {
+            let changed = try await database.run {
+                try DeferredKeyStore.retry(keys.map(\.seen), by: principal.administrator, on: &$0)
+            }
+            return try Response.json(Outcome(count: changed.count, changedCount: changed.otherCount))
+        } catch let error as DeferredKeyStore.EnvironmentInMoveError {
+            throw Problem(.conflict, detail: "Not all keys were retried: \(error.description).")
+        }
     }
 }

@@ -3,6 +3,7 @@ import Audit
 import Essentials
 import HTTPServer
 import Hummingbird
+import LagMonitoring
 import Logging
 import Model
 import Postgres
@@ -18,6 +19,8 @@ struct ConsoleAPI: Sendable {
 
     /// The number of rows per page.
     static let pageCountMax = 50
+    /// The number of keys that one request retries; the page sends several requests.
+    static let retryCountMax = 20
     /// The limit of a request body's size.
     static let bodyBytesMax = 16_384
     /// The limit of audit records that one request scans.
@@ -25,7 +28,6 @@ struct ConsoleAPI: Sendable {
     /// The limit of change log pointers, and of stored device responses, that one request scans.
     static let pointerCountMax: Int64 = 300_000
     private static let chartCountMax = 24
-    private static let chartPointCountMax = 120
 
     func addRoutes(to router: Router<EdgeContext>) {
         router.get("/api/session") { try session($0, $1) }
@@ -35,6 +37,7 @@ struct ConsoleAPI: Sendable {
                 Overview(board.snapshot, watch.instances, areServicesPolled: watch.isConfigured))
         }
         router.get("/api/charts") { try charts($0, $1) }
+        router.get("/api/topic") { try topic($0, $1) }
         router.get("/api/environments") { try await environments($0, $1) }
         router.get("/api/audit") { try await acts($0, $1) }
         router.post("/api/sign-out") { try await signOut($0, $1) }
@@ -67,38 +70,49 @@ struct ConsoleAPI: Sendable {
     private struct Chart: Encodable {
         let group: String
         let topic: String
-        let lag: [Float?]
-        let seconds: [Float?]
-        let inRate: [Float?]
-        let outRate: [Float?]
+        /// The current values; `nil` if the last collection cycle did not return them.
+        let now: Overview.Reader?
+        let lag: [Int64?]
+        let seconds: [Double?]
+        /// Numbers of messages.
+        let written: [Int64?]
+        let consumed: [Int64?]
 
-        init(_ name: SampleHistory.Name, _ samples: [SampleHistory.Sample]) {
-            func finite(_ value: Float) -> Float? { value.isNaN ? nil : (value * 10).rounded() / 10 }
-            (group, topic) = (name.group, name.topic)
-            lag = samples.map { finite($0.lag) }
-            seconds = samples.map { finite($0.seconds) }
-            inRate = samples.map { finite($0.inRate) }
-            outRate = samples.map { finite($0.outRate) }
+        init(_ name: SampleHistory.Name, _ points: [SampleHistory.Point], now sum: LagSum?) {
+            (group, topic, now) = (name.group, name.topic, sum.map(Overview.reader))
+            lag = points.map(\.lag)
+            seconds = points.map { $0.seconds.map { ($0 * 10).rounded() / 10 } }
+            written = points.map(\.writtenCount)
+            consumed = points.map(\.consumedCount)
         }
     }
 
     private func charts(_ request: Request, _ context: EdgeContext) throws -> Response {
         struct ChartPage: Encodable {
             let charts: [Chart]
+            /// The time of the points' beginning, and the length of a point's interval.
+            let since: String
+            let stepSeconds: Int64
             let total: Int
             let omitted: Int
         }
         _ = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let offset = try query.integer("offset", in: 0...SampleHistory.seriesCountMax, default: 0)
-        let history = board.history
+        let (history, sums) = (board.history, board.snapshot.sums)
+        let hour = history.hour(until: Timestamp.now().millisecondsSinceEpoch)
         let names = history.names.filter { name in
             query["filter"].map { name.topic.contains($0) || name.group.contains($0) } ?? true
         }
-        let charts = names.dropFirst(offset).prefix(Self.chartCountMax).map {
-            Chart($0, history.points(of: $0, countMax: Self.chartPointCountMax))
+        let charts = names.dropFirst(offset).prefix(Self.chartCountMax).map { name in
+            let sum = sums.first { $0.group == name.group && $0.topic == name.topic }
+            return Chart(name, history.points(of: name, in: hour), now: sum)
         }
-        return try Response.json(ChartPage(charts: charts, total: names.count, omitted: history.omittedCount))
+        let since = Timestamp(millisecondsSinceEpoch: hour.lowerBound * SampleHistory.stepMilliseconds)
+        return try Response.json(
+            ChartPage(
+                charts: charts, since: since.description, stepSeconds: SampleHistory.stepMilliseconds / 1_000,
+                total: names.count, omitted: history.omittedCount))
     }
 
     // MARK: Environments and audit log

@@ -127,7 +127,7 @@ struct Overview: Encodable {
         }
     }
 
-    private static func reader(_ sum: LagSum) -> Reader {
+    static func reader(_ sum: LagSum) -> Reader {
         Reader(
             group: sum.group, isOurs: Services.all.contains { $0.name == sum.group }, lag: sum.count,
             seconds: sum.secondsMax.map(rounded), inRate: sum.inPerSecond.map(rounded),

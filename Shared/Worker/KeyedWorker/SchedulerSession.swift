@@ -63,7 +63,7 @@ package struct SchedulerSession: ~Copyable {
     }
 
     /// Runs `body` for one environment. A failure is logged and retried at the next step; other environments are not
-    /// affected.
+    /// affected. A lock of another transaction is no error: workers report it if it lasts.
     ///
     /// - Parameter problem: The log message of a failure.
     package static func alone<Scheduler: ~Copyable>(
@@ -73,7 +73,9 @@ package struct SchedulerSession: ~Copyable {
         do {
             try body(&scheduler)
         } catch let error as PostgresError where !error.isConnectionLost {
-            logger.error(problem, metadata: ["environment": "\(environment)", "error": "\(error)"])
+            logger.log(
+                level: error.isLocked ? .info : .error, problem,
+                metadata: ["environment": "\(environment)", "error": "\(error)"])
         }
     }
 }

@@ -78,7 +78,7 @@ enum SchedulerLogEvent: Equatable, Sendable {
     case backoffRequested(EnvironmentID, reason: String, retryAfter: Duration)
     case backendRecovered(EnvironmentID)
     case keyDeadLettered(WorkKey, reason: String)
-    case locked(EnvironmentID, reason: String)
+    case locked(EnvironmentID, reason: String, isLong: Bool)
     case unlocked(EnvironmentID)
 }
 

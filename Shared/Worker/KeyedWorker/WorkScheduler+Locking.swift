@@ -8,8 +8,13 @@ import Model
 extension WorkScheduler {
     struct LockBackoff: Sendable {
         fileprivate var backoff = Backoff(first: .milliseconds(200), waitMax: .seconds(5))
+        fileprivate let since: ContinuousClock.Instant
         fileprivate(set) var until: ContinuousClock.Instant
+        fileprivate var isReported = false
     }
+
+    /// Time after which a lock is a problem. Shorter ones are normal while many services write.
+    private static var lockedMax: Duration { .seconds(10) }
 
     func isLocked(_ environment: EnvironmentID, now: ContinuousClock.Instant) -> Bool {
         lockedEnvironments[environment].map { $0.until > now } ?? false
@@ -25,11 +30,16 @@ extension WorkScheduler {
     /// - Parameter random: From 0 up to 1.
     mutating func locked(_ reason: String, now: ContinuousClock.Instant, random: Double) {
         guard let environment = deciding.first?.item.environment else { return }
-        var entry = lockedEnvironments[environment] ?? LockBackoff(until: now)
+        // An entry that was not retried for long belongs to an earlier lock.
+        let before = lockedEnvironments[environment].flatMap { now - $0.until < Self.lockedMax ? $0 : nil }
+        var entry = before ?? LockBackoff(since: now, until: now)
         entry.until = now + entry.backoff.failed(random: 0.5 + random / 2)
-        if lockedEnvironments.updateValue(entry, forKey: environment) == nil {
-            logEvents.append(.locked(environment, reason: reason))
+        let duration = now - entry.since
+        if before == nil || duration >= Self.lockedMax && !entry.isReported {
+            logEvents.append(.locked(environment, reason: reason, isLong: duration >= Self.lockedMax))
         }
+        entry.isReported = duration >= Self.lockedMax
+        lockedEnvironments[environment] = entry
         requeueBatch()
     }
 

@@ -45,6 +45,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     struct Outage: Sendable {
         let reason: String
         let until: ContinuousClock.Instant
+        let failureCount: Int
     }
 
     /// The phase of a cycle.
@@ -195,7 +196,9 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     ///
     /// - Parameter random: From 0 up to 1.
     mutating func failed(_ reason: String, now: ContinuousClock.Instant, random: Double) {
-        outage = Outage(reason: reason, until: now + backoff.failed(random: random))
+        outage = Outage(
+            reason: reason, until: now + backoff.failed(random: random),
+            failureCount: (outage?.failureCount ?? 0) + 1)
         requeueBatch()
         phase = .messages
     }

@@ -214,12 +214,12 @@ extension Worker {
                 metadata: [
                     "environment": "\(key.environment)", "key": "\(key.subject)", "reason": "\(reason)",
                 ])
-        case .locked(let environment, let reason):
-            logger.warning(
-                "environment locked, deferring keys",
+        case .locked(let environment, let reason, let isLong):
+            logger.log(
+                level: isLong ? .warning : .info, "environment locked, deferring keys",
                 metadata: ["environment": "\(environment)", "reason": "\(reason)"])
         case .unlocked(let environment):
-            logger.notice("environment unlocked", metadata: ["environment": "\(environment)"])
+            logger.info("environment unlocked", metadata: ["environment": "\(environment)"])
         }
     }
 }

@@ -141,9 +141,12 @@ package struct Worker<H: Handler>: ~Copyable {
 
     /// - Returns: `reason`.
     private mutating func failed(_ reason: String, level: Logger.Level = .warning) -> String {
-        // Once per outage; readiness reports it meanwhile.
-        if schedule({ $0.outage == nil }) {
-            logger.log(level: level, "worker cycle failed, retrying", metadata: ["reason": "\(reason)"])
+        // Readiness reports it too. A single failure is no outage yet, unless the configuration causes it.
+        let failureCount = schedule { $0.outage?.failureCount ?? 0 }
+        if failureCount == 0 || failureCount == 1 && level == .warning {
+            logger.log(
+                level: failureCount == 0 && level == .warning ? .info : level, "worker cycle failed, retrying",
+                metadata: ["reason": "\(reason)"])
         }
         schedule { $0.failed(reason, now: .now, random: .random(in: 0..<1)) }
         return reason

@@ -19,6 +19,8 @@ package struct LagHistory: Sendable {
     /// The latest snapshot, ordered by group.
     private var latest: [GroupPartitions] = []
     private var milliseconds: Int64 = 0
+    /// Number of partitions of each topic in the first snapshot, or a later complete one; `nil` if unknown.
+    private var partitionCounts: [String: Int32]?
 
     package init() {}
 
@@ -28,6 +30,7 @@ package struct LagHistory: Sendable {
     /// Processes a snapshot, later than the previous ones. Data that it does not contain is dropped: immediately if the
     /// snapshot is complete, otherwise after an hour.
     package mutating func take(_ look: LagSnapshot) {
+        addCreatedPartitions(of: look)
         milliseconds = look.milliseconds
         let oldest = look.problems.isEmpty ? .max : milliseconds - Self.staleMax
         growths = growths.filter { look.available[$0.key] != nil || $0.value.milliseconds >= oldest }
@@ -37,7 +40,7 @@ package struct LagHistory: Sendable {
         }
         memberships = memberships.filter { groups[$0.key] != nil || progressByGroup[$0.key] != nil }
         for (partition, available) in look.available {
-            growths[partition, default: PartitionGrowth()].take(available.upperBound, at: look.milliseconds)
+            growths[partition, default: PartitionGrowth()].take(available, at: look.milliseconds)
         }
         let order = Self.order(of: look.available.keys)
         latest = look.groups.map { group in
@@ -46,6 +49,26 @@ package struct LagHistory: Sendable {
         for entry in latest {
             memberships[entry.group.name, default: GroupMembership()].update(entry.group)
             take(entry, since: oldest)
+        }
+    }
+
+    /// Records that partitions which did not exist before were empty in the previous snapshot: all of their messages were
+    /// written since. A known partition is not new: it may have been missing from incomplete metadata.
+    private mutating func addCreatedPartitions(of look: LagSnapshot) {
+        defer { if partitionCounts == nil || look.problems.isEmpty { partitionCounts = look.partitionCounts } }
+        guard let counts = partitionCounts else { return }
+        let created = look.available.filter { partition, available in
+            partition.partition >= counts[partition.topic] ?? 0 && available.lowerBound == 0
+                && growths[partition] == nil
+        }
+        guard !created.isEmpty else { return }
+        for partition in created.keys { growths[partition, default: PartitionGrowth()].take(0..<0, at: milliseconds) }
+        for group in look.groups {
+            for partition in group.offsets.keys where created[partition] != nil {
+                progressByGroup[group.name, default: [:]][partition, default: PartitionProgress()].take(
+                    Beginning(partition: partition, committed: nil, available: 0..<0), hasMembers: false,
+                    at: milliseconds)
+            }
         }
     }
 
@@ -126,7 +149,8 @@ package struct LagHistory: Sendable {
                         group: entry.group.name, partition: beginning.partition, beginning: beginning,
                         hasConsumer: hasConsumer(entry.group, progress), age: age(of: beginning, progress),
                         status: status(of: beginning, entry.group, progress, growth),
-                        inPerSecond: growth?.pace.perSecond, outPerSecond: progress.pace.perSecond))
+                        inPerSecond: growth?.pace.perSecond, outPerSecond: progress.pace.perSecond,
+                        writtenCount: progress.writtenCount, consumedCount: progress.consumedCount))
             }
         }
         return lags

@@ -89,7 +89,7 @@ package struct LagPage {
     }
 
     /// The partitions with a problem, in the order of `lags`; beyond `countMax`, only the worst.
-    static func worst(_ lags: [PartitionLag], _ countMax: Int) -> [PartitionLag] {
+    package static func worst(_ lags: [PartitionLag], _ countMax: Int) -> [PartitionLag] {
         let wrong = lags.indices.filter { index in
             lags[index].hasConsumer && (lags[index].expiredCount > 0 || lags[index].status ?? .ok != .ok)
         }

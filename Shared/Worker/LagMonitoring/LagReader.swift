@@ -56,7 +56,7 @@ package struct LagReader: ~Copyable {
         let available = try available(Set(groups.flatMap(\.offsets.keys)), metadata, &problems)
         return LagSnapshot(
             milliseconds: Timestamp.now().millisecondsSinceEpoch, available: available,
-            groups: groups.sorted { $0.name < $1.name }, problems: problems)
+            groups: groups.sorted { $0.name < $1.name }, problems: problems, partitionCounts: metadata.topics)
     }
 
     private static func group(

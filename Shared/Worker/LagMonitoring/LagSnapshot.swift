@@ -24,4 +24,6 @@ package struct LagSnapshot: Sendable {
     package let groups: [Group]
     /// Failed queries, by subject.
     package var problems: [String: KafkaError] = [:]
+    /// Number of partitions of every topic that exists; `nil` if unknown.
+    package var partitionCounts: [String: Int32]?
 }

@@ -14,6 +14,9 @@ package struct LagSum: Equatable, Sendable {
     /// Messages per second; `nil` if unknown.
     package private(set) var inPerSecond: Double?
     package private(set) var outPerSecond: Double?
+    /// Number of messages that were written, and that the group consumed, since the previous snapshot.
+    package private(set) var writtenCount: Int64 = 0
+    package private(set) var consumedCount: Int64 = 0
     /// Known age of the oldest unread message of partitions with a consumer. Messages from before the first snapshot do
     /// not count: their age is unknown.
     private var knownAgeMax: Double?
@@ -39,6 +42,8 @@ package struct LagSum: Equatable, Sendable {
     private mutating func add(_ lag: PartitionLag) {
         count += lag.count
         countMax = max(countMax, lag.count)
+        writtenCount += lag.writtenCount
+        consumedCount += lag.consumedCount
         if let other = lag.status { status = max(other, status ?? other) }
         if let rate = lag.inPerSecond { inPerSecond = (inPerSecond ?? 0) + rate }
         if let rate = lag.outPerSecond { outPerSecond = (outPerSecond ?? 0) + rate }

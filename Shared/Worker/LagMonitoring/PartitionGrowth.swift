@@ -27,9 +27,10 @@ struct PartitionGrowth: Sendable {
     /// Time of the last snapshot.
     private(set) var milliseconds: Int64 = 0
 
-    mutating func take(_ offset: Int64, at time: Int64) {
+    mutating func take(_ available: Range<Int64>, at time: Int64) {
+        let offset = available.upperBound
         milliseconds = time
-        pace.take(offset, at: time)
+        pace.take(MessageCountRule.written(from: recentEnds.last, to: available), at: time)
         recentEnds.append(offset)
         if recentEnds.count > Self.recentMax { recentEnds.removeFirst() }
         // The partition's content was lost: earlier ends belong to other messages.

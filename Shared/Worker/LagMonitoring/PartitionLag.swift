@@ -31,8 +31,12 @@ package struct PartitionLag: Equatable, Sendable {
     package var status: LagStatus?
     /// Messages per second that are written; `nil` before the second snapshot.
     package var inPerSecond: Double?
-    /// Messages per second that the group commits; `nil` before the second snapshot with a committed offset.
+    /// Messages per second that the group commits; `nil` before the second snapshot.
     package var outPerSecond: Double?
+    /// Number of messages that were written since the group's previous snapshot with this partition.
+    package var writtenCount: Int64 = 0
+    /// Number of messages that the group consumed since then.
+    package var consumedCount: Int64 = 0
 
     /// Estimated seconds until lag is zero; `nil` while it grows.
     package var drainSeconds: Double? {

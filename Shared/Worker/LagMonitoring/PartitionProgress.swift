@@ -4,13 +4,16 @@ import Kafka
 struct PartitionProgress: Sendable {
     private(set) var commits: [CommitSample] = []
     private(set) var sampleCount = 0
-    /// Commit rate.
+    /// Number of messages between the two latest samples.
+    private(set) var writtenCount: Int64 = 0
+    private(set) var consumedCount: Int64 = 0
+    /// Rate of consumption.
     private(set) var pace = RateAverage()
     var nextWrittenAt: (offset: Int64, milliseconds: Int64)?
     /// The write time of the next message, estimated from the partition's growth when the group first reached that
     /// offset: later estimates are less precise.
     private(set) var nextEstimate: (offset: Int64, written: PartitionGrowth.WriteTime)?
-    private var end: Int64 = 0
+    private var last: Beginning?
     /// Time of the last sample.
     private(set) var milliseconds: Int64 = 0
 
@@ -21,12 +24,14 @@ struct PartitionProgress: Sendable {
 
     mutating func take(_ beginning: Beginning, hasMembers: Bool, at time: Int64) {
         sampleCount = min(sampleCount + 1, LagHistory.commitCountMax)
-        pace.take(beginning.committed, at: time)
+        writtenCount = MessageCountRule.written(from: last?.end, to: beginning.first..<beginning.end)
+        consumedCount = MessageCountRule.consumed(from: last, to: beginning)
+        pace.take(consumedCount, at: time)
         // If the end moved backwards, the content was lost, and the same offset is another message.
-        let isReplaced = beginning.end < end
+        let isReplaced = beginning.end < last?.end ?? 0
         if isReplaced || nextWrittenAt?.offset != beginning.start { nextWrittenAt = nil }
         if isReplaced || nextEstimate?.offset != beginning.start { nextEstimate = nil }
-        (end, milliseconds) = (beginning.end, time)
+        (last, milliseconds) = (beginning, time)
         guard let committed = beginning.committed else {
             // The previous commits belong to content that the broker has lost.
             commits = []

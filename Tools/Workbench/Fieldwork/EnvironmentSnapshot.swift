@@ -27,31 +27,33 @@ struct EnvironmentSnapshot: Sendable {
         _ environment: EnvironmentID, except pattern: String = "", on connection: inout Connection
     ) throws -> EnvironmentSnapshot {
         var snapshot = EnvironmentSnapshot()
-        let answers = try connection.run([
-            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-            """
-            SELECT r.path, o.kind, o.id, o.position, CASE WHEN NOT o.deleted THEN o.fields END FROM store.object o
-            JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
-            WHERE o.environment_id = \(environment.rawValue) AND r.path NOT LIKE \(pattern)
-            """,
-            People.emails(in: environment),
-            """
-            SELECT key || ': ' || reason FROM pipeline.parked
-            WHERE environment_id = \(environment.rawValue) AND is_dead
-            """,
-            "SELECT position FROM realm.environment WHERE id = \(environment.rawValue)",
-            """
-            SELECT 'deferred in ' || group_name || ': ' || key || ', ' || reason || ', due ' || next_at - now()
-            FROM pipeline.parked WHERE environment_id = \(environment.rawValue) AND NOT is_dead
-            UNION ALL
-            SELECT 'to be republished: ' || topic FROM realm.republish WHERE environment_id = \(environment.rawValue)
-            UNION ALL
-            SELECT 'published up to ' || r.position || ' of ' || e.position
-            FROM realm.environment e JOIN realm.relay r ON r.environment_id = e.id AND r.position < e.position
-            WHERE e.id = \(environment.rawValue)
-            """,
-        ])
-        for (path, number, id, position, fields) in try answers[1].decode(
+        let answers = try connection.transaction(.snapshot) { transaction in
+            try transaction.run([
+                """
+                SELECT r.path, o.kind, o.id, o.position, CASE WHEN NOT o.deleted THEN o.fields END FROM store.object o
+                JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
+                WHERE o.environment_id = \(environment.rawValue) AND r.path NOT LIKE \(pattern)
+                """,
+                People.emails(in: environment),
+                """
+                SELECT key || ': ' || reason FROM pipeline.parked
+                WHERE environment_id = \(environment.rawValue) AND is_dead
+                """,
+                "SELECT position FROM realm.environment WHERE id = \(environment.rawValue)",
+                """
+                SELECT 'deferred in ' || group_name || ': ' || key || ', ' || reason || ', due ' || next_at - now()
+                FROM pipeline.parked WHERE environment_id = \(environment.rawValue) AND NOT is_dead
+                UNION ALL
+                SELECT 'to be republished: ' || topic FROM realm.republish
+                WHERE environment_id = \(environment.rawValue)
+                UNION ALL
+                SELECT 'published up to ' || r.position || ' of ' || e.position
+                FROM realm.environment e JOIN realm.relay r ON r.environment_id = e.id AND r.position < e.position
+                WHERE e.id = \(environment.rawValue)
+                """,
+            ])
+        }
+        for (path, number, id, position, fields) in try answers[0].decode(
             String.self, Int16.self, UUID.self, Int64.self, CanonicalJSON?.self)
         {
             guard let path = RealmPath(path), let kind = Kind(number: number) else { continue }
@@ -62,10 +64,10 @@ struct EnvironmentSnapshot: Sendable {
             }
             snapshot.realms[path, default: [:]][object] = DeviceObject(position: position, fields: fields.bytes)
         }
-        for (id, email) in try answers[2].decode(UUID.self, String.self) { snapshot.emails[id] = email }
-        snapshot.dead = try answers[3].decode(String.self)
-        snapshot.position = try answers[4][0].decode(Int64.self)
-        snapshot.pending = try answers[5].decode(String.self)
+        for (id, email) in try answers[1].decode(UUID.self, String.self) { snapshot.emails[id] = email }
+        snapshot.dead = try answers[2].decode(String.self)
+        snapshot.position = try answers[3][0].decode(Int64.self)
+        snapshot.pending = try answers[4].decode(String.self)
         return snapshot
     }
 

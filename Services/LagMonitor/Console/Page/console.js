@@ -98,7 +98,7 @@ async function show() {
     if (link.hash === "#" + view) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title = (document.querySelector("#views a[aria-current]")?.textContent || "Fieldpost") + " – Fieldpost console";
+  document.title = (document.querySelector("#views a[aria-current]")?.textContent || "Topic") + " – Fieldpost console";
   const container = h("div", { "data-view": view });
   main.replaceChildren(container);
   document.querySelectorAll("dialog").forEach((dialog) => dialog.remove());

@@ -6,6 +6,7 @@ import { fetchJSON, h, navigate, popAddress, postJSON, pushAddress, svg } from "
 
 const count = (value) => value === null || value === undefined ? "–"
   : value >= 1e6 ? (value / 1e6).toFixed(1) + " M" : value >= 1e4 ? (value / 1e3).toFixed(1) + " k" : String(Math.round(value));
+const exact = (value) => value === null ? "–" : String(value);
 const rate = (value) => value === null || value === undefined ? "–"
   : value >= 100 ? Math.round(value) + "/s" : value >= 0.05 || value === 0 ? value.toFixed(1) + "/s" : "<0.1/s";
 const seconds = (value) => {
@@ -128,7 +129,8 @@ function overview(container) {
 function serviceBox(service) {
   const marks = [];
   if (service.deadCount) marks.push(h("a", { href: "#deferred?state=dead&group=" + encodeURIComponent(service.name),
-    id: "dead-" + service.name, class: "bad" }, count(service.deadCount) + " dead"));
+    id: "dead-" + service.name, class: "bad", "aria-label": count(service.deadCount) + " dead-lettered keys of " + service.name },
+  count(service.deadCount) + " dead"));
   if (service.circuitCount) marks.push(h("span", { class: "warn" }, count(service.circuitCount) + " waiting for a back end"));
   if (service.waitingCount) marks.push(h("span", {}, count(service.waitingCount) + " deferred"));
   if (service.devices !== null && service.devices !== undefined) marks.push(h("span", {}, count(service.devices) + " devices"));
@@ -152,7 +154,8 @@ function drawServices(board, now) {
       const worst = topic.readers.map((reader) => statusClass(reader.status));
       const kind = worst.includes("bad") ? "bad" : worst.includes("warn") ? "warn" : worst.includes("good") ? "good" : "none";
       return h("article", { class: "card box " + kind, "data-topic": topic.name },
-        h("div", {}, h("h3", {}, topic.name), h("span", { class: "soft number" }, rate(topic.inRate))),
+        h("div", {}, h("h3", {}, h("a", { href: "#topic?name=" + encodeURIComponent(topic.name), id: "topic-" + topic.name }, topic.name)),
+          h("span", { class: "soft number" }, rate(topic.inRate))),
         h("ul", { class: "reads" }, topic.readers.map((reader) => h("li", {}, reader.group + ": " + count(reader.lag)
           + (reader.lag ? " pending, " + seconds(reader.seconds) : " pending")))));
     })),
@@ -187,27 +190,65 @@ function drawFlows(board, now) {
   drawing.replaceChildren(...parts);
 }
 
+// MARK: Topic
+
+/** The partitions of a topic, and the members of its consumer groups. */
+function topic(container, query) {
+  const name = query.get("name") || "", body = h("div", {});
+  container.append(h("h2", { class: "wrap" }, "Topic " + name), body);
+  return async (isAutomatic) => {
+    const result = await fetchJSON("/api/topic", { name }, isAutomatic);
+    const partial = result.isComplete ? "" : " Only partitions with a problem are stored: the cluster has too many.";
+    update(body, table("Consumer groups", ["Group", "Members", "Rebalancing", "Member ids"], result.groups.map((group) => [group.name,
+      group.memberCount ?? "not listed", group.isRebalancing ? badge("warn", "yes") : "no", (group.memberIDs || []).join(", ") || "–"]),
+      "No consumer group."),
+      h("p", { class: "soft above" }, `${result.partitions.length} of ${result.total} partitions of groups.${partial}`),
+      table("Partitions", ["Group", "Partition", "First", "Committed", "End", "Lag", "Oldest", "Expired", "Out/s", "Status"],
+        result.partitions.map((row) => [row.group, row.partition, row.first, row.committed, row.end, row.lag,
+          row.age === null || row.age === undefined ? "–" : (row.isAgeMinimum ? "≥ " : "") + seconds(row.age), row.expired, rate(row.outRate),
+          row.status ? badge(statusClass(row.status), row.status) : "–"]), "No partition of a consumer group."));
+    return 10;
+  };
+}
+
 // MARK: Charts
 
 const width = 300, height = 70;
 
+/** Returns a path with a horizontal line for each known value, as wide as its interval. */
 function curve(values, top) {
   let path = "", isOpen = false;
+  const x = (index) => (index / values.length * width).toFixed(1);
   values.forEach((value, index) => {
     if (value === null) { isOpen = false; return; }
-    const x = index / Math.max(1, values.length - 1) * width;
-    path += `${isOpen ? "L" : "M"}${x.toFixed(1)} ${(height - value / top * (height - 14)).toFixed(1)}`;
+    path += `${isOpen ? "L" : "M"}${x(index)} ${(height - value / top * (height - 14)).toFixed(1)}H${x(index + 1)}`;
     isOpen = true;
   });
   return path;
 }
 
 /** Returns the area under a curve: one closed path for each run of known values. */
-function area(values, top) {
-  return curve(values, top).split("M").filter(Boolean).map((run) => {
-    const first = run.split(/[ L]/)[0], end = run.split("L").pop().split(" ")[0];
-    return `M${run}L${end} ${height}L${first} ${height}Z`;
-  }).join("");
+const area = (values, top) => curve(values, top).split("M").filter(Boolean)
+  .map((run) => `M${run}V${height}H${run.split(" ")[0]}Z`).join("");
+
+/** The interval of a row in a chart's table, between fixed times. */
+const rowMilliseconds = 300000;
+
+/** Returns the rows of a chart's table, newest first. Each sums the messages of its points, which never change. */
+function chartRows(chart, since, step) {
+  const rows = new Map();
+  chart.lag.forEach((_, index) => {
+    const start = Math.floor((since + index * step * 1000) / rowMilliseconds) * rowMilliseconds;
+    rows.set(start, [...(rows.get(start) || []), index]);
+  });
+  const merged = (values, indices, merge) => {
+    const known = indices.map((index) => values[index]).filter((value) => value !== null);
+    return known.length ? merge(known) : null;
+  };
+  const most = (values) => Math.max(...values);
+  return [...rows].reverse().map(([start, indices]) => [new Date(start).toLocaleTimeString([], { timeStyle: "short" }),
+    count(merged(chart.lag, indices, most)), seconds(merged(chart.seconds, indices, most)),
+    exact(merged(chart.written, indices, sum)), exact(merged(chart.consumed, indices, sum))]);
 }
 
 function chartCard(chart) {
@@ -221,31 +262,24 @@ function chartCard(chart) {
     frame("Throughput of " + name, paths.in, paths.out, labels[1])];
   const legend = h("p", { class: "legend" });
   const body = h("div", {});
-  const details = h("details", {}, h("summary", {}, "As a table"), body);
+  const details = h("details", {}, h("summary", { "aria-label": name + ", as a table" }, "As a table"), body);
   const element = h("section", { class: "card chart", "data-chart": chart.topic + " " + chart.group },
     h("h3", {}, chart.topic), h("p", { class: "soft wrap" }, "consumed by " + chart.group), drawings[0], drawings[1], legend, details);
-  let current = chart;
-  const fill = () => {
-    if (!details.open) { body.replaceChildren(); return; }
-    const step = Math.ceil(current.lag.length / 12), rows = [];
-    for (let index = current.lag.length - 1; index >= 0; index -= step) {
-      rows.push([Math.round((current.lag.length - 1 - index) * 60 / current.lag.length) + " min ago", count(current.lag[index]),
-        seconds(current.seconds[index]), rate(current.inRate[index]), rate(current.outRate[index])]);
-    }
-    body.replaceChildren(table(name, ["Time", "Lag", "Oldest", "In/s", "Out/s"], rows, ""));
-  };
+  let rows = () => [];
+  const fill = () => body.replaceChildren(details.open
+    ? table(name, ["Begin", "Lag", "Oldest", "Messages in", "Messages out"], rows(), "") : "");
   details.addEventListener("toggle", fill);
-  const refresh = (next) => {
-    current = next;
-    const most = Math.max(1, ...next.lag), fastest = Math.max(0.1, ...next.inRate, ...next.outRate);
+  const refresh = (next, since, step) => {
+    rows = () => chartRows(next, since, step);
+    const most = Math.max(1, ...next.lag), fastest = Math.max(0.1 * step, ...next.written, ...next.consumed);
     paths.lag.setAttribute("d", area(next.lag, most));
-    paths.in.setAttribute("d", curve(next.inRate, fastest));
-    paths.out.setAttribute("d", curve(next.outRate, fastest));
+    paths.in.setAttribute("d", curve(next.written, fastest));
+    paths.out.setAttribute("d", curve(next.consumed, fastest));
     labels[0].textContent = "lag, up to " + count(Math.max(0, ...next.lag));
-    labels[1].textContent = "up to " + rate(fastest);
-    const end = next.lag.length - 1;
-    legend.replaceChildren(h("i", {}, "lag " + count(next.lag[end])), h("i", {}, "oldest " + seconds(next.seconds[end])),
-      h("i", { class: "in" }, "┄ in " + rate(next.inRate[end])), h("i", { class: "out" }, "─ out " + rate(next.outRate[end])));
+    labels[1].textContent = "up to " + rate(fastest / step);
+    const now = next.now || {};
+    legend.replaceChildren(h("i", {}, "lag " + count(now.lag)), h("i", {}, "oldest " + seconds(now.lag === 0 ? 0 : now.seconds)),
+      h("i", { class: "in" }, "┄ in " + rate(now.inRate)), h("i", { class: "out" }, "─ out " + rate(now.outRate)));
     fill();
   };
   return { element, refresh };
@@ -269,7 +303,7 @@ function charts(container, query) {
         cards.set(key, chartCard(chart));
         grid.append(cards.get(key).element);
       }
-      cards.get(key).refresh(chart);
+      cards.get(key).refresh(chart, Date.parse(result.since), result.stepSeconds);
     }
     for (const [key, card] of cards) {
       if (seen.has(key)) continue;
@@ -279,8 +313,8 @@ function charts(container, query) {
     note.textContent = (result.total ? `${result.charts.length} of ${result.total}, by topic` : "No data yet.")
       + (result.omitted ? `; ${result.omitted} more have no history` : "");
     pages.replaceChildren(
-      ...(offset ? [h("button", { click: () => navigate("charts", { filter, offset: Math.max(0, offset - 24) || "" }) }, "Back")] : []),
-      ...(offset + 24 < result.total ? [h("button", { click: () => navigate("charts", { filter, offset: offset + 24 }) }, "More")] : []));
+      ...(offset ? [h("button", { click: () => navigate("charts", { filter, offset: Math.max(0, offset - 24) || "" }) }, "Previous charts")] : []),
+      ...(offset + 24 < result.total ? [h("button", { click: () => navigate("charts", { filter, offset: offset + 24 }) }, "More charts")] : []));
     return 10;
   };
 }
@@ -294,7 +328,7 @@ const meanings = { dead: "Needs manual action: it is retried only if its object 
 
 function deferred(container, query) {
   const filters = Object.fromEntries(["group", "environment", "reason", "key", "state"].map((name) => [name, query.get(name) || ""]));
-  const list = h("div", {});
+  const list = h("div", {}), bulk = h("div", {});
   const notice = h("p", { role: "status", id: "notice", tabindex: "-1" });
   const more = h("div", { class: "buttons" });
   container.append(h("h2", {}, "Deferred keys"),
@@ -302,8 +336,28 @@ function deferred(container, query) {
       + "A dead-lettered key needs manual action: open it, fix the cause that its reason names, and retry it."),
     searchForm("deferred", "Find", choice("state", "State", [["", "all"], ["dead", "dead-lettered"], ["waiting", "retried automatically"]], filters.state),
       field("group", "Service (group)", filters.group), field("environment", "Environment", filters.environment),
-      field("reason", "Reason contains", filters.reason), field("key", "Key", filters.key)), notice, list, more);
+      field("reason", "Reason contains", filters.reason), field("key", "Key", filters.key)), notice, bulk, list, more);
   const rows = [];
+  const offerRetry = () => {
+    const keys = rows.filter((row) => row.name.environment !== 0);
+    bulk.replaceChildren(...(keys.length > 1 ? [h("div", { class: "buttons" }, h("button", { id: "retry-all", click: () => confirmRetry(keys) },
+      `Retry all ${keys.length} displayed keys`))] : []));
+  };
+  const confirmRetry = (keys) => {
+    const title = `Retry ${keys.length} keys now?`;
+    const proceed = h("button", { class: "main", id: "confirm-all", click: async () => {
+      proceed.disabled = true;
+      const text = await retryKeys(keys);
+      await load();
+      notice.className = "";
+      notice.textContent = text;
+      notice.focus();
+    } }, "Retry now");
+    bulk.replaceChildren(h("div", { class: "confirm", role: "group", "aria-label": title }, h("p", {}, h("b", {}, title)),
+      h("p", {}, "Each key gets a full number of attempts. Fix the cause first: a back end that rejects one of them rejects them all."),
+      h("div", { class: "buttons" }, proceed, h("button", { click: offerRetry }, "Cancel"))));
+    proceed.focus();
+  };
   const load = async (after) => {
     const result = await fetchJSON("/api/deferred", { ...filters, after: after ? JSON.stringify(after) : "" });
     if (!after) rows.length = 0;
@@ -320,7 +374,8 @@ function deferred(container, query) {
             open(row.name);
           } }, "Open"))]),
       Object.values(filters).some(Boolean) ? "No deferred key matches." : "No deferred keys: everything is processed."));
-    more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More")] : []));
+    more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More keys")] : []));
+    offerRetry();
   };
   // The address names the open key: it can be shared, and the browser's Back and Forward close and reopen it.
   const address = (name) => "#deferred?" + new URLSearchParams(
@@ -347,6 +402,24 @@ function deferred(container, query) {
     if (name) await open(name);
     return 0;
   };
+}
+
+/** Retries keys, at most 20 in one request, and returns the result as text. */
+async function retryKeys(rows) {
+  let retried = 0, changed = 0;
+  try {
+    for (let index = 0; index < rows.length; index += 20) {
+      const keys = rows.slice(index, index + 20).map((row) => ({ ...row.name, version: row.version }));
+      const result = await postJSON("/api/deferred/retry-keys", { keys });
+      retried += result.count;
+      changed += result.changedCount;
+    }
+  } catch (error) {
+    return `Retry requested for ${retried} of ${rows.length} keys, then it failed: ${error.message}`;
+  }
+  const missing = rows.length - retried - changed;
+  return `Retry requested for ${retried} of ${rows.length} keys.` + (changed ? ` Changed since they were displayed: ${changed}.` : "")
+    + (missing ? ` No longer deferred: ${missing}.` : "");
 }
 
 /** Parses the key that an address names; `null` if it names none. */
@@ -487,18 +560,18 @@ function environments(container, query) {
     const result = await fetchJSON("/api/environments", { after }, isAutomatic);
     if (!after) rows.length = 0;
     rows.push(...result.environments);
-    update(list, table("Environments", ["Environment", "Back end", "Circuit breaker", "Dead-lettered", "Deferred", "Devices", "Unpublished", ""],
+    update(list, table("Environments", ["Environment", "Back end", "Circuit breaker", "Dead-lettered", "Deferred", "Device credentials", "Unpublished", ""],
       rows.map((row) => [row.move ? h("div", {}, row.name, " ", badge(row.move === "held" ? "bad" : "warn", moves[row.move])) : row.name,
         row.backend ? h("div", {}, row.backend, h("div", { class: "soft wrap" }, row.backendURL || "")) : "none",
         !row.backend ? badge("none", "none") : row.circuitCount ? badge("bad", "open") : badge("good", "closed"),
         h("td", { class: row.deadCount ? "bad" : "" }, row.deadCount ? h("a", { class: "bad", href: "#deferred?state=dead&environment="
-          + encodeURIComponent(row.name) }, lowerBound(row) + count(row.deadCount)) : "0"),
+          + encodeURIComponent(row.name), "aria-label": "Dead-lettered keys of " + row.name + ": " + lowerBound(row) + count(row.deadCount) }, lowerBound(row) + count(row.deadCount)) : "0"),
         lowerBound(row) + count(row.circuitCount + row.waitingCount),
         h("div", {}, count(row.deviceCount), h("div", { class: "soft" }, count(row.renewedCount) + " renewed in the last hour")),
         count(row.position - row.published),
-        h("a", { href: "#realms?environment=" + encodeURIComponent(row.name) }, "Realms")]),
+        h("a", { href: "#realms?environment=" + encodeURIComponent(row.name), "aria-label": "Realms of " + row.name }, "Realms")]),
       "No environment yet."));
-    more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More")] : []));
+    more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More environments")] : []));
   };
   const first = query.get("after") || "";
   return async (isAutomatic) => {
@@ -541,7 +614,7 @@ function realms(container, query) {
       list.append(...result.paths.map((name) => h("li", {}, h("button", { "aria-pressed": String(name === path),
         click: () => navigate("realms", { environment: chosen, prefix, path: name }) }, name))));
       if (!result.paths.length && !after) list.append(h("li", { class: "soft" }, "No realm's path has this prefix."));
-      more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More")] : []));
+      more.replaceChildren(...(result.next ? [h("button", { click: () => load(result.next) }, "More realms")] : []));
     };
     if (path && cachedList.name === name) show(cachedList);
     else await load();
@@ -551,9 +624,30 @@ function realms(container, query) {
   };
 }
 
+/** Returns an object's date, status and title, from the fields that its kind has; without a title, its id. */
+function objectSummary(object) {
+  let fields = {};
+  try { fields = JSON.parse(object.fields) || {}; } catch { /* Displayed as text. */ }
+  const first = (...names) => names.map((name) => fields[name]).find((value) => typeof value === "string" && value.trim());
+  const flag = (name, yes, no) => typeof fields[name] === "boolean" ? (fields[name] ? yes : no) : undefined;
+  const date = first("entryDate", "when", "dueDate", "day", "timestamp", "submitDate", "since", "storedAt", "dueAt", "creationDate");
+  return {
+    date: date ? time(date).replace(/:\d\d UTC$/, " UTC") : "",
+    status: first("status", "state", "role") || flag("isCompleted", "completed", "open") || flag("isInitialized", "initialized", "not initialized")
+      || flag("isRead", "read", "unread") || flag("isDone", "done", "open") || "",
+    title: first("title", "text", "headline", "name", "why", "message", "userId", "email", "person", "record", "backendId") || object.id,
+  };
+}
+
+/** Moves the view and the keyboard focus to what a button has opened. */
+function reveal(element) {
+  element.focus({ preventScroll: true });
+  element.scrollIntoView({ block: "start" });
+}
+
 async function realm(detail, environment, path) {
   const counts = await fetchJSON("/api/realm", { environment, path });
-  const objects = h("div", { id: "objects" }), people = h("div", {});
+  const objects = h("div", { id: "objects" }), people = h("div", { id: "people", tabindex: "-1" });
   const button = h("button", { click: () => loadPeople() }, "People with access");
   const loadPeople = async (after) => {
     const result = await fetchJSON("/api/realm/people", { environment, path, after });
@@ -561,23 +655,32 @@ async function realm(detail, environment, path) {
     people.append(table("People with access", ["Person", "Role", "Rule", "Logged in"], result.people.map((person) => [person.email, person.role,
       person.reason, person.hasLoggedIn ? "yes" : "never"]), after ? "" : "None of the people on this page has access."));
     button.disabled = true;
+    if (!after) reveal(people);
     people.querySelector("button.more")?.remove();
     if (result.next) people.append(h("button", { class: "more", click: () => loadPeople(result.next) }, "More people"));
   };
   const loadObjects = async (kind, after) => {
     const result = await fetchJSON("/api/realm/objects", { environment, path, kind, after });
-    if (!after) objects.replaceChildren(h("h3", { class: "above" }, kind));
+    const heading = h("h3", { class: "above", tabindex: "-1" }, kind);
+    if (!after) objects.replaceChildren(heading);
     objects.querySelector("button.more")?.remove();
-    objects.append(...result.objects.map((object) => h("details", { "data-object": object.id },
-      h("summary", {}, object.id + ", position " + object.position),
-      h("pre", { tabindex: "0" }, pretty(object.fields)),
-      h("p", {}, h("a", { href: "#trace?environment=" + encodeURIComponent(environment) + "&id=" + object.id }, "Timeline")))));
+    objects.append(...result.objects.map((object) => {
+      const { date, status, title } = objectSummary(object);
+      return h("details", { class: "object", "data-object": object.id },
+        h("summary", {}, date ? h("span", { class: "nowrap" }, date + " ") : null, status ? badge("none", status) : null,
+          h("b", { class: "wrap" }, " " + title + " "), title === object.id ? null : h("span", { class: "nowrap" }, short(object.id))),
+        h("pre", { tabindex: "0" }, pretty(object.fields)),
+        h("p", { class: "soft wrap" }, `Id ${object.id}, position ${object.position}, edited at position ${object.editPosition} `,
+          h("a", { href: "#trace?environment=" + encodeURIComponent(environment) + "&id=" + object.id,
+            "aria-label": "Timeline of " + title + " " + short(object.id) }, "Timeline")));
+    }));
     if (!result.objects.length && !after) objects.append(h("p", { class: "soft" }, "No objects, except deleted ones."));
-    if (result.next) objects.append(h("button", { class: "more", click: () => loadObjects(kind, result.next) }, "More"));
+    if (result.next) objects.append(h("button", { class: "more", click: () => loadObjects(kind, result.next) }, "More objects"));
+    if (!after) reveal(heading);
   };
   detail.replaceChildren(h("h3", {}, path),
     h("div", { class: "gap" }), table("Kinds", ["Kind", "Objects", "Deleted", "Last position", ""], counts.map((row) => [row.kind, count(row.count), count(row.deleted),
-      String(row.lastPosition), h("button", { "data-kind": row.kind, click: () => loadObjects(row.kind) }, "Show")]), "The realm is empty."),
+      String(row.lastPosition), h("button", { "data-kind": row.kind, "aria-label": "Show " + row.kind, click: () => loadObjects(row.kind) }, "Show")]), "The realm is empty."),
     h("div", { class: "buttons" }, button), people, objects);
 }
 
@@ -672,4 +775,4 @@ function audit(container, query) {
 /** Views without automatic refresh: they are expensive, or write an audit record. */
 export const manual = new Set(["deferred", "realms", "trace"]);
 
-export const views = { overview, charts, deferred, environments, realms, trace, audit };
+export const views = { overview, topic, charts, deferred, environments, realms, trace, audit };

@@ -1,0 +1,71 @@
+import Foundation
+import HTTPClient
+import Kafka
+import TestSupport
+import Testing
+
+@testable import LagMonitor
+@testable import LagMonitoring
+
+/// A topic's partitions and consumer groups.
+@Suite(.ownThreads) struct ConsoleTopicTests {
+    private struct TopicPage: Decodable {
+        struct Group: Decodable {
+            let name: String
+            let memberCount: Int?
+        }
+        struct Partition: Decodable {
+            let group: String
+            let partition: Int32
+            let committed: Int64?
+            let end: Int64
+            let lag: Int64
+        }
+        let groups: [Group]
+        let partitions: [Partition]
+        let total: Int
+        let isComplete: Bool
+    }
+
+    private func page(_ name: String, _ visitor: ConsoleVisitor) async throws -> TopicPage {
+        let response = try await visitor.send("GET", "/api/topic?name=\(name)")
+        return try JSONDecoder().decode(TopicPage.self, from: Data(response.body))
+    }
+
+    @Test func topicHasItsPartitionsAndGroups() async throws {
+        try await withConsole { fixture in
+            var generator = SnapshotGenerator(topics: ["a", "b"], partitionCount: 3)
+            var snapshot = generator.snapshot(at: 1_800_000_100_000)
+            snapshot.groups = ["readers", "others"].map {
+                MonitorSnapshot.Group(name: $0, memberCount: 2, memberIDs: ["x", "y"], isRebalancing: false)
+            }
+            fixture.board.publish(snapshot)
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let topic = try await page("a", visitor)
+            #expect(topic.groups.map(\.name) == ["readers"] && topic.groups[0].memberCount == 2)
+            #expect(topic.partitions.map(\.partition) == [0, 1, 2] && topic.total == 3 && topic.isComplete)
+            #expect(topic.partitions.allSatisfy { $0.group == "readers" && $0.end - ($0.committed ?? 0) == $0.lag })
+            #expect(try await page("c", visitor).partitions.isEmpty)
+            #expect(try await visitor.send("GET", "/api/topic").status == 400)
+        }
+    }
+
+    /// Of very many partitions, only those with a problem are stored.
+    @Test func partitionsAreLimited() {
+        let count = Int32(MonitorSnapshot.partitionCountMax + 1)
+        func lags(expired: Set<Int32>) -> [PartitionLag] {
+            (0..<count).map { number in
+                let partition = TopicPartition(topic: "a", partition: number)
+                let first: Int64 = expired.contains(number) ? 5 : 0
+                return PartitionLag(
+                    group: "g", partition: partition,
+                    beginning: Beginning(partition: partition, committed: 0, available: first..<10), hasConsumer: true)
+            }
+        }
+        var snapshot = MonitorSnapshot()
+        snapshot.take(lags(expired: [7, 9]))
+        #expect(!snapshot.areLagsComplete && snapshot.lags.map(\.partition.partition) == [7, 9])
+        #expect(snapshot.sums.count == 1 && snapshot.sums[0].count == Int64(count) * 10 - 10)
+    }
+}

@@ -248,8 +248,8 @@ import Testing
         #expect(ofAcme.map { $0["subject"] as? String } == [dead])
         // The reason is recorded too, because the row is deleted.
         #expect(
-            ofAcme.map { $0["detail"] as? String }
-                == [#"{"group": "entry-submitter", "reason": "two records carry the marker"}"#])
+            ofAcme.map { $0["detail"] as? [String: String] }
+                == [["group": "entry-submitter", "reason": "two records carry the marker"]])
     }
 
     /// Any number of keys is changed by pages, including a full last page.

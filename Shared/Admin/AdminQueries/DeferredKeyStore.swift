@@ -77,6 +77,12 @@ package enum DeferredKeyStore {
         /// A version of the displayed state. It changes if the key is deferred again or retried, or its reason changes.
         package let version: String
 
+        private enum CodingKeys: String, CodingKey {
+            case group, environment, key, subject, topic, partition, reason, state, attempts, nextAt, version
+            case environmentID = "environmentId"
+            case parkedAt = "deferredAt"
+        }
+
         package enum State: String, Encodable, PostgresValue {
             /// Retried with exponential backoff.
             case waiting

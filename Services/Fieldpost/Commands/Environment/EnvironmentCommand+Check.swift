@@ -37,6 +37,11 @@ struct EnvironmentFinding: Encodable {
     let works: Bool
     let detail: String
 
+    private enum CodingKeys: String, CodingKey {
+        case works, detail
+        case what = "check"
+    }
+
     /// - Throws: `ExitCode` if a check failed.
     static func show(_ findings: [EnvironmentFinding], _ output: OutputOptions) throws {
         let table = Table(["CHECK", "STATE", "DETAIL"], findings) {

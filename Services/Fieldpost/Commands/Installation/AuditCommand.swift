@@ -30,7 +30,21 @@ struct AuditCommand: ParsableCommand {
                 ["TIME", "ENVIRONMENT", "ACTOR", "ACTION", "SUBJECT", "DETAIL", "FROM"], rows,
                 empty: "no audit records match"
             ) { [$0.time, $0.environment ?? "-", $0.actor, $0.action, $0.subject, $0.detail, $0.address] }
-            try output.show(rows, table)
+            try output.show(try rows.map(Record.init), table)
+        }
+
+        /// A record as JSON.
+        private struct Record: Encodable {
+            let time: String
+            let environment: String?
+            let actor, action, subject: String
+            let detail: JSONValue
+            let address: String
+
+            init(_ row: AuditStore.Row) throws {
+                (time, environment, actor, action) = (row.time, row.environment, row.actor, row.action)
+                (subject, detail, address) = (row.subject, try JSONValue(json: row.detail), row.address)
+            }
         }
     }
 

@@ -330,10 +330,10 @@ let tests: [Target] = [
         name: "FieldpostTests",
         dependencies: [
             "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "DataFiles",
-            "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster",
-            "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
-            "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird, lifecycle,
-            logging, nioPosix,
+            "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker",
+            "LagMonitoring", "LocalCluster", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime",
+            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto, httpTypes,
+            hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",

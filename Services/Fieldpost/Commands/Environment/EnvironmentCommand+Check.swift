@@ -1,3 +1,4 @@
+import AdminQueries
 import ArgumentParser
 import BackendConnections
 import BackendProtocol
@@ -61,6 +62,8 @@ struct EnvironmentCheck {
     let backend: BackendConfiguration?
     /// A person whose entries and choices are requested.
     let person: BackendPerson?
+    /// The open circuit breakers of its back end and tracker.
+    let circuits: [DeferredKeyStore.OpenCircuit]
 
     private static let callMax = Duration.seconds(10)
 
@@ -71,7 +74,8 @@ struct EnvironmentCheck {
         return EnvironmentCheck(
             stored: stored, id: id, claims: try LoginTokenClaims.load(id, on: &connection),
             backend: try BackendConfiguration.load(id, on: &connection),
-            person: try first.flatMap { try BackendPerson.load([$0], in: id, on: &connection)[$0] })
+            person: try first.flatMap { try BackendPerson.load([$0], in: id, on: &connection)[$0] },
+            circuits: try DeferredKeyStore.openCircuits(in: id, on: &connection))
     }
 
     func findings() async -> [EnvironmentFinding] {
@@ -91,6 +95,9 @@ struct EnvironmentCheck {
         }
         findings.append(LoginTokenClaims.finding(claims, stored))
         findings.append(await backEnd(client))
+        findings += circuits.map {
+            EnvironmentFinding(what: "circuit breaker of \($0.group)", works: false, detail: $0.text())
+        }
         return findings
     }
 

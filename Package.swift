@@ -272,7 +272,7 @@ let tests: [Target] = [
         name: "TestSupport",
         dependencies: [
             "BackendContract", "CBroker", "CKafka", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster",
-            "Model", "ObjectStore", "Postgres", logging,
+            "Model", "ObjectStore", "Postgres", "ProjectDocuments", logging, yams,
         ], path: "Tests/TestSupport"),
     .target(name: "CTestNames", path: "Tests/CTestNames"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),

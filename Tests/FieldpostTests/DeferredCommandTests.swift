@@ -91,6 +91,20 @@ import Testing
         #expect(table.output.contains("two records carry the marker"))
     }
 
+    @Test func keysArePrintedAsJSON() throws {
+        #expect(try parked("show", dead, "--json").rows()[0]["deferredAt"] is String)
+        #expect(try parked("retry", "--all", "--dry-run", "--json").rows().count == 2)
+        let retried = try parked("retry", dead, "--json").output.filter { !$0.isWhitespace }
+        #expect(retried == #"{"count":1,"deferredAgain":0}"#)
+        let discarded = try parked("discard", waiting, "--yes", "--json").output.filter { !$0.isWhitespace }
+        #expect(discarded == #"{"count":1,"deferredAgain":0}"#)
+        let lines = try parked("export").output.split(separator: "\n")
+        #expect(lines.count == 2)
+        for line in lines {
+            #expect(try OutputSchema().problems(of: String(line), as: "deferred-export").isEmpty, "\(line)")
+        }
+    }
+
     @Test func showIncludesObject() throws {
         let result = try parked("show", dead)
         #expect(result.status == 0, "\(result.errors)")

@@ -111,7 +111,7 @@ import Testing
                 "environment", "edit", "acme", "--address", "Guest@Elsewhere.example", "--client-id", "app",
                 "--client-secret-from", "CLIENT_SECRET", "--backend-password-from", "SAP_SECRET", "--hide-unknown",
                 "no", "--initialise-on", "login", "--poll-interval", "60",
-                "--full-poll-interval", "900", "--calls-per-second", "20",
+                "--full-poll-interval", "900", "--calls-per-second", "20", "--json",
             ], environment: variables)
         #expect(edited.status == 0, "\(edited.errors)")
         let shown = try run("show", "acme", "--json")

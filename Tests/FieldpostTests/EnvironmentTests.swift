@@ -217,6 +217,17 @@ import Testing
         #expect(try claims()?["detail"] as? String == "no login yet")
         var connection = try Connection(conninfo)
         try connection.run(
+            """
+            INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,
+                is_dead, is_circuit, attempts, parked_at, next_at)
+            SELECT 'entry-submitter', id, k::text, 'entry.events', 0, '', 0, 'the back end is unavailable: ' || k,
+                false, true, 1, ('2026-11-26T18:00:0' || k || 'Z')::timestamptz, now() + k * interval '1 minute'
+            FROM realm.environment CROSS JOIN generate_series(1, 3) AS k
+            """)
+        let circuit = try run("check", "acme", "--json").rows().last?["detail"] as? String ?? ""
+        #expect(circuit.hasPrefix("open since 2026-11-26T18:00:01.000Z, 3 keys wait, next attempt at "), "\(circuit)")
+        #expect(circuit.hasSuffix(": the back end is unavailable: 3"), "\(circuit)")
+        try connection.run(
             "INSERT INTO onboarding.token_claims SELECT id, '{aud,email,preferred_username,tid}' FROM realm.environment"
         )
         let lacking = try #require(try claims())

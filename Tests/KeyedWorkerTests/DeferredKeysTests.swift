@@ -44,7 +44,7 @@ import Testing
         let subject = EventSubject(realm: .users, kind: .timeEntry, id: UUID())
         func deferKey(isCircuit: Bool) throws -> Bool {
             let deferral = DeferredKeys.Deferral(
-                subject: subject, partition: TopicPartition(topic: Topics.entry.name, partition: 3), reason: "away",
+                subject: subject, partition: TopicPartition(topic: Topics.entry.name, partition: 3), reason: "busy",
                 isDead: false, isCircuit: isCircuit, attemptCount: 1, wait: .seconds(60), decision: 0)
             try acme.connection.run(DeferredKeys.deferKeys([deferral], group: "group", environment: acme.id))
             return try acme.connection.run("SELECT parked_at < now() - interval '1 minute' FROM pipeline.parked")[0]

@@ -18,7 +18,7 @@ extension EnvironmentCommand {
         static let configuration = CommandConfiguration(
             abstract: "Test an environment's identity provider and back end.",
             discussion: "Exits with status 1 if a check fails.")
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 

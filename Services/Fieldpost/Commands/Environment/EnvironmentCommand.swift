@@ -41,7 +41,7 @@ struct EnvironmentCommand: ParsableCommand {
     struct Edit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Change the given options of an environment.", discussion: EnvironmentOptions.discussion)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var options: EnvironmentOptions
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -93,7 +93,7 @@ struct EnvironmentCommand: ParsableCommand {
     /// `fieldpost environment show`: the configuration of an environment, without secrets.
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Show the configuration of an environment.")
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 

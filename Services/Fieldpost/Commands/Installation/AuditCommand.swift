@@ -12,7 +12,8 @@ struct AuditCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List audit records, the newest last.")
-        @Option(help: "Limit to records of this environment.") var environment: String?
+        @Option(help: "Limit to records of this environment.", completion: Completion.environments)
+        var environment: String?
         @Option(help: "Limit to actions with this prefix, such as role or login.refused.") var action: String?
         @Option(help: "Limit to this actor: an e-mail, integration:NAME or cli:USER.") var actor: String?
         @Option(help: "Maximum number of records, the newest.") var limit = 100

@@ -20,7 +20,8 @@ struct RealmCommand: ParsableCommand {
 
     /// Options of all commands on realms.
     struct RealmOptions: ParsableArguments {
-        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: "Environment; required if there are several.", completion: Completion.environments)
+        var environment: String?
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
     }

@@ -18,8 +18,9 @@ struct LagCommand: ParsableCommand {
             array for each sample.
             """)
 
-    @Option(help: "Limit to this topic.") var topic: String?
-    @Option(help: "Limit to this consumer group, of Fieldpost or not.") var group: String?
+    @Option(help: "Limit to this topic.", completion: Completion.topics) var topic: String?
+    @Option(help: "Limit to this consumer group, of Fieldpost or not.", completion: Completion.groups)
+    var group: String?
     @Flag(help: "Limit to rows with a lag, unknown lag or expired messages.") var behind = false
     @Flag(help: "Show a row for each partition.") var partitions = false
     @Flag(help: "Repeat every two seconds until Ctrl-C; adds rate, ETA and status.") var watch = false

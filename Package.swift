@@ -193,7 +193,9 @@ let shared: [Target] = [
         ], path: "Shared/Platform/ServiceRuntime"),
 
     // Store
-    .target(name: "ObjectStore", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Store/ObjectStore"),
+    .target(
+        name: "ObjectStore", dependencies: ["Essentials", "Model", "Postgres", "Telemetry"],
+        path: "Shared/Store/ObjectStore"),
     .target(name: "Secrets", dependencies: ["Model", "ObjectStore", "Postgres", crypto], path: "Shared/Store/Secrets"),
     .target(name: "Audit", dependencies: ["Model", "Postgres"], path: "Shared/Store/Audit"),
     .target(
@@ -408,7 +410,7 @@ let tests: [Target] = [
         ], path: "Tests/RealmInitializerTests"),
     .testTarget(
         name: "ObjectStoreTests",
-        dependencies: ["Essentials", "LocalCluster", "Model", "ObjectStore", "Postgres", "TestSupport"],
+        dependencies: ["Essentials", "LocalCluster", "Model", "ObjectStore", "Postgres", "Telemetry", "TestSupport"],
         path: "Tests/ObjectStoreTests"),
     .testTarget(
         name: "PlatformTests",

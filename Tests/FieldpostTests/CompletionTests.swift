@@ -5,7 +5,7 @@ import Testing
 
 /// The candidates that the completion scripts of shells request.
 @Suite(.ownThreads) struct CompletionTests {
-    /// Returns the candidates for the last word of a command.
+    /// Returns the candidates for the last argument of a command.
     private func complete(
         _ command: String..., argument: String = "positional@0", word: String = "", database: String
     ) throws -> [String] {

@@ -19,17 +19,17 @@ enum Completion {
             """)
     }
 
-    /// Deferred keys, or the ids of their objects if the word does not begin like a key.
+    /// Deferred keys, or the ids of their objects if the text does not begin like a key.
     static let keys = CompletionKind.custom { words, _, prefix in
         let isKey = prefix.isEmpty || prefix.hasPrefix("/")
         let beginning = isKey ? prefix : prefix.lowercased()
         return candidates(
             words,
             """
-            SELECT DISTINCT k.word FROM (
-                SELECT CASE WHEN \(isKey) THEN key ELSE right(key, 36) END AS word FROM pipeline.parked
+            SELECT DISTINCT k.candidate FROM (
+                SELECT CASE WHEN \(isKey) THEN key ELSE right(key, 36) END AS candidate FROM pipeline.parked
                 LIMIT \(keysReadMax)
-            ) k WHERE starts_with(k.word, \(beginning)) ORDER BY k.word LIMIT \(countMax)
+            ) k WHERE starts_with(k.candidate, \(beginning)) ORDER BY k.candidate LIMIT \(countMax)
             """)
     }
 
@@ -37,7 +37,7 @@ enum Completion {
     /// Maximum number of deferred keys that are read.
     private static let keysReadMax: Int64 = 100_000
 
-    /// - Parameter words: The words of the command line, which may have `--database`.
+    /// - Parameter words: The arguments of the command line, which may have `--database`.
     private static func candidates(_ words: [String], _ query: Statement) -> [String] {
         let option = words.firstIndex(of: "--database").flatMap { words.dropFirst($0 + 1).first }
         let url = option ?? ProcessInfo.processInfo.environment[Setting.databaseURL.variable] ?? ""

@@ -37,9 +37,9 @@ enum Completion {
     /// Maximum number of deferred keys that are read.
     private static let keysReadMax: Int64 = 100_000
 
-    /// - Parameter words: The arguments of the command line, which may have `--database`.
-    private static func candidates(_ words: [String], _ query: Statement) -> [String] {
-        let option = words.firstIndex(of: "--database").flatMap { words.dropFirst($0 + 1).first }
+    /// - Parameter arguments: The arguments of the command line, which may have `--database`.
+    private static func candidates(_ arguments: [String], _ query: Statement) -> [String] {
+        let option = arguments.firstIndex(of: "--database").flatMap { arguments.dropFirst($0 + 1).first }
         let url = option ?? ProcessInfo.processInfo.environment[Setting.databaseURL.variable] ?? ""
         guard !url.isEmpty else { return [] }
         var limits = Limits(lockMax: .milliseconds(500))

@@ -17,7 +17,10 @@ extension EnvironmentCommand {
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Test an environment's identity provider and back end.",
-            discussion: "Exits with status 1 if a check fails.")
+            discussion: """
+                Also reports each open circuit breaker: since when, the number of keys that wait, the next attempt and \
+                the cause. Exits with status 1 if a check fails or a circuit breaker is open.
+                """)
         @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions

@@ -193,7 +193,9 @@ let shared: [Target] = [
         ], path: "Shared/Platform/ServiceRuntime"),
 
     // Store
-    .target(name: "ObjectStore", dependencies: ["Essentials", "Model", "Postgres"], path: "Shared/Store/ObjectStore"),
+    .target(
+        name: "ObjectStore", dependencies: ["Essentials", "Model", "Postgres", "Telemetry"],
+        path: "Shared/Store/ObjectStore"),
     .target(name: "Secrets", dependencies: ["Model", "ObjectStore", "Postgres", crypto], path: "Shared/Store/Secrets"),
     .target(name: "Audit", dependencies: ["Model", "Postgres"], path: "Shared/Store/Audit"),
     .target(
@@ -272,7 +274,7 @@ let tests: [Target] = [
         name: "TestSupport",
         dependencies: [
             "BackendContract", "CBroker", "CKafka", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster",
-            "Model", "ObjectStore", "Postgres", logging,
+            "Model", "ObjectStore", "Postgres", "ProjectDocuments", logging, yams,
         ], path: "Tests/TestSupport"),
     .target(name: "CTestNames", path: "Tests/CTestNames"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
@@ -330,10 +332,10 @@ let tests: [Target] = [
         name: "FieldpostTests",
         dependencies: [
             "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "DataFiles",
-            "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster",
-            "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
-            "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird, lifecycle,
-            logging, nioPosix,
+            "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker",
+            "LagMonitoring", "LocalCluster", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime",
+            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto, httpTypes,
+            hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",
@@ -409,7 +411,7 @@ let tests: [Target] = [
         ], path: "Tests/RealmInitializerTests"),
     .testTarget(
         name: "ObjectStoreTests",
-        dependencies: ["Essentials", "LocalCluster", "Model", "ObjectStore", "Postgres", "TestSupport"],
+        dependencies: ["Essentials", "LocalCluster", "Model", "ObjectStore", "Postgres", "Telemetry", "TestSupport"],
         path: "Tests/ObjectStoreTests"),
     .testTarget(
         name: "PlatformTests",

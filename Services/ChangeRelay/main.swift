@@ -4,6 +4,7 @@
 import Kafka
 import KeyedWorker
 import Metrics
+import ObjectStore
 import ServiceRuntime
 import ServiceSettings
 
@@ -16,6 +17,7 @@ await serve("change-relay", settings: Settings.all) { context in
     let interval = try configuration.duration(Settings.compactionInterval)
     let sweepInterval = try configuration.duration(RetentionSettings.interval)
     let leader = Gauge(label: "fieldpost.leader")
+    EnvironmentNameLoader.start(conninfo)
     return [
         .loop("relay") { control in
             leader.record(0)

@@ -39,7 +39,8 @@ struct AttemptRecord: Equatable, Sendable {
         switch result {
         case .record(let record), .successor(let record): (.record, record.status.rawValue)
         case .absent: (.absent, nil)
-        case .ambiguous(let count): (.ambiguous, "\(count) records carry the marker")
+        case .ambiguous(let ids):
+            (.ambiguous, "\(ids.count) records carry the marker: \(ids.joined(separator: ", "))")
         case .refused(let messages): (.refused, messages.joined(separator: "; "))
         case .notProcessed(let reason, _): (.notProcessed, reason)
         case .unknown(let reason, _, _): (.unknown, reason)

@@ -111,8 +111,8 @@ struct ObservationRule: Sendable {
             guard let observed, EntryStatus(observed: record.status) != nil else { return handleDeletion(state) }
             return isConfirmed(observed, state) ? adopt(observed, state) : accept(observed, state)
         case .absent: return handleDeletion(state)
-        case .ambiguous(let count):
-            return SubmissionDecision(step: .deadLettered(reason: "\(count) \(DeferralReason.multipleRecords)"))
+        case .ambiguous(let ids):
+            return SubmissionDecision(step: .deadLettered(reason: DeferralReason.withRecords(ids)))
         case .refused(let messages):
             let reason = "the back end refuses the lookup of the entry: " + messages.joined(separator: "; ")
             return SubmissionDecision(step: .deferred(reason: reason, after: retryWait, cause: .attempt))

@@ -59,7 +59,7 @@ struct SubmissionCaller: Sendable {
         case .record(let record) where record.id == id: .refused(messages)
         case .record(let successor), .successor(let successor): .successor(successor)
         case .absent: .absent
-        case .ambiguous(let count): .ambiguous(count: count)
+        case .ambiguous(let ids): .ambiguous(ids)
         case .refused, .notProcessed, .unknown, .notMade: .refused(messages)
         }
     }
@@ -85,7 +85,7 @@ struct SubmissionCaller: Sendable {
             where record.marker == marker { records[record.id] = record }
         }
         guard let first = records.values.first else { return .absent }
-        return records.count == 1 ? .record(first) : .ambiguous(count: records.count)
+        return records.count == 1 ? .record(first) : .ambiguous(records.keys.sorted())
     }
 }
 

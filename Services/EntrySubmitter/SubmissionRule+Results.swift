@@ -12,10 +12,9 @@ extension SubmissionRule {
             return handleRecord(record, state, ledger, attemptCount, isWritten: isWritten(ledger, as: record))
         case .successor(let record): return handleRecord(record, state, ledger, attemptCount, isWritten: false)
         case .absent: return handleAbsence(state, ledger)
-        case .ambiguous(let count):
+        case .ambiguous(let ids):
             return SubmissionDecision(
-                ledger: next(ledger, .unknown),
-                step: .deadLettered(reason: "\(count) \(DeferralReason.multipleRecords)"))
+                ledger: next(ledger, .unknown), step: .deadLettered(reason: DeferralReason.withRecords(ids)))
         case .refused(let messages) where ledger.phase == .finding:
             // The lookup is refused, for example because the person's assignment was removed: the record may exist.
             let reason = "the back end refuses the lookup of the entry: " + messages.joined(separator: "; ")

@@ -183,8 +183,8 @@ enum SubmissionResult: Equatable, Sendable {
     case successor(BackendEntry)
     /// No record: never written, or deleted.
     case absent
-    /// Several records carry the entry's marker.
-    case ambiguous(count: Int)
+    /// Several records, with these ids, carry the entry's marker.
+    case ambiguous([String])
     /// The back end refused the entry.
     case refused([String])
     /// The back end did not process the call; it may be retried.

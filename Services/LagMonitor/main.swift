@@ -5,6 +5,7 @@ import HTTPServer
 import Kafka
 import KeyedWorker
 import Model
+import ObjectStore
 import ServiceRuntime
 import ServiceSettings
 import Telemetry
@@ -19,6 +20,7 @@ await serve("lag-monitor", settings: Settings.all) { context in
     let partitions = try configuration.integer(Settings.partitions)
     let probeEnvironment = try configuration.text(Settings.probe)
     let metrics = context.metrics
+    EnvironmentNameLoader.start(conninfo)
     let probe = Component.loop("probe") { control in
         var probe = Probe(through: probeEnvironment, conninfo: conninfo)
         while !control.isStopping {

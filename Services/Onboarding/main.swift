@@ -1,6 +1,7 @@
 // Onboards devices: registration, login at the identity provider, and notification when the realm is ready.
 
 import HTTPServer
+import ObjectStore
 import Secrets
 import ServiceRuntime
 import ServiceSettings
@@ -16,6 +17,7 @@ await serve("onboarding", settings: Settings.all) { context in
     if hasPage, try configuration.optionalText(Settings.gateway) == nil {
         throw ConfigurationError("\(Settings.gateway.variable) is not set; it is required by the device page")
     }
+    EnvironmentNameLoader.start(try configuration.text(.databaseURL))
     let onboarding = try await Onboarding(
         database: configuration.text(.databaseURL), url: url, secrets: SecretBox(configuration.list(.secretKeys)),
         limits: limits, clients: ClientAddress(proxyCount: proxyCount),

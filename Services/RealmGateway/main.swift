@@ -3,6 +3,7 @@
 
 import HTTPServer
 import Identity
+import ObjectStore
 import Secrets
 import ServiceRuntime
 import ServiceSettings
@@ -12,6 +13,7 @@ await serve("realm-gateway", settings: Settings.all) { context in
     var tokens = TokenVerifier.Limits()
     tokens.clockSkewMax = try configuration.duration(Settings.tokenSkewMax)
     let keys = JWKS()
+    EnvironmentNameLoader.start(try configuration.text(.databaseURL))
     let gateway = try await Gateway(
         database: configuration.text(.databaseURL), limits: GatewayLimits(configuration), tokens: tokens,
         clients: ClientAddress(proxyCount: configuration.integer(.httpProxies)), health: context.health,

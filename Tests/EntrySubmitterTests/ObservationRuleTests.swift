@@ -170,11 +170,15 @@ import Testing
     }
 
     @Test func severalRecordsWithOneMarkerAreDeadLettered() {
-        let decision = Self.rule.decide(Self.known(.released), observed: nil, .result(.ambiguous(count: 2), version: 7))
-        guard case .deadLettered = decision.step else {
+        let ids = (1...12).map { "80\($0)" }
+        let decision = Self.rule.decide(Self.known(.released), observed: nil, .result(.ambiguous(ids), version: 7))
+        guard case .deadLettered(let reason) = decision.step else {
             Issue.record("\(decision.step)")
             return
         }
+        // The reason names the first ten records.
+        #expect(reason.hasPrefix("12 records of the back end have this entry's marker"))
+        #expect(reason.hasSuffix(": \(ids.prefix(10).joined(separator: ", ")), …"), "\(reason)")
     }
 
     // MARK: Values

@@ -296,7 +296,7 @@ struct SubmissionWorld {
         if let id, let record = read(id), record.status != .cancelled { return .record(record) }
         let live = records.keys.compactMap(read).filter { $0.status != .cancelled }
         guard let first = live.first else { return .absent }
-        return live.count == 1 ? .record(first) : .ambiguous(count: live.count)
+        return live.count == 1 ? .record(first) : .ambiguous(live.map(\.id).sorted())
     }
 
     var liveRecords: [Record] { records.values.filter(\.isLive) }

@@ -156,7 +156,7 @@ import Testing
             _ = try add(port: port)
             let empty = try run("check", "acme", "--json")
             #expect(empty.status == 0, "\(empty.output) \(empty.errors)")
-            #expect(try empty.rows().map { $0["what"] as? String } == ["server", "account", "record type", "queries"])
+            #expect(try empty.rows().map { $0["check"] as? String } == ["server", "account", "record type", "queries"])
             try compass.perform(
                 (1...5).map { CompassChange(user: "x", fields: ["Headline": "\($0)", "Severity": "3-Average"]) })
             let result = try run("check", "acme")

@@ -46,12 +46,12 @@ import Testing
     /// The records are found by the marker.
     @Test func severalRecordsAreExplainedWithMarker() throws {
         var connection = try Connection(conninfo)
-        let reason = "3 \(DeferralReason.multipleRecords)"
+        let reason = DeferralReason.withRecords(["801", "802", "803"])
         try connection.run("UPDATE pipeline.parked SET reason = \(reason) WHERE key = \(dead)")
         let id = try #require(UUID(ascii: String(dead.suffix(36))))
         let result = try parked("show", dead).output
-        #expect(
-            result.contains("whose text ends with \(EntryMarker.marker(of: id)), and delete all but one"), "\(result)")
+        let fix = "the back end's records 801, 802, 803 whose text ends with \(EntryMarker.marker(of: id)), and delete"
+        #expect(result.contains(fix), "\(result)")
     }
 
     @Test func invalidKeyIsReported() throws {
@@ -89,6 +89,20 @@ import Testing
         let table = try parked("list")
         #expect(table.output.contains("2h 00m"))
         #expect(table.output.contains("two records carry the marker"))
+    }
+
+    @Test func keysArePrintedAsJSON() throws {
+        #expect(try parked("show", dead, "--json").rows()[0]["deferredAt"] is String)
+        #expect(try parked("retry", "--all", "--dry-run", "--json").rows().count == 2)
+        let retried = try parked("retry", dead, "--json").output.filter { !$0.isWhitespace }
+        #expect(retried == #"{"count":1,"deferredAgain":0}"#)
+        let discarded = try parked("discard", waiting, "--yes", "--json").output.filter { !$0.isWhitespace }
+        #expect(discarded == #"{"count":1,"deferredAgain":0}"#)
+        let lines = try parked("export").output.split(separator: "\n")
+        #expect(lines.count == 2)
+        for line in lines {
+            #expect(try OutputSchema().problems(of: String(line), as: "deferred-export").isEmpty, "\(line)")
+        }
     }
 
     @Test func showIncludesObject() throws {
@@ -248,8 +262,8 @@ import Testing
         #expect(ofAcme.map { $0["subject"] as? String } == [dead])
         // The reason is recorded too, because the row is deleted.
         #expect(
-            ofAcme.map { $0["detail"] as? String }
-                == [#"{"group": "entry-submitter", "reason": "two records carry the marker"}"#])
+            ofAcme.map { $0["detail"] as? [String: String] }
+                == [["group": "entry-submitter", "reason": "two records carry the marker"]])
     }
 
     /// Any number of keys is changed by pages, including a full last page.

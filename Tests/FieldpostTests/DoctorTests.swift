@@ -38,8 +38,8 @@ import Testing
                 func contains(_ field: String, _ part: String) -> Bool {
                     part.isEmpty || (row[field] as? String ?? "").contains(part)
                 }
-                return row["state"] as? String == state && contains("check", check) && contains("seen", seen)
-                    && (state == "OK" || !(row["remedy"] as? String ?? "").isEmpty) && contains("remedy", remedy)
+                return row["state"] as? String == state && contains("check", check) && contains("finding", seen)
+                    && (state == "OK" || !(row["action"] as? String ?? "").isEmpty) && contains("action", remedy)
             }
         }
     }

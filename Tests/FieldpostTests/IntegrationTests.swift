@@ -36,6 +36,8 @@ import Testing
         #expect(try run("environment", "integration", "add", "erp", "--client-id", "erp-client").status == 0)
         let list = try run("environment", "integration", "list").output
         #expect(list.contains("a key") && list.contains("tokens of erp-client") && !list.contains(key))
+        let rows = try run("environment", "integration", "list", "--json").rows()
+        #expect(rows.contains { $0["clientId"] as? String == "erp-client" && $0["createdAt"] is String }, "\(rows)")
         try connection.run(
             """
             INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, client_id)

@@ -29,8 +29,18 @@ import Testing
             try finish(6, cluster)
             let end = try lag(cluster)
             #expect(end.isEmpty)
-            let table = try fieldpost("lag", "--topic", Topics.realm.name, "--brokers", cluster.address)
-            #expect(table.output.split(separator: "\n").count == Topics.realm.partitions + 1)
+            func table(_ options: String...) throws -> [Substring] {
+                let result = try fieldpost(
+                    ["lag", "--topic", Topics.realm.name, "--brokers", cluster.address] + options)
+                return result.output.split(separator: "\n")
+            }
+            #expect(try table("--partitions").count == Topics.realm.partitions + 1)
+            let sums = try table()
+            #expect(sums.count == Topics.realm.consumers.count + 1)
+            #expect(sums[1].hasPrefix(Topics.realm.name) && sums[1].contains("0/\(Topics.realm.partitions)"), "\(sums)")
+            let cut = try table("--partitions", "--limit", "2")
+            let hidden = "\(Topics.realm.partitions - 2) more rows hidden: --limit, --group, --topic"
+            #expect(cut.count == 4 && cut[3] == hidden, "\(cut)")
         }
     }
 

@@ -24,8 +24,8 @@ import Testing
         let path = RealmPath.team(team).description
         let some = try fieldpost("realm", "access", path, "--database", environment.conninfo, "--json").rows()
         #expect(some.map { $0["person"] as? String } == ["ana@example.com", "bo@example.com"])
-        #expect(some[0]["why"] as? String == "they are a member of the team")
-        #expect(some[1]["why"] as? String == "they are a manager, who may open every team's realm by name")
+        #expect(some[0]["reason"] as? String == "they are a member of the team")
+        #expect(some[1]["reason"] as? String == "they are a manager, who may open every team's realm by name")
         let all = try fieldpost("realm", "access", path, "--all", "--database", environment.conninfo)
         let line = try #require(all.output.split(separator: "\n").last)
         #expect(line.hasPrefix("cleo@example.com") && line.contains(" no ") && line.hasSuffix("never"), "\(all.output)")
@@ -62,6 +62,29 @@ import Testing
         #expect(result.output.contains("no login with this address yet"))
     }
 
+    /// A path in upper case is the same realm. A realm that cannot exist is an error, not a list of no people.
+    @Test func accessNormalizesPathsAndRejectsMissingRealms() throws {
+        var environment = try TestEnvironment()
+        try makePeople(&environment)
+        func access(_ path: String, _ options: String...) throws -> CommandResult {
+            try fieldpost(["realm", "access", path, "--database", environment.conninfo, "--json"] + options)
+        }
+        let people = try access("/teams/\(team.uuidString)").rows().map { $0["person"] as? String }
+        #expect(people == ["ana@example.com", "bo@example.com"])
+        #expect(try access("/users/ANA@example.com").rows().map { $0["person"] as? String } == ["ana@example.com"])
+        let explained = try access("/users/ANA@example.com", "--person", "Ana@Example.com").rows()
+        let facts = explained[0]["facts"] as? [String]
+        #expect(facts?.first == "no login with this address yet", "\(explained)")
+        for (path, reason) in [
+            ("/teams/\(bo.text)", "no team has this id"), ("/users/dag@example.com", "no person has this address"),
+            ("/shares/\(bo.text)", "it was never written"), ("/nowhere", "it was never written"),
+        ] {
+            let result = try access(path)
+            #expect(result.status == 1 && result.output.isEmpty, "\(result)")
+            #expect(result.errors.contains("realm \(path) does not exist: \(reason); realms are /users, "), "\(result)")
+        }
+    }
+
     @Test func accessReportsOtherRealmsOfObject() throws {
         var environment = try TestEnvironment()
         try makePeople(&environment)
@@ -90,8 +113,8 @@ import Testing
         let counts = try fieldpost(["realm", "show"] + arguments).rows()
         #expect(counts.count == 1 && counts[0]["count"] as? Int == 2 && counts[0]["deleted"] as? Int == 1)
         let notes = try fieldpost(["realm", "show", "--kind", "Note"] + arguments).rows()
-        #expect(notes.map { ($0["id"] as? String)?.lowercased() } == ids[1...].map(\.text))
-        #expect((notes[0]["fields"] as? String)?.contains(ids[1].text) ?? false)
+        #expect(notes.map { $0["id"] as? String } == ids[1...].map(\.text))
+        #expect((notes[0]["fields"] as? [String: Any])?["title"] as? String == ids[1].text)
         let gone = try fieldpost(["realm", "show", "--id", ids[0].text] + arguments)
         #expect(gone.status == 1 && gone.errors.contains("it is in no other realm"), "\(gone)")
     }
@@ -112,7 +135,7 @@ import Testing
         let arguments = ["\(first)", "\(second)", "--database", environment.conninfo]
         let rows = try fieldpost(["realm", "diff", "--json"] + arguments).rows()
         #expect(rows.map { $0["state"] as? String } == ["only in the first", "only in the second", "differs"])
-        #expect(rows.map { ($0["id"] as? String)?.lowercased() } == ids[..<3].map(\.text))
+        #expect(rows.map { $0["id"] as? String } == ids[..<3].map(\.text))
         #expect(rows[2]["fields"] as? [String] == ["title"])
         let same = try fieldpost("realm", "diff", "\(first)", "\(first)", "--database", environment.conninfo)
         #expect(same.output == "\(first) and \(first) have the same objects\n")

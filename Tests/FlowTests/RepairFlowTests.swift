@@ -60,6 +60,11 @@ extension FlowTests {
             let key: String
             let fault: String
             let pending: String?
+
+            private enum CodingKeys: String, CodingKey {
+                case key, fault, pending
+                case part = "check"
+            }
         }
 
         private static func inconsistencies(_ response: CommandResult) throws -> [ReportedInconsistency] {

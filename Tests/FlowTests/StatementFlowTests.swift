@@ -18,6 +18,7 @@ extension FlowTests {
             ),
             ("SELECT coalesce(max(epoch)", "the relay: the epoch is the broker's"),
             ("SELECT id, generation FROM realm.environment", "a worker: an unknown generation of a message"),
+            ("SELECT id, name FROM realm.environment", "log lines: the names of all environments"),
             ("SELECT environment_id, domain FROM access.domain", "a gateway lets people of all environments in"),
             ("SELECT environment_id, moved_to FROM realm.move", "the same"),
             ("SELECT environment_id, issuer, audience, jwks_url", "the same"),

@@ -38,6 +38,24 @@ import Testing
         #expect(try take() == [subjects[0]])
     }
 
+    /// The age of a key that waits for an open circuit is the time since its first deferral.
+    @Test func keyOfOpenCircuitKeepsTimeOfFirstDeferral() throws {
+        var acme = try TestEnvironment()
+        let subject = EventSubject(realm: .users, kind: .timeEntry, id: UUID())
+        func deferKey(isCircuit: Bool) throws -> Bool {
+            let deferral = DeferredKeys.Deferral(
+                subject: subject, partition: TopicPartition(topic: Topics.entry.name, partition: 3), reason: "busy",
+                isDead: false, isCircuit: isCircuit, attemptCount: 1, wait: .seconds(60), decision: 0)
+            try acme.connection.run(DeferredKeys.deferKeys([deferral], group: "group", environment: acme.id))
+            return try acme.connection.run("SELECT parked_at < now() - interval '1 minute' FROM pipeline.parked")[0]
+                .decode(Bool.self)
+        }
+        #expect(try !deferKey(isCircuit: true))
+        try acme.connection.run("UPDATE pipeline.parked SET parked_at = parked_at - interval '1 hour'")
+        #expect(try deferKey(isCircuit: true))
+        #expect(try !deferKey(isCircuit: false))
+    }
+
     /// Takes each environment's oldest keys, up to its capacity, regardless of another's backlog. Keys without a free
     /// slot become due early when there are some.
     @Test func dueKeysAreLimitedByEnvironment() throws {

@@ -168,6 +168,10 @@ import Testing
         #expect(page[0].isMoreParked && page[0].deadCount == EnvironmentStore.deferredCountMax + 51)
         #expect(page[1].deadCount == 50 && page[1].circuitCount == 25 && page[1].waitingCount == 25)
         #expect(!page[1].isMoreParked)
+        // The circuit of a back end is open since the first of its keys, for their reason.
+        #expect(page[1].circuitReason == "closed" && page[1].circuitSince?.hasSuffix("Z") == true)
+        #expect(page[1].circuitNextAt == page[1].circuitSince)
+        #expect(page[0].circuitCount > 0 || page[0].circuitReason == nil)
         let plan = try connection.run("EXPLAIN \(EnvironmentStore.page(after: "", countMax: 50))").decode(String.self)
         #expect(!plan.contains { $0.contains("Seq Scan on parked") }, "\(plan.joined(separator: "\n"))")
     }

@@ -45,7 +45,8 @@ struct ObservedProgram: Sendable {
         let reader = unsafe open(pipe, O_RDWR | O_NONBLOCK | O_CLOEXEC)
         try #require(reader >= 0)
         process = try Self.start(
-            "fieldpost", ["lag", "--watch"], ["FIELDPOST_KAFKA_BROKERS": brokers], in: folder, output: pipe)
+            "fieldpost", ["lag", "--watch", "--partitions", "--limit", "\(rowCount)"],
+            ["FIELDPOST_KAFKA_BROKERS": brokers], in: folder, output: pipe)
         (name, port, self.record) = ("fieldpost lag --watch", 0, record)
         observer = BackgroundThread {
             defer { close(reader) }

@@ -12,14 +12,17 @@ import Testing
 @Suite(.ownThreads) struct LogTests {
     /// Returns the lines that `body` logs.
     private func lines(
-        _ format: LineLogHandler.Format = .json, level: Logger.Level = .info, _ body: (Logger) -> Void
+        _ format: LineLogHandler.Format = .json, level: Logger.Level = .info,
+        names: EnvironmentNames = EnvironmentNames(), _ body: (Logger) -> Void
     ) throws -> [String] {
         var ends: [Int32] = [0, 0]
         try #require(unsafe pipe(&ends) == 0)
         let descriptor = ends[1]
         body(
             Logger(label: "test") {
-                LineLogHandler(label: $0, service: "test", level: level, format: format, descriptor: descriptor)
+                LineLogHandler(
+                    label: $0, service: "test", level: level, format: format, descriptor: descriptor,
+                    environmentNames: names)
             })
         close(ends[1])
         var bytes: [UInt8] = []
@@ -56,6 +59,27 @@ import Testing
         let lines = try lines { $0.info("true", metadata: ["message": "false", "level": "critical", "time": "never"]) }
         let object = try JSONDecoder().decode([String: String].self, from: Data(lines[0].utf8))
         #expect(object["message"] == "true" && object["metadata.message"] == "false" && object["level"] == "info")
+    }
+
+    /// An unknown environment requests that the names are loaded, once.
+    @Test func environmentHasItsName() throws {
+        let names = EnvironmentNames()
+        #expect(names.isIncomplete)
+        names.replace(with: [7: "acme"])
+        #expect(!names.isIncomplete)
+        func name(_ environment: String) throws -> String? {
+            let lines = try lines(names: names) { $0.info("a", metadata: ["environment": "\(environment)"]) }
+            let object = try JSONDecoder().decode([String: String].self, from: Data(lines[0].utf8))
+            #expect(object["environment"] == environment)
+            return object["environmentName"]
+        }
+        #expect(try name("7") == "acme" && name("acme") == nil && !names.isIncomplete)
+        #expect(try name("8") == nil && names.isIncomplete)
+        names.replace(with: [7: "acme"])
+        #expect(try name("8") == nil && !names.isIncomplete)
+        #expect(try name("9") == nil && names.isIncomplete)
+        names.replace(with: [7: "acme", 9: "books"])
+        #expect(try name("9") == "books" && !names.isIncomplete)
     }
 
     @Test func lineLengthIsLimited() throws {

@@ -13,15 +13,17 @@ package struct CommandResult: Sendable {
     }
 }
 
-/// Runs the built `fieldpost` and waits for its exit.
+/// Runs the built `fieldpost` and waits for its exit. Its output with `--json` must have the documented schema.
 ///
 /// - Parameter environment: All it gets: nothing of the test's own.
 package func fieldpost(_ arguments: [String], environment: [String: String] = [:]) throws -> CommandResult {
-    try runExecutable("fieldpost", arguments, environment: environment)
+    let result = try runExecutable("fieldpost", arguments, environment: environment)
+    try result.validate(arguments)
+    return result
 }
 
 package func fieldpost(_ arguments: String..., environment: [String: String] = [:]) throws -> CommandResult {
-    try runExecutable("fieldpost", arguments, environment: environment)
+    try fieldpost(arguments, environment: environment)
 }
 
 /// Runs the built `workbench`, like ``fieldpost(_:environment:)``.

@@ -13,8 +13,11 @@ import Testing
         for alert in rules.split(separator: "- alert: ").dropFirst() {
             let name = String(try #require(alert.split(separator: "\n").first))
             names.insert(name)
-            #expect(
-                alert.contains("runbook_url: docs/operators/runbooks/\(name).md\n"), "\(name) names another runbook")
+            // Absolute with the external label, otherwise a path in the sources.
+            let url =
+                #"runbook_url: '{{ with $externalLabels.fieldpost_runbooks }}{{ printf . "\#(name)" }}"#
+                + "{{ else }}docs/operators/runbooks/\(name).md{{ end }}'\n"
+            #expect(alert.contains(url), "\(name) names another runbook")
             #expect(overview.contains("| `\(name)` | ["), "the overview has no row for \(name)")
             #expect(overview.contains("(runbooks/\(name).md)"), "the overview has no link to the runbook of \(name)")
             #expect(tests.contains("alertname: \(name)\n        exp_alerts:"), "\(name) is not seen to fire")

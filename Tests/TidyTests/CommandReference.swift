@@ -79,6 +79,12 @@ enum CommandReference {
         return Documents.table(["command", "does"], rows)
     }
 
+    /// The names of the commands of `fieldpost` that print JSON.
+    static func commandsWithJSON() throws -> [String] {
+        try programs().filter { $0.commandName == "fieldpost" }.flatMap { $0.leaves() }
+            .filter { _, command in command.own.contains { $0.preferredName?.name == "json" } }.map(\.name)
+    }
+
     /// A section for each command: its usage, discussion and arguments.
     static func reference() throws -> String {
         try programs().map { program in

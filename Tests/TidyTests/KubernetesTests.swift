@@ -1,5 +1,6 @@
 import LocalCluster
 import Model
+import ProjectDocuments
 import Testing
 import Yams
 
@@ -42,6 +43,15 @@ import Yams
         let admin = documents.first { $0.isKind("Service") && $0["metadata"]?["name"]?.string == name }
         #expect(admin?["spec"]?["ports"]?[0]?["port"]?.int == service.localAdminPort)
         #expect(documents.contains { $0.isKind("PodDisruptionBudget") })
+    }
+
+    /// If a base renamed the image, an overlay's `images` would have no effect.
+    @Test(arguments: ["setup", "services"]) func overlaySetsTheImage(folder: String) throws {
+        let base = try ProjectDocument("deploy/kubernetes/\(folder)/kustomization.yaml").root
+        #expect(base["images"] == nil)
+        let overlay = try ProjectDocument("deploy/kubernetes/example/\(folder)/kustomization.yaml").root
+        #expect(overlay["resources"]?.texts == ["../../\(folder)"])
+        #expect(overlay["images"]?[0]?["name"]?.string == "fieldpost")
     }
 
     /// All pods run without privileges and exit after their work in flight is finished.

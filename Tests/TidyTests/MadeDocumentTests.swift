@@ -13,6 +13,7 @@ import Testing
     private static let parts: [String: @Sendable () throws -> String] = [
         "commands": { try CommandReference.overview() },
         "command reference": { try CommandReference.reference() },
+        "json output": { try OutputReference.reference() },
         "settings": { try SettingReference.tables() },
         "services": { ServiceReference.table() },
         "topics": { TopicReference.topics() },

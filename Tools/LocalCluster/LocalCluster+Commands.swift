@@ -118,6 +118,11 @@ extension LocalCluster {
         package let fault: String
         package let pending: String?
 
+        private enum CodingKeys: String, CodingKey {
+            case environment, key, fault, pending
+            case part = "check"
+        }
+
         package var description: String {
             "\(environment): \(part): \(key): \(fault)" + (pending.map { " (may be in flight: \($0))" } ?? "")
         }

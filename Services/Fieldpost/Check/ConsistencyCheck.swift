@@ -19,6 +19,12 @@ struct ConsistencyCheck {
         /// Number of dead-lettered keys.
         let dead: Int64
 
+        private enum CodingKeys: String, CodingKey {
+            case environment, unpublished
+            case parked = "deferred"
+            case dead = "deadLettered"
+        }
+
         var isQuiescent: Bool { unpublished == 0 && parked == 0 }
     }
 
@@ -27,6 +33,12 @@ struct ConsistencyCheck {
         let rests: [Backlog]
         /// Whether the limit was reached, so that there may be more inconsistencies.
         let isCut: Bool
+
+        private enum CodingKeys: String, CodingKey {
+            case inconsistencies
+            case rests = "backlogs"
+            case isCut = "isTruncated"
+        }
     }
 
     let environments: [(id: EnvironmentID, name: String)]
@@ -186,6 +198,11 @@ struct Inconsistency: Encodable, Hashable {
     let position: Int64
     /// Work in flight that may resolve it; `nil` if none is known.
     var pending: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case environment, key, fault, id, position, pending
+        case part = "check"
+    }
 
     private var text: String { pending.map { "\(fault) (may be in flight: \($0))" } ?? fault }
 

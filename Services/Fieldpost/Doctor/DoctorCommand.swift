@@ -16,7 +16,9 @@ struct DoctorCommand: AsyncParsableCommand {
             (run it in theirs), PostgreSQL, Kafka and its topics, sealed secrets, each environment's identity provider \
             and back end, and certificates and clocks of all HTTP servers. Exits with status 1 if a check fails.
             """)
-    @Option(help: "Limit the checks of providers and back ends to this environment.") var environment: String?
+    @Option(
+        help: "Limit the checks of providers and back ends to this environment.", completion: Completion.environments)
+    var environment: String?
     @Option(help: "Check certificate and time of this URL too; may be repeated.") var url: [String] = []
     @OptionGroup var database: DatabaseOptions
     @OptionGroup var brokers: BrokerOptions

@@ -15,6 +15,12 @@ struct DoctorFinding: Encodable, Equatable, Sendable {
     /// The action; `nil` for `OK`.
     let remedy: String?
 
+    private enum CodingKeys: String, CodingKey {
+        case check, state
+        case seen = "finding"
+        case remedy = "action"
+    }
+
     static func good(_ check: String, _ seen: String) -> DoctorFinding {
         DoctorFinding(check: check, state: .good, seen: seen, remedy: nil)
     }

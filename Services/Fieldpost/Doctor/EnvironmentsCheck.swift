@@ -85,6 +85,8 @@ struct EnvironmentsCheck: DoctorCheck {
             case "keys": "check that the provider responds to this machine; \(edit) --jwks-url"
             case "client": "\(edit) --client-id … --client-secret-from VARIABLE"
             case "claims": "configure the provider to add them to the ID token, or \(edit) --address-verified-by"
+            case let check where check.hasPrefix("circuit breaker"):
+                "fix the cause in the reason; its keys are retried when the back end responds"
             default:
                 "check that it responds to this machine; \(edit) --backend-url, --backend-user, "
                     + "--backend-password-from or --people"

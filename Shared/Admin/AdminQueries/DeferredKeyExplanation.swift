@@ -12,14 +12,22 @@ package struct DeferredKeyExplanation {
 
     package init(_ row: DeferredKeyStore.Row, _ object: DeferredKeyStore.Object?, now: Timestamp = .now()) {
         let subject = EventSubject(row.subject)
-        lines =
-            [
-                ("key", row.key), ("subject", Self.subject(row, subject)), ("environment", row.environment ?? "-"),
-                ("reason", row.reason), ("state", Self.state(row, now)), ("attempts", Self.attempts(row)),
-                ("deferred", "\(row.parkedAt), \(Self.age(of: row.parkedAt, now)) ago"),
-                ("group", "\(row.group), the service that deferred it"), ("partition", "\(row.topic)/\(row.partition)"),
-                ("object", Self.object(object, subject)),
-            ] + Self.remedies(row).map { ("do", $0) }
+        var lines: [(name: String, value: String)] = [
+            ("key", row.key), ("subject", Self.subject(row, subject)), ("environment", row.environment ?? "-"),
+            ("reason", row.reason), ("state", Self.state(row, now)), ("attempts", Self.attempts(row)),
+            ("deferred", "\(row.parkedAt), \(Self.age(of: row.parkedAt, now)) ago"),
+            ("group", "\(row.group), the service that deferred it"), ("partition", "\(row.topic)/\(row.partition)"),
+            ("object", Self.object(object, subject)),
+        ]
+        if let record = Self.record(object) { lines.append(("record", "\(record), in the back end")) }
+        lines += Self.remedies(row).map { (name: "do", value: $0) }
+        self.lines = lines
+    }
+
+    /// The id of the back end's record of an entry or defect, if it has one.
+    private static func record(_ object: DeferredKeyStore.Object?) -> String? {
+        guard let fields = object?.fields, let members = try? JSONObject(Array(fields.utf8)) else { return nil }
+        return members.text(of: "backendId") ?? members.text(of: "record")
     }
 
     private static func subject(_ row: DeferredKeyStore.Row, _ subject: EventSubject?) -> String {
@@ -32,12 +40,17 @@ package struct DeferredKeyExplanation {
         case .dead:
             return "dead: dead-lettered, needs manual action; retried only when its object or one of its dependencies "
                 + "changes, or its topic is republished"
-        case .circuit: return "circuit: its back end is unavailable; retried when it recovers"
+        case .circuit:
+            return "circuit: the circuit breaker of its back end is open; retried when it closes; next attempt "
+                + next(row, now)
         case .waiting:
-            let wait = row.nextAt.millisecondsSinceEpoch - now.millisecondsSinceEpoch
-            return wait <= 0
-                ? "waiting: due now" : "waiting: retried in \(Duration.milliseconds(wait).shortText), \(row.nextAt)"
+            return "waiting: retried " + next(row, now)
         }
+    }
+
+    private static func next(_ row: DeferredKeyStore.Row, _ now: Timestamp) -> String {
+        let wait = row.nextAt.millisecondsSinceEpoch - now.millisecondsSinceEpoch
+        return wait <= 0 ? "now" : "in \(Duration.milliseconds(wait).shortText), \(row.nextAt)"
     }
 
     /// The number of attempts that count towards the limit of automatic retries.
@@ -87,8 +100,10 @@ package struct DeferredKeyExplanation {
             return "add \(email) with their reference: fieldpost environment edit \(environment) --people FILE, then "
                 + "fill their realm: fieldpost environment invite \(email) --environment \(environment)"
         }
-        if row.reason.hasSuffix(DeferralReason.multipleRecords) {
-            return "find the back end's records whose text ends with \(EntryMarker.marker(of: subject.id)), "
+        if let range = row.reason.firstRange(of: DeferralReason.multipleRecords) {
+            let ids = row.reason[range.upperBound...].drop { $0 == ":" || $0 == " " }
+            return "find the back end's records \(ids)\(ids.isEmpty ? "" : " ")whose text ends with "
+                + "\(EntryMarker.marker(of: subject.id)), "
                 + "and delete all but one, or remove the marker from the others' text"
         }
         return nil

@@ -1,7 +1,7 @@
 package import Audit
 package import Essentials
 import FoundationEssentials
-import Model
+package import Model
 import ObjectStore
 package import Postgres
 
@@ -76,6 +76,12 @@ package enum DeferredKeyStore {
         package let nextAt: Timestamp
         /// A version of the displayed state. It changes if the key is deferred again or retried, or its reason changes.
         package let version: String
+
+        private enum CodingKeys: String, CodingKey {
+            case group, environment, key, subject, topic, partition, reason, state, attempts, nextAt, version
+            case environmentID = "environmentId"
+            case parkedAt = "deferredAt"
+        }
 
         package enum State: String, Encodable, PostgresValue {
             /// Retried with exponential backoff.
@@ -186,6 +192,40 @@ package enum DeferredKeyStore {
         var objects = [Object?](repeating: nil, count: keys.count)
         for (index, position, fields) in rows { objects[Int(index)] = Object(position: position, fields: fields) }
         return objects
+    }
+
+    /// The keys of a group that wait for a back end, whose circuit breaker is open.
+    package struct OpenCircuit: Equatable, Sendable {
+        package let group: String
+        package let keyCount: Int64
+        /// The time when the first of them was deferred.
+        package let since: Timestamp
+        /// The time of the next attempt, if it is in the future: that of the key that was deferred last.
+        package let nextAt: Timestamp
+        /// The reason of the key that was deferred last.
+        package let reason: String
+
+        /// A description in one line.
+        package func text(now: Timestamp = .now()) -> String {
+            let wait = nextAt.millisecondsSinceEpoch - now.millisecondsSinceEpoch
+            let next = wait > 0 ? "at \(nextAt)" : "with the next due key"
+            return "open since \(since), \(keyCount) keys wait, next attempt \(next): \(reason)"
+        }
+    }
+
+    /// Returns the open circuits of an environment by group.
+    package static func openCircuits(
+        in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [OpenCircuit] {
+        try connection.run(
+            """
+            SELECT group_name, count(*), min(parked_at), max(next_at),
+                (array_agg(reason ORDER BY next_at DESC, key))[1]
+            FROM pipeline.parked WHERE environment_id = \(environment.rawValue) AND is_circuit AND NOT is_dead
+            GROUP BY group_name ORDER BY group_name
+            """
+        ).decode(String.self, Int64.self, Timestamp.self, Timestamp.self, String.self)
+            .map { OpenCircuit(group: $0, keyCount: $1, since: $2, nextAt: $3, reason: $4) }
     }
 
     // MARK: Changes by operators

@@ -14,7 +14,7 @@ package struct RealmContentReader {
     }
 
     /// An object. The name of an unknown kind is `kind` and its number.
-    package struct Object: Encodable {
+    package struct Object {
         package let kind: String
         package let id: UUID
         package let position: Int64

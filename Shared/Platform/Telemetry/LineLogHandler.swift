@@ -24,16 +24,21 @@ package struct LineLogHandler: LogHandler {
     private let service: String
     private let format: Format
     private let descriptor: Int32
+    private let environmentNames: EnvironmentNames
 
-    /// - Parameter descriptor: The file descriptor for lines; standard error by default.
+    /// - Parameters:
+    ///   - descriptor: The file descriptor for lines; standard error by default.
+    ///   - environmentNames: The names that are added to the environments' numbers.
     package init(
-        label: String, service: String, level: Logger.Level, format: Format, descriptor: Int32 = STDERR_FILENO
+        label: String, service: String, level: Logger.Level, format: Format, descriptor: Int32 = STDERR_FILENO,
+        environmentNames: EnvironmentNames = .process
     ) {
         self.label = label
         self.service = service
         self.logLevel = level
         self.format = format
         self.descriptor = descriptor
+        self.environmentNames = environmentNames
     }
 
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -47,6 +52,9 @@ package struct LineLogHandler: LogHandler {
         if let given = event.metadata { all.merge(given) { _, new in new } }
         if label != service { all["logger"] = .string(label) }
         if let error = event.error { all["error"] = .string("\(error)") }
+        if let number = all["environment"], let name = environmentNames.name(of: "\(number)") {
+            all["environmentName"] = .string(name)
+        }
         let time = Timestamp.now().description
         let fields = Self.flatten(all)
         let message = event.message.description

@@ -14,6 +14,10 @@ extension EnvironmentStore {
         package let backendURL: String?
         /// Keys that wait for a back end to recover; above zero while a circuit breaker is open.
         package let circuitCount: Int64
+        /// The time since the circuit is open, the reason, and the time of the next attempt; `nil` if it is closed.
+        package let circuitSince: String?
+        package let circuitReason: String?
+        package let circuitNextAt: String?
         /// Dead-lettered keys, which need manual action.
         package let deadCount: Int64
         /// Other deferred keys.
@@ -40,7 +44,9 @@ extension EnvironmentStore {
             let summary = Summary(
                 name: try columns.next(), position: try columns.next(), published: try columns.next(),
                 issuer: try columns.next(), backend: try columns.next(), backendURL: try columns.next(),
-                circuitCount: try columns.next(), deadCount: try columns.next(), waitingCount: try columns.next(),
+                circuitCount: try columns.next(), circuitSince: try columns.next(),
+                circuitReason: try columns.next(), circuitNextAt: try columns.next(),
+                deadCount: try columns.next(), waitingCount: try columns.next(),
                 isMoreParked: try columns.next(), deviceCount: try columns.next(), renewedCount: try columns.next(),
                 move: try columns.next())
             try columns.end()
@@ -51,8 +57,8 @@ extension EnvironmentStore {
     /// Returns the statement that selects the columns of ``Summary``.
     package static func page(after name: String, countMax: Int) -> Statement {
         """
-        SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, p.dead, p.waiting,
-            p.is_more, d.count, d.renewed, \(moveState)
+        SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, \(utc("p.since")),
+            p.reason, \(utc("p.next_at")), p.dead, p.waiting, p.is_more, d.count, d.renewed, \(moveState)
         FROM (SELECT * FROM realm.environment WHERE name > \(name) ORDER BY name LIMIT \(Int64(countMax))) e
         LEFT JOIN realm.relay r ON r.environment_id = e.id
         LEFT JOIN access.provider a ON a.environment_id = e.id
@@ -60,14 +66,18 @@ extension EnvironmentStore {
         LEFT JOIN realm.move m ON m.environment_id = e.id AND m.state <> 'begun'
         CROSS JOIN LATERAL (
             SELECT coalesce(sum(circuit), 0)::int8 AS circuit, coalesce(sum(dead), 0)::int8 AS dead,
-                coalesce(sum(waiting), 0)::int8 AS waiting,
+                coalesce(sum(waiting), 0)::int8 AS waiting, min(since) AS since, max(next_at) AS next_at,
+                (array_agg(reason ORDER BY next_at DESC NULLS LAST))[1] AS reason,
                 coalesce(bool_or(count > \(deferredCountMax)), false) AS is_more
             FROM unnest(\(Services.all.map(\.name))) AS g(name) CROSS JOIN LATERAL (
                 SELECT count(*) AS count, count(*) FILTER (WHERE is_circuit AND NOT is_dead) AS circuit,
                     count(*) FILTER (WHERE is_dead) AS dead,
-                    count(*) FILTER (WHERE NOT is_circuit AND NOT is_dead) AS waiting
+                    count(*) FILTER (WHERE NOT is_circuit AND NOT is_dead) AS waiting,
+                    min(parked_at) FILTER (WHERE is_circuit AND NOT is_dead) AS since,
+                    max(next_at) FILTER (WHERE is_circuit AND NOT is_dead) AS next_at,
+                    (array_agg(reason ORDER BY next_at DESC) FILTER (WHERE is_circuit AND NOT is_dead))[1] AS reason
                 FROM (
-                    SELECT is_circuit, is_dead FROM pipeline.parked
+                    SELECT is_circuit, is_dead, parked_at, next_at, reason FROM pipeline.parked
                     WHERE group_name = g.name AND environment_id = e.id LIMIT \(deferredCountMax + 1)
                 ) k
             ) k
@@ -79,6 +89,11 @@ extension EnvironmentStore {
         ) d
         ORDER BY e.name
         """
+    }
+
+    /// Returns a time as text of RFC 3339.
+    private static func utc(_ column: StaticString) -> Statement {
+        #"to_char(\#(sql: column) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"#
     }
 
     /// Returns the number of the environment with this name; `nil` if there is none.

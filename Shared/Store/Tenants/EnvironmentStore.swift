@@ -22,6 +22,11 @@ package enum EnvironmentStore {
         package let backendURL: String?
         /// The state of a transfer to or from another installation; `nil` if there is none.
         package let move: String?
+
+        private enum CodingKeys: String, CodingKey {
+            case id, name, generation, position, published, domains, issuer, people, invited, ready, backend, move
+            case backendURL = "backendUrl"
+        }
     }
 
     /// Returns the numbers of people who were invited or have logged in.

@@ -2,6 +2,7 @@ import Essentials
 import Kafka
 package import Logging
 package import Model
+import ObjectStore
 package import ServiceRuntime
 import ServiceSettings
 
@@ -20,6 +21,7 @@ extension Component {
             properties: try configuration.properties(under: "kafka.", problem: Property.problem),
             conninfo: try configuration.text(.databaseURL))
         let count = try configuration.integer(.workerCount)
+        EnvironmentNameLoader.start(group.conninfo)
         return .worker(context.name, count: count, isFinal: isFinal) { control in
             let handler = try makeHandler(control.logger)
             var worker = try Worker(handler, at: group.member(control.index), limits: limits, logger: control.logger)

@@ -54,7 +54,8 @@ enum DeferredKeys {
                 topic = excluded.topic, partition = excluded.partition,
                 reason = excluded.reason, is_dead = excluded.is_dead, is_circuit = excluded.is_circuit,
                 attempts = excluded.attempts, next_at = excluded.next_at, traceparent = excluded.traceparent,
-                parked_at = CASE WHEN p.attempts < excluded.attempts THEN p.parked_at ELSE now() END
+                parked_at = CASE WHEN p.attempts < excluded.attempts OR p.is_circuit AND excluded.is_circuit
+                    THEN p.parked_at ELSE now() END
             WHERE p.is_dead OR p.next_at <> p.parked_at
             """
     }

@@ -87,18 +87,28 @@ extension WorkScheduler {
             probes[environment] = key
             room.admit(key.flow, startBefore: startBefore)
             return nil
-        case .wait:
-            let reason =
-                if case .backingOff = breaker.state { "the back end requested a pause" } else {
-                    "the back end is unavailable"
-                }
-            return CallDenial(reason: reason, wait: .zero, isCircuit: true)
+        case .wait(let wait):
+            return denial(breaker.state, wait, because: outageReasons[environment])
         case .call:
             if room.admit(key.flow, startBefore: startBefore) { return nil }
             let perSecond = room.rates.perSecond ?? Double(limits.inFlightMax)
             let interval = max(1 / perSecond, room.rates.perPersonAndSecond.map { 1 / $0 } ?? 0)
             let wait = slotSchedule.wait(for: key.flow, every: .seconds(interval), now: now)
             return CallDenial(reason: DeferralCause.noFreeSlot, wait: wait, isCircuit: false)
+        }
+    }
+
+    /// Returns the denial of a circuit that is not closed. The key is due at the next attempt, whose time operators see.
+    private func denial(_ state: CircuitBreaker.State, _ wait: Duration, because cause: String?) -> CallDenial {
+        let cause = cause.map { ": \($0)" } ?? ""
+        // Due a little earlier, so that the scan at that time finds it; no scan takes it before.
+        let due = max(.zero, wait - .milliseconds(250))
+        return switch state {
+        case .backingOff: CallDenial(reason: "the back end requested a pause\(cause)", wait: due, isCircuit: true)
+        case .open: CallDenial(reason: "the back end is unavailable\(cause)", wait: due, isCircuit: true)
+        // The probe in flight may close the circuit at any time.
+        case .halfOpen, .closed:
+            CallDenial(reason: "the back end is unavailable\(cause)", wait: .zero, isCircuit: true)
         }
     }
 

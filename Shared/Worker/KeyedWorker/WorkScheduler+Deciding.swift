@@ -101,17 +101,20 @@ extension WorkScheduler {
             queue(call, for: key, startBefore: startBefore, now: now)
             return
         case .deferred(let reason, _, .backendUnavailable):
+            outageReasons[environment] = reason
             if breaker.recordFailure(of: key.subject, now: now) {
                 logEvents.append(.backendUnavailable(environment, reason: reason))
                 isOpening = true
             }
         case .deferred(let reason, _, .retryAfter(let requestedDelay)):
+            outageReasons[environment] = reason
             if breaker.backOff(for: min(requestedDelay, limits.retryAfterMax), now: now) {
                 logEvents.append(.backoffRequested(environment, reason: reason, retryAfter: requestedDelay))
                 isOpening = true
             }
         case .finished, .reprocess, .deadLettered, .deferred:
             if isAnswer, breaker.recordSuccess(inFlight[key]?.kind ?? .read, now: now) {
+                outageReasons[environment] = nil
                 logEvents.append(.backendRecovered(environment))
             } else if probes[environment] == key {
                 breaker.releaseProbe(now: now)

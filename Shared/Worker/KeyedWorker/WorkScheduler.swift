@@ -70,6 +70,8 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     var heldMessageCount = 0
     var calls: CallQueue<QueuedCall>
     var breakers: [EnvironmentID: CircuitBreaker] = [:]
+    /// The reason of the latest failure of each back end since it recovered.
+    var outageReasons: [EnvironmentID: String] = [:]
     /// The key whose call probes a back end.
     var probes: [EnvironmentID: WorkKey] = [:]
     /// Planned retries of keys that found no free slot.

@@ -19,7 +19,7 @@ extension DefectsCommand {
                 pages of two rows, and deletes the query. Without an account it only calls the server, and counts \
                 people's own valid logins. Exits with status 1 if a check fails.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 

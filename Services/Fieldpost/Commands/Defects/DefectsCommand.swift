@@ -28,7 +28,7 @@ struct DefectsCommand: ParsableCommand {
                 --token-from name an environment variable of this command, whose value is sealed with the first of \
                 FIELDPOST_SECRET_KEYS.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Option(
             help: ArgumentHelp("Server without a path, such as https://compass.example.com:8190.", valueName: "url"))
         var server: String?
@@ -120,7 +120,7 @@ struct DefectsCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove the defect tracker and the account's secret.",
             discussion: "People's notices and defects are kept; no new ones are polled.")
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
 
         func run() throws {
@@ -178,7 +178,7 @@ struct DefectsCommand: ParsableCommand {
                 defects of their login, so logins are never guessed from addresses. Without an account, people's own \
                 logins are used, and the mapping is not needed.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Option(help: ArgumentHelp("Replace the mapping by this file.", valueName: "file")) var file: String?
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions

@@ -170,7 +170,7 @@ private func report(
         throw CommandFailure("no such key is deferred")
     }
     let (count, others) = (changed.count, changed.otherCount)
-    if output.json { return try printJSON(["count": count, "parkedAgain": others]) }
+    if output.json { return try printJSON(["count": count, "deferredAgain": others]) }
     let conflict =
         switch others {
         case 0: ""

@@ -25,10 +25,14 @@ struct DeferredCommand: ParsableCommand {
 
     /// The options that select keys.
     struct Selection: ParsableArguments {
-        @Argument(help: "Keys, as `deferred list` shows them, or ids of their objects.") var keys: [String] = []
-        @Option(help: "Limit to this consumer group: the service that deferred them.") var group: String?
-        @Option(help: "Limit to this topic.") var topic: String?
-        @Option(help: "Limit to this environment.") var environment: String?
+        @Argument(
+            help: "Keys, as `deferred list` shows them, or ids of their objects.", completion: Completion.keys)
+        var keys: [String] = []
+        @Option(help: "Limit to this consumer group: the service that deferred them.", completion: Completion.groups)
+        var group: String?
+        @Option(help: "Limit to this topic.", completion: Completion.topics) var topic: String?
+        @Option(help: "Limit to this environment.", completion: Completion.environments)
+        var environment: String?
         @Option(help: "Limit to reasons that contain this text, ignoring case.") var reason: String?
         @Flag(help: "Limit to dead-lettered keys.") var dead = false
 

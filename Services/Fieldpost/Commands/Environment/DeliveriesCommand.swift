@@ -19,7 +19,7 @@ struct DeliveriesCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Show the delivery settings of an environment.")
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
@@ -38,7 +38,7 @@ struct DeliveriesCommand: ParsableCommand {
                 With --renew a new secret is used immediately. Distribute it to all receivers; meanwhile they should \
                 accept both.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Flag(help: "Create a new secret.") var renew = false
         @OptionGroup var database: DatabaseOptions
 
@@ -70,7 +70,7 @@ struct DeliveriesCommand: ParsableCommand {
                 Notices stay in people's realms; pending deliveries are dropped. Browsers must subscribe again if a \
                 new key is created.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
 
         func run() throws {
@@ -119,7 +119,7 @@ struct DeliveriesCommand: ParsableCommand {
                 The mail server's password is not an argument: --smtp-password-from names an environment variable of \
                 this command. Secrets are sealed with the first of FIELDPOST_SECRET_KEYS.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Option(
             help: ArgumentHelp("Allow webhooks on this host; may be repeated. Replaces the list.", valueName: "host"))
         var webhookHost: [String] = []

@@ -1,3 +1,4 @@
+import AdminQueries
 import ArgumentParser
 import BackendConnections
 import BackendProtocol
@@ -16,8 +17,11 @@ extension EnvironmentCommand {
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Test an environment's identity provider and back end.",
-            discussion: "Exits with status 1 if a check fails.")
-        @Argument(help: "The environment.") var name: String
+            discussion: """
+                Also reports each open circuit breaker: since when, the number of keys that wait, the next attempt and \
+                the cause. Exits with status 1 if a check fails or a circuit breaker is open.
+                """)
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
@@ -36,6 +40,11 @@ struct EnvironmentFinding: Encodable {
     let what: String
     let works: Bool
     let detail: String
+
+    private enum CodingKeys: String, CodingKey {
+        case works, detail
+        case what = "check"
+    }
 
     /// - Throws: `ExitCode` if a check failed.
     static func show(_ findings: [EnvironmentFinding], _ output: OutputOptions) throws {
@@ -56,6 +65,8 @@ struct EnvironmentCheck {
     let backend: BackendConfiguration?
     /// A person whose entries and choices are requested.
     let person: BackendPerson?
+    /// The open circuit breakers of its back end and tracker.
+    let circuits: [DeferredKeyStore.OpenCircuit]
 
     private static let callMax = Duration.seconds(10)
 
@@ -66,7 +77,8 @@ struct EnvironmentCheck {
         return EnvironmentCheck(
             stored: stored, id: id, claims: try LoginTokenClaims.load(id, on: &connection),
             backend: try BackendConfiguration.load(id, on: &connection),
-            person: try first.flatMap { try BackendPerson.load([$0], in: id, on: &connection)[$0] })
+            person: try first.flatMap { try BackendPerson.load([$0], in: id, on: &connection)[$0] },
+            circuits: try DeferredKeyStore.openCircuits(in: id, on: &connection))
     }
 
     func findings() async -> [EnvironmentFinding] {
@@ -86,6 +98,9 @@ struct EnvironmentCheck {
         }
         findings.append(LoginTokenClaims.finding(claims, stored))
         findings.append(await backEnd(client))
+        findings += circuits.map {
+            EnvironmentFinding(what: "circuit breaker of \($0.group)", works: false, detail: $0.text())
+        }
         return findings
     }
 

@@ -17,7 +17,7 @@ extension EnvironmentCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the devices that renew their tokens without a login.",
             discussion: "Revoke one with: environment revoke NAME EMAIL --device NUMBER.")
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Argument(help: "Limit to these e-mail addresses.") var emails: [String] = []
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -45,7 +45,7 @@ extension EnvironmentCommand {
                 reported; the status is 1 then. If the provider cannot revoke or no longer exists, --local-only \
                 removes the tokens here: a copy of a token remains valid at the provider.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Argument(help: "Revoke for these e-mail addresses.") var emails: [String] = []
         @Flag(help: "Revoke for all people.") var all = false
         @Option(
@@ -111,7 +111,7 @@ extension EnvironmentCommand {
                 The unbound account loses access within a minute, unless it logs in first; its open streams end with \
                 their token, which is not renewed.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Argument(help: "Unbind these e-mail addresses.") var emails: [String] = []
         @Flag(help: "Unbind all people.") var all = false
         @OptionGroup var database: DatabaseOptions

@@ -30,7 +30,7 @@ extension EnvironmentCommand {
                 If the stream is cut, import prints the --resume with which this command resumes. At the end import \
                 prints a receipt for: fieldpost environment cut-over.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Option(help: "Resume at the point that import printed.") var resume: String?
         @OptionGroup var options: MoveOptions
         @OptionGroup var database: DatabaseOptions
@@ -57,7 +57,7 @@ extension EnvironmentCommand {
                 copy at the other installation can never be activated: delete it there with fieldpost environment \
                 discard.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
 
         func run() throws {
@@ -79,7 +79,7 @@ extension EnvironmentCommand {
                 activation token for: fieldpost environment activate at the other installation. Run again, it prints \
                 the token again.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Argument(help: "Receipt that import printed at the other installation.") var receipt: String
         @Option(help: "Redirect devices to this URL: the other installation's device API.") var to: String?
         @OptionGroup var options: MoveOptions
@@ -141,7 +141,7 @@ extension EnvironmentCommand {
         static let configuration = CommandConfiguration(
             abstract: "Activate an environment after its cut-over.",
             discussion: "Devices can connect, and all published kinds are republished.")
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Argument(help: "Activation token that cut-over printed.") var token: String
         @OptionGroup var options: MoveOptions
         @OptionGroup var database: DatabaseOptions
@@ -166,7 +166,7 @@ extension EnvironmentCommand {
                 unless --remove-redirect is given: then nothing of the environment is left, and it can be moved back \
                 later. It cannot be exported again. The command can be interrupted and run again.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Flag(help: "After a cut-over: delete the redirect record too.") var removeRedirect = false
         @Flag(help: "Skip the confirmation prompt.") var yes = false
         @OptionGroup var database: DatabaseOptions

@@ -22,7 +22,7 @@ extension EnvironmentCommand {
                 adds new people. A reference that differs from the stored one is replaced only with --accept. No \
                 person is removed. Some back ends cannot list people (sap).
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Flag(help: "List the back end's people.") var fromBackend = false
         @Option(
             name: .customLong("accept"), parsing: .upToNextOption,
@@ -127,7 +127,8 @@ extension EnvironmentCommand {
             discussion: "People who were invited before are unchanged.")
         @Argument(help: "Invite these e-mail addresses of the environment's people.") var emails: [String] = []
         @Flag(help: "Invite all people of the environment.") var all = false
-        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: "Environment; required if there are several.", completion: Completion.environments)
+        var environment: String?
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 

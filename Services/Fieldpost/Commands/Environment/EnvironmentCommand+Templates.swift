@@ -30,7 +30,7 @@ extension EnvironmentCommand {
 
                 People get changes at their next poll. Entries of a removed template keep their fields.
                 """)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Option(help: ArgumentHelp("Replace all templates by those of this file.", valueName: "file")) var file: String?
         @Flag(help: "Restore the adapter's built-in templates.") var builtIn = false
         @OptionGroup var database: DatabaseOptions

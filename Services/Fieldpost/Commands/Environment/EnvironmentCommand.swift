@@ -41,7 +41,7 @@ struct EnvironmentCommand: ParsableCommand {
     struct Edit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Change the given options of an environment.", discussion: EnvironmentOptions.discussion)
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var options: EnvironmentOptions
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
@@ -93,7 +93,7 @@ struct EnvironmentCommand: ParsableCommand {
     /// `fieldpost environment show`: the configuration of an environment, without secrets.
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Show the configuration of an environment.")
-        @Argument(help: "The environment.") var name: String
+        @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
@@ -108,15 +108,15 @@ struct EnvironmentCommand: ParsableCommand {
     }
 
     private struct Shown: Encodable {
-        let name, issuer, audience, jwksURL: String
+        let name, issuer, audience, jwksUrl: String
         let domains, addresses, scopes: [String]
-        let discoveryURL, clientID: String?
+        let discoveryUrl, clientId: String?
         let hasClientSecret: Bool
         let initialiseOn: String
         let hidesUnknown: Bool
         let addressVerifiedBy, backend: String
         /// `nil` without a back end.
-        let backendURL, backendUser: String?
+        let backendUrl, backendUser: String?
         /// The services' variable, or `nil` when the password is stored.
         let backendPasswordVariable: String?
         let hasBackendPassword: Bool
@@ -136,16 +136,16 @@ struct EnvironmentCommand: ParsableCommand {
             addresses = stored.addresses
             issuer = stored.issuer
             audience = stored.audience
-            jwksURL = stored.jwksURL
-            discoveryURL = stored.discoveryURL
-            clientID = stored.clientID
+            jwksUrl = stored.jwksURL
+            discoveryUrl = stored.discoveryURL
+            clientId = stored.clientID
             hasClientSecret = stored.clientSecret != nil
             scopes = stored.scopes
             initialiseOn = stored.initialiseOn
             hidesUnknown = stored.hidesUnknown
             addressVerifiedBy = stored.addressVerifiedBy
             backend = stored.backend
-            backendURL = stored.hasBackend ? stored.backendURL : nil
+            backendUrl = stored.hasBackend ? stored.backendURL : nil
             backendUser = stored.hasBackend ? stored.backendUser : nil
             backendPasswordVariable = stored.backendPasswordVariable
             hasBackendPassword = stored.backendPassword != nil
@@ -162,8 +162,8 @@ struct EnvironmentCommand: ParsableCommand {
             [
                 ("name", name), ("domains", domains.joined(separator: ", ")),
                 ("addresses", addresses.isEmpty ? "-" : addresses.joined(separator: ", ")), ("issuer", issuer),
-                ("audience", audience), ("keys", jwksURL), ("configuration", discoveryURL ?? "below the issuer"),
-                ("client", clientID ?? "-"), ("client secret", hasClientSecret ? "stored, sealed" : "not set"),
+                ("audience", audience), ("keys", jwksUrl), ("configuration", discoveryUrl ?? "below the issuer"),
+                ("client", clientId ?? "-"), ("client secret", hasClientSecret ? "stored, sealed" : "not set"),
                 ("scopes", scopes.joined(separator: " ")), ("realms are initialised on", initialiseOn),
                 ("registered addresses are disclosed", hidesUnknown ? "no" : "yes"),
                 ("addresses are verified by", addressVerifiedBy),
@@ -179,11 +179,11 @@ struct EnvironmentCommand: ParsableCommand {
         }
 
         private var backendLines: [(String, String)] {
-            guard let backendURL, let backendUser, let pollIntervalSeconds, let fullPollIntervalSeconds else {
+            guard let backendUrl, let backendUser, let pollIntervalSeconds, let fullPollIntervalSeconds else {
                 return [("back end", "none: an integration manages it")]
             }
             let lines: [(String, String)] = [
-                ("back end", "\(backend) \(backendURL)"), ("back end's user", backendUser),
+                ("back end", "\(backend) \(backendUrl)"), ("back end's user", backendUser),
                 (
                     "its password",
                     backendPasswordVariable.map { "in the services' variable \($0)" }

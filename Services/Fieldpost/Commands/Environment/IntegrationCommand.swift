@@ -30,7 +30,8 @@ struct IntegrationCommand: ParsableCommand {
         var clientId: String?
         @Option(help: ArgumentHelp("Claim sub of the client's tokens, if it is not ID.", valueName: "subject"))
         var subject: String?
-        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: "Environment; required if there are several.", completion: Completion.environments)
+        var environment: String?
         @OptionGroup var database: DatabaseOptions
 
         func validate() throws {
@@ -92,7 +93,8 @@ struct IntegrationCommand: ParsableCommand {
             abstract: "Revoke an integration's access.",
             discussion: "Its requests are rejected immediately; its streams end within seconds.")
         @Argument(help: "Name of the integration.") var name: String
-        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: "Environment; required if there are several.", completion: Completion.environments)
+        var environment: String?
         @OptionGroup var database: DatabaseOptions
 
         func run() throws {

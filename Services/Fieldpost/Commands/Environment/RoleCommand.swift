@@ -15,7 +15,8 @@ struct RoleCommand: ParsableCommand {
         discussion: "The people must have been invited or have logged in.")
     @Argument(help: "Role: admin, manager or worker.") var role: String
     @Argument(help: "E-mail addresses of the people.") var emails: [String]
-    @Option(help: "Environment; required if there are several.") var environment: String?
+    @Option(help: "Environment; required if there are several.", completion: Completion.environments)
+    var environment: String?
     @OptionGroup var database: DatabaseOptions
 
     private static let attemptsMax = 8

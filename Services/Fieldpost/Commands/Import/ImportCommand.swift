@@ -35,7 +35,8 @@ struct ImportCommand: ParsableCommand {
                 """)
         @Argument(help: "File to import, up to 64 MiB and 100000 nodes.") var file: String
         @Option(help: ArgumentHelp("Realm: /users/EMAIL or /catalogues/UUID.", valueName: "path")) var realm: String
-        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: "Environment; required if there are several.", completion: Completion.environments)
+        var environment: String?
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
@@ -155,7 +156,8 @@ struct ImportCommand: ParsableCommand {
                 """)
 
         @Argument(help: "File to import, or - for standard input.") var file: String
-        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: "Environment; required if there are several.", completion: Completion.environments)
+        var environment: String?
         @Option(help: ArgumentHelp("Maximum number of invalid lines to print.", valueName: "count"))
         var problems = 20
         @OptionGroup var database: DatabaseOptions

@@ -12,7 +12,8 @@ struct AuditCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List audit records, the newest last.")
-        @Option(help: "Limit to records of this environment.") var environment: String?
+        @Option(help: "Limit to records of this environment.", completion: Completion.environments)
+        var environment: String?
         @Option(help: "Limit to actions with this prefix, such as role or login.refused.") var action: String?
         @Option(help: "Limit to this actor: an e-mail, integration:NAME or cli:USER.") var actor: String?
         @Option(help: "Maximum number of records, the newest.") var limit = 100
@@ -30,7 +31,21 @@ struct AuditCommand: ParsableCommand {
                 ["TIME", "ENVIRONMENT", "ACTOR", "ACTION", "SUBJECT", "DETAIL", "FROM"], rows,
                 empty: "no audit records match"
             ) { [$0.time, $0.environment ?? "-", $0.actor, $0.action, $0.subject, $0.detail, $0.address] }
-            try output.show(rows, table)
+            try output.show(try rows.map(Record.init), table)
+        }
+
+        /// A record as JSON.
+        private struct Record: Encodable {
+            let time: String
+            let environment: String?
+            let actor, action, subject: String
+            let detail: JSONValue
+            let address: String
+
+            init(_ row: AuditStore.Row) throws {
+                (time, environment, actor, action) = (row.time, row.environment, row.actor, row.action)
+                (subject, detail, address) = (row.subject, try JSONValue(json: row.detail), row.address)
+            }
         }
     }
 

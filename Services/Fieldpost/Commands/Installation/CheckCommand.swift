@@ -20,7 +20,8 @@ struct CheckCommand: ParsableCommand {
 
     /// The options that select environments and checks.
     struct Selection: ParsableArguments {
-        @Option(help: "Limit to this environment.") var environment: String?
+        @Option(help: "Limit to this environment.", completion: Completion.environments)
+        var environment: String?
         @Option(help: "Run only this check; may be repeated. (default: all)") var only: [CheckTarget] = []
         @Option(help: "Maximum inconsistencies per check and environment.") var limit = 1_000
         @Option(help: "Maximum seconds to wait between the passes for work in flight.") var settle = 10

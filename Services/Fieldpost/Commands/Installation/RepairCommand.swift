@@ -29,11 +29,6 @@ struct RepairCommand: ParsableCommand {
         let isRepaired: Bool
         /// The reason if it is not repaired.
         let reason: String?
-
-        private enum CodingKeys: String, CodingKey {
-            case inconsistency, reason
-            case isRepaired = "isMended"
-        }
     }
 
     func run() throws {
@@ -47,7 +42,11 @@ struct RepairCommand: ParsableCommand {
         }
         if !selection.output.json { CheckCommand.show(before) }
         if dryRun {
-            if selection.output.json { try printJSON(before) } else { Self.showMethods(rows) }
+            if selection.output.json {
+                try printJSON(rows.map { Result(inconsistency: $0, isRepaired: false, reason: "nothing was changed") })
+            } else {
+                Self.showMethods(rows)
+            }
             throw ExitCode.failure
         }
         if !yes {

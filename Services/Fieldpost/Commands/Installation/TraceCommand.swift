@@ -16,8 +16,9 @@ struct TraceCommand: ParsableCommand {
             mutations of devices, status log, attempts at a back end, deferred keys, deliveries, audit log), and its \
             messages that Kafka still has. Gaps are listed at the end, with the reason. Changes nothing.
             """)
-    @Argument(help: "The object's id, or its key as `deferred list` shows it.") var id: String
-    @Option(help: "Limit to this environment.") var environment: String?
+    @Argument(help: "The object's id, or its key as `deferred list` shows it.", completion: Completion.keys)
+    var id: String
+    @Option(help: "Limit to this environment.", completion: Completion.environments) var environment: String?
     @Flag(help: "Skip Kafka.") var noKafka = false
     @OptionGroup var database: DatabaseOptions
     @OptionGroup var brokers: BrokerOptions

@@ -20,18 +20,29 @@ struct RealmCommand: ParsableCommand {
 
     /// Options of all commands on realms.
     struct RealmOptions: ParsableArguments {
-        @Option(help: "Environment; required if there are several.") var environment: String?
+        @Option(help: "Environment; required if there are several.", completion: Completion.environments)
+        var environment: String?
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
     }
 
-    /// Parses a path argument.
+    /// Parses a path argument. Ids and addresses may be in upper case.
     static func path(_ text: String) throws -> RealmPath {
-        do {
-            return try RealmPath(validating: text)
+        do throws(InvalidRealmPath) {
+            let path = try RealmPath(validating: text)
+            if let email = path.email { return try .user(email) }
+            if let email = path.seenEmail { return try .seen(email) }
+            return path
         } catch {
             throw ValidationError("\(text) is not a realm's path: \(error.reason)")
         }
+    }
+
+    /// The failure for a realm that does not exist, with the possible paths.
+    static func missing(_ path: RealmPath, _ reason: String = "it was never written") -> CommandFailure {
+        let patterns = RealmClass.Name.allCases.filter { $0 != .system }.map(\.pattern) + ["/polls", "/seen/{e-mail}"]
+        return CommandFailure(
+            "realm \(path) does not exist: \(reason); realms are \(patterns.joined(separator: ", "))")
     }
 
     struct Show: ParsableCommand {
@@ -59,7 +70,7 @@ struct RealmCommand: ParsableCommand {
             var connection = try options.database.connect()
             let environment = try EnvironmentStore.find(options.environment, on: &connection)
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
-                throw CommandFailure("realm \(path) does not exist: it was never written")
+                throw RealmCommand.missing(path)
             }
             if kind == nil, id == nil {
                 let rows = try reader.counts(on: &connection)
@@ -73,12 +84,25 @@ struct RealmCommand: ParsableCommand {
                     holding: UUID(ascii: id) ?? UUID(), in: environment, on: &connection)
                 throw CommandFailure("\(id) is not in \(path); \(Self.text(elsewhere))")
             }
-            try options.output.show(objects, RealmContentReader.table(objects))
+            try options.output.show(try objects.map(ObjectRow.init), RealmContentReader.table(objects))
         }
 
         /// The other realms that have an object.
         static func text(_ realms: [String]) -> String {
             realms.isEmpty ? "it is in no other realm" : "it is in \(realms.joined(separator: ", "))"
+        }
+
+        /// An object as JSON.
+        private struct ObjectRow: Encodable {
+            let kind: String
+            let id: UUID
+            let position, editPosition: Int64
+            let fields: JSONValue
+
+            init(_ object: RealmContentReader.Object) throws {
+                (kind, id, position, editPosition) = (object.kind, object.id, object.position, object.editPosition)
+                fields = try JSONValue(json: object.fields)
+            }
         }
     }
 
@@ -102,7 +126,7 @@ struct RealmCommand: ParsableCommand {
             let readers = try [path, other].map { text in
                 let path = try RealmCommand.path(text)
                 guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
-                    throw CommandFailure("realm \(path) does not exist: it was never written")
+                    throw RealmCommand.missing(path)
                 }
                 return reader
             }
@@ -138,15 +162,17 @@ struct RealmCommand: ParsableCommand {
             let person: String
             let role: String
             let mayOpen: Bool
-            let why: String
+            let reason: String
             let hasLoggedIn: Bool
+            /// Other reasons why the person does not see the realm or an object; with `--person` only.
+            var facts: [String] = []
 
             init(_ person: PeopleAccess.Person, _ realm: RealmPath) {
                 let explanation = person.state.explanation(of: realm)
                 self.person = person.email
                 role = person.state.role.rawValue
                 mayOpen = explanation.isOpen
-                why = explanation.reason
+                reason = explanation.reason
                 hasLoggedIn = person.hasLoggedIn
             }
         }
@@ -157,6 +183,7 @@ struct RealmCommand: ParsableCommand {
             let environment = try EnvironmentStore.find(options.environment, on: &connection)
             var access = PeopleAccess(environment, realm: realm)
             if let person { return try explain(person, realm, &access, environment, on: &connection) }
+            try Self.require(realm, &access, in: environment, on: &connection)
             var rows: [Row] = []
             var last = ""
             while true {
@@ -168,6 +195,27 @@ struct RealmCommand: ParsableCommand {
             try options.output.show(rows, Self.table(rows, realm))
         }
 
+        /// Requires a realm that was written, is one of every environment, or is that of an existing team or person.
+        private static func require(
+            _ realm: RealmPath, _ access: inout PeopleAccess, in environment: EnvironmentID,
+            on connection: inout Connection
+        ) throws {
+            guard try RealmContentReader(realm, in: environment, on: &connection) == nil else { return }
+            switch realm.realmClass {
+            case .users, .common, .manager, .archive: return
+            case .user:
+                guard let email = realm.email, try access.person(email, on: &connection) != nil else {
+                    throw RealmCommand.missing(realm, "no person has this address")
+                }
+            case .team(let id):
+                let common = try RealmContentReader(.common, in: environment, on: &connection)
+                let teams = try common?.objects(.team, id: id, countMax: 1, on: &connection) ?? []
+                if teams.isEmpty { throw RealmCommand.missing(realm, "no team has this id") }
+            case .catalogue, .share, .system:
+                if realm != .polls { throw RealmCommand.missing(realm) }
+            }
+        }
+
         private func explain(
             _ email: String, _ realm: RealmPath, _ access: inout PeopleAccess, _ environment: EnvironmentID,
             on connection: inout Connection
@@ -175,33 +223,29 @@ struct RealmCommand: ParsableCommand {
             guard let person = try access.person(EmailAddress.lowered(email), on: &connection) else {
                 throw CommandFailure("\(email) was not invited and has not logged in")
             }
-            let row = Row(person, realm)
-            var facts: [String] = []
-            if !person.hasLoggedIn { facts.append("no login with this address yet") }
+            var row = Row(person, realm)
+            if !person.hasLoggedIn { row.facts.append("no login with this address yet") }
             let reader = try RealmContentReader(realm, in: environment, on: &connection)
-            if reader == nil { facts.append("the realm is empty: it was never written") }
+            if reader == nil { row.facts.append("the realm is empty: it was never written") }
             if let id, let objectID = UUID(ascii: id) {
                 let object = try reader?.objects(nil, id: objectID, countMax: 1, on: &connection).first
                 if let object {
-                    facts.append("the realm has the \(object.kind) \(id), last changed at position \(object.position)")
+                    row.facts.append(
+                        "the realm has the \(object.kind) \(id), last changed at position \(object.position)")
                 } else {
                     let others = try RealmContentReader.realms(holding: objectID, in: environment, on: &connection)
-                    facts.append("the realm does not have \(id); \(RealmCommand.Show.text(others))")
+                    row.facts.append("the realm does not have \(id); \(RealmCommand.Show.text(others))")
                 }
             }
-            struct Explanation: Encodable {
-                let access: Row
-                let facts: [String]
-            }
-            if options.output.json { return try printJSON(Explanation(access: row, facts: facts)) }
-            print("\(row.person) \(row.mayOpen ? "may" : "may not") open \(realm): \(row.why)")
-            for fact in facts { print(Table.oneLine(fact)) }
+            if options.output.json { return try printJSON([row]) }
+            print("\(row.person) \(row.mayOpen ? "may" : "may not") open \(realm): \(row.reason)")
+            for fact in row.facts { print(Table.oneLine(fact)) }
         }
 
         static func table(_ rows: [Row], _ realm: RealmPath) -> Table {
             Table(
                 ["PERSON", "ROLE", "ACCESS", "REASON", "LOGIN"], rows, empty: "no person may open \(realm)"
-            ) { [$0.person, $0.role, $0.mayOpen ? "yes" : "no", $0.why, $0.hasLoggedIn ? "yes" : "never"] }
+            ) { [$0.person, $0.role, $0.mayOpen ? "yes" : "no", $0.reason, $0.hasLoggedIn ? "yes" : "never"] }
         }
     }
 }

@@ -9,24 +9,32 @@ import Model
 /// `fieldpost lag`: the lag of consumer groups.
 struct LagCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "lag", abstract: "Show the lag of each consumer group, per partition.",
+        commandName: "lag", abstract: "Show the lag of each consumer group and topic.",
         discussion: """
             Lag is the number of messages that a group has not committed, with the age of the oldest. A message whose \
             key was deferred is committed: see fieldpost deferred list. Without --group, Fieldpost's own groups are \
-            shown; any other group of the cluster is shown with the partitions of its committed offsets.
+            shown; any other group of the cluster is shown with the partitions of its committed offsets. --watch \
+            sorts the worst rows first and fits 40 lines. --json prints a row for each partition, and with --watch an \
+            array for each sample.
             """)
 
-    @Option(help: "Limit to this topic.") var topic: String?
-    @Option(help: "Limit to this consumer group, of Fieldpost or not.") var group: String?
-    @Flag(help: "Limit to partitions with a lag, unknown lag or expired messages.") var behind = false
+    @Option(help: "Limit to this topic.", completion: Completion.topics) var topic: String?
+    @Option(help: "Limit to this consumer group, of Fieldpost or not.", completion: Completion.groups)
+    var group: String?
+    @Flag(help: "Limit to rows with a lag, unknown lag or expired messages.") var behind = false
+    @Flag(help: "Show a row for each partition.") var partitions = false
     @Flag(help: "Repeat every two seconds until Ctrl-C; adds rate, ETA and status.") var watch = false
+    @Option(help: "Maximum rows of the table. (default: 37 with --watch, otherwise all)") var limit: Int?
     @OptionGroup var brokers: BrokerOptions
     @OptionGroup var output: OutputOptions
 
     private static let watchInterval: Duration = .seconds(2)
+    /// The rows of a table of 40 lines with its header, the number of hidden rows, and the line of the cursor.
+    private static let watchRowsMax = 37
 
     func validate() throws {
         if let topic, foreignGroup == nil { _ = try Topic.named(topic) }
+        try validateRange("--limit", limit, in: 1...1_000_000)
     }
 
     /// The requested group, if it is not in the catalogue.
@@ -41,9 +49,7 @@ struct LagCommand: ParsableCommand {
         while true {
             let failure = try sample(reader, &history)
             let rows = rows(history)
-            let shown = behind ? rows.filter { $0.lag != 0 || $0.expired != 0 } : rows
-            if watch, !output.json, isatty(STDOUT_FILENO) == 1 { print("\u{1B}[2J\u{1B}[H", terminator: "") }
-            try output.show(shown, table(shown))
+            if output.json { try printJSON(selected(rows)) } else { show(rows) }
             guard watch else {
                 if let failure { throw CommandFailure(failure) }
                 return
@@ -51,6 +57,19 @@ struct LagCommand: ParsableCommand {
             fflush(nil)
             poll(nil, 0, Int32(Self.watchInterval.milliseconds))
         }
+    }
+
+    private func selected(_ rows: [LagRow]) -> [LagRow] { behind ? rows.filter(\.isBehind) : rows }
+
+    /// Prints the table, and the number of rows that do not fit.
+    private func show(_ all: [LagRow]) {
+        let rows = selected(partitions ? all : LagRow.sums(of: all))
+        let sorted = watch ? LagRow.worstFirst(rows) : rows
+        let shown = Array(sorted.prefix(limit ?? (watch ? Self.watchRowsMax : .max)))
+        if watch, isatty(STDOUT_FILENO) == 1 { print("\u{1B}[2J\u{1B}[H", terminator: "") }
+        print((partitions ? partitionTable(shown) : groupTable(shown)).text, terminator: "")
+        let hidden = sorted.count - shown.count
+        if hidden > 0 { print("\(hidden) more \(hidden == 1 ? "row" : "rows") hidden: --limit, --group, --topic") }
     }
 
     /// The selected groups of the catalogue, with their topics.
@@ -119,59 +138,49 @@ struct LagCommand: ParsableCommand {
         return tenths >= 1_000 ? "\(tenths / 10)/s" : "\(tenths / 10).\(tenths % 10)/s"
     }
 
-    private func table(_ rows: [LagRow]) -> Table {
+    private static let empty = "no lag; list deferred keys with: fieldpost deferred list"
+
+    private func groupTable(_ rows: [LagRow]) -> Table {
+        Table(
+            [
+                "TOPIC", "GROUP", .right("LAG"), .right("OLDEST"), .right("BEHIND"), .right("EXPIRED"), .right("RATE"),
+                .right("ETA"), "STATUS",
+            ], rows, empty: Self.empty
+        ) { row in
+            [row.topic, row.group, Self.lag(row), Self.oldest(row), "\(row.behindCount)/\(row.partitionCount)"]
+                + Self.measured(row)
+        }
+    }
+
+    private func partitionTable(_ rows: [LagRow]) -> Table {
         Table(
             [
                 "TOPIC", .right("PARTITION"), "GROUP", .right("COMMITTED"), .right("END"), .right("LAG"),
                 .right("OLDEST"), .right("EXPIRED"), .right("RATE"), .right("ETA"), "STATUS",
-            ], rows, empty: "no lag; list deferred keys with: fieldpost deferred list"
+            ], rows, empty: Self.empty
         ) { row in
             [
-                row.topic, String(row.partition), row.group, row.committed.map(String.init) ?? "-",
-                row.end.map(String.init) ?? "unknown", row.lag.map(String.init) ?? "unknown",
-                row.oldestAgeMs.map { Duration.milliseconds($0).shortText } ?? (row.lag == 0 ? "-" : "unknown"),
-                row.expired.map(String.init) ?? "unknown", row.rate.map(Self.text) ?? "-",
-                row.closesMs.map { $0 == 0 ? "-" : Duration.milliseconds($0).shortText } ?? "-", row.status ?? "-",
-            ]
+                row.topic, row.partition.map(String.init) ?? "-", row.group, row.committed.map(String.init) ?? "-",
+                row.end.map(String.init) ?? "unknown", Self.lag(row), Self.oldest(row),
+            ] + Self.measured(row)
         }
     }
-}
 
-private struct LagRow: Encodable {
-    let topic: String
-    let partition: Int32
-    let group: String
-    /// The committed offset; `nil` if there is none.
-    let committed: Int64?
-    /// `nil` if the broker did not report it.
-    let end: Int64?
-    let lag: Int64?
-    /// The age of the oldest uncommitted message; `nil` if there is none, or the age is unknown.
-    let oldestAgeMs: Int64?
-    /// Number of messages that expired before the group read them. The group requests them again when it runs.
-    let expired: Int64?
-    /// Messages per second that the group commits, measured with `--watch`.
-    let rate: Double?
-    /// Estimated time until the lag is zero; `nil` if it grows, or without `--watch`.
-    let closesMs: Int64?
-    /// The consumer-group status, by Burrow's rules, measured with `--watch`.
-    let status: String?
+    /// The lag; a minimum if some partitions' lag is unknown.
+    private static func lag(_ row: LagRow) -> String {
+        guard let lag = row.lag else { return "unknown" }
+        return row.unknownCount == 0 ? String(lag) : "≥\(lag)"
+    }
 
-    init(_ partition: TopicPartition, group: String, _ lag: PartitionLag?) {
-        topic = partition.topic
-        self.partition = partition.partition
-        self.group = group
-        committed = lag?.beginning.committed
-        end = lag?.beginning.end
-        self.lag = lag?.count
-        oldestAgeMs = lag?.age.flatMap { age in
-            if case .exact(let seconds) = age { Int64(seconds * 1_000) } else { nil }
-        }
-        expired = lag?.expiredCount
-        rate = lag?.outPerSecond
-        closesMs = lag?.outPerSecond.flatMap { _ in lag?.drainSeconds }.flatMap {
-            Int64(exactly: ($0 * 1_000).rounded())
-        }
-        status = lag?.status?.rawValue
+    private static func oldest(_ row: LagRow) -> String {
+        row.oldestAgeMs.map { Duration.milliseconds($0).shortText } ?? (row.behindCount == 0 ? "-" : "unknown")
+    }
+
+    /// The columns from `EXPIRED` on.
+    private static func measured(_ row: LagRow) -> [String] {
+        [
+            row.expired.map(String.init) ?? "unknown", row.rate.map(text) ?? "-",
+            row.drainMs.map { $0 == 0 ? "-" : Duration.milliseconds($0).shortText } ?? "-", row.status ?? "-",
+        ]
     }
 }

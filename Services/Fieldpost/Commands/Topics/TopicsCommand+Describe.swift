@@ -10,7 +10,7 @@ extension TopicsCommand {
     struct Describe: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show the partitions, groups and settings of a topic.")
-        @Argument(help: "Topic to show.") var name: String
+        @Argument(help: "Topic to show.", completion: Completion.topics) var name: String
         @OptionGroup var brokers: BrokerOptions
         @OptionGroup var output: OutputOptions
 

@@ -107,7 +107,7 @@ struct TopicsCommand: ParsableCommand {
                 change-relay republishes alongside new changes; consumers skip objects that they have already \
                 processed.
                 """)
-        @Argument(help: "Limit to this topic.") var topic: String?
+        @Argument(help: "Limit to this topic.", completion: Completion.topics) var topic: String?
         @OptionGroup var database: DatabaseOptions
         @OptionGroup var output: OutputOptions
 
@@ -141,7 +141,7 @@ struct TopicsCommand: ParsableCommand {
                 conditionally (docs/integrators/topics.md). Services detect the new partitions within seconds, \
                 change-relay within five minutes. Kafka cannot remove partitions.
                 """)
-        @Argument(help: "Topic to scale.") var name: String
+        @Argument(help: "Topic to scale.", completion: Completion.topics) var name: String
         @Option(help: "New number of partitions.") var partitions: Int32
         @Flag(help: "Print the effect without changing the topic.") var dryRun = false
         @OptionGroup var brokers: BrokerOptions

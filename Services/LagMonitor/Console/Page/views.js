@@ -551,6 +551,13 @@ const lowerBound = (row) => row.isMoreParked ? "≥ " : "";
 const moves = { copying: "move: copying", held: "move: write-blocked", left: "moved",
   arriving: "move: receiving", whole: "move: received, not activated" };
 
+// Since when, why, and the next attempt, if one is planned.
+function openCircuit(row) {
+  const next = Date.parse(row.circuitNextAt) > Date.now() ? "next attempt at " + new Date(row.circuitNextAt).toLocaleTimeString() : "";
+  return h("div", {}, badge("bad", "open"), h("div", { class: "soft nowrap" }, "since ", ago(row.circuitSince)),
+    h("div", { class: "soft wrap" }, row.circuitReason || ""), next ? h("div", { class: "soft" }, next) : "");
+}
+
 function environments(container, query) {
   const list = h("div", {}), more = h("div", { class: "buttons" }), rows = [];
   container.append(h("h2", {}, "Environments and back ends"),
@@ -563,7 +570,7 @@ function environments(container, query) {
     update(list, table("Environments", ["Environment", "Back end", "Circuit breaker", "Dead-lettered", "Deferred", "Device credentials", "Unpublished", ""],
       rows.map((row) => [row.move ? h("div", {}, row.name, " ", badge(row.move === "held" ? "bad" : "warn", moves[row.move])) : row.name,
         row.backend ? h("div", {}, row.backend, h("div", { class: "soft wrap" }, row.backendURL || "")) : "none",
-        !row.backend ? badge("none", "none") : row.circuitCount ? badge("bad", "open") : badge("good", "closed"),
+        !row.backend ? badge("none", "none") : row.circuitCount ? openCircuit(row) : badge("good", "closed"),
         h("td", { class: row.deadCount ? "bad" : "" }, row.deadCount ? h("a", { class: "bad", href: "#deferred?state=dead&environment="
           + encodeURIComponent(row.name), "aria-label": "Dead-lettered keys of " + row.name + ": " + lowerBound(row) + count(row.deadCount) }, lowerBound(row) + count(row.deadCount)) : "0"),
         lowerBound(row) + count(row.circuitCount + row.waitingCount),

@@ -11,9 +11,9 @@ import ServiceSettings
 
 /// The service `backend-poller`.
 ///
-/// Synchronizes the database with the back ends. The scheduler writes polls; workers consume `poll.events`, read changes
-/// or a person's choices and records, and write the differences. `entry-submitter` decides how a record affects its
-/// entry.
+/// Synchronizes the database with the back ends. The scheduler writes polls; workers consume `poll.events`, read
+/// changes or a person's choices and records, and write the differences. `entry-submitter` decides how a record affects
+/// its entry.
 public enum BackendPollerService {
     /// Runs the service until SIGTERM or SIGINT, then exits the process.
     ///

@@ -4,7 +4,7 @@ import Testing
 
 extension FlowTests {
     /// The package `examples/acme-adapter`, built with this package's public products, keeps the contract, and its
-    /// executable runs beside the shipped services.
+    /// executable runs with the shipped services.
     ///
     /// It is built in `.build/acme-adapter`, where `../..` is also the project, so that nothing is written into
     /// `examples/`. The build is kept: only the first one compiles the services and their dependencies. It needs no

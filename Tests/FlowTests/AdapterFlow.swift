@@ -6,8 +6,8 @@ import Model
 import TestSupport
 import Testing
 
-/// An environment of the kind `acme`, beside one of a built-in kind: Acme's own system, a device, and the executable of
-/// `examples/acme-adapter` in place of three services and the command line.
+/// An environment of the kind `acme` and one of a built-in kind: Acme's own system, a device, and the executable of
+/// `examples/acme-adapter`, which replaces three services and the command line.
 struct AdapterFlow {
     private static let replaced: [LocalCluster.Part] = [.initializer, .submitter, .poller]
     private static let token = "flow"

@@ -1,4 +1,4 @@
-"""Acme's own system: employees record minutes on tasks. It forgets everything at its end.
+"""Acme's own system: employees record minutes on tasks. It keeps nothing after its end.
 
     ACME_TOKEN=secret python3 examples/acme-adapter/acme.py 18400
 

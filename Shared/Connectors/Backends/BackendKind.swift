@@ -92,7 +92,7 @@ public struct BackendKind: Sendable {
     /// All kinds: the built-in ones, then those of other packages.
     package static var all: [BackendKind] { builtIn + added.withLock { $0 } }
 
-    /// Adds kinds of other packages, before anything else runs in the process.
+    /// Adds kinds of other packages; the first call of a process.
     ///
     /// - Precondition: Their names are valid and unique.
     package static func add(_ kinds: [BackendKind]) {

@@ -5,6 +5,8 @@ import Postgres
 import TestSupport
 import Testing
 
+@testable import Fieldpost
+
 /// `fieldpost environment erase`, and `remove`.
 @Suite(.ownThreads) struct EraseTests {
     private let fixture: ErasureFixture
@@ -21,7 +23,7 @@ import Testing
     private func expectErased() throws {
         #expect(try fixture.tables(with: "anasecret") == [])
         #expect(try fixture.tables(with: ErasureFixture.email) == [])
-        // Tombstones have ids until the change log is compacted, as the report says.
+        // Tombstones have ids until the change log is compacted, as the report states.
         let withID = try fixture.tables(with: fixture.ana.text)
         #expect(Set(withID).isSubset(of: ["store.change", "store.object"]), "\(withID)")
         var connection = try Connection(fixture.conninfo)
@@ -44,6 +46,27 @@ import Testing
         #expect(kept.contains { $0["content"] as? String == "images" && $0["count"] as? Int == 1 })
         #expect(kept.contains { ($0["content"] as? String)?.contains("Kafka") == true })
         #expect(!result.output.contains(fixture.ana.text))
+    }
+
+    /// A new table with data of people is listed in the steps, or here.
+    @Test func everyTableWithPeopleIsErased() throws {
+        let subject = ErasureSubject(
+            environment: EnvironmentID(rawValue: 1), email: ErasureFixture.email, number: 70, object: fixture.ana,
+            realms: [11, 13], shareRealms: [19], pseudonym: "erased-1")
+        var connection = try Connection(fixture.conninfo)
+        let tables = try connection.run(
+            """
+            SELECT DISTINCT c.table_schema || '.' || c.table_name FROM information_schema.columns c
+            JOIN information_schema.tables t USING (table_schema, table_name)
+            WHERE t.table_type = 'BASE TABLE'
+                AND c.column_name IN ('realm_id', 'person_id', 'email', 'uploader', 'assignee_id', 'actor', 'reason')
+            """
+        ).decode(String.self)
+        // Deleted last, and by triggers of the objects.
+        let others: Set = ["access.person", "blob.reference", "defect.command"]
+        let missing = Set(tables).subtracting(subject.steps.map(\.table)).subtracting(others)
+        #expect(missing.isEmpty, "\(missing)")
+        #expect(tables.count > 15)
     }
 
     @Test func otherPeopleKeepTheirData() throws {
@@ -131,7 +154,8 @@ import Testing
             """
             INSERT INTO store.object (environment_id, realm_id, kind, id, position, source_position, edit_position,
                 deleted, fields)
-            VALUES (1, 12, \(Kind.appointment), gen_random_uuid(), 30, 0, 30, false, '{"title": "Call ana@example.com"}'),
+            VALUES (1, 12, \(Kind.appointment), gen_random_uuid(), 30, 0, 30, false,
+                    '{"title": "Call ana@example.com"}'),
                 (1, 12, \(Kind.notice), gen_random_uuid(), 31, 0, 31, false, '{"text": "susana@example.com"}')
             """,
             "UPDATE realm.environment SET position = 31 WHERE id = 1",

@@ -172,7 +172,10 @@ struct ErasureFixture {
 
     private var deviceRows: [Statement] {
         [
-            "INSERT INTO device.client (environment_id, person_id, client_id, next_sequence) VALUES (1, 70, \(client), 2)",
+            """
+            INSERT INTO device.client (environment_id, person_id, client_id, next_sequence)
+            VALUES (1, 70, \(client), 2)
+            """,
             """
             INSERT INTO device.mutation (environment_id, person_id, client_id, sequence, problem)
             VALUES (1, 70, \(client), 1, '{"detail":"anasecret"}')

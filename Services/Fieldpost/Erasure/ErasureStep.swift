@@ -7,7 +7,7 @@ struct ErasureStep {
     /// The content, for the report.
     let content: String
     let condition: Statement
-    /// The new values of columns; `nil`: the rows are deleted.
+    /// The clause `SET` with the new values; `nil`: the rows are deleted.
     var changes: Statement?
     /// Whether the rows are deleted under the lock of the environment's counter, and checked again at the end. They are
     /// found by an index, so the lock is short.
@@ -22,6 +22,6 @@ struct ErasureStep {
     func page(countMax: Int64) -> Statement {
         let rows: Statement = "ctid = ANY (ARRAY(SELECT ctid FROM \(name) WHERE \(condition) LIMIT \(countMax)))"
         guard let changes else { return "DELETE FROM \(name) WHERE \(rows)" }
-        return "UPDATE \(name) SET \(changes) WHERE \(rows)"
+        return "UPDATE \(name) \(changes) WHERE \(rows)"
     }
 }

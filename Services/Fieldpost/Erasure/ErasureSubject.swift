@@ -70,8 +70,8 @@ struct ErasureSubject {
     private var ofPerson: Statement { "person_id = \(personNumber)" }
     private var ofEmail: Statement { "email = \(email)" }
 
-    /// All rows to erase, in order: first those that are found by others.
-    var steps: [ErasureStep] { deviceSteps + backEndSteps + objectSteps + otherSteps }
+    /// All rows to erase, in order: an entry is deleted before its ledger, without which it would be submitted again.
+    var steps: [ErasureStep] { deviceSteps + objectSteps + backEndSteps + otherSteps }
 
     private var deviceSteps: [ErasureStep] {
         [
@@ -87,14 +87,9 @@ struct ErasureSubject {
     }
 
     private var backEndSteps: [ErasureStep] {
-        let ofEntries: Statement = """
-            \(ofOwnRealms) OR realm_id IS NULL AND entry_id IN (
-                SELECT o.id FROM store.object o WHERE o.environment_id = \(environment) AND o.realm_id = ANY (\(realms))
-                    AND o.kind = \(Kind.timeEntry))
-            """
-        return [
+        [
             rows("submission.attempt", "attempts to submit entries", ofOwnRealms),
-            rows("submission.ledger", "ledger of submitted entries", ofEntries),
+            rows("submission.ledger", "ledger of submitted entries", ofOwnRealms),
             rows("backend.person", "identifiers in the back end", ofEmail),
             rows("audience.person", "choices in the back end", ofEmail),
             rows("backend.defect_account", "own login of the defect tracker", ofOwnRealms),
@@ -140,7 +135,7 @@ struct ErasureSubject {
                 "task.copy", "states of tasks of the person",
                 "assignee_id = \(objectID) OR completed_by = \(objectID) OR \(ofOwnRealms)",
                 changes: """
-                    version = version + 1, assignee_id = nullif(assignee_id, \(objectID)),
+                    SET version = version + 1, assignee_id = nullif(assignee_id, \(objectID)),
                     completed_by = nullif(completed_by, \(objectID)),
                     realm_id = CASE WHEN realm_id = ANY (\(realms)) THEN NULL ELSE realm_id END
                     """),
@@ -154,7 +149,7 @@ struct ErasureSubject {
                         AND (actor ~* \(mention) OR subject ~* \(mention) OR detail::text ~* \(mention))
                     """,
                 changes: """
-                    address = CASE WHEN actor ~* \(mention) THEN '' ELSE address END,
+                    SET address = CASE WHEN actor ~* \(mention) THEN '' ELSE address END,
                     actor = regexp_replace(actor, \(mention), \(pseudonym), 'gi'),
                     subject = regexp_replace(subject, \(mention), \(pseudonym), 'gi'),
                     detail = regexp_replace(detail::text, \(mention), \(pseudonym), 'gi')::jsonb

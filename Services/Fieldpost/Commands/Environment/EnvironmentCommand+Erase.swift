@@ -13,8 +13,9 @@ extension EnvironmentCommand {
         static let configuration = CommandConfiguration(
             abstract: "Erase a person with all data, and report what is kept.",
             discussion: """
-                First block the account at the identity provider, and revoke its tokens with: fieldpost environment \
-                revoke. Otherwise the next login registers the person again.
+                First block the account at the identity provider, revoke its tokens with: fieldpost environment \
+                revoke, and wait until its access tokens have expired, usually an hour. Otherwise a device or the next \
+                login registers the person again.
 
                 The report lists everything that was deleted, changed or kept. The person's records in the back end \
                 are not called or changed; --json lists their ids. Records of the audit log keep their action and \

@@ -27,23 +27,29 @@ struct AcmeConnection: Sendable {
         var tasks: [AcmeTask]?
     }
 
-    /// Errors of a call that was certainly not sent.
-    private static let notSent: Set<URLError.Code> = [.badURL, .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed]
-
     func send(_ call: AcmeCall) async throws -> AcmeResponse {
-        let request = try request(call)
-        let (data, response): (Data, URLResponse)
-        do {
-            (data, response) = try await URLSession.shared.data(for: request)
-        } catch let error as URLError where Self.notSent.contains(error.code) {
-            throw AcmeUnreachable()
-        }
-        let body = try JSONDecoder().decode(Body.self, from: data)
+        let (data, response) = try await respond(to: request(call))
         let http = response as? HTTPURLResponse
+        let status = http?.statusCode ?? 0
+        let decoded = Result { try JSONDecoder().decode(Body.self, from: data) }
+        // A failure counts by its status, even if a proxy wrote the body.
+        let body = try status == 200 ? decoded.get() : (try? decoded.get()) ?? Body()
         return AcmeResponse(
-            status: http?.statusCode ?? 0, text: body.text ?? "",
+            status: status, text: body.text ?? "",
             retryAfter: http?.value(forHTTPHeaderField: "Retry-After").flatMap { Int($0) }, rows: body.rows ?? [],
             tasks: body.tasks ?? [])
+    }
+
+    private func respond(to request: URLRequest) async throws -> (Data, URLResponse) {
+        do {
+            return try await URLSession.shared.data(for: request)
+        } catch let error as URLError {
+            switch error.code {
+            case .badURL, .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed: throw AcmeUnreachable()
+            // Acme may have processed the call.
+            default: throw error
+            }
+        }
     }
 
     private func request(_ call: AcmeCall) throws -> URLRequest {

@@ -80,7 +80,7 @@ extension EnvironmentCommand {
         }
 
         private static func vocabulary(of stored: StoredEnvironment) throws -> BackendVocabulary {
-            guard stored.hasBackend else {
+            guard stored.hasBackend, !stored.backend.isEmpty else {
                 throw CommandFailure(
                     "\(stored.name) has no back end in Fieldpost: its integration writes the templates")
             }

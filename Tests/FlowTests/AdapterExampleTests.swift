@@ -27,8 +27,14 @@ extension FlowTests {
                 environment: [
                     "PATH": variables["PATH"] ?? "/usr/bin:/bin", "HOME": variables["HOME"] ?? folder.path,
                 ], logPath: scratch.path + "/log"))
+        var nextLine = ContinuousClock.now
         try await eventually("the adapter is built and tried", within: .seconds(4_800)) {
-            process.isRunning ? process.logTail(bytesMax: 500) : nil
+            if ContinuousClock.now >= nextLine {
+                // deploy/test ends tests without output.
+                print(process.logTail(bytesMax: 200).split(separator: "\n").last ?? "")
+                nextLine = .now + .seconds(60)
+            }
+            return process.isRunning ? process.logTail(bytesMax: 500) : nil
         }
         let output = process.logTail(bytesMax: 20_000)
         try #require(process.end == .exited(status: 0), "\(output)")

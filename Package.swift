@@ -53,22 +53,23 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
     (
         "realm-initializer", "RealmInitializer",
         [
-            "Access", "BackendConnections", "BackendProtocol", "Catalogues", "HTTPClient", "KeyedWorker", "Model",
-            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", logging,
+            "Access", "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "HTTPClient", "KeyedWorker",
+            "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", logging,
         ]
     ),
     (
         "entry-submitter", "EntrySubmitter",
         [
-            "BackendConnections", "BackendProtocol", "Essentials", "HTTPClient", "KeyedWorker", "Model", "ObjectStore",
-            "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
+            "BackendConnections", "BackendProtocol", "Backends", "Essentials", "HTTPClient", "KeyedWorker", "Model",
+            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
         ]
     ),
     (
         "backend-poller", "BackendPoller",
         [
-            "BackendConnections", "BackendProtocol", "Catalogues", "Essentials", "HTTPClient", "KeyedWorker", "Model",
-            "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", logging, metrics,
+            "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "Essentials", "HTTPClient",
+            "KeyedWorker", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceRuntime", "ServiceSettings", logging,
+            metrics,
         ]
     ),
     (
@@ -131,6 +132,10 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         ]
     ),
 ]
+
+/// The executables that call adapters of back ends. Each is a library with the entry point in `Main`, so that an
+/// executable of another package can run it with further adapters.
+let withAdapters: Set = ["BackendPoller", "EntrySubmitter", "Fieldpost", "RealmInitializer"]
 
 /// Files that are part of an executable: it is one file, and reads none of them.
 let embedded: [String: [Resource]] = [
@@ -450,12 +455,16 @@ let tests: [Target] = [
 
 let package = Package(
     name: "fieldpost",
-    products: services.map { .executable(name: $0.executable, targets: [$0.target]) } + [
+    products: services.map {
+        .executable(name: $0.executable, targets: [withAdapters.contains($0.target) ? $0.target + "Main" : $0.target])
+    } + [
         .executable(name: "sandbox", targets: ["Sandbox"]),
         .executable(name: "workbench", targets: ["Workbench"]),
         // For adapters outside this package.
         .library(name: "BackendProtocol", targets: ["BackendProtocol", "Essentials", "Model"]),
         .library(name: "BackendContract", targets: ["BackendContract"]),
+        // For executables with adapters outside this package.
+        .library(name: "BackendServices", targets: withAdapters.sorted() + ["Backends"]),
         // For apps on devices.
         .library(name: "DeviceClient", targets: ["DeviceClient", "Essentials", "Model"]),
     ],
@@ -476,10 +485,20 @@ let package = Package(
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
     ],
     targets: shared + tools + tests
-        + services.map { service in
-            .executableTarget(
-                name: service.target, dependencies: service.dependencies, path: "Services/\(service.target)",
-                resources: embedded[service.target])
+        + services.flatMap { service -> [Target] in
+            let path = "Services/\(service.target)"
+            guard withAdapters.contains(service.target) else {
+                return [
+                    .executableTarget(
+                        name: service.target, dependencies: service.dependencies, path: path,
+                        resources: embedded[service.target])
+                ]
+            }
+            return [
+                .target(name: service.target, dependencies: service.dependencies, path: path, exclude: ["Main"]),
+                .executableTarget(
+                    name: service.target + "Main", dependencies: [.byName(name: service.target)], path: path + "/Main"),
+            ]
         }
 )
 

@@ -131,6 +131,12 @@ import Testing
         try EnvironmentRows(backend: .init()).insert(on: &connection)
         let missing = try reason()
         #expect(missing.contains("NO_SUCH_VARIABLE"))
+        try connection.run("UPDATE backend.connection SET kind = 'elsewhere'")
+        let name = try connection.run("SELECT name FROM realm.environment")[0].decode(String.self)
+        let unknown = try reason()
+        #expect(
+            unknown == "environment \(name) has a back end of kind 'elsewhere', but this program has adapters for sap, "
+                + "economic only")
     }
 
     private static let rule = SubmissionRule(

@@ -44,6 +44,20 @@ import Testing
            {"name": "Absence", "list": "absences", "field": "TimeSheetTaskType"}]}]}
         """
 
+    /// The adapter is in an executable of another package.
+    @Test func kindWithoutAdapterIsReported() throws {
+        var connection = try Connection(conninfo)
+        try connection.run("UPDATE backend.connection SET kind = 'elsewhere' WHERE kind = 'sap'")
+        let message =
+            "environment acme has a back end of kind 'elsewhere', but this program has adapters for sap, economic only"
+        for arguments in [["templates", "acme"], ["edit", "acme", "--poll-interval", "9"]] {
+            let result = try run(arguments)
+            #expect(result.status == 1 && result.errors.contains(message), "\(result)")
+        }
+        #expect(try run(["edit", "other", "--poll-interval", "9"]).status == 0)
+        #expect(try run(["edit", "acme", "--backend", "none"]).status == 0)
+    }
+
     @Test func declaredTemplatesAreShownAndRequestFullComparison() throws {
         var connection = try Connection(conninfo)
         try connection.run(

@@ -3,12 +3,13 @@ import LocalCluster
 import Testing
 
 extension FlowTests {
-    /// The package `examples/acme-adapter`, built with this package's public products, keeps the contract.
+    /// The package `examples/acme-adapter`, built with this package's public products, keeps the contract, and its
+    /// executable runs with the shipped services.
     ///
     /// It is built in `.build/acme-adapter`, where `../..` is also the project, so that nothing is written into
-    /// `examples/`. The build is kept: only the first one takes half a minute. It needs no network, because this
-    /// package's dependencies are already fetched.
-    @Test(.timeLimit(.minutes(20))) func theExampleOfAnAdapterKeepsTheContract() async throws {
+    /// `examples/`. The build is kept: only the first one compiles the services and their dependencies. It needs no
+    /// network, because this package's dependencies are already fetched.
+    @Test(.timeLimit(.minutes(90))) func exampleAdapterPassesTheContractAndIsDeployed() async throws {
         let folder = projectRoot.appendingPathComponent(".build/acme-adapter")
         try Self.linkExample(at: folder)
         let variables = ProcessInfo.processInfo.environment
@@ -26,13 +27,20 @@ extension FlowTests {
                 environment: [
                     "PATH": variables["PATH"] ?? "/usr/bin:/bin", "HOME": variables["HOME"] ?? folder.path,
                 ], logPath: scratch.path + "/log"))
-        try await eventually("the adapter is built and tried", within: .seconds(1_100)) {
-            process.isRunning ? process.logTail(bytesMax: 500) : nil
+        var nextLine = ContinuousClock.now
+        try await eventually("the adapter is built and tried", within: .seconds(4_800)) {
+            if ContinuousClock.now >= nextLine {
+                // deploy/test ends tests without output.
+                print(process.logTail(bytesMax: 200).split(separator: "\n").last ?? "")
+                nextLine = .now + .seconds(60)
+            }
+            return process.isRunning ? process.logTail(bytesMax: 500) : nil
         }
         let output = process.logTail(bytesMax: 20_000)
-        #expect(process.end == .exited(status: 0), "\(output)")
+        try #require(process.end == .exited(status: 0), "\(output)")
         #expect(output.split(separator: "\n").count { $0.hasPrefix("passed   ") } == 27, "\(output)")
         #expect(output.contains("acmeMeetsTheContract() passed"), "\(output)")
+        try await AdapterFlow.run(with: folder.appendingPathComponent(".build/debug/AcmeServices").path)
     }
 
     /// A package whose files are the example's, with what this package has fetched.

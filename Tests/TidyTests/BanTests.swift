@@ -88,7 +88,8 @@ struct Ban: Sendable, CustomTestStringConvertible {
             })
         #expect(services.count >= 6)
         for file in SourceFile.all where !file.path.hasPrefix("Tests/") {
-            for service in services {
+            // The entry point of a service that is a library.
+            for service in services where file.path != "Services/\(service)/Main/main.swift" {
                 for line in file.lines(with: "import \(service)") where file.lines[line - 1].hasSuffix(service) {
                     Issue.record("\(file.path):\(line): what two services share is in Shared/")
                 }

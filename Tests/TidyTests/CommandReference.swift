@@ -171,8 +171,9 @@ enum CommandReference {
     }
 
     private static func programs() throws -> [Command] {
-        let names = try Documents.entryPoints().filter { $0.contains("runCommandLine(") }.map { text in
-            try #require(text.firstMatch(of: /commandName: "([a-z-]+)"/), "a main.swift names its command").1
+        let programs = SourceFile.all.filter { $0.text.contains("await runCommandLine(") }
+        let names = try programs.map { file in
+            try #require(file.text.firstMatch(of: /commandName: "([a-z-]+)"/), "\(file.path) names its command").1
         }
         try #require(!names.isEmpty)
         return try names.map { name in

@@ -73,16 +73,4 @@ enum Documents {
     }
 
     private static func cell(_ text: String) -> String { text.replacing("|", with: "\\|") }
-
-    /// The texts of all `main.swift` files: what is run of this project.
-    static func entryPoints() throws -> [String] {
-        let folders = try FileManager.default.contentsOfDirectory(atPath: projectFolder.path)
-        return folders.filter { !$0.hasPrefix(".") && $0 != "Tests" && $0 != "examples" }.sorted().flatMap { folder in
-            let paths = FileManager.default.enumerator(atPath: projectFolder.appendingPathComponent(folder).path)
-            let files = (paths?.compactMap { $0 as? String } ?? []).filter {
-                $0 == "main.swift" || $0.hasSuffix("/main.swift")
-            }
-            return files.sorted().compactMap { projectText("\(folder)/\($0)") }
-        }
-    }
 }

@@ -19,7 +19,9 @@ import Testing
         let service = try #require(Services.all.first { $0.name == name })
         let package = try #require(projectText("Package.swift")).replacing(/\s+/, with: " ").replacing("( ", with: "(")
         #expect(package.contains("(\"\(name)\", \"\(service.target)\","), "Package.swift has a line for it")
-        let main = try #require(projectText("Services/\(service.target)/main.swift"))
+        let folder = "Services/\(service.target)/"
+        let main = try #require(
+            projectText(folder + "main.swift") ?? projectText(folder + "\(service.target)Service.swift"))
         #expect(main.contains("await serve(\"\(name)\""))
         #expect(main.contains("topics: [Topics.") == !service.topics.isEmpty, "what reads a topic has it in its row")
     }

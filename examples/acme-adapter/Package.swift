@@ -7,6 +7,8 @@ let package = Package(
     dependencies: [.package(name: "fieldpost", path: "../..")],
     targets: [
         .target(name: "Acme", dependencies: [.product(name: "BackendProtocol", package: "fieldpost")]),
+        .executableTarget(
+            name: "AcmeServices", dependencies: ["Acme", .product(name: "BackendServices", package: "fieldpost")]),
         .testTarget(
             name: "AcmeTests", dependencies: ["Acme", .product(name: "BackendContract", package: "fieldpost")]),
     ])

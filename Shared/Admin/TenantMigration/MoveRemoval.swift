@@ -1,4 +1,4 @@
-internal import Model
+package import Model
 package import Postgres
 
 /// Deletes an environment that was cut over, or an inactive copy.
@@ -80,6 +80,35 @@ package enum MoveRemoval {
         }
         try end(move, also: audit, on: &connection)
         return count
+    }
+
+    /// Deletes an environment with all its rows, and without a copy elsewhere. It can be interrupted and run again.
+    ///
+    /// - Returns: The number of deleted rows.
+    package static func remove(_ name: String, also audit: Statement, on connection: inout Connection) throws -> Int {
+        if try MoveStore.find(name, on: &connection)?.state != .left {
+            let move = try MoveStore.start(name, on: &connection)
+            try MoveStore.writeBlock(move, on: &connection)
+            try MoveStore.markCutOver(move, to: nil, also: "SELECT", on: &connection)
+        }
+        return try discardSource(name, keepingRedirect: false, also: audit, on: &connection)
+    }
+
+    /// Counts the rows that ``remove(_:also:on:)`` deletes, by table.
+    package static func counts(
+        in environment: EnvironmentID, on connection: inout Connection
+    ) throws(PostgresError) -> [(table: String, count: Int)] {
+        let tables = tables(except: [])
+        let results = try connection.run(
+            tables.map { table -> Statement in
+                let name = Statement(stringLiteral: table)
+                return "SELECT count(*) FROM \(name) WHERE environment_id = \(environment.rawValue)"
+            })
+        var counts: [(table: String, count: Int)] = []
+        for (table, rows) in zip(tables, results) {
+            counts.append((table, Int(try rows[0].decode(Int64.self))))
+        }
+        return counts
     }
 
     private static func tables(except excluded: [String]) -> [String] {

@@ -18,7 +18,7 @@ package struct Context: Sendable {
     package let metrics: MetricsRegistry
 }
 
-/// Runs a service until SIGTERM or SIGINT. Every `main.swift` consists of one call of it.
+/// Runs a service until SIGTERM or SIGINT. Every service consists of one call of it.
 ///
 /// It handles `--help`, `--version`, `--print-config` and `--print-settings`, reads the configuration, sets up logging
 /// and metrics, and runs the components of `build` alongside the admin server.

@@ -47,6 +47,10 @@ package struct AuditRecord: Sendable, Equatable {
         case tokenRevoked = "token.revoked"
         /// A refresh token was removed here without revoking it at the provider.
         case tokenDiscarded = "token.forgotten"
+        /// An environment was removed with all its data.
+        case environmentErased = "environment.erased"
+        /// A person was erased; the subject is the pseudonym that replaces them in the audit log.
+        case personErased = "person.erased"
         case peopleInvited = "people.invited"
         /// A person proposed by the back end was accepted, with the back end's reference.
         case personAccepted = "person.accepted"

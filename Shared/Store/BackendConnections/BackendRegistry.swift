@@ -27,6 +27,7 @@ package struct BackendConfiguration: Sendable, Equatable {
     }
 
     private let environment: EnvironmentID
+    private let environmentName: String
 
     /// Returns the settings; `nil` if the environment has no back end.
     package static func load(
@@ -34,19 +35,21 @@ package struct BackendConfiguration: Sendable, Equatable {
     ) throws(PostgresError) -> BackendConfiguration? {
         let rows = try connection.run(
             """
-            SELECT kind, url, user_name, password_variable, password, templates::text, settings::text
-            FROM backend.connection
-            WHERE environment_id = \(environment.rawValue)
+            SELECT c.kind, c.url, c.user_name, c.password_variable, c.password, c.templates::text, c.settings::text,
+                e.name
+            FROM backend.connection c JOIN realm.environment e ON e.id = c.environment_id
+            WHERE c.environment_id = \(environment.rawValue)
             """)
         guard let row = rows.first else { return nil }
-        let (kind, url, userName, variable, sealed, templates, settings) = try row.decode(
-            String.self, String.self, String.self, String?.self, Bytea?.self, String?.self, String.self)
+        let (kind, url, userName, variable, sealed, templates, settings, name) = try row.decode(
+            String.self, String.self, String.self, String?.self, Bytea?.self, String?.self, String.self, String.self)
         guard let password = variable.map(Password.variable) ?? sealed.map({ .sealed($0.bytes) }) else {
             throw PostgresError(sqlState: nil, message: "the back end of environment \(environment) has no password")
         }
         return BackendConfiguration(
             kind: kind, url: url, userName: userName, password: password,
-            templates: templates.map { Array($0.utf8) }, settings: Array(settings.utf8), environment: environment)
+            templates: templates.map { Array($0.utf8) }, settings: Array(settings.utf8), environment: environment,
+            environmentName: name)
     }
 
     /// Selects the revision of the settings. Rows: the revision; none without a back end.
@@ -70,10 +73,7 @@ package struct BackendConfiguration: Sendable, Equatable {
     ///   - callMax: Timeout of a single HTTP call.
     /// - Throws: `MissingBackend` with the missing configuration.
     package func make(client: Client, secrets: SecretBox, callMax: Duration) throws(MissingBackend) -> any TimeBackend {
-        guard let kind = BackendKind.named(kind) else {
-            throw MissingBackend("there is no adapter for the back end '\(kind)'")
-        }
-        return try kind.adapter(
+        try BackendKind.named(kind, of: environmentName).adapter(
             BackendKind.Access(
                 url: url, user: userName, password: try passwordText(secrets),
                 templates: try templates.map { json throws(MissingBackend) in

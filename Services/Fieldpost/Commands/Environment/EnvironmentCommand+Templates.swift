@@ -38,7 +38,7 @@ extension EnvironmentCommand {
         private static let bytesMax = 1024 * 1024
 
         private static var vocabularies: String {
-            BackendKind.all.map(\.vocabulary).map { vocabulary in
+            BackendKind.all.filter(\.hasTemplateDeclarations).map(\.vocabulary).map { vocabulary in
                 "\(vocabulary.backend): lists \(vocabulary.listNames.joined(separator: ", ")); fields "
                     + vocabulary.fieldNames.joined(separator: ", ")
             }.joined(separator: "\n")
@@ -52,9 +52,7 @@ extension EnvironmentCommand {
             var connection = try database.connect(EnvironmentStore.limits)
             if file != nil || builtIn { try EnvironmentStore.lock(name, on: &connection) }
             let (stored, id) = try EnvironmentStore.existing(name, on: &connection)
-            guard let vocabulary = BackendKind.named(stored.backend)?.vocabulary else {
-                throw CommandFailure("\(name) has no back end in Fieldpost: its integration writes the templates")
-            }
+            let vocabulary = try Self.vocabulary(of: stored)
             guard file != nil || builtIn else {
                 return print(try stored.templates.map(Self.pretty) ?? Self.json(vocabulary.builtIn, pretty: true))
             }
@@ -79,6 +77,18 @@ extension EnvironmentCommand {
                         .environmentChanged, name, in: id, detail: ["changed": "templates"]),
                 ])
             print("\(name) has \(declared.templates.map(\.name).joined(separator: ", "))")
+        }
+
+        private static func vocabulary(of stored: StoredEnvironment) throws -> BackendVocabulary {
+            guard stored.hasBackend, !stored.backend.isEmpty else {
+                throw CommandFailure(
+                    "\(stored.name) has no back end in Fieldpost: its integration writes the templates")
+            }
+            let kind = try BackendKind.named(stored.backend, of: stored.name)
+            guard kind.hasTemplateDeclarations else {
+                throw CommandFailure("\(stored.name): the adapter \(kind.name) has its own templates")
+            }
+            return kind.vocabulary
         }
 
         private static func hasEntries(_ environment: EnvironmentID, on connection: inout Connection) throws -> Bool {

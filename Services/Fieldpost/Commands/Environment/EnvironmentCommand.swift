@@ -16,7 +16,7 @@ struct EnvironmentCommand: ParsableCommand {
             Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Devices.self, Revoke.self,
             Unbind.self, Templates.self, People.self, Export.self, RollBack.self, CutOver.self, Import.self,
             Activate.self, Discard.self, Moves.self, RoleCommand.self, IntegrationCommand.self, DefectsCommand.self,
-            DeliveriesCommand.self,
+            DeliveriesCommand.self, Erase.self, Remove.self,
         ])
 
     struct Add: AsyncParsableCommand {

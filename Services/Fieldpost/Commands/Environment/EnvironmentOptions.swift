@@ -34,9 +34,12 @@ struct EnvironmentOptions: ParsableArguments {
         one of the services' variables instead, and nothing is stored.
         """
 
+    /// The kinds of back ends that this program has adapters for.
+    private static var kinds: String { BackendKind.all.map(\.name).joined(separator: ", ") }
+
     /// The adapters' settings, for the help text.
     private static var settings: String {
-        BackendKind.all.map(\.vocabulary).map { vocabulary in
+        BackendKind.all.map(\.vocabulary).filter { !$0.settings.isEmpty }.map { vocabulary in
             vocabulary.settings.map { "\(vocabulary.backend) \($0.name): \($0.help)" }.joined(separator: "\n")
         }.joined(separator: "\n")
     }
@@ -64,7 +67,7 @@ struct EnvironmentOptions: ParsableArguments {
     var hideUnknown: String?
     @Option(help: "Verify addresses by email_verified (default), xms_edov or issuer.")
     var addressVerifiedBy: AddressVerification?
-    @Option(help: "Kind of back end: sap, economic, or none for an integration.") var backend: String?
+    @Option(help: "Kind of back end: \(EnvironmentOptions.kinds), or none for an integration.") var backend: String?
     @Option(help: ArgumentHelp("Base URL of the back end.", valueName: "url")) var backendUrl: String?
     @Option(help: ArgumentHelp("User of Fieldpost at the back end.", valueName: "user")) var backendUser: String?
     @Option(help: ArgumentHelp("Environment variable of the services with the password.", valueName: "variable"))
@@ -87,9 +90,9 @@ struct EnvironmentOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Add or update people from a JSON file.", valueName: "file")) var people: String?
 
     func validate() throws {
-        let kinds = BackendKind.all.map(\.name) + [StoredEnvironment.noBackend]
-        if let backend, !kinds.contains(backend) {
-            throw ValidationError("--backend must be one of \(kinds.joined(separator: ", ")), not \(backend)")
+        if let backend, backend != StoredEnvironment.noBackend, BackendKind.named(backend) == nil {
+            throw ValidationError(
+                "--backend must be one of \(Self.kinds), \(StoredEnvironment.noBackend), not \(backend)")
         }
         if let variable = backendPasswordVariable, variable.isEmpty || variable.hasPrefix("FIELDPOST_") {
             throw ValidationError(
@@ -141,6 +144,9 @@ struct EnvironmentOptions: ParsableArguments {
             throw CommandFailure(
                 "--backend-…, --…poll-interval and --…calls-per-second describe a back end and exclude "
                     + "--backend none")
+        }
+        if environment.hasBackend, !environment.backend.isEmpty {
+            _ = try BackendKind.named(environment.backend, of: environment.name)
         }
         let missing = missing(environment)
         guard missing.isEmpty else { throw CommandFailure("missing: \(missing.joined(separator: ", "))") }

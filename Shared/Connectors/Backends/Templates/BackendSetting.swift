@@ -1,9 +1,10 @@
 import BackendProtocol
 
 /// A setting of an adapter, as in `environment edit --backend-setting NAME=VALUE`.
-package struct BackendSetting: Sendable {
+public struct BackendSetting: Sendable {
     /// The allowed values.
-    enum Values: Sendable {
+    public enum Values: Sendable {
+        /// A number in this range.
         case number(ClosedRange<Int>)
         /// A text with a maximum length in UTF-16 code units.
         case text(lengthMax: Int)
@@ -13,10 +14,18 @@ package struct BackendSetting: Sendable {
         case texts
     }
 
-    package let name: String
+    /// The name, unique in the kind of back end.
+    public let name: String
     /// The description in help texts and documents.
-    package let help: String
+    public let help: String
     let values: Values
+
+    /// Creates a setting. A value that is not allowed is refused when an operator stores it.
+    public init(name: String, help: String, values: Values) {
+        self.name = name
+        self.help = help
+        self.values = values
+    }
 
     /// Returns the reason why a value is invalid; `nil` if it is valid.
     package func problem(with value: String) -> String? {

@@ -8,7 +8,7 @@ import Model
 /// A person's `reference` needs `employee`, their name in Acme. The marker at the end of the note identifies a record,
 /// because a row has no field for a foreign key.
 struct AcmeBackend: TimeBackend {
-    /// Sends a call to Acme. A real adapter sends HTTP here, with a timeout per call.
+    /// Sends a call to Acme: over HTTP, or to the emulator of the tests.
     let transport: @Sendable (AcmeCall) async throws -> AcmeResponse
 
     var capabilities: BackendCapabilities {

@@ -1,5 +1,5 @@
 /// A row of Acme's books: minutes that an employee worked on a task.
-struct AcmeRow: Sendable {
+struct AcmeRow: Codable, Sendable {
     /// The row's number, assigned when it is saved; 0 for a new row.
     var number = 0
     var employee: String
@@ -12,7 +12,7 @@ struct AcmeRow: Sendable {
 }
 
 /// A task that employees work on.
-struct AcmeTask: Sendable {
+struct AcmeTask: Codable, Sendable {
     var number: Int
     var name: String
 }

@@ -1,8 +1,18 @@
-// The operators' command line; `--json` prints output for scripts.
-
 import ArgumentParser
+public import Backends
 import CommandLineSupport
 import ServiceSettings
+
+/// The operators' command line `fieldpost`; `--json` prints output for scripts.
+public enum FieldpostCommandLine {
+    /// Runs the command of the process's arguments, then exits the process.
+    ///
+    /// - Parameter adapters: The kinds of back ends of other packages, in addition to the built-in ones.
+    public static func run(adapters: [BackendKind] = []) async -> Never {
+        BackendKind.add(adapters)
+        await runCommandLine(FieldpostCommand.self)
+    }
+}
 
 struct FieldpostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -25,5 +35,3 @@ struct FieldpostCommand: AsyncParsableCommand {
             SecretsCommand.self,
         ])
 }
-
-await runCommandLine(FieldpostCommand.self)

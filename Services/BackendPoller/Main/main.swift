@@ -1,0 +1,3 @@
+import BackendPoller
+
+await BackendPollerService.run()

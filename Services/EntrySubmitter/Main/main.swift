@@ -1,0 +1,3 @@
+import EntrySubmitter
+
+await EntrySubmitterService.run()

@@ -1,0 +1,3 @@
+import Fieldpost
+
+await FieldpostCommandLine.run()

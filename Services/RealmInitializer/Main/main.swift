@@ -1,0 +1,3 @@
+import RealmInitializer
+
+await RealmInitializerService.run()

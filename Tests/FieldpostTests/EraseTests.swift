@@ -1,0 +1,209 @@
+import Foundation
+import Model
+import ObjectStore
+import Postgres
+import TestSupport
+import Testing
+
+@testable import Fieldpost
+
+/// `fieldpost environment erase`, and `remove`.
+@Suite(.ownThreads) struct EraseTests {
+    private let fixture: ErasureFixture
+
+    init() throws { fixture = try ErasureFixture() }
+
+    private func erase(_ options: String...) throws -> CommandResult {
+        try fieldpost(
+            ["environment", "erase", "acme", "Ana@example.com"] + options,
+            environment: ["FIELDPOST_DATABASE_URL": fixture.conninfo])
+    }
+
+    /// Fails if a row with the person's address, id or texts is left.
+    private func expectErased() throws {
+        #expect(try fixture.tables(with: "anasecret") == [])
+        #expect(try fixture.tables(with: ErasureFixture.email) == [])
+        // Tombstones have ids until the change log is compacted, as the report states.
+        let withID = try fixture.tables(with: fixture.ana.text)
+        #expect(Set(withID).isSubset(of: ["store.change", "store.object"]), "\(withID)")
+        var connection = try Connection(fixture.conninfo)
+        let acme = EnvironmentID(rawValue: 1)
+        while try Compaction.step(acme, keep: .zero, countMax: 100, on: &connection) != .removed(0) {}
+        #expect(try fixture.tables(with: fixture.ana.text) == [])
+    }
+
+    @Test func noTableHasThePersonAfterwards() throws {
+        for text in ["anasecret", ErasureFixture.email, fixture.ana.text] {
+            #expect(try fixture.tables(with: text).count > 3, "the fixture has \(text)")
+        }
+        let result = try erase("--yes", "--json")
+        try #require(result.status == 0, "\(result.errors)")
+        try expectErased()
+
+        let kept = try result.rows().filter { $0["action"] as? String == "kept" }
+        let records = kept.first { $0["content"] as? String == "records in the back end" }
+        #expect(records?["ids"] as? [String] == ["B-1", "B-2"])
+        #expect(kept.contains { $0["content"] as? String == "images" && $0["count"] as? Int == 1 })
+        #expect(kept.contains { ($0["content"] as? String)?.contains("Kafka") == true })
+        #expect(!result.output.contains(fixture.ana.text))
+    }
+
+    /// A new table with data of people is listed in the steps, or here.
+    @Test func everyTableWithPeopleIsErased() throws {
+        let subject = ErasureSubject(
+            environment: EnvironmentID(rawValue: 1), email: ErasureFixture.email, number: 70, object: fixture.ana,
+            realms: [11, 13], shareRealms: [19], pseudonym: "erased-1")
+        var connection = try Connection(fixture.conninfo)
+        let tables = try connection.run(
+            """
+            SELECT DISTINCT c.table_schema || '.' || c.table_name FROM information_schema.columns c
+            JOIN information_schema.tables t USING (table_schema, table_name)
+            WHERE t.table_type = 'BASE TABLE'
+                AND c.column_name IN ('realm_id', 'person_id', 'email', 'uploader', 'assignee_id', 'actor', 'reason')
+            """
+        ).decode(String.self)
+        // Deleted last, and by triggers of the objects.
+        let others: Set = ["access.person", "blob.reference", "defect.command"]
+        let missing = Set(tables).subtracting(subject.steps.map(\.table)).subtracting(others)
+        #expect(missing.isEmpty, "\(missing)")
+        #expect(tables.count > 15)
+    }
+
+    @Test func otherPeopleKeepTheirData() throws {
+        #expect(try erase("--yes").status == 0)
+        #expect(try fixture.objects(.note, 12) == [#"{"title": "Bo's own"}"#])
+        #expect(try fixture.objects(.notice, 12) == [])
+        #expect(try fixture.objects(.sharedItem, 12) == [])
+        #expect(try fixture.objects(.membership, 14).count == 1)
+        #expect(try fixture.objects(.person, 14).count == 1)
+        #expect(try fixture.objects(.realms, 15).count == 1)
+        let task = try #require(try fixture.objects(.fieldTask, 16).first)
+        #expect(task.contains("roof") && task.contains(#""assignee": null"#) && task.contains(#""completedBy": null"#))
+        var connection = try Connection(fixture.conninfo)
+        let (version, realm, assignee) = try connection.run(
+            "SELECT version, realm_id, coalesce(assignee_id, completed_by) FROM task.copy")[0].decode(
+                Int64.self, Int32?.self, UUID?.self)
+        #expect(version == 5 && realm == nil && assignee == nil)
+        #expect(try connection.run("SELECT reason FROM pipeline.parked").decode(String.self).count == 1)
+        #expect(try connection.run("SELECT email FROM access.person").decode(String.self) == ["bo@example.com"])
+        // Devices of others learn of the deletions.
+        let pointers = try connection.run("SELECT count(*) FROM store.change WHERE realm_id = 12 AND position > 29")
+        #expect(try pointers[0].decode(Int64.self) == 3)
+    }
+
+    @Test func auditLogKeepsTheActsUnderOnePseudonym() throws {
+        #expect(try erase("--yes").status == 0)
+        var connection = try Connection(fixture.conninfo)
+        let records = try connection.run(
+            "SELECT actor, action, subject, detail::text, address FROM access.audit ORDER BY id"
+        ).decode(String.self, String.self, String.self, String.self, String.self)
+        try #require(
+            records.map(\.1) == [
+                "login.succeeded", "device.revoked", "realm.viewed", "login.succeeded", "person.erased",
+            ])
+        let pseudonym = records[4].2
+        #expect(pseudonym.hasPrefix("erased-") && records[0].0 == pseudonym && records[1].2 == pseudonym)
+        #expect(records[0].3.contains("\"/users/\(pseudonym)\"") && records[0].4 == "")
+        #expect(records[2].2.hasPrefix("/users/\(pseudonym)/TimeEntry/") && records[2].4 == "host")
+        #expect(records[3].0 == "bo@example.com" && records[3].4 == "10.0.0.2")
+    }
+
+    @Test func dryRunReportsTheSameAndChangesNothing() throws {
+        func lines(_ result: CommandResult) throws -> [String] {
+            try #require(result.status == 0, "\(result.errors)")
+            return try result.rows().map { "\($0["action"] ?? "") \($0["count"] ?? "") \($0["content"] ?? "")" }
+        }
+        let before = try fixture.content()
+        let preview = try lines(erase("--dry-run", "--json"))
+        #expect(try fixture.content() == before)
+        #expect(try lines(erase("--yes", "--json")) == preview)
+    }
+
+    /// A run that fails halfway is completed by the next one.
+    @Test func interruptedErasureIsCompleted() throws {
+        var connection = try Connection(fixture.conninfo)
+        for table in ["store.object", "backend.person", "access.address", "access.person"] {
+            let name = Statement(stringLiteral: table)
+            try connection.run([
+                """
+                CREATE OR REPLACE FUNCTION public.interrupt() RETURNS trigger LANGUAGE plpgsql AS
+                'BEGIN RAISE EXCEPTION ''interrupted''; END'
+                """,
+                "CREATE TRIGGER interrupt BEFORE DELETE ON \(name) EXECUTE FUNCTION public.interrupt()",
+            ])
+            let result = try erase("--yes")
+            #expect(result.status == 1 && result.errors.contains("interrupted"), "\(table): \(result.errors)")
+            try connection.run("DROP TRIGGER interrupt ON \(name)")
+        }
+        #expect(try erase("--yes").status == 0)
+        try expectErased()
+        // Nothing is left to do, and the address is not known any more.
+        let again = try erase("--yes", "--json")
+        #expect(try again.rows().allSatisfy { $0["action"] as? String == "kept" })
+    }
+
+    /// An address that ends like the person's is another person's, and texts of others are reported.
+    @Test func longerAddressesAndTextsOfOthersAreKept() throws {
+        var connection = try Connection(fixture.conninfo)
+        try connection.run([
+            "INSERT INTO access.person (environment_id, id, email) VALUES (1, 72, 'susana@example.com')",
+            """
+            INSERT INTO access.audit (environment_id, actor, action, subject, address)
+            VALUES (1, 'susana@example.com', 'login.succeeded', 'ana@example.com.au', '')
+            """,
+            """
+            INSERT INTO store.object (environment_id, realm_id, kind, id, position, source_position, edit_position,
+                deleted, fields)
+            VALUES (1, 12, \(Kind.appointment), gen_random_uuid(), 30, 0, 30, false,
+                    '{"title": "Call ana@example.com"}'),
+                (1, 12, \(Kind.notice), gen_random_uuid(), 31, 0, 31, false, '{"text": "susana@example.com"}')
+            """,
+            "UPDATE realm.environment SET position = 31 WHERE id = 1",
+        ])
+        let result = try erase("--yes", "--json")
+        #expect(try fixture.objects(.appointment, 12).count == 1)
+        #expect(try fixture.objects(.notice, 12) == [#"{"text": "susana@example.com"}"#])
+        let kept = try result.rows().first { ($0["content"] as? String)?.hasPrefix("Appointment") == true }
+        #expect(kept?["action"] as? String == "kept" && kept?["count"] as? Int == 1)
+        let record = try connection.run("SELECT subject FROM access.audit WHERE actor = 'susana@example.com'")
+        #expect(try record.decode(String.self) == ["ana@example.com.au"])
+    }
+
+    @Test func movingEnvironmentAndInvalidAddressAreRefused() throws {
+        var connection = try Connection(fixture.conninfo)
+        try connection.run(
+            "INSERT INTO realm.move (environment_id, move_id, state) VALUES (1, gen_random_uuid(), 'held')")
+        let before = try fixture.content()
+        let moving = try erase("--yes")
+        #expect(moving.status == 1 && moving.errors.contains("acme is being moved"))
+        #expect(try fixture.run("erase", "acme", "ana", "--yes").status == 2)
+        #expect(try fixture.run("erase", "acme", ErasureFixture.email).status == 2, "no terminal to confirm at")
+        #expect(try fixture.content() == before)
+    }
+
+    @Test func removedEnvironmentLeavesNoRow() throws {
+        var connection = try Connection(fixture.conninfo)
+        try EnvironmentRows(id: 2, name: "other", backend: .init(), people: ["cy@other.example": [:]]).insert(
+            on: &connection)
+        let before = try fixture.content()
+        let preview = try fixture.run("remove", "acme", "--dry-run", "--json")
+        #expect(try fixture.content() == before)
+        let counted = try preview.rows().contains {
+            $0["content"] as? String == "store.object" && $0["count"] as? Int == 29
+        }
+        #expect(counted, "\(preview)")
+        #expect(try fixture.run("remove", "acme").status == 2)
+        let result = try fixture.run("remove", "acme", "--yes")
+        try #require(result.status == 0, "\(result.errors)")
+        for text in ["anasecret", "bo@example.com", fixture.ana.text, fixture.bo.text] {
+            // Records of the installation and rate counters name no environment.
+            let left = try fixture.tables(with: text)
+            #expect(Set(left).isSubset(of: ["access.audit", "onboarding.rate"]), "\(text): \(left)")
+        }
+        let names = try connection.run("SELECT name FROM realm.environment").decode(String.self)
+        #expect(names == ["other"])
+        #expect(try connection.run("SELECT email FROM backend.person").decode(String.self) == ["cy@other.example"])
+        let audit = try connection.run("SELECT subject FROM access.audit WHERE action = 'environment.erased'")
+        #expect(try audit.decode(String.self) == ["acme"])
+    }
+}

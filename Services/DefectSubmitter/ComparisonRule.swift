@@ -25,10 +25,27 @@ enum ComparisonRule {
             if !isNamed { problems.append("'record' is missing") }
         case .choices:
             if command.choicesOf.isEmpty { problems.append("'choicesOf' is missing") }
+        case .read:
+            if !isNamed { problems.append("'record' is missing") }
+        case .form: break
+        case .queries, .runQuery:
+            if isNamed { problems.append("'record' is not allowed with '\(command.operation.rawValue)'") }
+            let hasQuery = command.query.map { !isBlank($0) } ?? false
+            if command.operation == .runQuery, !hasQuery { problems.append("'query' is missing") }
+        }
+        if command.operation.isReading, byteCount(of: command) > readBytesMax {
+            problems.append("'fields' and 'base' are larger than the \(readBytesMax) bytes of a read")
         }
         // The gateway rejects such commands. One from an earlier release or an import is rejected here.
         if let objection = command.objection { problems.append(objection) }
         return problems
+    }
+
+    /// Limit on the values of a command that only reads: the rest of an object is for the result.
+    static let readBytesMax = 8 * 1_024
+
+    private static func byteCount(of command: DefectCommand) -> Int {
+        [command.fields, command.base].joined().reduce(0) { $0 + $1.key.jsonByteCount + $1.value.jsonByteCount }
     }
 
     /// Whether a record already has the desired values.

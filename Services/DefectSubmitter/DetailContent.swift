@@ -48,9 +48,9 @@ struct DetailContent {
                     isTruncated: size.1 > valueMax ? true : nil))
         }
         detail.fields = included
-        report(included.count { $0.isTruncated == true }, "values are too long and are truncated")
-        report(included.count { $0.value == nil }, "values cannot be read")
-        report(fields.count - included.count, "fields are not included")
+        report(included.count { $0.isTruncated == true }, "values that are too long and are truncated")
+        report(included.count { $0.value == nil }, "values that cannot be read")
+        report(fields.count - included.count, "fields that are not included")
     }
 
     /// Adds the choices of fields that were added.
@@ -79,7 +79,7 @@ struct DetailContent {
         }
         let included = fitting(allowed) { $0.name.jsonByteCount + ($0.state?.jsonByteCount ?? 0) }
         detail.actions = included
-        report(allowed.count - included.count, "actions are not included")
+        report(allowed.count - included.count, "actions that are not included")
     }
 
     /// Adds the queries and folders of folders, without the services' own queries.
@@ -92,7 +92,7 @@ struct DetailContent {
         }
         let included = fitting(items) { $0.id.jsonByteCount + $0.name.jsonByteCount + $0.folder.jsonByteCount }
         detail.items = included
-        report(items.count - included.count, "queries and folders are not included")
+        report(items.count - included.count, "queries and folders that are not included")
     }
 
     /// Adds as many rows of a page as fit, at least one.
@@ -104,19 +104,11 @@ struct DetailContent {
         bytesLeft -= names.reduce(0) { $0 + $1.jsonByteCount + Self.elementBytes }
         let valueMax = max(bytesLeft / max(columns.count, 1) - 2 * Self.elementBytes, 0)
         let offset = first % QueryPage.rowsMax
-        var truncatedCount = 0
-        let all = found.page.rows.dropFirst(offset).map { row in
-            columns.map { column in
-                let value = row[column] ?? ""
-                let included = value.prefix(jsonBytes: valueMax)
-                if included.utf8.count < value.utf8.count { truncatedCount += 1 }
-                return included
-            }
-        }
+        let all = found.page.rows.dropFirst(offset).map { row in columns.map { row[$0] ?? "" } }
         let rows = fitting(all, overhead: Self.elementBytes) { row in
-            row.reduce(0) { $0 + $1.jsonByteCount + Self.elementBytes }
+            row.reduce(0) { $0 + min($1.jsonByteCount, valueMax) + Self.elementBytes }
         }
-        (detail.columns, detail.rows) = (names, rows)
+        (detail.columns, detail.rows) = (names, rows.map { row in row.map { $0.prefix(jsonBytes: valueMax) } })
         detail.nextRow =
             rows.count < all.count
             ? first + rows.count : found.page.isLast ? nil : first - offset + QueryPage.rowsMax
@@ -124,18 +116,18 @@ struct DetailContent {
             detail.nextRow = nil
             messages.append("The query has more rows than can be read")
         }
-        report(found.columns.count - columns.count, "columns are not included")
-        report(truncatedCount, "values are too long and are truncated")
-        report(found.page.unreadable.count, "rows cannot be read")
+        report(found.columns.count - columns.count, "columns that are not included")
+        report(rows.joined().count { $0.jsonByteCount > valueMax }, "values that are too long and are truncated")
+        report(found.page.unreadable.count, "rows that cannot be read")
     }
 
     /// Adds the message that the choices of some fields were not read.
     mutating func reportUnreadLists(_ count: Int) {
-        report(count, "further fields can be edited; name those whose choices are needed in 'choicesOf'")
+        report(count, "fields whose choices were not read, unless 'choicesOf' names them")
     }
 
     private mutating func report(_ count: Int, _ what: String) {
-        if count > 0 { messages.append("\(count) \(what)") }
+        if count > 0 { messages.append("\(what): \(count)") }
     }
 
     /// Returns the first elements that fit, and takes their bytes.

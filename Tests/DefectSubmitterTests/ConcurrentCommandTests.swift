@@ -150,6 +150,8 @@ import Testing
                 ).decode(String.self)
             }
             _ = try await world.perform(DefectCommand(operation: .create, fields: ["Headline": "N"]))
+            _ = try await world.perform(DefectCommand(operation: .queries))
+            _ = try await world.perform(DefectCommand(operation: .form))
             #expect(try due(&world) == [])
             _ = try await world.perform(
                 DefectCommand(operation: .create, fields: ["Headline": "N", "Severity": "3-Average"]))

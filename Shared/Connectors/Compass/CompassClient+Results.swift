@@ -7,18 +7,12 @@ internal import HTTPClient
 extension CompassClient {
     /// Runs a query.
     ///
-    /// - Parameter query: A query from ``create(_:)`` or ``query(_:)``.
+    /// - Parameters:
+    ///   - query: A query from ``create(_:)`` or ``query(_:)``.
+    ///   - mayBeForbidden: Whether a 403 concerns the query, because a person chose it, and not the account.
     /// - Throws: `refused` if the query was deleted or cannot be run.
-    package func run(_ query: QueryDefinition) async throws(BackendError) -> ResultSet {
-        try await run(query, mayBeForbidden: false)
-    }
-
-    /// Runs a query as ``run(_:)`` does.
-    ///
-    /// - Parameter mayBeForbidden: Whether a 403 concerns the query, as of a query that the caller chose, and not the
-    ///   account; it is then `refused`.
     package func run(
-        _ query: QueryDefinition, mayBeForbidden: Bool
+        _ query: QueryDefinition, mayBeForbidden: Bool = false
     ) async throws(BackendError) -> ResultSet {
         guard let id = query.id else { throw .refused(["The query \(query.name) was not created"]) }
         // A result that fills the maximum number of pages counts as too long, so that no result is truncated silently.

@@ -27,6 +27,18 @@ extension CommandCaller {
         return .detail(content.detail, messages: content.messages)
     }
 
+    /// Returns the record after a conflict, so that the person can decide again; `nil` if it cannot be read, or if the
+    /// command leaves no space for it.
+    func currentDetail(of job: Job) async -> DefectDetail? {
+        guard ComparisonRule.leavesSpaceForDetail(job.command), !deadline.hasPassed else { return nil }
+        do throws(BackendError) {
+            guard case .detail(let detail, _) = try await read(.record(job.record)) else { return nil }
+            return detail
+        } catch {
+            return nil
+        }
+    }
+
     /// Reads choices, and a form's fields, in an edit session, and ends the session.
     ///
     /// - Parameter session: The record as it is in the session.

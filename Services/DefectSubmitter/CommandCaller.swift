@@ -54,7 +54,9 @@ struct CommandCaller: Sendable {
                 let job = Job(command, record, isUncertain: isUncertain)
                 if isUncertain, command.operation != .delete { try await revert(record) }
                 if isNew { return try await performNew(job, session) }
-                return command.operation == .delete ? try await delete(job) : try await edit(job)
+                let result = command.operation == .delete ? try await delete(job) : try await edit(job)
+                guard case .conflict(let messages, _) = result else { return result }
+                return .conflict(messages, detail: await currentDetail(of: job))
             }
         } catch {
             return CommandResult(error, isUncertain: action.mayHaveEffects)

@@ -22,7 +22,7 @@ extension CommandRule {
             // Without a message of the tracker, the status has at least this one.
             return end(
                 .refused, messages.isEmpty ? ["HCL Compass rejected the command without a reason"] : messages, state)
-        case .conflict(let messages): return end(.conflict, messages, state)
+        case .conflict(let messages, let detail): return end(.conflict, messages, state, detail: detail)
         case .ambiguous(let messages): return end(.unknown, messages, state)
         case .reverted: return end(.unknown, [], state)
         case .concurrentCommit:

@@ -85,7 +85,8 @@ enum CommandResult: Equatable, Sendable {
     case choices([String: [String]], messages: [String] = [])
     case detail(DefectDetail, messages: [String] = [])
     case refused([String])
-    case conflict([String])
+    /// - Parameter detail: The record as it is now.
+    case conflict([String], detail: DefectDetail? = nil)
     /// An earlier attempt has an unknown outcome, and the record has neither the base nor the desired values.
     case ambiguous([String])
     /// Another user's commit was faster, and concerns other fields: the command can be retried.

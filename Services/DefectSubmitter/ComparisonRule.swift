@@ -33,19 +33,21 @@ enum ComparisonRule {
             let hasQuery = command.query.map { !isBlank($0) } ?? false
             if command.operation == .runQuery, !hasQuery { problems.append("'query' is missing") }
         }
-        if command.operation.isReading, byteCount(of: command) > readBytesMax {
-            problems.append("'fields' and 'base' are larger than the \(readBytesMax) bytes of a read")
+        if command.operation.isReading, !leavesSpaceForDetail(command) {
+            problems.append("'fields' and 'base' have more than the \(valueBytesMax) bytes of a read")
         }
         // The gateway rejects such commands. One from an earlier release or an import is rejected here.
         if let objection = command.objection { problems.append(objection) }
         return problems
     }
 
-    /// Limit on the values of a command that only reads: the rest of an object is for the result.
-    static let readBytesMax = 8 * 1_024
+    /// Limit on the bytes of the values of a command with a detail: the rest of an object is for the detail.
+    static let valueBytesMax = 8 * 1_024
 
-    private static func byteCount(of command: DefectCommand) -> Int {
-        [command.fields, command.base].joined().reduce(0) { $0 + $1.key.jsonByteCount + $1.value.jsonByteCount }
+    /// Whether an object has space for the command with a detail.
+    static func leavesSpaceForDetail(_ command: DefectCommand) -> Bool {
+        let values = [command.fields, command.base].joined()
+        return values.reduce(0) { $0 + $1.key.jsonByteCount + $1.value.jsonByteCount } <= valueBytesMax
     }
 
     /// Whether a record already has the desired values.

@@ -78,7 +78,8 @@ public struct DefectCommand: Codable, Equatable, Sendable {
     /// The allowed values by field name; empty for a field without a list. Fields that the tracker does not have are
     /// omitted.
     public var choices: [String: [String]]?
-    /// The result of ``Operation/read``, ``Operation/form``, ``Operation/queries`` and ``Operation/runQuery``.
+    /// The result of ``Operation/read``, ``Operation/form``, ``Operation/queries`` and ``Operation/runQuery``. With
+    /// ``Status/conflict``: the record as ``Operation/read`` reads it, if it could be read.
     public var detail: DefectDetail?
 
     /// Creates the fields of a command.

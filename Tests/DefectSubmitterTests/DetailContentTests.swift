@@ -23,7 +23,7 @@ import Testing
 
     private func size(_ content: DetailContent) throws -> Int {
         let command = DefectCommand(
-            operation: .read, fields: ["x": String(repeating: "x", count: ComparisonRule.readBytesMax)], status: .done,
+            operation: .read, fields: ["x": String(repeating: "x", count: ComparisonRule.valueBytesMax)], status: .done,
             messages: content.messages, detail: content.detail)
         return try JSONEncoder().encode(command).count
     }

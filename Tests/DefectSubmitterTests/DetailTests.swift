@@ -111,8 +111,28 @@ import Testing
             let other = try await world.perform(modify("4-Minor"), as: second)
             #expect(other.status == .conflict)
             #expect(other.messages == ["Severity is now '2-Major', not '3-Average'; requested: '4-Minor'"])
+            #expect(other.detail?.field("Severity")?.value == "2-Major" && other.detail?.actions?.isEmpty == false)
             let again = try await world.perform(read, as: second)
             #expect(again.detail?.field("Severity")?.value == "2-Major")
+            try world.expectNothingOpen()
+        }
+    }
+
+    /// The record cannot be read after a conflict, or leaves no space: the conflict is reported without it.
+    @Test func conflictIsReportedWithoutItsRecord() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.compass.add("H")
+            var command = DefectCommand(
+                operation: .modify, record: id, fields: ["Headline": "new"], base: ["Headline": "old"])
+            world.gate.fail(2, .unavailable)
+            let unread = try await world.perform(command)
+            #expect(unread.status == .conflict && unread.detail == nil && unread.messages.count == 1)
+            world.gate.reset()
+            command.fields["Description"] = String(repeating: "x", count: ComparisonRule.valueBytesMax)
+            let large = try await world.perform(command)
+            #expect(large.status == .conflict && large.detail == nil)
+            command.fields["Description"] = "x"
+            #expect(try await world.perform(command).detail?.field("Headline")?.value == "H")
             try world.expectNothingOpen()
         }
     }

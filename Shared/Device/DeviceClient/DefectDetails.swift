@@ -4,7 +4,7 @@ public import Model
 
 /// The details of defects that a device displays, also while it is offline: the newest one for each request.
 ///
-/// A detail is the result of a ``DefectCommand`` that reads, or the record after a conflict.
+/// A detail is the result of a `DefectCommand` that reads, or the record after a conflict.
 public struct DefectDetails: Equatable, Sendable {
     /// A request for a detail: what a command reads.
     public struct Request: Hashable, Sendable {
@@ -43,7 +43,7 @@ public struct DefectDetails: Equatable, Sendable {
         private static func id(_ text: String?) -> String? { text.flatMap { $0.isEmpty ? nil : $0 } }
     }
 
-    /// The newest detail of each request, with its time ``DefectDetail/readAt``.
+    /// The newest detail of each request, with its time `DefectDetail.readAt`.
     public let details: [Request: DefectDetail]
     /// The requests whose commands are queued or not executed yet.
     public let pending: Set<Request>

@@ -87,7 +87,7 @@ extension CompassClient: RecordEditing {
     }
 
     func page(_ number: Int, ofQuery id: String) async throws(BackendError) -> QueryPage? {
-        guard let query = try await query(id) else { return nil }
+        guard let query = try await queryToRun(id) else { return nil }
         let set = try await run(query, mayBeForbidden: true)
         return QueryPage(columns: set.columns, page: try await page(number, of: set))
     }

@@ -34,6 +34,19 @@ import Testing
         }
     }
 
+    /// A person's query may have filters and columns that the service does not create.
+    @Test func publicQueryWithOtherFilterIsRun() async throws {
+        try await CommandWorld.run { world in
+            let (first, second) = (try await world.compass.add("H"), try await world.compass.add("I"))
+            let shared = world.compass.addWorkspaceItems().shared
+            for email in ["ana@example.com", "bo@example.com"] {
+                let page = try await world.perform(DefectCommand(operation: .runQuery, query: shared), as: email)
+                #expect(page.status == .done && page.detail?.columns == ["id"], "\(page.messages)")
+                #expect(page.detail?.rows == [[first], [second]] && page.detail?.nextRow == nil)
+            }
+        }
+    }
+
     /// Each row once, and in the query's order.
     @Test func queryIsReadInPages() async throws {
         try await CommandWorld.run { world in
@@ -101,7 +114,10 @@ extension RunningEmulator where System == CompassSystem {
                 let id = state.workspace.nextID
                 let definition = CompassQuery(
                     name: name, dbIdParent: String(folder), primaryEntityDefName: CompassSchema.recordType,
-                    queryFieldDefs: [CompassQuery.Column(fieldPathName: "id")])
+                    queryFieldDefs: [
+                        CompassQuery.Column(fieldPathName: "Headline", isShown: false),
+                        CompassQuery.Column(fieldPathName: "id", sortType: "SORT_ASC"),
+                    ], filterNode: CompassQuery.Node(boolOp: "BOOL_OP_NOT"))
                 state.write(.query(CompassWorkspace.Query(id: id, folder: folder, definition: definition)))
                 return id
             }

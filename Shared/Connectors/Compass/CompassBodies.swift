@@ -96,8 +96,10 @@ struct QueryBody: Codable {
     }
 
     /// The columns of the rows; `nil` if the response does not state them.
-    var columns: [QueryDefinition.Column]? {
-        queryFieldDefs?.filter { $0.isShown ?? true }.map {
+    var columns: [QueryDefinition.Column]? { queryFieldDefs.map(Self.shown) }
+
+    static func shown(_ columns: [Column]) -> [QueryDefinition.Column] {
+        columns.filter { $0.isShown ?? true }.map {
             QueryDefinition.Column(
                 $0.fieldPathName, sort: $0.sortType.flatMap(QueryDefinition.Sort.init(rawValue:)) ?? .none)
         }
@@ -107,6 +109,18 @@ struct QueryBody: Codable {
         var query = QueryDefinition(
             name: name ?? "", folder: dbIdParent?.text ?? "", recordType: primaryEntityDefName ?? "",
             columns: columns ?? [], filter: filterNode?.filter ?? QueryFilter())
+        query.id = id
+        return query
+    }
+}
+
+/// A query without its filter.
+struct ColumnsBody: Decodable {
+    let queryFieldDefs: [QueryBody.Column]
+
+    func definition(_ id: String) -> QueryDefinition {
+        var query = QueryDefinition(
+            name: "", folder: "", recordType: "", columns: QueryBody.shown(queryFieldDefs), filter: QueryFilter())
         query.id = id
         return query
     }

@@ -1,3 +1,4 @@
+import BackendProtocol
 import Compass
 import Essentials
 import FoundationEssentials

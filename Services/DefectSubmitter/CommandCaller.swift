@@ -28,7 +28,7 @@ struct CommandCaller: Sendable {
         /// field of `base` is written only by the commit, so that the session shows its committed value for the
         /// comparison.
         var sessionValues: [FieldValue] {
-            command.operation == .choices ? values : values.filter { command.base[$0.name] == nil }
+            command.operation.isReading ? values : values.filter { command.base[$0.name] == nil }
         }
 
         /// The result if the record does not exist.
@@ -45,15 +45,18 @@ struct CommandCaller: Sendable {
     func call(_ action: CommandAction) async -> CommandResult {
         do throws(BackendError) {
             switch action {
+            case .read(let request): return try await read(request)
             case .openNew(let command): return try await openNew(command)
             case .revert(let record):
                 try await revert(record)
                 return .reverted
-            case .perform(let command, let record, let isNew, let isUncertain, let mandatory):
+            case .perform(let command, let record, let isNew, let isUncertain, let session):
                 let job = Job(command, record, isUncertain: isUncertain)
                 if isUncertain, command.operation != .delete { try await revert(record) }
-                if isNew { return try await performNew(job, mandatory) }
-                return command.operation == .delete ? try await delete(job) : try await edit(job)
+                if isNew { return try await performNew(job, session) }
+                let result = command.operation == .delete ? try await delete(job) : try await edit(job)
+                guard case .conflict(let messages, _) = result else { return result }
+                return .conflict(messages, detail: await currentDetail(of: job))
             }
         } catch {
             return CommandResult(error, isUncertain: action.mayHaveEffects)
@@ -68,12 +71,12 @@ struct CommandCaller: Sendable {
 
     private func openNew(_ command: DefectCommand) async throws(BackendError) -> CommandResult {
         let record = try await tracker.openNew(before: deadline)
-        return .opened(record: record.id, mandatory: record.mandatory)
+        return .opened(record: record.id, session: record)
     }
 
-    private func performNew(_ job: Job, _ mandatory: [String: String]) async throws(BackendError) -> CommandResult {
-        guard job.isUncertain else { return await finish(job, before: nil, mandatory) }
-        if job.command.operation == .choices { return .neverSaved }
+    private func performNew(_ job: Job, _ session: Record?) async throws(BackendError) -> CommandResult {
+        guard job.isUncertain else { return await finish(job, before: nil, session) }
+        if job.command.operation.isReading { return .neverSaved }
         return try await tracker.record(job.record) == nil ? .neverSaved : .done(record: job.record)
     }
 
@@ -90,7 +93,7 @@ struct CommandCaller: Sendable {
             job.record, action: job.command.actionName, job.sessionValues, before: deadline)
         switch await compare(session, job, destination: destination) {
         case .finished(let result): return result
-        case .editable(let mandatory): return await finish(job, before: record.values, mandatory)
+        case .editable(let session): return await finish(job, before: record.values, session)
         }
     }
 
@@ -105,7 +108,7 @@ struct CommandCaller: Sendable {
     /// - Returns: The state that the command's action leads to.
     private func inspect(_ record: [String: String], _ job: Job) async throws(BackendError) -> Inspection<String?> {
         let command = job.command
-        if command.operation == .choices { return .editable(nil) }
+        if command.operation.isReading { return .editable(nil) }
         let hasDesiredValues = ComparisonRule.hasDesiredValues(command.fields, record)
         let conflicts = ComparisonRule.conflicts(base: command.base, desired: command.fields, record)
         guard command.operation == .changeState else {
@@ -144,15 +147,11 @@ struct CommandCaller: Sendable {
 
     /// - Parameters:
     ///   - before: The record as it was when the session was begun; `nil`: a new one.
-    ///   - mandatory: The fields that must have a value in the session, with those that they have.
-    private func finish(_ job: Job, before: [String: String]?, _ mandatory: [String: String]) async -> CommandResult {
+    ///   - session: The record as it is in the session.
+    private func finish(_ job: Job, before: [String: String]?, _ session: Record?) async -> CommandResult {
         do throws(BackendError) {
-            if job.command.operation == .choices {
-                let lists = try await lists(job)
-                try await revert(job.record)
-                return .choices(lists.choices, messages: lists.messages)
-            }
-            let missing = ComparisonRule.missing(mandatory, desired: job.command.fields)
+            if job.command.operation.isReading { return try await readSession(job, session) }
+            let missing = ComparisonRule.missing(session?.mandatory ?? [:], desired: job.command.fields)
             if !missing.isEmpty {
                 try await revert(job.record)
                 return .refused(missing)
@@ -163,16 +162,6 @@ struct CommandCaller: Sendable {
         } catch {
             return CommandResult(error, isUncertain: true)
         }
-    }
-
-    private func lists(_ job: Job) async throws(BackendError) -> ChoiceLists {
-        var lists = ChoiceLists()
-        for name in job.command.choicesOf where lists.choices[name] == nil {
-            try deadline.check()
-            guard let field = try await tracker.field(name, of: job.record) else { continue }
-            lists.add(field.choices ?? [], of: name)
-        }
-        return lists
     }
 
     /// Returns the result of a rejected commit. If another user's commit was faster, the record has changed; otherwise
@@ -198,9 +187,11 @@ extension Record {
     /// The values of the fields, by their names.
     var values: [String: String] { Dictionary(fields.map { ($0.name, $0.value) }) { first, _ in first } }
 
-    /// The fields that must have a value, with those that they have.
+    /// The fields that must have a value, with those that they have. A value that cannot be read is one.
     var mandatory: [String: String] {
-        Dictionary(fields.filter { $0.requiredness == .mandatory }.map { ($0.name, $0.value) }) { first, _ in first }
+        Dictionary(
+            fields.filter { $0.requiredness == .mandatory && $0.isReadable }.map { ($0.name, $0.value) }
+        ) { first, _ in first }
     }
 }
 
@@ -233,13 +224,13 @@ extension CommandCaller {
     /// without another comparison.
     ///
     /// - Parameter destination: The state that the action leads to, which a session may already show.
-    /// - Returns: The mandatory fields of the session with their values.
-    func compare(_ session: Record, _ job: Job, destination: String?) async -> Inspection<[String: String]> {
+    /// - Returns: The record as it is in the session.
+    func compare(_ session: Record, _ job: Job, destination: String?) async -> Inspection<Record> {
         var desired = job.command.fields
         desired[ComparisonRule.state] = desired[ComparisonRule.state] ?? destination
-        let base = job.command.operation == .choices ? [:] : job.command.base
+        let base = job.command.operation.isReading ? [:] : job.command.base
         if ComparisonRule.conflicts(base: base, desired: desired, session.values).isEmpty {
-            return .editable(session.mandatory)
+            return .editable(session)
         }
         do throws(BackendError) {
             try await revert(job.record)
@@ -251,8 +242,7 @@ extension CommandCaller {
             let conflicts = ComparisonRule.conflicts(base: base, desired: job.command.fields, record.values)
             guard conflicts.isEmpty else { return .finished(job.conflict(conflicts)) }
             return .editable(
-                try await tracker.open(job.record, action: job.command.actionName, job.values, before: deadline)
-                    .mandatory)
+                try await tracker.open(job.record, action: job.command.actionName, job.values, before: deadline))
         } catch {
             return .finished(CommandResult(error, isUncertain: job.isUncertain))
         }

@@ -8,7 +8,7 @@ import Postgres
 
 /// Loads the state of commands, applies `CommandRule` and writes its decisions. Also checks people's own logins.
 struct CommandHandler: Handler {
-    static let schemaOldest: Int32 = 30
+    static let schemaOldest: Int32 = 32
 
     struct Call: Sendable {
         enum Request: Sendable {
@@ -113,7 +113,10 @@ struct CommandHandler: Handler {
         case .reprocess: step = .reprocess
         case .deferred(let reason, let after, let cause):
             step = .deferred(reason: reason, after: after, cause: cause)
-            if !state.isNextForRecord { writes.wait(context.key, for: target, snapshot.recordKey(context.key)) }
+            if !state.isNextForRecord {
+                writes.wait(
+                    context.key, for: snapshot.recordTarget(context.key) ?? target, snapshot.recordKey(context.key))
+            }
         case .call(let action):
             let deadline = context.started + callMax * Settings.leaseCallsMax.sending
             // If the call cannot be made, nothing is written: without a tracker there is no attempt.
@@ -158,8 +161,8 @@ struct CommandHandler: Handler {
 
     func kind(of call: Call) -> CallKind {
         switch call.request {
+        case .command(.read, _, _), .login: .read
         case .command: .write
-        case .login: .read
         }
     }
 }

@@ -9,6 +9,8 @@ import Postgres
 enum CommandOrderStore {
     /// Limit on ended commands of one person. The newest are retained.
     static let endedMax = 200
+    /// Limit on those among them that only read, whose results are large.
+    static let endedReadsMax = 50
     /// Limit on ended commands removed at a time.
     static let removedMax = 500
     /// Idle time after which a blocking command is re-queued.
@@ -39,13 +41,17 @@ enum CommandOrderStore {
         """
     }
 
-    /// Ended commands above the limit. Rows: realm, command.
+    /// Ended commands above the limits. Rows: realm, command.
     static func surplus(in realms: [Int32], of environment: EnvironmentID) -> Statement {
         """
         SELECT i.id, c.command_id FROM unnest(\(realms)) AS i(id) CROSS JOIN LATERAL (
-            SELECT command_id FROM defect.command
+            (SELECT command_id FROM defect.command
             WHERE environment_id = \(environment) AND realm_id = i.id AND NOT is_waiting
-            ORDER BY edit_position DESC OFFSET \(Int64(endedMax)) LIMIT \(Int64(removedMax))
+            ORDER BY edit_position DESC OFFSET \(Int64(endedMax)) LIMIT \(Int64(removedMax)))
+            UNION
+            (SELECT command_id FROM defect.command
+            WHERE environment_id = \(environment) AND realm_id = i.id AND NOT is_waiting AND is_reading
+            ORDER BY edit_position DESC OFFSET \(Int64(endedReadsMax)) LIMIT \(Int64(removedMax)))
         ) c
         """
     }

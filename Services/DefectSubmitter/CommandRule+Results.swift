@@ -7,14 +7,22 @@ extension CommandRule {
     func handle(_ result: CommandResult, _ state: CommandState, _ attemptCount: Int) -> CommandDecision {
         guard let attempt = state.attempt else { return decide(state, .event, attemptCount: attemptCount) }
         switch result {
-        case .opened(let record, let mandatory): return opened(record, mandatory, state)
+        case .opened(let record, let session):
+            // The new record's id is saved before anything can be committed under it.
+            guard case .live(let command) = state.command else { return call(.revert(record: record), record: record) }
+            guard state.canCall else {
+                return CommandDecision(ledger: .save(record: record, lease: .zero), step: .reprocess)
+            }
+            return call(
+                .perform(command, record: record, isNew: true, isUncertain: false, session: session), record: record)
         case .done(let record): return end(.done, [], state, record: record)
         case .choices(let choices, let messages): return end(.done, messages, state, choices: choices)
+        case .detail(let detail, let messages): return end(.done, messages, state, detail: detail)
         case .refused(let messages):
             // Without a message of the tracker, the status has at least this one.
             return end(
                 .refused, messages.isEmpty ? ["HCL Compass rejected the command without a reason"] : messages, state)
-        case .conflict(let messages): return end(.conflict, messages, state)
+        case .conflict(let messages, let detail): return end(.conflict, messages, state, detail: detail)
         case .ambiguous(let messages): return end(.unknown, messages, state)
         case .reverted: return end(.unknown, [], state)
         case .concurrentCommit:
@@ -31,16 +39,6 @@ extension CommandRule {
                 ledger: isUncertain ? .save(record: attempt.record, lease: .zero) : .remove,
                 step: .deferred(reason: DeferralCause.noFreeSlot, after: retryMin, cause: .planned))
         }
-    }
-
-    /// The new record's id is saved before anything can be committed under it.
-    private func opened(_ record: String, _ mandatory: [String: String], _ state: CommandState) -> CommandDecision {
-        guard case .live(let command) = state.command else { return call(.revert(record: record), record: record) }
-        guard state.canCall else {
-            return CommandDecision(ledger: .save(record: record, lease: .zero), step: .reprocess)
-        }
-        return call(
-            .perform(command, record: record, isNew: true, isUncertain: false, mandatory: mandatory), record: record)
     }
 
     private func restart(_ state: CommandState) -> CommandDecision {

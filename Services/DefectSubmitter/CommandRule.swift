@@ -73,6 +73,7 @@ struct CommandRule: Sendable {
     }
 
     private func start(_ command: DefectCommand) -> CommandDecision {
+        if let request = command.detailRequest { return call(.read(request), record: nil) }
         guard let record = command.existingRecord else { return call(.openNew(command), record: nil) }
         return call(
             .perform(command, record: record, isNew: false, isUncertain: false), record: record)
@@ -85,8 +86,8 @@ struct CommandRule: Sendable {
             guard state.mayBeSaved else { return end(.refused, [reason], state) }
             return end(.unknown, ["Whether it was done cannot be found out: \(reason)"], state)
         }
-        // A new record without an id was not saved.
-        guard let record = attempt.record else { return call(.openNew(command), record: nil) }
+        // A new record without an id was not saved. Other attempts without a record only read.
+        guard let record = attempt.record else { return start(command) }
         return call(
             .perform(command, record: record, isNew: command.existingRecord == nil, isUncertain: true),
             record: record)
@@ -102,12 +103,12 @@ struct CommandRule: Sendable {
     /// Writes the outcome and frees the record.
     func end(
         _ status: DefectCommand.Status, _ messages: [String], _ state: CommandState, record: String? = nil,
-        choices: [String: [String]]? = nil
+        choices: [String: [String]]? = nil, detail: DefectDetail? = nil
     ) -> CommandDecision {
         var decision = CommandDecision(ledger: state.attempt == nil ? .unchanged : .remove, step: .finished)
         if case .live(let command) = state.command, command.status == .waiting {
             decision.outcome = CommandDecision.Outcome(
-                status: status, messages: messages, record: record, choices: choices)
+                status: status, messages: messages, record: record, choices: choices, detail: detail)
         }
         return decision
     }
@@ -116,12 +117,26 @@ struct CommandRule: Sendable {
 }
 
 extension DefectCommand {
-    /// The command's existing record; `nil` for a new record.
+    /// The existing record that the command edits or deletes; `nil` for a new record, and for a read without an edit
+    /// session.
     var existingRecord: String? {
         switch operation {
-        case .create: nil
+        case .create, .read, .queries, .runQuery: nil
         case .modify, .changeState, .delete: record
-        case .choices: record.flatMap { $0.isEmpty ? nil : $0 }
+        case .choices, .form: record.flatMap { $0.isEmpty ? nil : $0 }
+        }
+    }
+
+    /// The existing record whose earlier commands of the person come first.
+    var orderedRecord: String? { operation == .read ? record : existingRecord }
+
+    /// The command's read without an edit session; `nil` for any other command.
+    var detailRequest: DetailRequest? {
+        switch operation {
+        case .read: .record(record ?? "")
+        case .queries: .folder(folder.flatMap { $0.isEmpty ? nil : $0 })
+        case .runQuery: .rows(query: query ?? "", first: fromRow ?? 0)
+        case .create, .modify, .changeState, .delete, .choices, .form: nil
         }
     }
 }

@@ -57,7 +57,8 @@ struct CommandSnapshot {
         if keys.isEmpty { return }
         let results = try connection.run([
             AttemptStore.load(
-                commands: keys.map { ($0.realm, $0.id) }, targets: keys.compactMap(ownTarget), in: environment),
+                commands: keys.map { ($0.realm, $0.id) },
+                targets: Array(Set(keys.compactMap(ownTarget) + keys.compactMap(recordTarget))), in: environment),
             CommandOrderStore.first(at: Array(Set(keys.compactMap(recordKey))), in: environment),
         ])
         for (realm, record, position) in try results[1].decode(Int32.self, String.self, Int64.self) {
@@ -89,6 +90,10 @@ struct CommandSnapshot {
         if let other = targets[target], other.command != key.id || other.realm != key.realm {
             state.isNextForRecord = false
         }
+        // A read would return the values of the person's own edit session.
+        if command.operation == .read, let edited = recordTarget(key), targets[edited]?.realm == key.realm {
+            state.isNextForRecord = false
+        }
         if let recordKey = recordKey(key), let position = first[recordKey], position < object.editPosition {
             state.isNextForRecord = false
         }
@@ -100,10 +105,17 @@ struct CommandSnapshot {
         attempts[key]?.target ?? ownTarget(key)
     }
 
-    /// Returns the record of a command; `nil`: a new one, or none.
+    /// Returns the existing record of a command; `nil` without one.
     func recordKey(_ key: ObjectKey) -> CommandOrderStore.RecordKey? {
         guard case .success(let command) = commands[key] else { return nil }
-        return command.existingRecord.map { CommandOrderStore.RecordKey(key.realm, $0) }
+        return command.orderedRecord.map { CommandOrderStore.RecordKey(key.realm, $0) }
+    }
+
+    /// Returns the id of the ledger's row of the existing record that a command edits or reads; `nil` without such a
+    /// record.
+    func recordTarget(_ key: ObjectKey) -> UUID? {
+        guard let stored, case .success(let command) = commands[key] else { return nil }
+        return command.orderedRecord.map { stored.ids.defect($0) }
     }
 
     /// - Returns: `nil` if the command no longer exists, or if there is no tracker.

@@ -1,3 +1,4 @@
+import Compass
 import Essentials
 import FoundationEssentials
 import KeyedWorker
@@ -23,7 +24,7 @@ struct CommandState: Equatable, Sendable {
     /// Whether the attempt may have saved something.
     var mayBeSaved: Bool {
         guard attempt?.record != nil else { return false }
-        if case .live(let command) = command { return command.operation != .choices }
+        if case .live(let command) = command { return !command.operation.isReading }
         return true
     }
 
@@ -41,8 +42,19 @@ struct Attempt: Equatable, Sendable {
     var leaseRemaining = Duration.zero
 }
 
+/// A read that needs no edit session.
+enum DetailRequest: Equatable, Sendable {
+    case record(String)
+    /// A folder of the workspace; `nil`: its roots.
+    case folder(String?)
+    /// The rows of a query from `first` on, counted from 0.
+    case rows(query: String, first: Int)
+}
+
 /// A call to the tracker.
 enum CommandAction: Equatable, Sendable {
+    /// Reads without an edit session.
+    case read(DetailRequest)
     /// Opens a new record, which is invisible until it is committed.
     case openNew(DefectCommand)
     /// Performs a command with a record.
@@ -50,15 +62,15 @@ enum CommandAction: Equatable, Sendable {
     /// - Parameters:
     ///   - isNew: Whether the record was opened for the command.
     ///   - isUncertain: Whether an earlier attempt has an unknown outcome; its edit session may be open.
-    ///   - mandatory: The mandatory fields of a new record with their values.
-    case perform(DefectCommand, record: String, isNew: Bool, isUncertain: Bool, mandatory: [String: String] = [:])
+    ///   - session: A new record as it is in its session.
+    case perform(DefectCommand, record: String, isNew: Bool, isUncertain: Bool, session: Record? = nil)
     /// Ends the edit session of a deleted command.
     case revert(record: String)
 
     /// Whether an earlier call may have had effects if this one is not made.
     var mayHaveEffects: Bool {
         switch self {
-        case .openNew: false
+        case .read, .openNew: false
         case .perform(_, _, let isNew, let isUncertain, _): isNew || isUncertain
         case .revert: true
         }
@@ -67,12 +79,14 @@ enum CommandAction: Equatable, Sendable {
 
 /// The result of a call.
 enum CommandResult: Equatable, Sendable {
-    /// A new record has this id and these mandatory fields with their values.
-    case opened(record: String, mandatory: [String: String])
+    /// A new record has this id; `session` is the record as it is in its session.
+    case opened(record: String, session: Record)
     case done(record: String)
     case choices([String: [String]], messages: [String] = [])
+    case detail(DefectDetail, messages: [String] = [])
     case refused([String])
-    case conflict([String])
+    /// - Parameter detail: The record as it is now.
+    case conflict([String], detail: DefectDetail? = nil)
     /// An earlier attempt has an unknown outcome, and the record has neither the base nor the desired values.
     case ambiguous([String])
     /// Another user's commit was faster, and concerns other fields: the command can be retried.
@@ -108,6 +122,7 @@ struct CommandDecision: Equatable, Sendable {
         var messages: [String] = []
         var record: String?
         var choices: [String: [String]]?
+        var detail: DefectDetail?
     }
 
     enum Step: Equatable, Sendable {

@@ -41,6 +41,7 @@ struct CommandWrites {
         let messages: [String]
         let record: String?
         let choices: [String: [String]]?
+        let detail: DefectDetail?
     }
 
     init(_ snapshot: CommandSnapshot) { self.snapshot = snapshot }
@@ -72,11 +73,11 @@ struct CommandWrites {
             let key = ObjectKey(realm: key.realm, kind: .defectCommand, id: command)
             if deleted[key] == nil { deleted[key] = index }
         }
-        guard outcome.status == .done, outcome.choices == nil else { return }
+        guard outcome.status == .done, case .live(let command) = state.command, !command.operation.isReading else {
+            return
+        }
         done.append((key.realm, index))
-        if case .live(let command) = state.command, command.operation == .delete, let record = command.record,
-            let mirror = snapshot.mirror(of: record)
-        {
+        if command.operation == .delete, let record = command.record, let mirror = snapshot.mirror(of: record) {
             deleted[ObjectKey(realm: key.realm, kind: .defect, id: mirror)] = index
         }
     }
@@ -101,7 +102,8 @@ struct CommandWrites {
         for (key, outcome, decision) in outcomes {
             guard let object = snapshot.objects[key] else { continue }
             let patch = OutcomePatch(
-                status: outcome.status, messages: outcome.messages, record: outcome.record, choices: outcome.choices)
+                status: outcome.status, messages: outcome.messages, record: outcome.record, choices: outcome.choices,
+                detail: outcome.detail)
             try batch.patch(object, try CanonicalJSON(encoding: patch, by: encoder), decision: decision)
         }
         for (realm, item) in accounts {

@@ -25,10 +25,29 @@ enum ComparisonRule {
             if !isNamed { problems.append("'record' is missing") }
         case .choices:
             if command.choicesOf.isEmpty { problems.append("'choicesOf' is missing") }
+        case .read:
+            if !isNamed { problems.append("'record' is missing") }
+        case .form: break
+        case .queries, .runQuery:
+            if isNamed { problems.append("'record' is not allowed with '\(command.operation.rawValue)'") }
+            let hasQuery = command.query.map { !isBlank($0) } ?? false
+            if command.operation == .runQuery, !hasQuery { problems.append("'query' is missing") }
+        }
+        if command.operation.isReading, !leavesSpaceForDetail(command) {
+            problems.append("'fields' and 'base' have more than the \(valueBytesMax) bytes of a read")
         }
         // The gateway rejects such commands. One from an earlier release or an import is rejected here.
         if let objection = command.objection { problems.append(objection) }
         return problems
+    }
+
+    /// Limit on the bytes of the values of a command with a detail: the rest of an object is for the detail.
+    static let valueBytesMax = 8 * 1_024
+
+    /// Whether an object has space for the command with a detail.
+    static func leavesSpaceForDetail(_ command: DefectCommand) -> Bool {
+        let values = [command.fields, command.base].joined()
+        return values.reduce(0) { $0 + $1.key.jsonByteCount + $1.value.jsonByteCount } <= valueBytesMax
     }
 
     /// Whether a record already has the desired values.

@@ -38,18 +38,32 @@ final class OwnLoginTrackers: Sendable {
         try clients.value(of: realm, login, at: tracker) { () throws(MissingBackend) in
             var settings = tracker.settings
             settings.isRefusalFinal = true
+            settings.pageRowsMax = QueryPage.rowsMax
             return connect(settings, try login.account(of: realm, in: tracker.environment, secrets))
         }
     }
 }
 
-/// The tracker operations of people's commands, one call each. Errors are those of `CompassClient`.
+/// A page of the rows of a query, from row `(number - 1) * rowsMax` on.
+struct QueryPage: Sendable {
+    /// Rows of a page. `CompassSettings.pagesMax` such pages end at `DefectCommand.fromRowMax`.
+    static let rowsMax = 50
+
+    let columns: [String]
+    let page: ResultPage
+}
+
+/// The tracker operations of people's commands. Errors are those of `CompassClient`.
 protocol RecordEditing: Sendable {
     /// Checks whether the tracker accepts the login.
     func logIn() async throws(BackendError)
     /// Returns a record as last committed, or as it is in the person's edit session; `nil`: it does not exist.
     func record(_ id: String) async throws(BackendError) -> Record?
     func recordType() async throws(BackendError) -> RecordType
+    /// Returns the roots of the person's workspace, or one of its folders; `nil`: it does not exist.
+    func folders(in id: String?) async throws(BackendError) -> [Folder]?
+    /// Runs a query and returns a page of its rows; `nil`: the query does not exist.
+    func page(_ number: Int, ofQuery id: String) async throws(BackendError) -> QueryPage?
     /// Opens a new record.
     func openNew(before deadline: WriteDeadline) async throws(BackendError) -> Record
     /// Opens an edit session, and writes the values that mandatory fields and lists depend on.
@@ -67,6 +81,17 @@ protocol RecordEditing: Sendable {
 }
 
 extension CompassClient: RecordEditing {
+    func folders(in id: String?) async throws(BackendError) -> [Folder]? {
+        guard let id else { return try await folders() }
+        return try await folder(id).map { [$0] }
+    }
+
+    func page(_ number: Int, ofQuery id: String) async throws(BackendError) -> QueryPage? {
+        guard let query = try await queryToRun(id) else { return nil }
+        let set = try await run(query, mayBeForbidden: true)
+        return QueryPage(columns: set.columns, page: try await page(number, of: set))
+    }
+
     func openNew(before deadline: WriteDeadline) async throws(BackendError) -> Record {
         try await create(before: deadline).record
     }

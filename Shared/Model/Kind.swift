@@ -39,7 +39,7 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case notice = "Notice"
     /// A defect that is assigned to a person or was reported by them; fields: ``Defect`` (the type).
     case defect = "Defect"
-    /// A change of a defect that a person requests; fields: ``DefectCommand`` (the type).
+    /// A change or a read of a defect that a person requests; fields: ``DefectCommand`` (the type).
     case defectCommand = "DefectCommand"
     /// A person's own login in the defect tracker; fields: ``DefectAccount`` (the type).
     case defectAccount = "DefectAccount"

@@ -118,7 +118,7 @@ package enum Services {
         name: "defect-submitter",
         summary: """
             executes people's commands on defects at HCL Compass with their own logins: creates, changes and deletes \
-            defects, and reads choices; reports whether the logins are valid
+            defects, and reads them, their forms and queries; reports whether the logins are valid
             """,
         topics: [Topics.defect])
 

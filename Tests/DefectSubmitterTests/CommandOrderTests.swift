@@ -65,6 +65,74 @@ import Testing
         }
     }
 
+    /// Reads have a limit of their own, so that they do not displace the results of changes.
+    @Test func oldestEndedReadsAreRemoved() async throws {
+        try await CommandWorld.run { world in
+            func json(_ operation: String) -> String {
+                #"{"operation": "\#(operation)", "record": "X", "submitRequested": true, "status": "done"}"#
+            }
+            let changes = (0..<10).map { _ in UUID() }
+            let names = DefectCommand.Operation.allCases.filter(\.isReading).map(\.rawValue)
+            let reads = (0..<CommandOrderStore.endedReadsMax + 5).map { (UUID(), json(names[$0 % names.count])) }
+            for (id, json) in changes.map({ ($0, json("modify")) }) + reads {
+                try world.acme.put([(id, json)], .defectCommand, into: .user("ana@example.com"))
+            }
+            _ = try await world.perform(DefectCommand(operation: .queries))
+            let left = try world.commandIDs()
+            #expect(left.isSuperset(of: changes))
+            #expect(left.isDisjoint(with: reads.prefix(5).map(\.0)))
+            #expect(left.isSuperset(of: reads.dropFirst(5).map(\.0)))
+        }
+    }
+
+    /// A read comes after the person's earlier commands for its record, and before the later ones. Other people's
+    /// commands do not delay it.
+    @Test func readIsPerformedInOrder() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.compass.add("old")
+            let read = DefectCommand(operation: .read, record: id)
+            let first = try world.handIn(Self.modify(id, "first"))
+            let between = try world.handIn(read)
+            let second = try world.handIn(Self.modify(id, "second"))
+            let bos = try world.handIn(read, as: "bo@example.com")
+            let steps = try world.decide([second, between, first, bos])
+            func isParked(_ step: CommandWorld.Step) -> Bool {
+                if case .deferred(_, _, .planned) = step.disposition { true } else { false }
+            }
+            #expect(steps.map(isParked) == [true, true, false, false])
+            let bosResult = try await world.call(try steps[3].call())
+            _ = try world.decide([bos], [bosResult])
+            #expect(try world.command(bos).detail?.field("Headline")?.value == "old")
+            let result = try await world.call(try steps[2].call())
+            #expect(try world.decide([between], []).map(isParked) == [true], "the change is in progress")
+            _ = try world.decide([first], [result])
+            #expect(try world.decide([second]).map(isParked) == [true])
+            try await world.finish(between)
+            try await world.finish(second)
+            #expect(try world.command(between).detail?.field("Headline")?.value == "first")
+            #expect(world.compass.record(id)?.fields["Headline"] == "second")
+            try world.expectNothingOpen()
+        }
+    }
+
+    /// A crash left an edit session of the person open, and its command was deleted: a read waits for its revert.
+    @Test func readNeverShowsTheValuesOfAnOpenSession() async throws {
+        try await CommandWorld.run { world in
+            let id = try await world.compass.add("old")
+            let lost = try world.handIn(Self.modify(id, "lost"))
+            world.gate.crash(after: 2)
+            #expect(try await world.runUntilCrash(lost))
+            #expect(world.compass.sessions.existing.count == 1)
+            try world.delete(lost)
+            let read = try world.handIn(DefectCommand(operation: .read, record: id))
+            guard case .deferred(_, _, .planned) = try world.step(read).disposition else { throw UnexpectedStep() }
+            try await world.finish(lost)
+            try await world.finish(read)
+            #expect(try world.command(read).detail?.field("Headline")?.value == "old")
+            try world.expectNothingOpen()
+        }
+    }
+
     /// An operator has discarded the key of a command, with or without an attempt: commands that wait for its record
     /// re-queue it.
     @Test(arguments: [true, false]) func discardedCommandIsRequeuedByAWaitingOne(isBegun: Bool) async throws {

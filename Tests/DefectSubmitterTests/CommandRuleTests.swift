@@ -4,6 +4,7 @@ import KeyedWorker
 import Model
 import Testing
 
+@testable import Compass
 @testable import DefectSubmitter
 
 @Suite struct CommandRuleTests {
@@ -31,13 +32,20 @@ import Testing
 
     /// The id of a new record is in the ledger before it can be saved.
     @Test func newRecordIDIsSavedBeforeCommit() {
-        let opened = CommandResult.opened(record: "R9", mandatory: ["Headline": ""])
+        let session = Record(
+            id: "R9",
+            fields: [
+                Field(
+                    name: "Headline", type: nil, value: "", isReadable: true, requiredness: .mandatory, choices: nil,
+                    message: nil)
+            ])
+        let opened = CommandResult.opened(record: "R9", session: session)
         let decision = rule.decide(state(create, isOpen: true, lease: .seconds(80)), .result(opened))
         #expect(decision.ledger == .save(record: "R9", lease: .seconds(90)))
         #expect(
             decision.step
                 == .call(
-                    .perform(create, record: "R9", isNew: true, isUncertain: false, mandatory: ["Headline": ""])))
+                    .perform(create, record: "R9", isNew: true, isUncertain: false, session: session)))
         var closed = state(create, isOpen: true)
         closed.canCall = false
         #expect(rule.decide(closed, .result(opened)).ledger == .save(record: "R9", lease: .zero))
@@ -72,7 +80,8 @@ import Testing
 
     @Test func resultsMapToStatus() {
         let results: [(CommandResult, DefectCommand.Status?)] = [
-            (.done(record: "R1"), .done), (.choices(["a": ["b"]]), .done), (.refused(["no"]), .refused),
+            (.done(record: "R1"), .done), (.choices(["a": ["b"]]), .done), (.detail(DefectDetail()), .done),
+            (.refused(["no"]), .refused),
             (.refused([]), .refused), (.conflict(["c"]), .conflict), (.ambiguous(["u"]), .unknown),
             (.unauthorized(reason: "r", isUncertain: false), .refused),
             (.unauthorized(reason: "r", isUncertain: true), .unknown), (.concurrentCommit, nil),
@@ -87,16 +96,42 @@ import Testing
         }
     }
 
-    /// Reading choices saves nothing and has no unknown outcome.
-    @Test func choicesNeverEndAsUnknown() {
-        let choices = DefectCommand(
-            operation: .choices, record: "R1", choicesOf: ["Severity"], submitRequested: true)
-        let open = state(choices, record: "R1", isOpen: true, lease: .seconds(9))
-        for result in [
-            CommandResult.unauthorized(reason: "r", isUncertain: true), .unknown(reason: "r", retryAfter: nil),
-        ] {
-            let decision = rule.decide(open, .result(result), attemptCount: rule.attemptsMax)
-            #expect(decision.outcome?.status == .refused, "\(result)")
+    /// Reading saves nothing and has no unknown outcome.
+    @Test(arguments: DefectCommand.Operation.allCases.filter(\.isReading))
+    func readsNeverEndAsUnknown(operation: DefectCommand.Operation) {
+        let command = DefectCommand(
+            operation: operation, record: "R1", choicesOf: ["Severity"], query: "7", submitRequested: true)
+        for record in ["R1", nil] {
+            let open = state(command, record: record, isOpen: true, lease: .seconds(9))
+            for result in [
+                CommandResult.unauthorized(reason: "r", isUncertain: true), .unknown(reason: "r", retryAfter: nil),
+            ] {
+                let decision = rule.decide(open, .result(result), attemptCount: rule.attemptsMax)
+                #expect(decision.outcome?.status == .refused, "\(result)")
+            }
+        }
+    }
+
+    /// A read without an edit session owns no record, and is repeated after a crash without a revert.
+    @Test func sessionlessReadIsRepeated() {
+        let reads: [(DefectCommand, DetailRequest)] = [
+            (DefectCommand(operation: .read, record: "R1", submitRequested: true), .record("R1")),
+            (DefectCommand(operation: .queries, folder: "", submitRequested: true), .folder(nil)),
+            (DefectCommand(operation: .queries, folder: "8", submitRequested: true), .folder("8")),
+            (
+                DefectCommand(operation: .runQuery, query: "7", fromRow: 50, submitRequested: true),
+                .rows(query: "7", first: 50)
+            ),
+        ]
+        for (command, request) in reads {
+            for isOpen in [false, true] {
+                let decision = rule.decide(state(command, isOpen: isOpen), .event)
+                #expect(decision.step == .call(.read(request)) && decision.outcome == nil)
+                #expect(decision.ledger == .save(record: nil, lease: .seconds(90)))
+            }
+            let lost = rule.decide(
+                state(command, isOpen: true, lease: .seconds(9)), .result(.unknown(reason: "r", retryAfter: nil)))
+            #expect(lost.ledger == .remove && lost.outcome == nil, "no other command waits for it")
         }
     }
 
@@ -119,7 +154,8 @@ import Testing
             #expect(rule.decide(named, .result(.reverted)) == CommandDecision(ledger: .remove, step: .finished))
             let new = CommandState(command: command, attempt: Attempt(call: UUID(), record: nil))
             #expect(rule.decide(new, .event) == CommandDecision(ledger: .remove, step: .finished))
-            let opened = rule.decide(new, .result(.opened(record: "R2", mandatory: [:])))
+            let session = Record(id: "R2", fields: [])
+            let opened = rule.decide(new, .result(.opened(record: "R2", session: session)))
             #expect(opened.step == .call(.revert(record: "R2")) && opened.outcome == nil)
         }
     }

@@ -170,7 +170,15 @@ import Testing
                 DefectCommand(operation: .delete), DefectCommand(operation: .choices, record: "SAMPL00000001"),
                 DefectCommand(operation: .choices, choicesOf: Array(repeating: "x", count: 21)),
                 DefectCommand(operation: .create, record: "SAMPL00000001", fields: ["Headline": "x"]),
-                DefectCommand(operation: .create, fields: many),
+                DefectCommand(operation: .create, fields: many), DefectCommand(operation: .read),
+                DefectCommand(operation: .read, record: " "), DefectCommand(operation: .runQuery),
+                DefectCommand(operation: .runQuery, query: "7", fromRow: -1),
+                DefectCommand(operation: .runQuery, query: "7", fromRow: 50_000),
+                DefectCommand(operation: .runQuery, record: "SAMPL00000001", query: "7"),
+                DefectCommand(operation: .queries, record: "SAMPL00000001"),
+                DefectCommand(operation: .queries, folder: "../folders"),
+                DefectCommand(operation: .runQuery, query: "7/x"),
+                DefectCommand(operation: .form, fields: ["Headline": String(repeating: "x", count: 9_000)]),
             ]
             let hostile = [
                 "../../workspace", "SAMPL00000001/fields", "SAMPL00000001?operation=Commit", "SAMPL00000001#x",
@@ -181,6 +189,7 @@ import Testing
                     DefectCommand(operation: .modify, record: record, fields: ["Headline": "x"]),
                     DefectCommand(operation: .delete, record: record),
                     DefectCommand(operation: .choices, record: record, choicesOf: ["Severity"]),
+                    DefectCommand(operation: .read, record: record), DefectCommand(operation: .form, record: record),
                 ]
             }
             for command in commands + hostile {

@@ -266,6 +266,19 @@ struct CommandWorld: ~Copyable {
         return try self.command(reference)
     }
 
+    /// Creates a query of all records, the newest first, in Ana's own folder.
+    func addQuery(_ name: String, _ columns: [String] = ["id", "Headline"]) async throws -> String {
+        let ana = compass.compass("ana")
+        let folders = try await ana.folders()
+        let folder = try #require(folders.first { $0.name == Folder.personalQueries })
+        let query = QueryDefinition(
+            name: name, folder: folder.id, recordType: "Defect",
+            columns: columns.map { QueryDefinition.Column($0, sort: $0 == "id" ? .descending : .none) },
+            filter: QueryFilter())
+        let created = try await ana.create(query)
+        return try #require(created.id)
+    }
+
     /// Checks that no attempt and no session is open.
     mutating func expectNothingOpen(_ location: SourceLocation = #_sourceLocation) throws {
         let rows = try acme.connection.run("SELECT count(*) FROM defect.attempt")[0].decode(Int64.self)

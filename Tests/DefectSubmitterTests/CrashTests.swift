@@ -14,11 +14,13 @@ import Testing
 @Suite(.ownThreads) struct CrashTests {
     enum Case: CaseIterable {
         case create, modify, modifyOverBase, changeState, delete, deleteOverBase, choices, choicesOfNew
+        case read, form, formOfNew, queries, runQuery
 
         /// - Parameters:
         ///   - record: An existing record with the headline `old`.
         ///   - headline: A unique headline.
-        func command(_ record: String, _ headline: String) -> DefectCommand {
+        ///   - query: A query of all records, the newest first.
+        func command(_ record: String, _ headline: String, _ query: String) -> DefectCommand {
             switch self {
             case .create: DefectCommand(operation: .create, fields: ["Headline": headline, "Severity": "3-Average"])
             case .modify: DefectCommand(operation: .modify, record: record, fields: ["Headline": headline])
@@ -35,6 +37,11 @@ import Testing
                 DefectCommand(
                     operation: .choices, record: record, fields: ["Project": "Harbour"], choicesOf: ["Component"])
             case .choicesOfNew: DefectCommand(operation: .choices, choicesOf: ["Severity", "Priority"])
+            case .read: DefectCommand(operation: .read, record: record)
+            case .form: DefectCommand(operation: .form, record: record, actionName: "Open", choicesOf: ["Owner"])
+            case .formOfNew: DefectCommand(operation: .form, choicesOf: ["Severity"])
+            case .queries: DefectCommand(operation: .queries)
+            case .runQuery: DefectCommand(operation: .runQuery, query: query)
             }
         }
 
@@ -53,6 +60,16 @@ import Testing
             case .choices:
                 return command.choices == ["Component": ["Cranes", "Piers"]] && compass.saveCount(record) == 1
             case .choicesOfNew: return command.choices?["Severity"] == CompassSchema.severities && count == 0
+            case .read: return command.detail?.fields?.first { $0.name == "id" }?.value == record
+            case .form:
+                let owner = command.detail?.fields?.first { $0.name == "Owner" }
+                return owner?.requiredness == .mandatory && owner?.choices == ["ana", "bo"]
+                    && compass.saveCount(record) == 1
+            case .formOfNew:
+                let severity = command.detail?.fields?.first { $0.name == "Severity" }
+                return severity?.choices == CompassSchema.severities && count == 0
+            case .queries: return command.detail?.items?.map(\.name) == ["all"]
+            case .runQuery: return command.detail?.rows?.first == [record, "old"]
             }
         }
     }
@@ -60,11 +77,12 @@ import Testing
     /// The process crashes after each number of calls, and the next process does, too.
     @Test(arguments: Case.allCases) func commandSurvivesCrashesBetweenCalls(of operation: Case) async throws {
         try await CommandWorld.run { world in
+            let query = try await world.addQuery("all")
             var survived = false
             for first in 0..<12 where !survived {
                 survived = true
                 for second in 0..<8 {
-                    let (callCount, crashed) = try await crash(operation, after: [first, second], &world)
+                    let (callCount, crashed) = try await crash(operation, query, after: [first, second], &world)
                     if crashed > 0 { survived = false }
                     if crashed < 2 || callCount == 0 { break }
                 }
@@ -75,11 +93,11 @@ import Testing
 
     /// - Returns: The number of calls, and of crashed processes.
     private func crash(
-        _ operation: Case, after calls: [Int], _ world: inout CommandWorld
+        _ operation: Case, _ query: String, after calls: [Int], _ world: inout CommandWorld
     ) async throws -> (calls: Int, crashed: Int) {
         let headline = UUID().uuidString
         let record = try await world.compass.add("old")
-        let reference = try world.handIn(operation.command(record, headline))
+        let reference = try world.handIn(operation.command(record, headline, query))
         let before = world.gate.count
         var crashed = 0
         for count in calls {
@@ -102,11 +120,12 @@ import Testing
         of operation: Case, fault: FaultGate.Fault
     ) async throws {
         try await CommandWorld.run { world in
+            let query = try await world.addQuery("all")
             for first in 1..<8 {
                 for second in [0, 1, 2, 3] {
                     let headline = UUID().uuidString
                     let record = try await world.compass.add("old")
-                    let reference = try world.handIn(operation.command(record, headline))
+                    let reference = try world.handIn(operation.command(record, headline, query))
                     world.gate.fail(first, fault)
                     if second > 0 { world.gate.fail(first + second, fault) }
                     let reasons = try await world.finish(reference)

@@ -102,6 +102,14 @@ struct GatedTracker: RecordEditing {
         try await gate.pass { () async throws(BackendError) in try await tracker.recordType() }
     }
 
+    func folders(in id: String?) async throws(BackendError) -> [Folder]? {
+        try await gate.pass { () async throws(BackendError) in try await tracker.folders(in: id) }
+    }
+
+    func page(_ number: Int, ofQuery id: String) async throws(BackendError) -> QueryPage? {
+        try await gate.pass { () async throws(BackendError) in try await tracker.page(number, ofQuery: id) }
+    }
+
     func openNew(before deadline: WriteDeadline) async throws(BackendError) -> Record {
         try await gate.pass(beginsRecord: true) { () async throws(BackendError) in
             try await tracker.openNew(before: deadline)

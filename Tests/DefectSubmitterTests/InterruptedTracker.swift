@@ -29,6 +29,10 @@ struct InterruptedTracker: RecordEditing {
     func logIn() async throws(BackendError) { try await tracker.logIn() }
     func record(_ id: String) async throws(BackendError) -> Record? { try await tracker.record(id) }
     func recordType() async throws(BackendError) -> RecordType { try await tracker.recordType() }
+    func folders(in id: String?) async throws(BackendError) -> [Folder]? { try await tracker.folders(in: id) }
+    func page(_ number: Int, ofQuery id: String) async throws(BackendError) -> QueryPage? {
+        try await tracker.page(number, ofQuery: id)
+    }
     func openNew(before deadline: WriteDeadline) async throws(BackendError) -> Record {
         try await tracker.openNew(before: deadline)
     }
@@ -41,8 +45,9 @@ struct InterruptedTracker: RecordEditing {
             id: record.id,
             fields: record.fields.map { field in
                 Field(
-                    name: field.name, value: written[field.name] ?? field.value, requiredness: field.requiredness,
-                    choices: field.choices, message: field.message)
+                    name: field.name, type: field.type, value: written[field.name] ?? field.value,
+                    isReadable: field.isReadable, requiredness: field.requiredness, choices: field.choices,
+                    message: field.message)
             })
     }
     func field(_ name: String, of id: String) async throws(BackendError) -> Field? {

@@ -23,9 +23,9 @@ struct DefectPhone {
         var command = command
         command.submitRequested = true
         let id = UUID()
-        let own = ["operation", "record", "actionName", "fields", "base", "choicesOf", "submitRequested"]
         let all = try JSONSerialization.jsonObject(with: try JSONEncoder().encode(command)) as? [String: Any] ?? [:]
-        let fields = try JSONSerialization.data(withJSONObject: all.filter { own.contains($0.key) })
+        let own = all.filter { DefectCommand.ownerNames.contains($0.key) }
+        let fields = try JSONSerialization.data(withJSONObject: own)
         _ = try device.enqueue(
             Mutation(operation: .put, kind: .defectCommand, id: id, fields: Array(fields)), in: realm)
         return id.uuidString.lowercased()

@@ -33,6 +33,8 @@ extension FlowTests {
                     DefectCommand(operation: .create, fields: ["Headline": "new \(number)", "Severity": "3-Average"]))
             }
             for number in 1...known { ids += try Self.steps(of: number, &ana) }
+            let reads = try Self.reads(&ana)
+            ids += reads
             // Calls that take a while are those in which a process dies.
             try await compass.post("/sandbox/switches", #"{"latencyMs": 40}"#)
             async let kills: Void = Killer(
@@ -47,6 +49,7 @@ extension FlowTests {
                 return left.isEmpty ? nil : "\(left.count) left, of them \(left.prefix(3).compactMap { commands[$0] })"
             }
             try await Self.check(compass, new: new, known: known)
+            try await Self.checkReads(reads, phone)
             try await eventually("the device shows its changes long before the tracker's next poll") {
                 let headlines = try await phone.objects(.defect).values.compactMap { $0["headline"] as? String }
                 let missing = (1...new).filter { !headlines.contains("new \($0)") }
@@ -134,6 +137,26 @@ extension FlowTests {
                     operation: .modify, record: record, fields: ["Severity": "4-Minor"],
                     base: ["Severity": "2-Major", "State": "Opened"])),
         ]
+    }
+
+    /// A record, and a form of it, that are read after the actions on it.
+    private static func reads(_ phone: inout DefectPhone) throws -> [String] {
+        [
+            try phone.handIn(DefectCommand(operation: .read, record: "SAMPL00000001")),
+            try phone.handIn(DefectCommand(operation: .form, record: "SAMPL00000001", actionName: "Resolve")),
+        ]
+    }
+
+    private static func checkReads(_ ids: [String], _ phone: DefectPhone) async throws {
+        let commands = try await phone.objects(.defectCommand)
+        let fields = ids.map { id in
+            let detail = commands[id]?["detail"] as? [String: Any]
+            return detail?["fields"] as? [[String: Any]] ?? []
+        }
+        let severity = fields[0].first { $0["name"] as? String == "Severity" }?["value"] as? String
+        #expect(severity == "4-Minor", "the read comes after the person's earlier commands")
+        let mandatory = fields[1].filter { $0["requiredness"] as? String == "mandatory" }.map { $0["name"] as? String }
+        #expect(mandatory == ["Headline", "Severity", "Resolution"])
     }
 
     /// No record twice, nothing done twice, no session left.

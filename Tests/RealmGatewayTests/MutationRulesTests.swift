@@ -81,7 +81,8 @@ import Testing
         ("record", #"" ""#), ("record", #""Ø1""#), ("record", "\"\(String(repeating: "S", count: 5_000))\""),
         ("choicesOf", "[\(Array(repeating: #""Severity""#, count: 21).joined(separator: ","))]"),
         ("choicesOf", #"["a\nb"]"#), ("actionName", "\"\(String(repeating: "x", count: 101))\""),
-        ("fields", #"{"a\u0007b": "x"}"#),
+        ("fields", #"{"a\u0007b": "x"}"#), ("query", #""7/resultsets""#), ("folder", #""..""#), ("fromRow", "-1"),
+        ("fromRow", "50000"), ("fromRow", #""0""#),
     ]) func malformedDefectCommandIsRejected(name: String, value: String) {
         let fields = #"{"operation": "modify", "\#(name)": \#(value)}"#
         for (operation, current) in [(Mutation.Operation.put, nil), (.patch, #"{"operation": "modify"}"#)] {

@@ -41,7 +41,7 @@ enum PermissionTable {
         user person owner Notice any patch,delete isRead
         user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,digestAt,quietHours,timeZone
         user person owner DefectCommand any put,patch,delete operation,record,actionName,fields,base,choicesOf,\
-        submitRequested
+        folder,query,fromRow,submitRequested
         common person any Person own put,patch name,firstName,lastName,avatar
         common admin any Person other patch name,firstName,lastName,avatar,role
         common manager any Person other patch name,firstName,lastName,avatar,role

@@ -113,7 +113,7 @@ extension ObjectTraceReader {
             hops.append(
                 ObjectTrace.Hop(
                     at: at, service: "defect-submitter", event: "handedIn",
-                    text: "submitted for \(record.map { "record \($0)" } ?? "a new record"); "
+                    text: "submitted for \(record.map { "record \($0)" } ?? "no existing record"); "
                         + (isWaiting ? "pending" : "completed"), position: position))
         }
         let attempts = try connection.run(
@@ -126,7 +126,7 @@ extension ObjectTraceReader {
             hops.append(
                 ObjectTrace.Hop(
                     at: nil, service: "defect-submitter", event: "called",
-                    text: "a call is open until \(until), of \(record.map { "record \($0)" } ?? "a new record")"))
+                    text: "a call is open until \(until), of \(record.map { "record \($0)" } ?? "no existing record")"))
         }
         gaps.append("only the open attempt of a command is recorded")
     }

@@ -25,6 +25,17 @@ struct NumberOrText: Codable {
     }
 }
 
+/// A value of a record or of a row. A null is an empty text.
+struct ValueBody: Decodable {
+    /// `nil` if the value is neither a text nor a whole number.
+    let text: String?
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        text = container.decodeNil() ? "" : (try? NumberOrText(from: decoder))?.text
+    }
+}
+
 // MARK: Workspace
 
 struct ItemBody: ListedRow {
@@ -85,8 +96,10 @@ struct QueryBody: Codable {
     }
 
     /// The columns of the rows; `nil` if the response does not state them.
-    var columns: [QueryDefinition.Column]? {
-        queryFieldDefs?.filter { $0.isShown ?? true }.map {
+    var columns: [QueryDefinition.Column]? { queryFieldDefs.map(Self.shown) }
+
+    static func shown(_ columns: [Column]) -> [QueryDefinition.Column] {
+        columns.filter { $0.isShown ?? true }.map {
             QueryDefinition.Column(
                 $0.fieldPathName, sort: $0.sortType.flatMap(QueryDefinition.Sort.init(rawValue:)) ?? .none)
         }
@@ -96,6 +109,18 @@ struct QueryBody: Codable {
         var query = QueryDefinition(
             name: name ?? "", folder: dbIdParent?.text ?? "", recordType: primaryEntityDefName ?? "",
             columns: columns ?? [], filter: filterNode?.filter ?? QueryFilter())
+        query.id = id
+        return query
+    }
+}
+
+/// A query without its filter.
+struct ColumnsBody: Decodable {
+    let queryFieldDefs: [QueryBody.Column]
+
+    func definition(_ id: String) -> QueryDefinition {
+        var query = QueryDefinition(
+            name: "", folder: "", recordType: "", columns: QueryBody.shown(queryFieldDefs), filter: QueryFilter())
         query.id = id
         return query
     }
@@ -132,7 +157,8 @@ struct FilterBody: Codable {
 
 struct FieldBody: Decodable {
     let name: String
-    let value: NumberOrText?
+    let type: String?
+    let value: ValueBody?
     let requiredness: String?
     let requirednessForUser: String?
     let fieldChoiceList: [String]?
@@ -147,7 +173,8 @@ struct FieldBody: Decodable {
             case let other: .other(other)
             }
         return Field(
-            name: name, value: value?.text ?? "", requiredness: requiredness, choices: fieldChoiceList,
+            name: name, type: type, value: value?.text ?? "", isReadable: value.map { $0.text != nil } ?? true,
+            requiredness: requiredness, choices: fieldChoiceList,
             message: messageText.flatMap { $0.isEmpty ? nil : $0 })
     }
 }
@@ -156,7 +183,7 @@ struct RecordBody: Decodable {
     let fields: [FieldBody]
 
     /// The display id; `nil` without such a field or value.
-    var id: String? { fields.first { $0.name == "id" }?.value.flatMap { $0.text.isEmpty ? nil : $0.text } }
+    var id: String? { fields.first { $0.name == "id" }?.value?.text.flatMap { $0.isEmpty ? nil : $0 } }
 
     /// - Parameter requestedID: The id of the request, used if the record has no id field.
     func record(_ requestedID: String) -> Record { Record(id: id ?? requestedID, fields: fields.map(\.field)) }

@@ -7,9 +7,13 @@ internal import HTTPClient
 extension CompassClient {
     /// Runs a query.
     ///
-    /// - Parameter query: A query from ``create(_:)`` or ``query(_:)``.
+    /// - Parameters:
+    ///   - query: A query from ``create(_:)`` or ``query(_:)``.
+    ///   - mayBeForbidden: Whether a 403 concerns the query, because a person chose it, and not the account.
     /// - Throws: `refused` if the query was deleted or cannot be run.
-    package func run(_ query: QueryDefinition) async throws(BackendError) -> ResultSet {
+    package func run(
+        _ query: QueryDefinition, mayBeForbidden: Bool = false
+    ) async throws(BackendError) -> ResultSet {
         guard let id = query.id else { throw .refused(["The query \(query.name) was not created"]) }
         // A result that fills the maximum number of pages counts as too long, so that no result is truncated silently.
         let options = OptionsBody.Options(
@@ -21,7 +25,7 @@ extension CompassClient {
         }
         let path = "/workspace/queryDefs/\(try CompassConnection.segment(id))/resultsets"
         let response = try await connection.write("POST", path, Array(json))
-        try CompassResponse.check(response, isWrite: true, connection.account)
+        try CompassResponse.check(response, isWrite: true, mayBeForbidden: mayBeForbidden, connection.account)
         guard let set = BackendResponse.decoded(ResultSetBody.self, from: response.body) else {
             // An unused result set on the server is harmless.
             throw .notProcessed(reason: "HTTP \(response.status) without the id of a result set", retryAfter: nil)
@@ -106,22 +110,12 @@ private struct ResultSetBody: Decodable { let result_set_id: NumberOrText }
 private struct PageBody: Decodable {
     /// A row whose values are decoded separately.
     struct Row: Decodable {
-        struct Value: Decodable {
-            /// `nil` if the value is not a text. A null is an empty text.
-            let text: String?
-
-            init(from decoder: any Decoder) throws {
-                let container = try decoder.singleValueContainer()
-                text = container.decodeNil() ? "" : (try? NumberOrText(from: decoder))?.text
-            }
-        }
-
-        private let values: [Value]?
+        private let values: [ValueBody]?
 
         private enum CodingKeys: CodingKey { case values }
 
         init(from decoder: any Decoder) throws {
-            values = try? decoder.container(keyedBy: CodingKeys.self).decode([Value].self, forKey: .values)
+            values = try? decoder.container(keyedBy: CodingKeys.self).decode([ValueBody].self, forKey: .values)
         }
 
         func texts(for columns: [String]) throws(UnreadableValues) -> [String] {

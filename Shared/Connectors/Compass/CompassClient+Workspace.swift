@@ -74,18 +74,24 @@ extension CompassClient {
 
     /// Returns a query; `nil` if it does not exist.
     package func query(_ id: String) async throws(BackendError) -> QueryDefinition? {
-        guard
-            let response = try await connection.readIfPresent(
-                "/workspace/queryDefs/\(try CompassConnection.segment(id))")
-        else {
-            return nil
-        }
+        guard let response = try await connection.readIfPresent(try queryPath(id)) else { return nil }
         return try BackendResponse.decode(QueryBody.self, from: response.body).definition(id)
+    }
+
+    /// Returns a query with its id and columns only, to run it; `nil` if it does not exist. A query of a person may have
+    /// a filter that ``QueryFilter`` does not represent.
+    package func queryToRun(_ id: String) async throws(BackendError) -> QueryDefinition? {
+        guard let response = try await connection.readIfPresent(try queryPath(id)) else { return nil }
+        return try BackendResponse.decode(ColumnsBody.self, from: response.body).definition(id)
+    }
+
+    private func queryPath(_ id: String) throws(BackendError) -> String {
+        "/workspace/queryDefs/\(try CompassConnection.segment(id))"
     }
 
     /// Deletes a query. Succeeds if it does not exist.
     package func deleteQuery(_ id: String) async throws(BackendError) {
-        let response = try await connection.write("DELETE", "/workspace/queryDefs/\(try CompassConnection.segment(id))")
+        let response = try await connection.write("DELETE", try queryPath(id))
         if CompassResponse.isAbsent(response) { return }
         try CompassResponse.check(response, isWrite: true, connection.account)
     }

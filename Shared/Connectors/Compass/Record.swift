@@ -11,7 +11,7 @@ package struct Record: Sendable, Equatable {
 
     /// The mandatory fields without a value. A blank value counts as none.
     package var missing: [String] {
-        fields.filter { $0.requiredness == .mandatory && $0.isBlank }.map(\.name)
+        fields.filter { $0.requiredness == .mandatory && $0.isReadable && $0.isBlank }.map(\.name)
     }
 }
 
@@ -25,8 +25,12 @@ package struct Field: Sendable, Equatable {
     }
 
     package let name: String
+    /// The server's name of the type, such as `SHORT_STRING`; `nil` if the response has none.
+    package let type: String?
     /// Empty without a value.
     package let value: String
+    /// Whether the value is a text; otherwise ``value`` is empty.
+    package let isReadable: Bool
     package let requiredness: Requiredness
     /// The current choices, which may depend on other fields; `nil` if the response has no list.
     package let choices: [String]?

@@ -17,6 +17,14 @@ extension CompassContract {
                 try subject.expect(read[value.name]?.value == value.value, "\(value) was saved as \(read)")
             }
         },
+        Check("fields have types, also in the session of a new record") { subject in
+            let session = try await subject.client.create(before: .never)
+            try await session.revert()
+            for record in [session.record, try await subject.read(try await subject.record())] {
+                let untyped = record.fields.filter { $0.type == nil || !$0.isReadable }.map(\.name)
+                try subject.expect(untyped.isEmpty, "fields without a type or a value: \(untyped)")
+            }
+        },
         Check("a reverted new record is absent") { subject in
             let session = try await subject.client.create(before: .never)
             try await session.revert()

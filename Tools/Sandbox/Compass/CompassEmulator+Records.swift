@@ -99,7 +99,8 @@ extension CompassEmulator {
         let value = view.value(field.name)
         let requiredness = JSON.string(CompassRules.requiredness(field.name, view.action, view.values))
         var fields: [(String, JSON)] = [
-            ("name", .string(field.name)), ("value", .string(value)),
+            ("name", .string(field.name)),
+            ("value", field.name == view.unreadableField ? .texts([value]) : .string(value)),
             ("valueStatus", value.isEmpty ? "HAS_NO_VALUE" : "HAS_VALUE"), ("validationStatus", "_KNOWN_VALID"),
             ("requiredness", requiredness), ("requirednessForUser", requiredness), ("type", .string(field.type)),
             ("valueAsList", .texts(value.isEmpty ? [] : [value])), ("messageText", ""),

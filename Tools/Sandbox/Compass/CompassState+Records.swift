@@ -10,6 +10,8 @@ struct CompassView: Sendable {
     let zone: CompassZone
     let choices: CompassRules.Choices
     let isShuffled: Bool
+    /// The field whose value is not a text; empty: none.
+    let unreadableField: String
 
     func value(_ field: String) -> String {
         CompassSchema.readOnly.contains(field) ? record.value(field, zone) : values[field] ?? ""
@@ -31,7 +33,7 @@ extension CompassState {
         CompassView(
             record: record, action: session?.action,
             values: record.fields.merging(session?.values ?? [:]) { $1 }, zone: switches.zone,
-            choices: choices, isShuffled: switches.shufflesFields)
+            choices: choices, isShuffled: switches.shufflesFields, unreadableField: switches.unreadableField)
     }
 
     private static func new(_ number: Int, _ user: CompassUser, _ ms: Int64) -> CompassRecord {

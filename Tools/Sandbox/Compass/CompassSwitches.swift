@@ -18,6 +18,8 @@ struct CompassSwitches: EmulatorSwitches {
     var ignoresPageNumber = false
     /// Fields of a record, and columns of a query that is made, come in another order than they have or were given in.
     var shufflesFields = false
+    /// A field of records whose value is a list instead of a text; empty: none.
+    var unreadableField = ""
     /// Rows of history have no number: a query with that column is refused.
     var hidesHistoryIDs = false
     /// All logins are rejected: passwords and tokens.

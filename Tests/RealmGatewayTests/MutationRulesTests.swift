@@ -141,7 +141,8 @@ import Testing
 
     @Test func serverKindsAreRejected() {
         let own: [Kind] = [
-            .timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice, .defectCommand, .deletedObject, .endedShare,
+            .timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice, .defectCommand, .deletedObject,
+            .endedShare,
         ]
         for kind in Kind.allCases where !own.contains(kind) {
             for operation in Mutation.Operation.allCases {

@@ -43,7 +43,9 @@ public struct QueuedMutation: Equatable, Codable, Sendable {
         return bytes
     }
 
-    private enum CodingKeys: CodingKey { case sequence, realm, operation, kind, id, fields, position, restores, outcome }
+    private enum CodingKeys: CodingKey {
+        case sequence, realm, operation, kind, id, fields, position, restores, outcome
+    }
 
     /// Decodes a mutation from its stored form.
     public init(from decoder: any Decoder) throws {

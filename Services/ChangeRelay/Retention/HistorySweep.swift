@@ -10,8 +10,8 @@ import Tenants
 struct HistorySweep: Sweep {
     /// Maximum number of objects deleted in one transaction.
     private static let batchCountMax = 500
-    /// Maximum number of objects read of a realm per step. Larger than the sum of the limits of all kinds.
-    private static let pageCountMax: Int64 = 10_000
+    /// Maximum number of objects read of a realm per step. Larger than the sum of all limits.
+    static let pageCountMax: Int64 = 10_000
 
     let name = "deleted objects, ended shares and notices"
     private var realms = RealmIterator(pathPrefix: "/users/")

@@ -26,7 +26,8 @@ extension SharingPlan {
             let key = ObjectKey(realm: link.owner.realm, kind: .deletedObject, id: link.key.id)
             batch.put(key, try CanonicalJSON(encoding: deleted), decision: input)
         }
-        guard let realm else { return }
+        // A copy without any link was never shared.
+        guard let realm, link.object != nil else { return }
         for copy in copies {
             guard let fields = copy.fields,
                 let line = SharingHistory.line(

@@ -6,7 +6,7 @@ import Postgres
 /// What people see of ended shares: the recipient's `EndedShare` and `Notice`, as pure functions.
 enum SharingHistory {
     /// Limit of a title in Unicode scalars, because a notice is limited to 4 KB.
-    private static let titleScalarsMax = 800
+    private static let titleScalarsMax = 500
     /// Limit of a name in Unicode scalars.
     private static let nameScalarsMax = 100
 

@@ -14,22 +14,23 @@ import Testing
 @Suite(.ownThreads) struct SharingHistoryTests {
     private typealias Item = SharingWorld.Item
 
+    private let items = [Item(kind: .appointment, id: UUID()), Item(kind: .note, id: UUID())]
+
     /// Shares an appointment and a note of the first person with the two others.
-    private func shared() throws -> (sharing: SharingWorld, items: [Item]) {
+    private func shared() throws -> SharingWorld {
         var sharing = try SharingWorld()
-        let items = [Item(kind: .appointment, id: UUID()), Item(kind: .note, id: UUID())]
         try sharing.put(.person, sharing.people[0].id, #"{"name":"Ana"}"#, in: .common)
         for (item, text) in zip(items, ["Kick-off", "Shopping"]) {
             try sharing.write(item, text, of: sharing.people[0])
             for person in sharing.people[1...] { try sharing.share(item, of: sharing.people[0], with: person.id) }
         }
         try sharing.settle()
-        return (sharing, items)
+        return sharing
     }
 
     /// The recipient keeps an appointment with its time, past ones included, and a note's title without its text.
     @Test func recipientSeesWhatTheOwnerCancelled() throws {
-        var (sharing, items) = try shared()
+        var sharing = try shared()
         let (ana, ben, cho) = (sharing.people[0], sharing.people[1], sharing.people[2])
         for item in items { try sharing.unshare(item, of: ana, with: ben.id) }
         try sharing.settle()
@@ -52,7 +53,7 @@ import Testing
 
     /// A cancelled share is restored by a put of its content, and the line is removed.
     @Test func cancelledShareIsRestored() throws {
-        var (sharing, items) = try shared()
+        var sharing = try shared()
         let (ana, ben) = (sharing.people[0], sharing.people[1])
         try sharing.unshare(items[0], of: ana, with: ben.id)
         try sharing.settle()
@@ -69,7 +70,7 @@ import Testing
 
     /// Before the service has processed the deletion, and after it.
     @Test(arguments: [false, true]) func restoredItemIsSharedAgain(isProcessed: Bool) throws {
-        var (sharing, items) = try shared()
+        var sharing = try shared()
         let (ana, ben, cho) = (sharing.people[0], sharing.people[1], sharing.people[2])
         let before = (try sharing.copies(ana, ben), try sharing.links(ana).count)
         try sharing.delete(.appointment, items[0].id, in: ana.path)
@@ -99,7 +100,7 @@ import Testing
 
     /// A link that its recipient or its owner ended does not return with the item.
     @Test(arguments: [0, 1, 2, 3]) func endedLinkStaysEnded(variant: Int) throws {
-        var (sharing, items) = try shared()
+        var sharing = try shared()
         let (ana, ben, cho) = (sharing.people[0], sharing.people[1], sharing.people[2])
         switch variant {
         case 0: try sharing.remove(items[0], of: ana, by: ben)
@@ -123,7 +124,7 @@ import Testing
 
     /// The recipient is not notified of what they removed, and the owner sees it.
     @Test func recipientRemovesWithoutNotice() throws {
-        var (sharing, items) = try shared()
+        var sharing = try shared()
         let (ana, ben, cho) = (sharing.people[0], sharing.people[1], sharing.people[2])
         try sharing.remove(items[0], of: ana, by: ben)
         try sharing.end(ana, cho, by: cho)
@@ -135,7 +136,7 @@ import Testing
 
     /// The end of a whole share: a line for each item, and one notice.
     @Test(arguments: [true, false]) func endOfShareNotifiesOnce(isByOwner: Bool) throws {
-        var (sharing, items) = try shared()
+        var sharing = try shared()
         let (ana, ben) = (sharing.people[0], sharing.people[1])
         try sharing.end(ana, ben, by: isByOwner ? ana : nil)
         try sharing.settle()
@@ -148,7 +149,7 @@ import Testing
 
     /// A crash before the commit, a second worker with the same event, and a repeated event.
     @Test func endIsRecordedOnce() throws {
-        var (sharing, items) = try shared()
+        var sharing = try shared()
         let (ana, ben) = (sharing.people[0], sharing.people[1])
         try sharing.unshare(items[1], of: ana, with: ben.id)
         let events = try sharing.collect()
@@ -163,7 +164,7 @@ import Testing
         #expect(try sharing.ended(ben).count == 1 && sharing.notices(ben).count == 1)
     }
 
-    /// A crash between the removal of the links and their return: each step continues where the last one ended.
+    /// More links than one batch restores.
     @Test func manyLinksReturnWithTheirItem() throws {
         var sharing = try SharingWorld(people: (0..<451).map { "person\($0)" })
         let (ana, item) = (sharing.people[0], Item(kind: .note, id: UUID()))
@@ -171,7 +172,7 @@ import Testing
         for person in sharing.people[1...] { try sharing.share(item, of: ana, with: person.id) }
         try sharing.settle()
         try sharing.delete(.note, item.id, in: ana.path)
-        // Only some of the links have ended when the item returns.
+        // The item returns right after the links have ended, before the service's own events are processed.
         let events = try sharing.collect()
         var handler = ShareHandler()
         let (batch, dispositions) = try sharing.decide(events, by: &handler)
@@ -187,7 +188,7 @@ import Testing
 
     /// The restore of an item and a concurrent end of the share: the decision conflicts.
     @Test func endDuringRestoreWins() throws {
-        var (sharing, items) = try shared()
+        var sharing = try shared()
         let (ana, ben) = (sharing.people[0], sharing.people[1])
         try sharing.delete(.note, items[1].id, in: ana.path)
         try sharing.settle()

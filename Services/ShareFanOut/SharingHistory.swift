@@ -3,7 +3,7 @@ import FoundationEssentials
 import Model
 import Postgres
 
-/// What people see of ended shares: the recipient's `EndedShare` and `Notice`, as pure functions.
+/// The recipient's `EndedShare` and `Notice` about an ended share, as pure functions.
 enum SharingHistory {
     /// Limit of a title in Unicode scalars, because a notice is limited to 4 KB.
     private static let titleScalarsMax = 500

@@ -4,8 +4,8 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What people see of ended shares, and the links that return with a restored item. All of it is written in the
-/// transaction that removes the copy or the link, so that it is written once.
+/// The history of ended shares, and the links that return with a restored item. All of it is written in the transaction
+/// that removes the copy or the link, so that it is written once.
 extension SharingPlan {
     /// Writes the owner's `DeletedObject` of a link that the service deletes, and the recipient's `EndedShare` and
     /// `Notice` about a removed copy. Removes the `EndedShare` of an item that is shared again.

@@ -116,7 +116,7 @@ struct SharingState: Sendable {
         ([owner.realm] + (realms[recipient].map { [$0] } ?? [])).map { ObjectKey(realm: $0, kind: .share, id: share) }
     }
 
-    /// The recipient of a share, from its object or from the copy in the owner's own realm, which remains after its end.
+    /// The recipient of a share, from its object or from the copy in the owner's own realm, which outlives it.
     func recipient(of share: UUID, owner: Owner) -> UUID? {
         let keys = [shareKey(share), ObjectKey(realm: owner.realm, kind: .share, id: share)]
         return keys.lazy.compactMap { $0.flatMap { objects[$0] }.flatMap(SharingLoader.recipient) }.first { _ in true }

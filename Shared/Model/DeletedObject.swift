@@ -1,7 +1,7 @@
 public import Essentials
 public import FoundationEssentials
 
-/// Why sharing an item ended.
+/// The reason why sharing an item ended.
 public enum EndReason: String, Codable, CaseIterable, Sendable {
     /// The owner deleted the ``SharedItem`` or the ``Share``.
     case cancelled
@@ -34,7 +34,7 @@ public struct DeletedObject: Codable, Equatable, Sendable {
     public var kind: Source
     /// The time of the deletion, by the server's clock.
     public var deletedAt: Timestamp
-    /// Why sharing ended; only of a `SharedItem`.
+    /// The reason why sharing ended; only of a `SharedItem`.
     public var reason: EndReason?
     /// ``Appointment/when`` of an appointment.
     public var when: Timestamp?
@@ -168,7 +168,7 @@ public struct EndedShare: Codable, Equatable, Sendable {
     public var since: Timestamp?
     /// The time at which the copy was removed, by the server's clock.
     public var endedAt: Timestamp
-    /// Why it ended; never ``EndReason/removed``.
+    /// The reason; never ``EndReason/removed``.
     public var reason: EndReason
 
     /// Creates the fields of an ended share.

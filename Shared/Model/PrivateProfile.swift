@@ -1,13 +1,13 @@
 /// Fields of a `PrivateProfile` object: a person's data that no other person reads. In the person's own realm, under
 /// the id of their own `Person`; at most one per person.
 ///
-/// ``Person`` and ``PersonLookup`` have the data that everyone in the environment reads.
+/// ``Person`` and ``PersonLookup`` have the data that all people of the environment read.
 public struct PrivateProfile: Codable, Equatable, Sendable {
     /// The telephone number, as the person writes it.
     public var phone: String?
     /// The postal address.
     public var address: String?
-    /// Anything else that the person notes about themselves.
+    /// Other remarks of the person about themselves.
     public var remarks: String?
 
     /// Creates the fields of a profile.

@@ -46,8 +46,8 @@ extension Share: KindFields {
 /// Fields of a `SharedItem` object: one item that a person shares with another. In the person's own realm.
 ///
 /// Its id is derived from the item and the recipient (``id(of:with:)``): there is one per pair. While it exists,
-/// `share-fan-out` maintains a copy of the item for the recipient; a delete removes the copy. An item is shared while one
-/// of its `SharedItem`s exists without a ``problem``: their ids are in ``ids(of:)``.
+/// `share-fan-out` maintains a copy of the item for the recipient; a delete removes the copy. An item is shared while
+/// one of its `SharedItem`s exists without a ``problem``: their ids are in ``ids(of:)``.
 public struct SharedItem: Codable, Equatable, Sendable {
     /// The kinds of items that can be shared.
     public enum ItemKind: String, Codable, CaseIterable, Sendable {

@@ -9,8 +9,8 @@ import Testing
 @testable import KeyedWorker
 @testable import ShareFanOut
 
-/// What people see of shares that ended, and what returns: the data operations and the features that SyncOddly's
-/// document lists as not implemented.
+/// The history of ended shares, and restored items: the data operations and the features that SyncOddly's document
+/// lists as not implemented.
 @Suite(.ownThreads) struct SharingHistoryTests {
     private typealias Item = SharingWorld.Item
 

@@ -243,7 +243,7 @@ struct SharingSimulation: ~Copyable {
 }
 
 extension SharingSimulation {
-    /// What people deleted is retained, what exists has no `DeletedObject`, and what is shared has no `EndedShare`.
+    /// Deleted objects are retained, existing ones have no `DeletedObject`, and shared ones have no `EndedShare`.
     private mutating func checkHistory() throws {
         for (owner, person) in sharing.people.enumerated() {
             let deleted = try sharing.deleted(person)

@@ -41,7 +41,7 @@ struct HistorySweep: Sweep {
         ]
     }
 
-    /// Returns the objects beyond their limits. Of objects with equal times, those with the lower positions are removed.
+    /// Returns the objects beyond their limits. Of objects with equal times, those with the higher positions stay.
     static func excess(_ objects: [DatedObject], _ limits: [Kind: Limit], now: Timestamp) -> [DatedObject] {
         Dictionary(grouping: objects, by: \.key.kind).flatMap { kind, objects -> [DatedObject] in
             guard let limit = limits[kind] else { return [] }
@@ -91,8 +91,8 @@ struct HistorySweep: Sweep {
 }
 
 extension HistorySweep.DatedObject {
-    /// Reads kind, id, position and time; `nil` if this program version does not have the kind. An object without a valid
-    /// time counts as the oldest.
+    /// Reads kind, id, position and time; `nil` if this program version does not have the kind. An object without a
+    /// valid time counts as the oldest.
     fileprivate init?(_ row: Row, in realm: Int32) throws(PostgresError) {
         let (kind, id, position, time) = try row.decode(Int16.self, UUID.self, Int64.self, String?.self)
         guard let kind = Kind(number: kind) else { return nil }

@@ -5,8 +5,7 @@ import Model
 import ObjectStore
 import Postgres
 
-/// What remains of deleted objects: a tombstone has no fields, so the transaction of the deletion is the only one that
-/// can retain them.
+/// The content of deleted objects: a tombstone has no fields, so only the transaction of the deletion can retain them.
 extension MutationTransaction {
     /// Adds the `DeletedObject`s of deleted objects, removes those of restored ones, and records who ends a share.
     func retainDeleted(in batch: inout WriteBatch) throws {

@@ -138,7 +138,8 @@ package enum Permissions {
     }
 
     /// Integrations may write everything except derived objects (copied tasks, positions, shared items, defects),
-    /// people's delivery choices, what remains of deleted objects, and commands and accounts of personal defect tracker logins.
+    /// people's delivery choices, deleted objects, ended shares, and commands and accounts of personal logins in defect
+    /// trackers.
     private static func grantToIntegration(_ kind: Kind, in realm: RealmClass) -> Grant? {
         switch (realm, kind) {
         case (.user, .fieldTask), (.team, .fieldTask), (.archive, .fieldTask): nil

@@ -55,7 +55,8 @@ package enum EnvironmentStore {
                     (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
                 p.issuer IS NOT NULL, coalesce(p.issuer, ''), coalesce(p.audience, ''), coalesce(p.jwks_url, ''),
                 p.discovery_url, p.client_id, p.client_secret, p.scopes, p.initialise_on, p.hide_unknown,
-                p.address_vouched_by, \(DeletionRetention.column(of: "p")), b.kind, coalesce(b.url, ''), coalesce(b.user_name, ''), b.password_variable,
+                p.address_vouched_by, \(DeletionRetention.column(of: "p")),
+                b.kind, coalesce(b.url, ''), coalesce(b.user_name, ''), b.password_variable,
                 b.password, b.poll_interval_seconds, b.full_poll_interval_seconds, b.calls_per_second,
                 b.person_calls_per_second, b.settings::text, b.templates::text
             FROM realm.environment e

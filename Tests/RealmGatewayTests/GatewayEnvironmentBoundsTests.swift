@@ -98,7 +98,7 @@ import Testing
             let ana = try await fixture.device("ana@example.com", role: .admin)
             let kinds =
                 "Appointment, Defect, DefectAccount, DefectCommand, DeletedObject, DeliveryChoice, EndedShare, "
-                + "FieldTask, Location, Membership, Note, Notice, Person, PersonLookup, Realms, "
+                + "FieldTask, Location, Membership, Note, Notice, Person, PersonLookup, PrivateProfile, Realms, "
             let cases: [(GatewayDevice, String, Int, String, [String])] = [
                 (ana, "{\"all\":true}", 403, "integration-only", ["'all' is for integrations", "'realms'"]),
                 (ana, "{\"all\":true,\"kinds\":[\"User\"]}", 403, "integration-only", []),

@@ -119,7 +119,8 @@ import Testing
         let key = "Appointment/\(items[0].id.text)"
         #expect(try sharing.copies(ana, ben)[key] == nil && sharing.copies(ana, cho)[key] != nil)
         let reason = try sharing.deleted(ana)[SharedItem.id(of: items[0].id, with: ben.id)]?.reason
-        #expect(reason == [.removed, .cancelled, .removed, .shareEnded][variant])
+        let expected: [EndReason] = [.removed, .cancelled, .removed, .shareEnded]
+        #expect(reason == expected[variant])
     }
 
     /// The recipient is not notified of what they removed, and the owner sees it.
@@ -142,7 +143,8 @@ import Testing
         try sharing.settle()
         let ended = try sharing.ended(ben)
         #expect(ended.count == items.count)
-        #expect(ended.values.allSatisfy { $0.reason == (isByOwner ? .cancelled : .shareEnded) && $0.since != nil })
+        let reason: EndReason = isByOwner ? .cancelled : .shareEnded
+        #expect(ended.values.allSatisfy { $0.reason == reason && $0.since != nil })
         #expect(try sharing.notices(ben) == ["Ana no longer shares anything with you"])
         #expect(try sharing.shares(ana) == 1 && sharing.shares(ben) == 0)
     }

@@ -56,8 +56,8 @@ struct HistorySweep: Sweep {
         guard let realm = try realms.current(on: &connection) else { return SweepResult(removedCount: 0, isLast: true) }
         let results = try connection.run([DeletionRetention.days(in: realm.environment), objects(in: realm)])
         let limits = Self.limits(days: try results[0][0].decode(Int32.self))
-        let objects = try results[1].compactMap { try DatedObject($0, in: realm.number) }
-        let excess = Self.excess(objects, limits, now: .now())
+        let dated = try results[1].compactMap { try DatedObject($0, in: realm.number) }
+        let excess = Self.excess(dated, limits, now: .now())
         let removed = excess.prefix(Self.batchCountMax)
         if excess.count == removed.count { realms.advance() }
         if removed.isEmpty { return SweepResult(removedCount: 0, isLast: false) }

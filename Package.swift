@@ -31,7 +31,7 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         "change-relay", "ChangeRelay",
         [
             "Audit", "Essentials", "Kafka", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ServiceRuntime",
-            "ServiceSettings", logging, metrics,
+            "ServiceSettings", "Tenants", logging, metrics,
         ]
     ),
     (

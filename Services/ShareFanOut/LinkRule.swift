@@ -1,3 +1,5 @@
+import Model
+
 /// Limits of sharing.
 struct ShareLimits: Equatable, Sendable {
     /// Limit on the people with whom one item is shared.
@@ -22,9 +24,14 @@ enum LinkRule {
         var removedAt: Int64 = 0
         /// The position of the last end of the share by either person; 0: never.
         var endedAt: Int64 = 0
+        /// The person who ended the share last.
+        var ender = Ender.unknown
         /// Whether the share exists or can be created.
         var capacity = Capacity.existing
     }
+
+    /// The person who ended a share; unknown if an integration did.
+    enum Ender: Equatable, Sendable, CaseIterable { case owner, recipient, unknown }
 
     /// The state of an item.
     enum Item: Equatable, Sendable {
@@ -69,7 +76,7 @@ enum LinkRule {
         /// No copy; the link was deleted.
         case deleted
         /// No copy, and the link is deleted: the recipient, the end of the share, or the item's deletion ended it.
-        case ended
+        case ended(EndReason)
         /// No copy yet: the item has not arrived.
         case waiting
         /// No copy, and the link has the reason.
@@ -81,8 +88,16 @@ enum LinkRule {
     /// - Parameter facts: `nil`: the link does not exist.
     static func decide(_ facts: Facts?, _ limits: ShareLimits) -> Verdict {
         guard let facts else { return .deleted }
-        guard facts.writtenAt > max(facts.removedAt, facts.endedAt) else { return .ended }
-        if case .deleted(let position) = facts.item, facts.writtenAt < position { return .ended }
+        guard facts.writtenAt > facts.endedAt else {
+            switch facts.ender {
+            case .owner: return .ended(.cancelled)
+            case .recipient: return .ended(.removed)
+            case .unknown: return .ended(.shareEnded)
+            }
+        }
+        guard facts.writtenAt > facts.removedAt else { return .ended(.removed) }
+        // An end by a person has priority: the link is not restored with the item.
+        if case .deleted(let position) = facts.item, facts.writtenAt < position { return .ended(.itemDeleted) }
         switch facts.recipient {
         case .unknown: return .rejected(.unknownRecipient)
         case .oneself: return .rejected(.ownRecipient)

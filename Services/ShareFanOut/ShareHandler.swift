@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import KeyedWorker
 import Model
@@ -12,11 +13,16 @@ struct ShareHandler: Handler {
     let limits: ShareLimits
     /// Delay before a link is reprocessed that was rejected at a limit.
     let retryWait: Duration
+    let now: @Sendable () -> Timestamp
     private var directory = RealmDirectory()
 
-    init(_ limits: ShareLimits = ShareLimits(), retryWait: Duration = .seconds(300)) {
+    init(
+        _ limits: ShareLimits = ShareLimits(), retryWait: Duration = .seconds(300),
+        now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }
+    ) {
         self.limits = limits
         self.retryWait = retryWait
+        self.now = now
     }
 
     mutating func decide(
@@ -33,7 +39,7 @@ struct ShareHandler: Handler {
         var loader = SharingLoader(scopes, statements, directory)
         let state = try loader.load(on: &connection)
         directory = loader.directory
-        var plan = SharingPlan(state, statements, batch)
+        var plan = SharingPlan(state, statements, batch, now: now())
         // Inputs with few links come first. One with many links is retried if its links are already processed.
         for (index, scope) in scopes.sorted(by: { ($0.value.breadth, $0.key) < ($1.value.breadth, $1.key) }) {
             guard let subject = state.subject(of: scope, index) else { continue }

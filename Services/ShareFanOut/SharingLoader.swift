@@ -59,6 +59,8 @@ struct SharingLoader {
     static let linkCountMax = 5_000
     /// Limit on links of an ended share read for one batch.
     static let endedCountMax = 200
+    /// Limit on links of a restored item read for one batch.
+    static let restoredCountMax = 200
 
     let environment: EnvironmentID
     let statements: SharingStatements
@@ -134,13 +136,24 @@ struct SharingLoader {
         let ordered = Array(keys.keys)
         state.directLinks = Set(ordered)
         let endKeys = ends.flatMap { [$0.key, ObjectKey(realm: $0.owner.realm, kind: .share, id: $0.key.id)] }
+        // A deleted link does not have its recipient; its share's copy in the owner's realm does.
+        let ownKeys = keys.map { key, owner in
+            ObjectKey(realm: owner.realm, kind: .share, id: Share.id(of: owner.person, with: key.id))
+        }
         let results = try connection.run([
             statements.links(ofItems: items.map { ($0.owner.realm, $0.item.id) }, countMax: Self.linkCountMax),
             statements.links(ordered),
             statements.links(ofEnded: ends.map { ($0.owner.realm, $0.key) }, countMax: Self.endedCountMax),
-            RealmObject.load(endKeys, in: environment),
+            RealmObject.load(Set(endKeys + ownKeys), in: environment),
+            statements.endedLinks(
+                ofItems: items.map { ($0.owner.realm, $0.item.id) }, countMax: Self.restoredCountMax),
         ])
         try readItems(results[0], items)
+        for row in results[4] {
+            let (input, owner, _) = items[Int(try row.value(0, as: Int32.self)) - 1]
+            guard let object = try RealmObject(row, firstColumn: 1) else { continue }
+            state.endedLinks[input, default: EndedLinks(owner: owner)].records.append(object)
+        }
         for row in results[1] {
             guard let object = try RealmObject(row, firstColumn: 1), let owner = keys[object.key] else { continue }
             state.links[object.key] = Link(owner, object.key, object, olderCount: Int(try row.value(0, as: Int32.self)))
@@ -196,14 +209,21 @@ struct SharingLoader {
             let results = try directory.ids(of: Array(paths.values), in: environment, create: true, on: &connection)
             for (person, path) in paths { state.realms[person] = results[path] }
         }
+        state.commonRealm = try directory.id(of: .common, in: environment, create: false, on: &connection)
         for isNeeded in [true, false] {
-            let shares = Set(state.links.values.filter { needsCopy($0) == isNeeded }.map(\.share))
+            var shares = Set(state.links.values.filter { needsCopy($0) == isNeeded }.map(\.share))
+            if !isNeeded { shares.formUnion(sharesOfEndedLinks) }
             let paths = shares.map(RealmPath.share)
             let results = try directory.ids(of: paths, in: environment, create: isNeeded, on: &connection)
             for (share, path) in zip(shares, paths) where results[path] != nil {
                 state.shareRealms[share] = results[path]
             }
         }
+    }
+
+    /// The shares of links that may be restored.
+    private var sharesOfEndedLinks: [UUID] {
+        state.endedLinks.values.flatMap { links in links.records.map(links.share) }
     }
 
     /// Whether a recipient exists who gets a copy: then the share's realm is created.
@@ -244,10 +264,17 @@ struct SharingLoader {
                 keys.insert(ObjectKey(realm: realm, kind: item.kind, id: item.id))
             case .end(let share):
                 keys.insert(ObjectKey(realm: owner.realm, kind: .share, id: share))
-                guard let recipient = recipientOfEndedShare(share, of: owner) else { continue }
+                guard let recipient = state.recipient(of: share, owner: owner) else { continue }
                 keys.formUnion(state.references(to: share, of: owner, with: recipient))
             case .link: break
             }
+        }
+        for record in state.endedLinks.values.flatMap(\.records) {
+            keys.insert(ObjectKey(realm: record.key.realm, kind: .sharedItem, id: record.key.id))
+        }
+        keys.formUnion(sharesOfEndedLinks.compactMap(state.shareKey))
+        if let common = state.commonRealm {
+            keys.formUnion(ownersOfInputs.values.map { ObjectKey(realm: common, kind: .person, id: $0.person) })
         }
         let results = try connection.run([
             RealmObject.load(keys, in: environment), statements.copies(ranges),
@@ -261,11 +288,6 @@ struct SharingLoader {
             guard let copy = state.copyKey(link).flatMap({ state.objects[$0] }), !copy.isDeleted else { continue }
             state.copies[key] = [copy]
         }
-    }
-
-    private func recipientOfEndedShare(_ share: UUID, of owner: Owner) -> UUID? {
-        let keys = [state.shareKey(share), ObjectKey(realm: owner.realm, kind: .share, id: share)]
-        return keys.lazy.compactMap { $0.flatMap { state.objects[$0] }.flatMap(Self.recipient) }.first { _ in true }
     }
 
     /// Loads the numbers of shares of people who need a new one, and existing references to it.

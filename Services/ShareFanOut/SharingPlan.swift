@@ -31,16 +31,19 @@ struct SharingPlan {
 
     let state: SharingState
     let statements: SharingStatements
-    private(set) var batch: WriteBatch
-    private var written: Set<ObjectKey> = []
+    /// The time of ends, for people.
+    let now: Timestamp
+    var batch: WriteBatch
+    var written: Set<ObjectKey> = []
     private var newShares: [UUID: NewShare] = [:]
     private var counts: [Int32: Int]
     private var countGuards: [(realm: Int32, count: Int, decision: Int)] = []
     private var expected: Set<ObjectKey> = []
 
-    init(_ state: SharingState, _ statements: SharingStatements, _ batch: WriteBatch) {
+    init(_ state: SharingState, _ statements: SharingStatements, _ batch: WriteBatch, now: Timestamp) {
         self.state = state
         self.statements = statements
+        self.now = now
         self.batch = batch
         counts = state.shareCounts
     }
@@ -67,6 +70,7 @@ struct SharingPlan {
             }
             if case .rejected(let rejection) = verdict, rejection.isTemporary { outcome.rejection = rejection }
         }
+        if try !restoreLinks(of: subject, input) { outcome.isIncomplete = true }
         return outcome
     }
 
@@ -74,7 +78,8 @@ struct SharingPlan {
     mutating func end(_ share: UUID, of owner: Owner, _ input: Int) throws -> Outcome {
         guard let key = state.shareKey(share) else { return Outcome() }
         var outcome = try reconcile(input, subject: key)
-        guard let object = state.objects[key], object.isDeleted else { return outcome }
+        // The references have the person who ended the share, until no link remains.
+        guard !outcome.isIncomplete, let object = state.objects[key], object.isDeleted else { return outcome }
         guard newShares[share] == nil, written.insert(key).inserted else {
             outcome.isIncomplete = true
             return outcome
@@ -85,10 +90,11 @@ struct SharingPlan {
             expect(reference, at: state.position(reference), input)
             if state.objects[reference]?.fields != nil { batch.delete(reference, decision: input) }
         }
+        try notifyOfEnd(of: share, owner, recipient, input)
         return outcome
     }
 
-    private mutating func expect(_ key: ObjectKey, at position: Int64, _ decision: Int) {
+    mutating func expect(_ key: ObjectKey, at position: Int64, _ decision: Int) {
         if expected.insert(key).inserted { batch.expect(key, at: position, decision: decision) }
     }
 
@@ -113,6 +119,7 @@ struct SharingPlan {
                 batch.delete(write.key, decision: input)
             }
         }
+        try recordHistory(of: link, copies, verdict, input)
         return verdict
     }
 

@@ -68,6 +68,15 @@ extension SharedItem.ItemKind {
     }
 }
 
+/// The `DeletedObject`s of an item's links that ended because the item was deleted.
+struct EndedLinks: Sendable {
+    let owner: Owner
+    var records: [RealmObject] = []
+
+    /// The share of a record's link, whose id the record has.
+    func share(_ record: RealmObject) -> UUID { Share.id(of: owner.person, with: record.key.id) }
+}
+
 /// The state that a batch is processed from.
 struct SharingState: Sendable {
     /// The links that each input concerns, by the input's index.
@@ -89,6 +98,10 @@ struct SharingState: Sendable {
     var objects: [ObjectKey: RealmObject] = [:]
     /// Existing copies under the item ids that a link may name, by link.
     var copies: [ObjectKey: [RealmObject]] = [:]
+    /// The links that ended with their item, by the index of the item's input.
+    var endedLinks: [Int: EndedLinks] = [:]
+    /// The realm of the people's `Person` objects.
+    var commonRealm: Int32?
     /// Number of shares of a realm, where loaded.
     var shareCounts: [Int32: Int] = [:]
 
@@ -101,6 +114,29 @@ struct SharingState: Sendable {
     /// Returns the references to a share in both people's own realms.
     func references(to share: UUID, of owner: Owner, with recipient: UUID) -> [ObjectKey] {
         ([owner.realm] + (realms[recipient].map { [$0] } ?? [])).map { ObjectKey(realm: $0, kind: .share, id: share) }
+    }
+
+    /// The recipient of a share, from its object or from the copy in the owner's own realm, which outlives it.
+    func recipient(of share: UUID, owner: Owner) -> UUID? {
+        let keys = [shareKey(share), ObjectKey(realm: owner.realm, kind: .share, id: share)]
+        return keys.lazy.compactMap { $0.flatMap { objects[$0] }.flatMap(SharingLoader.recipient) }.first { _ in true }
+    }
+
+    /// The person who ended a share, as the gateway recorded it in the copy of that person's own realm.
+    func ender(_ share: UUID, of owner: Owner, with recipient: UUID) -> LinkRule.Ender {
+        let enders = references(to: share, of: owner, with: recipient).compactMap { key in
+            objects[key]?.fields.flatMap { try? JSONObject($0.bytes) }?.id(of: "endedBy")
+        }
+        return enders.contains(owner.person) ? .owner : enders.contains(recipient) ? .recipient : .unknown
+    }
+
+    /// A person's display name; `nil` if they have none.
+    func name(of person: UUID) -> String? {
+        guard let commonRealm,
+            let fields = objects[ObjectKey(realm: commonRealm, kind: .person, id: person)]?.fields,
+            let name = (try? JSONObject(fields.bytes))?.text(of: "name")
+        else { return nil }
+        return name.isEmpty ? nil : name
     }
 
     /// Whether the link's share exists with both references.
@@ -130,6 +166,7 @@ struct SharingState: Sendable {
         if fields.recipient == link.owner.person { facts.recipient = .oneself }
         facts.removedAt = copyKey(link).flatMap { objects[$0]?.editPosition } ?? 0
         facts.endedAt = shareKey(link.share).flatMap { objects[$0]?.editPosition } ?? 0
+        if facts.endedAt > 0 { facts.ender = ender(link.share, of: link.owner, with: fields.recipient) }
         return facts
     }
 }

@@ -52,6 +52,24 @@ struct SharingStatements {
             """
     }
 
+    /// `DeletedObject`s of links that ended because their item was deleted, at most `countMax` of each item. Rows: the
+    /// item's number from 1 on, then as ``RealmObject`` reads them.
+    func endedLinks(ofItems items: [(realm: Int32, id: UUID)], countMax: Int) -> Statement {
+        let ranges = items.map { SharedItem.ids(of: $0.id) }
+        return """
+            SELECT i.n::int, d.realm_id, d.kind, d.id, d.position, d.edit_position, d.fields
+            FROM unnest(\(items.map(\.realm)), \(ranges.map(\.lowerBound)), \(ranges.map(\.upperBound)))
+                WITH ORDINALITY AS i(realm_id, first, last, n)
+            CROSS JOIN LATERAL (
+                SELECT * FROM store.object o
+                WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
+                    AND o.kind = \(Kind.deletedObject) AND o.id BETWEEN i.first AND i.last AND NOT o.deleted
+                    AND o.fields::json->>'reason' = \(EndReason.itemDeleted.rawValue)
+                ORDER BY o.id LIMIT \(Int64(countMax))
+            ) d
+            """
+    }
+
     /// Links that are older than the last end of their share, at most `countMax` of each share. Rows: the share's
     /// number from 1 on, then as ``RealmObject`` reads them.
     ///

@@ -35,6 +35,12 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case note = "Note"
     /// An item that a person shares with another; fields: ``SharedItem`` (the type).
     case sharedItem = "SharedItem"
+    /// The content of an object that was deleted from a personal realm; fields: ``DeletedObject`` (the type).
+    case deletedObject = "DeletedObject"
+    /// An item that is no longer shared with a person; fields: ``EndedShare`` (the type).
+    case endedShare = "EndedShare"
+    /// A person's data that no other person reads; fields: ``PrivateProfile`` (the type).
+    case privateProfile = "PrivateProfile"
     /// A notification for a person; fields: ``Notice`` (the type).
     case notice = "Notice"
     /// A defect that is assigned to a person or was reported by them; fields: ``Defect`` (the type).
@@ -74,6 +80,9 @@ extension Kind {
         case .appointment: Appointment.row
         case .note: Note.row
         case .sharedItem: SharedItem.row
+        case .deletedObject: DeletedObject.row
+        case .endedShare: EndedShare.row
+        case .privateProfile: PrivateProfile.row
         case .notice: Notice.row
         case .defect: Defect.row
         case .defectCommand: DefectCommand.row
@@ -116,6 +125,9 @@ extension Kind {
         case .deliveryChoice: 25
         case .defectCommand: 23
         case .defectAccount: 24
+        case .privateProfile: 33
+        case .deletedObject: 34
+        case .endedShare: 35
         }
     }
 

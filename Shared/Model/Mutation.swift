@@ -23,13 +23,20 @@ public struct Mutation: Equatable, Sendable {
     /// The expected position of the object, a precondition: if the object has another position, the mutation is not
     /// applied. 0: neither an object nor a tombstone exists. `nil`: unconditional.
     public let position: Int64?
+    /// Whether a put may restore a deleted object. Without it, a put of a deleted ``Appointment`` or ``Note`` is
+    /// rejected, so that a device's late edit does not undo a deletion.
+    public let restores: Bool
 
     /// Creates a mutation.
-    public init(operation: Operation, kind: Kind, id: UUID, fields: [UInt8]? = nil, position: Int64? = nil) {
+    public init(
+        operation: Operation, kind: Kind, id: UUID, fields: [UInt8]? = nil, position: Int64? = nil,
+        restores: Bool = false
+    ) {
         self.operation = operation
         self.kind = kind
         self.id = id
         self.fields = fields
         self.position = position
+        self.restores = restores
     }
 }

@@ -18,8 +18,13 @@ public struct Notice: Codable, Equatable, Sendable {
         /// Another user changed a ``Defect`` that is assigned to the person.
         public static let defectModified = Code(rawValue: "defect-modified")
 
+        /// The owner of an item no longer shares it with the person, or has ended the whole ``Share``.
+        public static let shareCancelled = Code(rawValue: "share-cancelled")
+        /// The owner of an item that was shared with the person deleted it.
+        public static let itemDeleted = Code(rawValue: "item-deleted")
+
         /// The codes that the server writes.
-        public static let all = [defectAssigned, defectModified]
+        public static let all = [defectAssigned, defectModified, shareCancelled, itemDeleted]
     }
 
     /// The id of the object that the notice concerns, in the same realm; it may have been deleted. `nil` if there is

@@ -14,12 +14,15 @@ public struct Share: Codable, Equatable, Sendable {
     public var recipient: UUID
     /// The time at which the first item was shared.
     public var since: Timestamp?
+    /// The id of the `Person` who ended the share: in the copy of their own realm, until `share-fan-out` removes it.
+    public var endedBy: UUID?
 
     /// Creates the fields of a share.
-    public init(owner: UUID, recipient: UUID, since: Timestamp? = nil) {
+    public init(owner: UUID, recipient: UUID, since: Timestamp? = nil, endedBy: UUID? = nil) {
         self.owner = owner
         self.recipient = recipient
         self.since = since
+        self.endedBy = endedBy
     }
 
     /// Returns the id of a share: the owner's first eight bytes, then the recipient's last eight.
@@ -31,7 +34,7 @@ public struct Share: Codable, Equatable, Sendable {
 
 extension Share: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case owner, recipient, since
+        case owner, recipient, since, endedBy
     }
 
     /// The row of ``Kind/share``.
@@ -43,7 +46,8 @@ extension Share: KindFields {
 /// Fields of a `SharedItem` object: one item that a person shares with another. In the person's own realm.
 ///
 /// Its id is derived from the item and the recipient (``id(of:with:)``): there is one per pair. While it exists,
-/// `share-fan-out` maintains a copy of the item for the recipient; a delete removes the copy.
+/// `share-fan-out` maintains a copy of the item for the recipient; a delete removes the copy. An item is shared while
+/// one of its `SharedItem`s exists without a ``problem``: their ids are in ``ids(of:)``.
 public struct SharedItem: Codable, Equatable, Sendable {
     /// The kinds of items that can be shared.
     public enum ItemKind: String, Codable, CaseIterable, Sendable {

@@ -111,7 +111,7 @@ import Testing
                 "environment", "edit", "acme", "--address", "Guest@Elsewhere.example", "--client-id", "app",
                 "--client-secret-from", "CLIENT_SECRET", "--backend-password-from", "SAP_SECRET", "--hide-unknown",
                 "no", "--initialise-on", "login", "--poll-interval", "60",
-                "--full-poll-interval", "900", "--calls-per-second", "20", "--json",
+                "--full-poll-interval", "900", "--calls-per-second", "20", "--deleted-retention", "7", "--json",
             ], environment: variables)
         #expect(edited.status == 0, "\(edited.errors)")
         let shown = try run("show", "acme", "--json")
@@ -122,10 +122,12 @@ import Testing
         #expect(json["backendPasswordVariable"] == nil && json["backendUrl"] as? String == "http://127.0.0.1:8200")
         #expect(json["pollIntervalSeconds"] as? Int == 60 && json["fullPollIntervalSeconds"] as? Int == 900)
         #expect(json["hidesUnknown"] as? Bool == false && json["initialiseOn"] as? String == "login")
+        #expect(json["deletedDays"] as? Int == 7)
         #expect(json["callsPerSecond"] as? Int == 20 && json["personCallsPerSecond"] == nil)
         #expect(try run("edit", "acme", "--calls-per-second", "0").status == 0)
         #expect(try run("show", "acme").output.contains("unlimited"))
         #expect(try run("edit", "acme", "--person-calls-per-second", "10001").status != 0)
+        #expect(try run("edit", "acme", "--deleted-retention", "0").status != 0)
         #expect(!shown.output.contains("secret\"") && !shown.output.contains("much"))
         var connection = try Connection(conninfo)
         let sealed = try connection.run("SELECT client_secret FROM access.provider")[0].value(0, as: Bytea.self)

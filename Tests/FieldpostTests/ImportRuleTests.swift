@@ -16,7 +16,8 @@ import Testing
             .timeEntry: [.user], .person: [.common], .personLookup: [.common], .team: [.common],
             .membership: [.common], .location: [.user], .fieldTask: [.manager], .appointment: [.user], .note: [.user],
             .sharedItem: [.user], .share: [], .realms: [], .poll: [], .seenRecord: [], .notice: [.user], .defect: [],
-            .defectPoll: [], .defectCommand: [], .defectAccount: [], .deliveryChoice: [],
+            .defectPoll: [], .defectCommand: [], .defectAccount: [], .deliveryChoice: [], .deletedObject: [],
+            .endedShare: [], .privateProfile: [.user],
         ]
         let fromBackend: Set<Kind> = [
             .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,

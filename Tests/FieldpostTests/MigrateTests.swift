@@ -257,6 +257,22 @@ import Testing
         try connect("acme-erp", on: &connection)
     }
 
+    /// Existing environments get the default retention of deleted objects.
+    @Test func migrationSetsRetentionOfDeletedObjects() throws {
+        let conninfo = try TestServer.shared.makeDatabase()
+        var connection = try Connection(conninfo)
+        let files = try SchemaFile.read(Self.schema).filter { $0.number < 33 }
+        _ = try Migration.run(files, finishes: true, on: &connection)
+        try connection.runScript(
+            """
+            INSERT INTO realm.environment (id, name) VALUES (1, 'acme');
+            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url) VALUES (1, 'i', 'a', 'j');
+            """)
+        #expect(try EnvironmentStore.load("acme", on: &connection)?.deletedDays == 30)
+        #expect(try migrate(conninfo).status == 0)
+        #expect(try connection.run("SELECT deleted_days FROM access.provider")[0].value(0, as: Int32.self) == 30)
+    }
+
     /// Connects the second environment to a back end of a kind.
     private func connect(_ kind: String, on connection: inout Connection) throws {
         try connection.run(

@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-/// A device that sends defect commands; while it is offline they stay in its queue.
+/// A device that sends mutations, such as defect commands; while it is offline they stay in its queue.
 struct DefectPhone {
     let phone: IntegrationPhone
     private let realm: RealmPath
@@ -29,6 +29,16 @@ struct DefectPhone {
         _ = try device.enqueue(
             Mutation(operation: .put, kind: .defectCommand, id: id, fields: Array(fields)), in: realm)
         return id.uuidString.lowercased()
+    }
+
+    /// Queues a mutation of an object in the person's own realm.
+    mutating func enqueue(
+        _ operation: Mutation.Operation, _ kind: Kind, _ id: UUID, _ fields: (any Encodable)? = nil,
+        restores: Bool = false
+    ) throws {
+        let json = try fields.map { Array(try JSONEncoder().encode($0)) }
+        _ = try device.enqueue(
+            Mutation(operation: operation, kind: kind, id: id, fields: json, restores: restores), in: realm)
     }
 
     /// Goes online: the queue is sent, with retries.

@@ -97,8 +97,8 @@ import Testing
             let books = GatewayDevice(fixture, bearer: key)
             let ana = try await fixture.device("ana@example.com", role: .admin)
             let kinds =
-                "Appointment, Defect, DefectAccount, DefectCommand, DeliveryChoice, "
-                + "FieldTask, Location, Membership, Note, Notice, Person, PersonLookup, Realms, "
+                "Appointment, Defect, DefectAccount, DefectCommand, DeletedObject, DeliveryChoice, EndedShare, "
+                + "FieldTask, Location, Membership, Note, Notice, Person, PersonLookup, PrivateProfile, Realms, "
             let cases: [(GatewayDevice, String, Int, String, [String])] = [
                 (ana, "{\"all\":true}", 403, "integration-only", ["'all' is for integrations", "'realms'"]),
                 (ana, "{\"all\":true,\"kinds\":[\"User\"]}", 403, "integration-only", []),

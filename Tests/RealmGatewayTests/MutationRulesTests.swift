@@ -141,7 +141,10 @@ import Testing
     }
 
     @Test func serverKindsAreRejected() {
-        let own: [Kind] = [.timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice, .defectCommand]
+        let own: [Kind] = [
+            .timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice, .defectCommand, .deletedObject,
+            .endedShare,
+        ]
         for kind in Kind.allCases where !own.contains(kind) {
             for operation in Mutation.Operation.allCases {
                 #expect(code(decide(operation, operation == .delete ? nil : "{}", kind: kind)) == .kindNotAllowed)

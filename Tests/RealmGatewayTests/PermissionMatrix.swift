@@ -139,7 +139,7 @@ struct PermissionMatrix: Sendable {
         let kinds = Permissions.kinds(in: .user).filter { ![.user, .share, .sharedItem].contains($0) }
         let item = Target(.sharedItem, PermissionBodies.sharedItem(UUID(), other))
         // Objects that have the person's id.
-        let (person, ownKinds) = (try #require(caller.person), [Kind.location, .deliveryChoice])
+        let (person, ownKinds) = (try #require(caller.person), [Kind.location, .deliveryChoice, .privateProfile])
         realmCases.append(
             RealmCase(
                 path: try .user(email), relations: [caller.name: .owner],

@@ -40,6 +40,9 @@ enum PermissionTable {
         user person owner FieldTask any patch isCompleted,completionDate,completedBy
         user person owner Notice any patch,delete isRead
         user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,digestAt,quietHours,timeZone
+        user person owner PrivateProfile own put,patch,delete *
+        user person owner DeletedObject any delete -
+        user person owner EndedShare any delete -
         user person owner DefectCommand any put,patch,delete operation,record,actionName,fields,base,choicesOf,\
         folder,query,fromRow,submitRequested
         common person any Person own put,patch name,firstName,lastName,avatar
@@ -69,6 +72,7 @@ enum PermissionTable {
         user integration any Note any put,patch,delete *
         user integration any SharedItem any put,patch,delete *
         user integration any Notice any put,patch,delete *
+        user integration any PrivateProfile any put,patch,delete *
         catalogue integration any ReportingTreeNode any put,patch,delete *
         common integration any Person any put,patch,delete *
         common integration any PersonLookup any put,patch,delete *

@@ -23,6 +23,10 @@ struct SharingModel {
     /// Texts of items, by owner.
     private(set) var items: [Int: [SharingWorld.Item: String]] = [:]
     private(set) var links: Set<Link> = []
+    /// Texts of deleted items, by owner.
+    private(set) var deletedItems: [Int: [SharingWorld.Item: String]] = [:]
+    /// Links that ended with their item, and return with it.
+    private(set) var suspended: Set<Link> = []
     /// Pairs with a link since the last end of their share.
     private(set) var shared: Set<Pair> = []
 
@@ -31,19 +35,33 @@ struct SharingModel {
     }
 
     mutating func delete(_ item: SharingWorld.Item, of owner: Int) {
-        items[owner]?[item] = nil
-        links = links.filter { $0.pair.owner != owner || $0.item != item }
+        deletedItems[owner, default: [:]][item] = items[owner]?.removeValue(forKey: item)
+        let ended = links.filter { $0.pair.owner == owner && $0.item == item }
+        links.subtract(ended)
+        suspended.formUnion(ended)
+    }
+
+    mutating func restore(_ item: SharingWorld.Item, of owner: Int) {
+        items[owner, default: [:]][item] = deletedItems[owner]?.removeValue(forKey: item)
+        let restored = suspended.filter { $0.pair.owner == owner && $0.item == item }
+        suspended.subtract(restored)
+        links.formUnion(restored)
     }
 
     mutating func share(_ link: Link) {
         links.insert(link)
+        suspended.remove(link)
         shared.insert(link.pair)
     }
 
-    mutating func unshare(_ link: Link) { links.remove(link) }
+    mutating func unshare(_ link: Link) {
+        links.remove(link)
+        suspended.remove(link)
+    }
 
     mutating func end(_ pair: Pair) {
         links = links.filter { $0.pair != pair }
+        suspended = suspended.filter { $0.pair != pair }
         shared.remove(pair)
     }
 
@@ -99,7 +117,7 @@ struct SharingSimulation: ~Copyable {
         let item = pool[Int.random(in: 0..<pool.count, using: &random)]
         let (pair, people) = (SharingModel.Pair(owner: owner, recipient: recipient), sharing.people)
         let link = SharingModel.Link(pair: pair, item: item)
-        let action = Int.random(in: 0..<16, using: &random)
+        let action = Int.random(in: 0..<17, using: &random)
         actionCounts[action, default: 0] += 1
         switch action {
         case 0..<4: try write(item, of: owner)
@@ -107,6 +125,9 @@ struct SharingSimulation: ~Copyable {
             try sharing.share(item, of: people[owner], with: people[recipient].id)
             model.share(link)
         case 10, 11:
+            // Only an existing link can be deleted: one of a restored item returns later.
+            let key = "SharedItem/\(SharedItem.id(of: item.id, with: people[recipient].id).text)"
+            guard try sharing.links(people[owner])[key] != nil else { return }
             try sharing.unshare(item, of: people[owner], with: people[recipient].id)
             model.unshare(link)
         case 12, 13:
@@ -117,9 +138,11 @@ struct SharingSimulation: ~Copyable {
             model.unshare(link)
         case 14:
             guard try isOpen(pair) else { return }
-            try sharing.end(people[owner], people[recipient])
+            let enders = [people[owner], people[recipient], nil]
+            try sharing.end(people[owner], people[recipient], by: enders[Int.random(in: 0..<3, using: &random)])
             model.end(pair)
-        default: try delete(item, of: owner)
+        case 15: try delete(item, of: owner)
+        default: try restore(item, of: owner)
         }
     }
 
@@ -129,11 +152,9 @@ struct SharingSimulation: ~Copyable {
         return stored.keys.contains { $0.hasPrefix("Share/") }
     }
 
-    /// Ids of deleted items, which are not reused.
-    private var deletedIDs: Set<String> = []
-
     private mutating func write(_ item: SharingWorld.Item, of owner: Int) throws {
-        guard !deletedIDs.contains("\(owner) \(item.id)") else { return }
+        // A deleted item is restored, not written.
+        guard model.deletedItems[owner]?[item] == nil else { return }
         let text = "\(Int.random(in: 0..<1_000_000, using: &random))"
         try sharing.write(item, text, of: sharing.people[owner])
         model.write(item, text, of: owner)
@@ -141,9 +162,14 @@ struct SharingSimulation: ~Copyable {
 
     private mutating func delete(_ item: SharingWorld.Item, of owner: Int) throws {
         guard model.items[owner]?[item] != nil, Int.random(in: 0..<3, using: &random) == 0 else { return }
-        deletedIDs.insert("\(owner) \(item.id)")
         try sharing.delete(item.kind.kind, item.id, in: sharing.people[owner].path)
         model.delete(item, of: owner)
+    }
+
+    private mutating func restore(_ item: SharingWorld.Item, of owner: Int) throws {
+        guard let text = model.deletedItems[owner]?[item] else { return }
+        try sharing.write(item, text, of: sharing.people[owner])
+        model.restore(item, of: owner)
     }
 
     // MARK: Services
@@ -190,6 +216,7 @@ struct SharingSimulation: ~Copyable {
     }
 
     private mutating func check() throws {
+        try checkHistory()
         let people = sharing.people
         for owner in people.indices {
             for recipient in people.indices where recipient != owner {
@@ -215,13 +242,44 @@ struct SharingSimulation: ~Copyable {
     }
 }
 
+extension SharingSimulation {
+    /// Deleted objects are retained, existing ones have no `DeletedObject`, and shared ones have no `EndedShare`.
+    private mutating func checkHistory() throws {
+        for (owner, person) in sharing.people.enumerated() {
+            let deleted = try sharing.deleted(person)
+            for (item, text) in model.deletedItems[owner] ?? [:] {
+                let content = try #require(deleted[item.id], "\(owner)")
+                #expect((content.note?.title ?? content.appointment?.why) == text)
+            }
+            for link in model.suspended where link.pair.owner == owner {
+                let id = SharedItem.id(of: link.item.id, with: sharing.people[link.pair.recipient].id)
+                #expect(deleted[id]?.reason == .itemDeleted && deleted[id]?.sharedItem?.item == link.item.id)
+            }
+            for link in model.links where link.pair.owner == owner {
+                let id = SharedItem.id(of: link.item.id, with: sharing.people[link.pair.recipient].id)
+                #expect(deleted[id] == nil, "\(owner)")
+            }
+            for item in (model.items[owner] ?? [:]).keys { #expect(deleted[item.id] == nil) }
+        }
+        for (recipient, person) in sharing.people.enumerated() {
+            let ended = try sharing.ended(person)
+            #expect(ended.values.allSatisfy { $0.reason != .removed && $0.owner != person.id })
+            for link in model.links where link.pair.recipient == recipient {
+                guard model.items[link.pair.owner]?[link.item] != nil else { continue }
+                let id = EndedShare.id(of: sharing.people[link.pair.owner].id, item: link.item.id)
+                #expect(ended[id] == nil, "\(link.pair.owner) \(recipient)")
+            }
+        }
+    }
+}
+
 @Suite(.ownThreads) struct SharingSimulationTests {
     @Test(arguments: Seeds.random(6, for: "sharing")) func copiesConvergeToTheModel(seed: UInt64) throws {
         var simulation = try SharingSimulation(seed: seed)
         for round in 0..<6 {
             for _ in 0..<120 { try simulation.step() }
             try simulation.finish()
-            if round == 5 { #expect(simulation.actionCounts.count == 16, "seed \(seed)") }
+            if round == 5 { #expect(simulation.actionCounts.count == 17, "seed \(seed)") }
         }
     }
 }

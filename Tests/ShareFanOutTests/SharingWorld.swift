@@ -49,19 +49,32 @@ struct SharingWorld: ~Copyable {
 
     // MARK: People
 
-    /// Writes an object as a device does.
+    /// Writes an object as a device does. As in the gateway, restoring one removes its `DeletedObject`.
     mutating func put(_ kind: Kind, _ id: UUID, _ json: String, in path: RealmPath, isEdit: Bool = true) throws {
         let key = ObjectKey(realm: try acme.realm(path), kind: kind, id: id)
+        let before = try acme.connection.run(RealmObject.load([key], in: acme.id)).first.flatMap { try RealmObject($0) }
         var batch = WriteBatch(environment: acme.id)
         batch.put(key, try CanonicalJSON(json), decision: 0, isEdit: isEdit)
+        if before?.isDeleted == true { batch.delete(Self.deletedKey(key), decision: 0) }
         _ = try batch.commit(on: &acme.connection)
     }
 
+    /// Deletes an object as a device does. As in the gateway, its content is retained.
     mutating func delete(_ kind: Kind, _ id: UUID, in path: RealmPath) throws {
         let key = ObjectKey(realm: try acme.realm(path), kind: kind, id: id)
+        let before = try acme.connection.run(RealmObject.load([key], in: acme.id)).first.flatMap { try RealmObject($0) }
         var batch = WriteBatch(environment: acme.id)
         batch.delete(key, decision: 0, isEdit: true)
+        if path.email != nil, let fields = before?.fields,
+            let deleted = DeletedObject(kind, fields.bytes, deletedAt: .now())
+        {
+            batch.put(Self.deletedKey(key), try CanonicalJSON(encoding: deleted), decision: 0)
+        }
         _ = try batch.commit(on: &acme.connection)
+    }
+
+    private static func deletedKey(_ key: ObjectKey) -> ObjectKey {
+        ObjectKey(realm: key.realm, kind: .deletedObject, id: key.id)
     }
 
     mutating func write(_ item: Item, _ text: String, of owner: Person) throws {
@@ -88,9 +101,15 @@ struct SharingWorld: ~Copyable {
         try delete(item.kind.kind, item.id, in: Self.path(owner, recipient))
     }
 
-    /// Ends a share as either person.
-    mutating func end(_ owner: Person, _ recipient: Person) throws {
-        try delete(.share, Share.id(of: owner.id, with: recipient.id), in: Self.path(owner, recipient))
+    /// Ends a share as either person, whom the gateway records in their own realm; without one, as an integration.
+    mutating func end(_ owner: Person, _ recipient: Person, by ender: Person? = nil) throws {
+        let id = Share.id(of: owner.id, with: recipient.id)
+        if let ender {
+            let share = Share(owner: owner.id, recipient: recipient.id, endedBy: ender.id)
+            let json = String(decoding: try CanonicalJSON(encoding: share).bytes, as: UTF8.self)
+            try put(.share, id, json, in: ender.path, isEdit: false)
+        }
+        try delete(.share, id, in: Self.path(owner, recipient))
     }
 
     /// Returns an item's fields as they are stored.
@@ -122,6 +141,38 @@ struct SharingWorld: ~Copyable {
     /// Returns the copies that a recipient has of an owner's items.
     mutating func copies(_ owner: Person, _ recipient: Person) throws -> [String: String] {
         try stored(Self.path(owner, recipient)).filter { !$0.key.hasPrefix("Share/") }
+    }
+
+    /// Returns a person's own items.
+    mutating func items(_ person: Person) throws -> [String: String] {
+        try stored(person.path).filter { $0.key.hasPrefix("Note/") || $0.key.hasPrefix("Appointment/") }
+    }
+
+    /// Returns the objects of a kind in a person's own realm, by id.
+    mutating func objects<Fields: Decodable>(
+        _ kind: Kind, of person: Person, as type: Fields.Type
+    ) throws -> [UUID: Fields] {
+        var objects: [UUID: Fields] = [:]
+        for (key, json) in try stored(person.path) where key.hasPrefix("\(kind.rawValue)/") {
+            let id = try #require(UUID(uuidString: String(key.dropFirst(kind.rawValue.count + 1))))
+            objects[id] = try JSONDecoder().decode(type, from: Data(json.utf8))
+        }
+        return objects
+    }
+
+    /// Returns the content of a person's deleted objects, by their ids.
+    mutating func deleted(_ person: Person) throws -> [UUID: DeletedObject] {
+        try objects(.deletedObject, of: person, as: DeletedObject.self)
+    }
+
+    /// Returns what is no longer shared with a person.
+    mutating func ended(_ person: Person) throws -> [UUID: EndedShare] {
+        try objects(.endedShare, of: person, as: EndedShare.self)
+    }
+
+    /// Returns the texts of a person's notices, sorted.
+    mutating func notices(_ person: Person) throws -> [String] {
+        try objects(.notice, of: person, as: Notice.self).values.map(\.text).sorted()
     }
 
     mutating func shares(_ person: Person) throws -> Int {

@@ -194,7 +194,7 @@ import Testing
         for person in sharing.people[1...] { #expect(try sharing.stored(SharingWorld.path(ana, person)).isEmpty) }
         for person in sharing.people { #expect(try sharing.shares(person) == 0 && sharing.links(person).isEmpty) }
         // The items still exist, and may be shared again.
-        #expect(try sharing.stored(ana.path).count == 4)
+        #expect(try sharing.items(ana).count == 4)
         try sharing.share(items[3], of: ana, with: sharing.people[1].id)
         try sharing.settle()
         #expect(try sharing.copies(ana, sharing.people[1]).count == 1 && sharing.shares(sharing.people[1]) == 1)

@@ -60,7 +60,7 @@ enum RetentionSettings {
             LedgerSweep(keep: try configuration.duration(ledger)),
             AttemptSweep(keep: try configuration.duration(attempts)),
             ObservationSweep(keep: try configuration.duration(seen)),
-            StatusLineSweep(keepCountMax: try configuration.integer(statusLines)),
+            StatusLineSweep(keepCountMax: try configuration.integer(statusLines)), HistorySweep(),
             TokenSweep(keep: try configuration.duration(tokens), unused: try configuration.duration(devices)),
             AuditSweep(keep: try configuration.duration(audit)), BlobSweep(keep: try configuration.duration(images)),
             ParkedSweep(keep: try configuration.duration(parked), logger: logger),

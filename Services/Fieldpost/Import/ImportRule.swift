@@ -22,7 +22,7 @@ enum ImportRule {
         case .appointment, .note: ([.user], "other realms have copies, which share-fan-out creates")
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
-            .defectPoll, .defectCommand, .defectAccount, .deliveryChoice:
+            .defectPoll, .defectCommand, .defectAccount, .deliveryChoice, .deletedObject, .endedShare, .privateProfile:
             (kind.row.realms, nil)
         }
     }
@@ -33,13 +33,15 @@ enum ImportRule {
         case .realms: "Realms objects are created by: fieldpost environment invite"
         case .share: "share-fan-out creates Share objects from SharedItem objects"
         case .deliveryChoice: "people choose their deliveries of notices on their devices"
+        case .deletedObject: "the gateway and share-fan-out create DeletedObject objects at deletions"
+        case .endedShare: "share-fan-out creates EndedShare objects"
         case .defectCommand: "DefectCommand objects are submitted by people's devices, and executed once"
         case .defectAccount: "DefectAccount objects are created by: PUT /v1/credentials/compass"
         case .defect: "defect-notifier creates Defect objects from the defect tracker"
         case .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus:
             hasBackend ? "\(kind.rawValue) objects come from the environment's back end" : nil
         case .person, .personLookup, .team, .membership, .location, .fieldTask, .appointment, .note, .sharedItem,
-            .notice:
+            .notice, .privateProfile:
             nil
         }
     }

@@ -121,6 +121,8 @@ struct MutationBatch: Sendable {
             let state = access[request.caller] ?? AccessState(request.caller)
             for write in request.writes {
                 if state.isPermitted(write.realm) { paths.insert(write.realm) }
+                // The copy of a share that its person ends.
+                if write.mutation.kind == .share, let own = request.caller.own { paths.insert(own) }
                 if write.mutation.hasRequiredReferences { paths.insert(.common) }
             }
         }
@@ -132,9 +134,9 @@ struct MutationBatch: Sendable {
 /// conflict together.
 struct MutationTransaction {
     private let requests: [MutationRequest]
-    private let plan: MutationPlan
+    let plan: MutationPlan
     private let loaded: BatchState
-    private let realms: [RealmPath: Int32]
+    let realms: [RealmPath: Int32]
     private var decisions: [Caller: Int32] = [:]
 
     init(requests: [MutationRequest], plan: MutationPlan, loaded: BatchState, realms: [RealmPath: Int32]) {
@@ -147,11 +149,11 @@ struct MutationTransaction {
         }
     }
 
-    private func decision(_ caller: Caller) -> Int32 { decisions[caller] ?? 0 }
+    func decision(_ caller: Caller) -> Int32 { decisions[caller] ?? 0 }
 
     private func decision(_ target: TargetKey) -> Int32 { plan.targets[target].map { decision($0.writer) } ?? 0 }
 
-    private func key(_ target: TargetKey) -> ObjectKey {
+    func key(_ target: TargetKey) -> ObjectKey {
         ObjectKey(realm: realms[target.realm] ?? 0, kind: target.kind, id: target.id)
     }
 
@@ -189,6 +191,7 @@ struct MutationTransaction {
             let key = ObjectKey(realm: key(entry).realm, kind: .timeEntryStatus, id: UUID())
             batch.put(key, try CanonicalJSON(encoding: line, by: encoder), decision: Int(decision(entry)))
         }
+        try retainDeleted(in: &batch)
         checkReferences(in: &batch)
         checkPermissions(in: &batch, store)
         if !plan.namers.isEmpty, let common = realms[.common] {

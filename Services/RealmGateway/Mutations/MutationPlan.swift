@@ -69,6 +69,10 @@ struct TargetState: Sendable {
     private let isReferenced: Bool
     private(set) var object: StoredObject?
     private(set) var write: Write?
+    /// The fields before the last deletion in the batch.
+    private(set) var deletedFields: [UInt8]?
+    /// Whether the object may have been deleted before this batch.
+    private(set) var isRestored = false
 
     init(_ loaded: BatchState.Target?, _ kind: Kind, by writer: Caller) {
         self.writer = writer
@@ -79,16 +83,19 @@ struct TargetState: Sendable {
         wasLive = loaded?.object.fields != nil
     }
 
-    mutating func apply(_ change: MutationChange) throws(JSONError) {
+    /// - Parameter restores: Whether the mutation may restore a deleted object.
+    mutating func apply(_ change: MutationChange, restores: Bool = false) throws(JSONError) {
         if change != .unchanged { position = nil }
         switch change {
         case .unchanged: return
         case .insert(let fields):
+            if restores || loadedPosition > 0 && !wasLive { isRestored = true }
             object = .live(fields: fields)
             write = .put(fields)
         case .merge(let fields): try merge(fields)
         case .requestDeletion: try merge(Array("{\"deleteRequested\":true}".utf8))
         case .tombstone:
+            deletedFields = object?.fields ?? deletedFields
             // An object that was put and deleted within the batch leaves no trace, unless others may refer to it.
             write =
                 switch object {
@@ -138,7 +145,8 @@ struct MutationPlan: Sendable {
     private(set) var lines: [TargetKey: TimeEntryStatus] = [:]
     /// The teams' names, including the decisions so far.
     private var teamNames: TeamNames?
-    private let now: Timestamp
+    /// The time of the decisions.
+    let now: Timestamp
     /// The caller that named a team; a batch has at most one.
     private(set) var namers: Set<Caller> = []
     /// The records for the audit log.
@@ -200,7 +208,9 @@ struct MutationPlan: Sendable {
         if let missing = required.first(where: { !exists(TargetKey($0), for: caller, loaded) }) {
             throw MutationProblem(.invalidField, missing.problem)
         }
-        do { try target.apply(change) } catch { throw MutationRules.unreadable("\(error)") }
+        do { try target.apply(change, restores: mutation.restores) } catch {
+            throw MutationRules.unreadable("\(error)")
+        }
         if let problem = name(target, key, by: caller) { throw problem }
         acceptedCount += 1
         target.lastMutation = acceptedCount

@@ -144,7 +144,7 @@ extension SubmittedMutation {
     private static func mutation(_ bytes: [UInt8]) throws(MutationProblem) -> RealmMutation {
         let object: JSONObject
         do { object = try JSONObject(bytes) } catch { throw MutationProblem(.invalidJSON, "the mutation: \(error)") }
-        let allowed = ["sequence", "realm", "op", "kind", "id", "fields", "position"]
+        let allowed = ["sequence", "realm", "op", "kind", "id", "fields", "position", "restore"]
         if let unknown = object.members.first(where: { !allowed.contains($0.key) }) {
             throw MutationProblem(.malformedMutation, "'\(unknown.key.excerpt)' is not a member of a mutation")
         }
@@ -166,9 +166,26 @@ extension SubmittedMutation {
             throw MutationProblem(.malformedMutation, "'position' must be a whole number from 0")
         }
         let fields = object.value(of: "fields").map { Array($0) }
+        let restores = try restores(object, operation, kind)
         return RealmMutation(
             realm: realm,
-            mutation: Mutation(operation: operation, kind: kind, id: id, fields: fields, position: position))
+            mutation: Mutation(
+                operation: operation, kind: kind, id: id, fields: fields, position: position, restores: restores))
+    }
+
+    private static func restores(
+        _ object: JSONObject, _ operation: Mutation.Operation, _ kind: Kind
+    ) throws(MutationProblem) -> Bool {
+        guard let value = object.value(of: "restore") else { return false }
+        let isTrue = value.elementsEqual("true".utf8)
+        guard isTrue || value.elementsEqual("false".utf8) else {
+            throw MutationProblem(.malformedMutation, "'restore' must be true or false")
+        }
+        guard !isTrue || operation == .put && kind.isRestorable else {
+            let kinds = Kind.allCases.filter(\.isRestorable).map(\.rawValue).joined(separator: ", ")
+            throw MutationProblem(.malformedMutation, "'restore' is only for a put of one of: \(kinds)")
+        }
+        return isTrue
     }
 }
 

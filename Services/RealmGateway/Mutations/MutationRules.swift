@@ -119,7 +119,7 @@ enum MutationRules {
             let fields = try checkedFields(given, of: mutation, writer)
             switch (current, writer) {
             case (.tombstone, .person):
-                guard mutation.kind.row.ids == .natural else { throw deleted }
+                guard mutation.kind.row.ids == .natural || mutation.restores else { throw deleted }
                 return .insert(fields: try new(fields, mutation, writer))
             case (.none, _), (_, .integration): return .insert(fields: try new(fields, mutation, writer))
             case (.live(let stored), .person(_, _, let own)):

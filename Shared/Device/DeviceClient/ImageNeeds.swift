@@ -40,7 +40,8 @@ public struct ImageNeeds: Equatable, Sendable {
         case .team, .fieldTask: "image"
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .personLookup, .membership, .location, .share, .appointment, .note, .sharedItem, .poll, .seenRecord,
-            .notice, .defect, .defectPoll, .defectCommand, .defectAccount, .deliveryChoice:
+            .notice, .defect, .defectPoll, .defectCommand, .defectAccount, .deliveryChoice, .deletedObject,
+            .endedShare, .privateProfile:
             nil
         }
     }

@@ -38,11 +38,14 @@ public struct QueuedMutation: Equatable, Codable, Sendable {
             bytes.append(contentsOf: fields)
         }
         if let position = mutation.position { bytes.append(contentsOf: ",\"position\":\(position)".utf8) }
+        if mutation.restores { bytes.append(contentsOf: ",\"restore\":true".utf8) }
         bytes.append(UInt8(ascii: "}"))
         return bytes
     }
 
-    private enum CodingKeys: CodingKey { case sequence, realm, operation, kind, id, fields, position, outcome }
+    private enum CodingKeys: CodingKey {
+        case sequence, realm, operation, kind, id, fields, position, restores, outcome
+    }
 
     /// Decodes a mutation from its stored form.
     public init(from decoder: any Decoder) throws {
@@ -53,7 +56,8 @@ public struct QueuedMutation: Equatable, Codable, Sendable {
             operation: try container.decode(Mutation.Operation.self, forKey: .operation),
             kind: try container.decode(Kind.self, forKey: .kind), id: try container.decode(UUID.self, forKey: .id),
             fields: try container.decodeIfPresent(String.self, forKey: .fields).map { Array($0.utf8) },
-            position: try container.decodeIfPresent(Int64.self, forKey: .position))
+            position: try container.decodeIfPresent(Int64.self, forKey: .position),
+            restores: try container.decodeIfPresent(Bool.self, forKey: .restores) ?? false)
         outcome = try container.decodeIfPresent(MutationOutcome.self, forKey: .outcome)
     }
 
@@ -67,6 +71,7 @@ public struct QueuedMutation: Equatable, Codable, Sendable {
         try container.encode(mutation.id, forKey: .id)
         try container.encodeIfPresent(mutation.fields.map { String(decoding: $0, as: UTF8.self) }, forKey: .fields)
         try container.encodeIfPresent(mutation.position, forKey: .position)
+        if mutation.restores { try container.encode(true, forKey: .restores) }
         try container.encodeIfPresent(outcome, forKey: .outcome)
     }
 }

@@ -121,6 +121,8 @@ package enum Permissions {
         case (.user, .notice): return grant([.patch, .delete], Notice.ownerNames, when: relation == .owner)
         case (.user, .deliveryChoice):
             return grant(all, DeliveryChoice.ownerNames, when: relation == .owner && object.isOwn)
+        case (.user, .privateProfile): return grant(all, when: relation == .owner && object.isOwn)
+        case (.user, .deletedObject), (.user, .endedShare): return grant([.delete], [], when: relation == .owner)
         case (.user, .defectCommand): return grant(all, DefectCommand.ownerNames, when: relation == .owner)
         case (.common, .person):
             if object.isOwn { return Grant(operations: [.put, .patch], fields: Person.profileNames) }
@@ -136,13 +138,14 @@ package enum Permissions {
     }
 
     /// Integrations may write everything except derived objects (copied tasks, positions, shared items, defects),
-    /// people's delivery choices, and commands and accounts of personal defect tracker logins.
+    /// people's delivery choices, deleted objects, ended shares, and commands and accounts of personal logins in defect
+    /// trackers.
     private static func grantToIntegration(_ kind: Kind, in realm: RealmClass) -> Grant? {
         switch (realm, kind) {
         case (.user, .fieldTask), (.team, .fieldTask), (.archive, .fieldTask): nil
         case (.manager, .location), (.team, .location): nil
         case (.user, .share), (.share, .appointment), (.share, .note), (.user, .defect): nil
-        case (.user, .deliveryChoice): nil
+        case (.user, .deliveryChoice), (.user, .deletedObject), (.user, .endedShare): nil
         case (.user, .defectCommand), (.user, .defectAccount): nil
         case (.share, .share): Grant(operations: [.delete], fields: [])
         default: Grant(operations: [.put, .patch, .delete], fields: kind.fieldNames)

@@ -60,7 +60,8 @@ package enum EnvironmentStore {
                     (SELECT array_agg(email ORDER BY email) FROM access.address WHERE environment_id = e.id), '{}'),
                 p.issuer IS NOT NULL, coalesce(p.issuer, ''), coalesce(p.audience, ''), coalesce(p.jwks_url, ''),
                 p.discovery_url, p.client_id, p.client_secret, p.scopes, p.initialise_on, p.hide_unknown,
-                p.address_vouched_by, b.kind, coalesce(b.url, ''), coalesce(b.user_name, ''), b.password_variable,
+                p.address_vouched_by, \(DeletionRetention.column(of: "p")),
+                b.kind, coalesce(b.url, ''), coalesce(b.user_name, ''), b.password_variable,
                 b.password, b.poll_interval_seconds, b.full_poll_interval_seconds, b.calls_per_second,
                 b.person_calls_per_second, b.settings::text, b.templates::text
             FROM realm.environment e
@@ -78,15 +79,16 @@ package enum EnvironmentStore {
             "INSERT INTO realm.environment (name) VALUES (\(name)) ON CONFLICT (name) DO NOTHING",
             """
             INSERT INTO access.provider (environment_id, issuer, audience, jwks_url, discovery_url, client_id,
-                client_secret, scopes, initialise_on, hide_unknown, address_vouched_by)
+                client_secret, scopes, initialise_on, hide_unknown, address_vouched_by, deleted_days)
             SELECT id, \(e.issuer), \(e.audience), \(e.jwksURL), \(e.discoveryURL), \(e.clientID),
-                \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown), \(e.addressVerifiedBy)
+                \(e.clientSecret), \(e.scopes), \(e.initialiseOn), \(e.hidesUnknown), \(e.addressVerifiedBy),
+                \(e.deletedDays)
             FROM realm.environment WHERE name = \(name)
             ON CONFLICT (environment_id) DO UPDATE SET issuer = excluded.issuer,
                 audience = excluded.audience, jwks_url = excluded.jwks_url, discovery_url = excluded.discovery_url,
                 client_id = excluded.client_id, client_secret = excluded.client_secret, scopes = excluded.scopes,
                 initialise_on = excluded.initialise_on, hide_unknown = excluded.hide_unknown,
-                address_vouched_by = excluded.address_vouched_by
+                address_vouched_by = excluded.address_vouched_by, deleted_days = excluded.deleted_days
             """,
             try connect(e),
             """

@@ -21,6 +21,8 @@ package struct StoredEnvironment: Equatable {
     package var hidesUnknown = true
     /// An ``AddressVerification``.
     package var addressVerifiedBy = AddressVerification.emailVerified.rawValue
+    /// The days for which deleted objects and ended shares are retained.
+    package var deletedDays = DeletionRetention.daysDefault
     /// The kind of back end, or ``noBackend``.
     package var backend = ""
     package var backendURL = ""
@@ -63,6 +65,7 @@ package struct StoredEnvironment: Equatable {
         initialiseOn = try columns.next(String?.self) ?? initialiseOn
         hidesUnknown = try columns.next(Bool?.self) ?? hidesUnknown
         addressVerifiedBy = try columns.next(String?.self) ?? addressVerifiedBy
+        deletedDays = try columns.next(Int32?.self) ?? deletedDays
         backend = try columns.next(String?.self) ?? (hasProvider ? Self.noBackend : "")
         backendURL = try columns.next()
         backendUser = try columns.next()
@@ -90,6 +93,7 @@ package struct StoredEnvironment: Equatable {
             ("scopes", scopes != old.scopes), ("initialise-on", initialiseOn != old.initialiseOn),
             ("hide-unknown", hidesUnknown != old.hidesUnknown),
             ("address-verified-by", addressVerifiedBy != old.addressVerifiedBy),
+            ("deleted-retention", deletedDays != old.deletedDays),
         ]
         let hasNewPassword =
             backendPassword != old.backendPassword || backendPasswordVariable != old.backendPasswordVariable

@@ -93,6 +93,7 @@ struct DemoDefects: Sendable {
             """
             SELECT count(*) FROM realm.object
             WHERE environment_id = \(environment.rawValue) AND kind = \(Kind.notice.rawValue) AND NOT deleted
+                AND starts_with(fields->>'code', 'defect-')
             """)
     }
 }

@@ -15,6 +15,8 @@ extension Verdict {
                     note(person, "\(id)", "cannot be read")
                     continue
                 }
+                // The others do not follow from the tracker.
+                guard [.defectAssigned, .defectModified].contains(notice.code) else { continue }
                 received.append(DefectReading.NoticeContent(code: notice.code.rawValue, text: notice.text))
             case .defect:
                 guard let mirror = object.decoded(as: Defect.self) else {

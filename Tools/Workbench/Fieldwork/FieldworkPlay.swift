@@ -121,7 +121,11 @@ struct FieldworkPlay: Sendable {
         case 47..<60: return (own, .put(kind, random.id(), fields(of: kind)))
         case 60..<68: return item.map { (own, .patch(kind, $0, change(of: kind))) }
         case 68..<71: return item.map { (own, .delete(kind, $0)) }
-        case 71..<88:
+        case 71..<73:
+            guard let id = any(.deletedObject, in: own, contents) else { return nil }
+            let held = contents[own]?[ObjectID(kind: .deletedObject, id: id)]
+            return held?.decoded(as: DeletedObject.self).flatMap { Mutation.restore(id, $0) }.map { (own, $0) }
+        case 73..<88:
             let other = players.randomElement(using: &random)?.id ?? UUID()
             guard let item, other != player.id else { return nil }
             let fields =

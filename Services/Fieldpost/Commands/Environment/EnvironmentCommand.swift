@@ -115,6 +115,8 @@ struct EnvironmentCommand: ParsableCommand {
         let initialiseOn: String
         let hidesUnknown: Bool
         let addressVerifiedBy, backend: String
+        /// Days for which deleted objects and ended shares are retained.
+        let deletedDays: Int32
         /// `nil` without a back end.
         let backendUrl, backendUser: String?
         /// The services' variable, or `nil` when the password is stored.
@@ -144,6 +146,7 @@ struct EnvironmentCommand: ParsableCommand {
             initialiseOn = stored.initialiseOn
             hidesUnknown = stored.hidesUnknown
             addressVerifiedBy = stored.addressVerifiedBy
+            deletedDays = stored.deletedDays
             backend = stored.backend
             backendUrl = stored.hasBackend ? stored.backendURL : nil
             backendUser = stored.hasBackend ? stored.backendUser : nil
@@ -167,6 +170,7 @@ struct EnvironmentCommand: ParsableCommand {
                 ("scopes", scopes.joined(separator: " ")), ("realms are initialised on", initialiseOn),
                 ("registered addresses are disclosed", hidesUnknown ? "no" : "yes"),
                 ("addresses are verified by", addressVerifiedBy),
+                ("deleted objects are retained for", "\(deletedDays) days"),
             ] + backendLines + defectLines
         }
 

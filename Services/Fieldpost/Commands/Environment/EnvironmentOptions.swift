@@ -67,6 +67,9 @@ struct EnvironmentOptions: ParsableArguments {
     var hideUnknown: String?
     @Option(help: "Verify addresses by email_verified (default), xms_edov or issuer.")
     var addressVerifiedBy: AddressVerification?
+    @Option(
+        help: ArgumentHelp("Days to retain deleted objects and ended shares, 1…3650.", valueName: "days"))
+    var deletedRetention: Int32?
     @Option(help: "Kind of back end: \(EnvironmentOptions.kinds), or none for an integration.") var backend: String?
     @Option(help: ArgumentHelp("Base URL of the back end.", valueName: "url")) var backendUrl: String?
     @Option(help: ArgumentHelp("User of Fieldpost at the back end.", valueName: "user")) var backendUser: String?
@@ -108,6 +111,7 @@ struct EnvironmentOptions: ParsableArguments {
         if let hideUnknown, !["yes", "no"].contains(hideUnknown) {
             throw ValidationError("--hide-unknown must be yes or no, not \(hideUnknown)")
         }
+        try validateRange("--deleted-retention", deletedRetention, in: DeletionRetention.daysRange, unit: "days")
         try validateRange("--poll-interval", pollInterval, in: 5...86_400, unit: "seconds")
         try validateRange("--full-poll-interval", fullPollInterval, in: 5...604_800, unit: "seconds")
         try validateRange("--calls-per-second", callsPerSecond, in: 0...10_000)
@@ -246,6 +250,7 @@ struct EnvironmentOptions: ParsableArguments {
         if !scopes.isEmpty { environment.scopes = scopes }
         if let initialiseOn { environment.initialiseOn = initialiseOn }
         if let hideUnknown { environment.hidesUnknown = hideUnknown == "yes" }
+        if let deletedRetention { environment.deletedDays = deletedRetention }
         // Settings of a different kind of back end do not apply.
         if let backend, backend != stored.backend {
             (environment.backend, environment.backendSettings, environment.templates) = (backend, [:], nil)

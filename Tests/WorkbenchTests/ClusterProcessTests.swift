@@ -22,6 +22,36 @@ import Testing
         #expect(Self.hasEnded(child))
     }
 
+    /// The signal is handled by the main thread, which sleeps, while others write.
+    @Test func suspendedProcessWritesNothing() throws {
+        let script = """
+            exec python3 -c '
+            import os, threading
+            def write():
+                while True: os.write(1, b"x")
+            for _ in range(4): threading.Thread(target=write, daemon=True).start()
+            threading.Event().wait()'
+            """
+        let process = try Self.start(script)
+        let path = try #require(process.command.logPath)
+        defer {
+            process.kill9()
+            try? FileManager.default.removeItem(atPath: path)
+        }
+        func size() throws -> Int {
+            try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int)
+        }
+        for _ in 0..<20 {
+            let before = try size()
+            while try size() == before { poll(nil, 0, 1) }
+            process.suspend()
+            let suspended = try size()
+            poll(nil, 0, 20)
+            #expect(try size() == suspended)
+            process.signal(SIGCONT)
+        }
+    }
+
     @Test func backtraceIsWrittenOnRequestOnly() throws {
         for (given, expected) in [([:], "enable=no"), (["SWIFT_BACKTRACE": "enable=yes"], "enable=yes")] {
             let process = try Self.start("echo $SWIFT_BACKTRACE", given)

@@ -70,6 +70,14 @@ package final class ClusterProcess: Sendable {
         }
     }
 
+    /// Suspends the program with SIGSTOP, and returns when none of its threads runs. One thread stops the others, which
+    /// continue until it gets processor time.
+    package func suspend() {
+        signal(SIGSTOP)
+        let pause = DispatchSemaphore(value: 0)
+        while isRunning, !ProcessTable.isSuspended(id) { _ = pause.wait(timeout: .now() + .milliseconds(1)) }
+    }
+
     /// Kills the program and its process group, as a crash does: without notice, flush or close.
     package func kill9() {
         ending.withLock { end in

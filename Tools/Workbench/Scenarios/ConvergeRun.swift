@@ -85,7 +85,7 @@ struct ConvergeRun: Sendable {
         for player in players { await player.device.goOnline() }
         var history = FieldworkHistory()
         let (before, found) = try await converge(players, &history, in: environment)
-        guard found.isEmpty else { return found }
+        guard found.isEmpty else { return found + before.pending.map { "pending: \($0)" } }
         guard before.pending.isEmpty else {
             return ["the environment did not converge within \(settleMax)"] + before.pending
         }
@@ -160,7 +160,7 @@ struct ConvergeRun: Sendable {
         try await stage.pool.run { connection in
             try connection.run(
                 """
-                SELECT 'written: ' || r.path || '/' || o.kind || '/' || o.id || ' ' || o.fields || ' ' || o.deleted
+                SELECT 'written: ' || r.path || '/' || o.kind || '/' || o.id || coalesce(' ' || o.fields, ' deleted')
                 FROM realm.object o JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
                 WHERE o.environment_id = \(environment.rawValue) AND o.position > \(position)
                 ORDER BY o.position LIMIT 10

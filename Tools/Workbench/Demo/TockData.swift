@@ -44,7 +44,7 @@ enum TockData {
         }
         try checkReferences(of: rows, to: people, elements)
         let rehiredOn = rows.map(\.period.upperBound).max()?.adding(days: 1)
-        let people = people.map { person in
+        let employees = people.map { person in
             var person = person
             person.rehiredOn = rehiredOn
             return person
@@ -52,7 +52,7 @@ enum TockData {
         return Organisation(
             customers: tree.filter { $0["kind"] == "agency" }
                 .map { Organisation.Customer(id: $0["id"], name: $0["title"]) },
-            projects: projects, elements: elements, people: people, rows: rows)
+            projects: projects, elements: elements, people: employees, rows: rows)
     }
 
     private static func checkReferences(

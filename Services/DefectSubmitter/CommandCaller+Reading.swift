@@ -27,8 +27,8 @@ extension CommandCaller {
         return .detail(content.detail, messages: content.messages)
     }
 
-    /// Returns the record after a conflict, so that the person can decide again; `nil` if it cannot be read, or if the
-    /// command leaves no space for it.
+    /// Returns the record after a conflict, so that the person can make another decision; `nil` if it cannot be read,
+    /// or if the command leaves no space for it.
     func currentDetail(of job: Job) async -> DefectDetail? {
         guard ComparisonRule.leavesSpaceForDetail(job.command), !deadline.hasPassed else { return nil }
         do throws(BackendError) {

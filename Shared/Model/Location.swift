@@ -11,7 +11,7 @@ public struct Location: Codable, Equatable, Sendable {
     public var accuracy: Double?
     /// The time of the measurement.
     public var timestamp: Timestamp?
-    /// The name or address of the place, as the device determined it.
+    /// The name or address of the location, as the device determined it.
     public var placeName: String?
 
     /// Creates the fields of a location.

@@ -71,6 +71,16 @@ import Testing
         }
     }
 
+    @Test func rehiredPersonIsActiveAgain() async throws {
+        try await Fixture.run { sap in
+            await #expect(
+                throws: BackendError.refused(["Personnel assignment O'ana is not active on 2016-12-31"])
+            ) { try await sap.backend.create(Fixture.submission(on: "2016-12-31")) }
+            let id = try await sap.backend.create(Fixture.submission(on: "2017-01-01"))
+            #expect(try await sap.backend.readBack(id, of: Fixture.ana)?.status == .released)
+        }
+    }
+
     @Test(arguments: [
         ("P1.3", "WBS element P1.3 is blocked for time recording"),
         ("P3.1", "Project P3 is blocked for time recording"),

@@ -42,7 +42,7 @@ struct SAPFixture: EmulatorClient {
     static let organisation = """
         {"people": [
           {"personWorkAgreementExternalId": "O'ana", "companyCode": "1010", "businessPartnerUuid": "\(guid(1))",
-           "name": "Ana", "validFrom": "2015-01-01", "validTo": "2015-12-31"},
+           "name": "Ana", "validFrom": "2015-01-01", "validTo": "2015-12-31", "rehiredOn": "2017-01-01"},
           {"personWorkAgreementExternalId": "O'bo", "companyCode": "1010", "businessPartnerUuid": "\(guid(2))",
            "name": "Bo"}],
          "customers": [

@@ -62,7 +62,7 @@ import Testing
         #expect(first.status == 0, "\(first.errors)")
         let row = try #require(try first.rows().first)
         #expect(row["server"] as? String == "http://127.0.0.1:8190" && row["account"] as? String == "fieldpost")
-        #expect(row["pollInterval"] as? Int == 300 && row["recordType"] as? String == "Defect")
+        #expect(row["pollIntervalSeconds"] as? Int == 300 && row["recordType"] as? String == "Defect")
         #expect(try secret() == "secret-of-all")
         let second = try run("add", "acme", "--poll-interval", "60", "--record-type", "Bug")
         #expect(second.status == 0 && second.output.contains("60 s"), "\(second.errors)")

@@ -74,6 +74,7 @@ import Testing
         #expect(try fixture.objects(.note, 12) == [#"{"title": "Bo's own"}"#])
         #expect(try fixture.objects(.notice, 12) == [])
         #expect(try fixture.objects(.sharedItem, 12) == [])
+        #expect(try fixture.objects(.deletedObject, 12) + fixture.objects(.endedShare, 12) == [])
         #expect(try fixture.objects(.membership, 14).count == 1)
         #expect(try fixture.objects(.person, 14).count == 1)
         #expect(try fixture.objects(.realms, 15).count == 1)
@@ -87,8 +88,8 @@ import Testing
         #expect(try connection.run("SELECT reason FROM pipeline.parked").decode(String.self).count == 1)
         #expect(try connection.run("SELECT email FROM access.person").decode(String.self) == ["bo@example.com"])
         // Devices of others learn of the deletions.
-        let pointers = try connection.run("SELECT count(*) FROM store.change WHERE realm_id = 12 AND position > 29")
-        #expect(try pointers[0].decode(Int64.self) == 3)
+        let pointers = try connection.run("SELECT count(*) FROM store.change WHERE realm_id = 12 AND position > 34")
+        #expect(try pointers[0].decode(Int64.self) == 6)
     }
 
     @Test func auditLogKeepsTheActsUnderOnePseudonym() throws {
@@ -154,11 +155,11 @@ import Testing
             """
             INSERT INTO store.object (environment_id, realm_id, kind, id, position, source_position, edit_position,
                 deleted, fields)
-            VALUES (1, 12, \(Kind.appointment), gen_random_uuid(), 30, 0, 30, false,
+            VALUES (1, 12, \(Kind.appointment), gen_random_uuid(), 35, 0, 35, false,
                     '{"title": "Call ana@example.com"}'),
-                (1, 12, \(Kind.notice), gen_random_uuid(), 31, 0, 31, false, '{"text": "susana@example.com"}')
+                (1, 12, \(Kind.notice), gen_random_uuid(), 36, 0, 36, false, '{"text": "susana@example.com"}')
             """,
-            "UPDATE realm.environment SET position = 31 WHERE id = 1",
+            "UPDATE realm.environment SET position = 36 WHERE id = 1",
         ])
         let result = try erase("--yes", "--json")
         #expect(try fixture.objects(.appointment, 12).count == 1)
@@ -189,7 +190,7 @@ import Testing
         let preview = try fixture.run("remove", "acme", "--dry-run", "--json")
         #expect(try fixture.content() == before)
         let counted = try preview.rows().contains {
-            $0["content"] as? String == "store.object" && $0["count"] as? Int == 29
+            $0["content"] as? String == "store.object" && $0["count"] as? Int == 34
         }
         #expect(counted, "\(preview)")
         #expect(try fixture.run("remove", "acme").status == 2)

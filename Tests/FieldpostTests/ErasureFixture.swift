@@ -117,6 +117,7 @@ struct ErasureFixture {
     private var storedObjects: [(realm: Int32, kind: Kind, id: UUID, fields: String)] {
         let (ana, bo, team) = (ana.text, bo.text, team.text)
         let share = #"{"owner":"\#(ana)","recipient":"\#(bo)"}"#
+        let ended = EndedShare.id(of: self.ana, item: entry)
         return [
             (11, .user, UUID(), #"{"email":"ana@example.com","name":"anasecret"}"#),
             (11, .timeEntry, entry, #"{"text":"anasecret","backendId":"B-1","status":"released"}"#),
@@ -147,6 +148,11 @@ struct ErasureFixture {
             (12, .sharedItem, UUID(), #"{"kind":"Note","recipient":"\#(ana)"}"#),
             (12, .notice, UUID(), #"{"code":"share","text":"ANA@example.com shared a note"}"#),
             (12, .note, UUID(), #"{"title":"Bo's own"}"#),
+            (11, .privateProfile, self.ana, #"{"phone":"anasecret"}"#),
+            (11, .deletedObject, UUID(), #"{"kind":"Note","title":"anasecret"}"#),
+            (12, .deletedObject, UUID(), #"{"kind":"SharedItem","recipient":"\#(ana)"}"#),
+            (12, .endedShare, ended, #"{"owner":"\#(ana)","kind":"Note","title":"anasecret"}"#),
+            (12, .notice, UUID(), #"{"about":"\#(ended.text)","text":"anasecret has deleted a note"}"#),
         ]
     }
 

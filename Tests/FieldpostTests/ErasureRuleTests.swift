@@ -15,7 +15,7 @@ import Testing
         #expect(action(.fieldTask) == .keep)
     }
 
-    @Test(arguments: [Kind.realms, .personLookup, .membership, .share, .sharedItem, .notice])
+    @Test(arguments: [Kind.realms, .personLookup, .membership, .share, .sharedItem, .endedShare, .notice])
     func relationsAreDeleted(kind: Kind) {
         #expect(action(kind) == .delete)
     }
@@ -28,6 +28,11 @@ import Testing
     @Test func textsOfOthersAreKept() {
         #expect(action(.note) == .keep)
         #expect(action(.note, isShared: true) == .delete, "a copy that was shared with the person or by them")
+    }
+
+    @Test func deletedShareWithThePersonIsDeleted() {
+        #expect(action(.deletedObject, references: ["recipient"]) == .delete)
+        #expect(action(.deletedObject) == .keep, "another person's deleted note")
     }
 
     @Test func mentionEscapesTheAddress() {

@@ -20,6 +20,7 @@ import Testing
         #expect((1200...1800).contains(organisation.entries.count), "\(organisation.entries.count)")
         #expect(organisation.expectationCounts.count == 3, "released, without duration and not active all occur")
         expectWhole(organisation)
+        expectEmployedToday(organisation)
     }
 }
 
@@ -59,6 +60,7 @@ struct TockDataTests {
         #expect(Hours(seconds: organisation.entries.reduce(0) { $0 + $1.durationSeconds }).description == "171624.72")
         expectWhole(organisation)
         expectWhole(organisation.placed(in: "tock"))
+        expectEmployedToday(organisation)
         let counts = organisation.expectationCounts
         #expect(counts[.invalid(.noDuration)] == 15)
         print("18F: \(organisation.entries.count) entries, \(counts)")
@@ -100,6 +102,14 @@ private func expectWhole(_ organisation: Organisation) {
             && members.contains(.init(project: entry.project, person: entry.person))
             && (0...EntryRules.durationSecondsMax).contains(entry.durationSeconds)
         if !isWhole { Issue.record("\(entry)") }
+    }
+}
+
+/// All people are employed today, and for a year before and after, so that entries of these days can be tried on them.
+private func expectEmployedToday(_ organisation: Organisation) {
+    let today = Timestamp.now().day
+    for day in [-365, 0, 365].map(today.adding(days:)) {
+        #expect(organisation.people.allSatisfy { $0.isActive(on: day) }, "\(day)")
     }
 }
 

@@ -8,6 +8,8 @@ struct SAPOrganisation: Codable, Sendable {
         /// First and last day of the employment, `yyyy-MM-dd`; open when absent.
         var validFrom: String?
         var validTo: String?
+        /// First day of a second employment, which has no end.
+        var rehiredOn: String?
     }
 
     struct Customer: Codable, Sendable {

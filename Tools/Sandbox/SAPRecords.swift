@@ -149,7 +149,9 @@ enum SAPTimeSheetRules {
         }
         let isEarly = person.validFrom.flatMap { Day($0) }.map { day < $0 } ?? false
         let isLate = person.validTo.flatMap { Day($0) }.map { day > $0 } ?? false
-        return isEarly || isLate ? ["Personnel assignment \(key.agreement) is not active on \(day)"] : []
+        let isRehired = person.rehiredOn.flatMap { Day($0) }.map { day >= $0 } ?? false
+        if !isEarly && !isLate || isRehired { return [] }
+        return ["Personnel assignment \(key.agreement) is not active on \(day)"]
     }
 
     /// Time is assigned by a WBS element, which must be there, an order, a cost centre or a task type.

@@ -12,7 +12,8 @@ enum GeneratedOrganisation {
     static let weekCount = 6
 
     /// The same organisation for the same numbers: about 38 entries a person, 1 in 100 rows without hours, and 1 person
-    /// in 8 who starts in the second week after having reported the first.
+    /// in 8 who starts in the second week after having reported the first. No employment ends, so that entries of today
+    /// are accepted.
     static func make(people peopleCount: Int = 40, seed: UInt64 = 1) -> Organisation {
         var random = SplitMix64(seed: seed)
         let customers = agencies.enumerated().map {
@@ -42,7 +43,7 @@ enum GeneratedOrganisation {
         let start = index % 8 == 7 ? firstDay.adding(days: 7) : firstDay.adding(days: -365)
         return Organisation.Person(
             id: id, name: name, email: "\(id)@tock.example",
-            active: index % 12 == 11 ? nil : start...start.adding(days: 1000),
+            active: index % 12 == 11 ? nil : start...Day.range.upperBound,
             personWorkAgreementExternalId: id, companyCode: "1010", businessPartnerUuid: StableID.uuid("person", id))
     }
 

@@ -32,15 +32,19 @@ struct Organisation: Equatable, Sendable {
         let id: String
         let name: String
         var email: String
-        /// The days on which the back end takes time for the person; `nil` without dates: always.
+        /// The days of the employment, on which the back end accepts entries; `nil` without dates: always.
         var active: ClosedRange<Day>?
+        /// The first day of a second employment, which has no end.
+        var rehiredOn: Day?
         /// At most 20 characters (SAP's `PersonWorkAgreementExternalID`).
         var personWorkAgreementExternalId: String
         /// 4 characters (SAP's `CompanyCode`).
         var companyCode: String
         var businessPartnerUuid: UUID
 
-        func isActive(on day: Day) -> Bool { active?.contains(day) ?? true }
+        func isActive(on day: Day) -> Bool {
+            (active?.contains(day) ?? true) || (rehiredOn.map { day >= $0 } ?? false)
+        }
     }
 
     /// A person may report on a project.

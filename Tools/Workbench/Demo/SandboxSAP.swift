@@ -33,7 +33,7 @@ struct SandboxSAP: DemoBackend {
 private struct SandboxOrganisation: Encodable {
     struct Person: Encodable {
         let personWorkAgreementExternalId, companyCode, businessPartnerUuid, name: String
-        let validFrom, validTo: String?
+        let validFrom, validTo, rehiredOn: String?
     }
 
     struct Customer: Encodable { let businessPartner, businessPartnerUuid, name: String }
@@ -55,7 +55,8 @@ private struct SandboxOrganisation: Encodable {
             Person(
                 personWorkAgreementExternalId: $0.personWorkAgreementExternalId, companyCode: $0.companyCode,
                 businessPartnerUuid: $0.businessPartnerUuid.text, name: $0.name,
-                validFrom: $0.active?.lowerBound.description, validTo: $0.active?.upperBound.description)
+                validFrom: $0.active?.lowerBound.description, validTo: $0.active?.upperBound.description,
+                rehiredOn: $0.rehiredOn?.description)
         }
         customers = organisation.customers.map {
             Customer(businessPartner: $0.id, businessPartnerUuid: Self.id("customer", $0.id), name: $0.name)

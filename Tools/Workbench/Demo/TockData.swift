@@ -10,8 +10,9 @@ import Model
 /// defines how it becomes entries by the day.
 ///
 /// No row is dropped: rows of 0 hours, and rows outside an employee's dates, become entries that are expected invalid;
-/// an employee without dates is always active. A row that cannot be read, or whose employee, project or accounting code
-/// is missing in the other files, throws a ``PublicDataProblem``.
+/// an employee without dates is always active. From the day after the last row all employees are employed again, so
+/// that entries of today are accepted. A row that cannot be read, or whose employee, project or accounting code is
+/// missing in the other files, throws a ``PublicDataProblem``.
 enum TockData {
     /// Reads the files of a folder.
     ///
@@ -42,10 +43,16 @@ enum TockData {
                     project: id))
         }
         try checkReferences(of: rows, to: people, elements)
+        let rehiredOn = rows.map(\.period.upperBound).max()?.adding(days: 1)
+        let employees = people.map { person in
+            var person = person
+            person.rehiredOn = rehiredOn
+            return person
+        }
         return Organisation(
             customers: tree.filter { $0["kind"] == "agency" }
                 .map { Organisation.Customer(id: $0["id"], name: $0["title"]) },
-            projects: projects, elements: elements, people: people, rows: rows)
+            projects: projects, elements: elements, people: employees, rows: rows)
     }
 
     private static func checkReferences(

@@ -143,7 +143,7 @@ struct DefectsCommand: ParsableCommand {
     /// The stored tracker for output, without the secret.
     struct Row: Encodable {
         let server, repository, userDatabase, recordType, account: String
-        let pollInterval: Int32
+        let pollIntervalSeconds: Int32
 
         init(_ tracker: DefectTracker) {
             server = tracker.serverURL
@@ -156,7 +156,7 @@ struct DefectsCommand: ParsableCommand {
                 case .token: "a personal access token"
                 case nil: "people's own logins"
                 }
-            pollInterval = tracker.pollSeconds
+            pollIntervalSeconds = tracker.pollSeconds
         }
     }
 
@@ -164,7 +164,7 @@ struct DefectsCommand: ParsableCommand {
         let row = Row(tracker)
         let table = Table(
             ["SERVER", "REPOSITORY", "DATABASE", "RECORDS", "ACCOUNT", .right("INTERVAL")], [row]
-        ) { [$0.server, $0.repository, $0.userDatabase, $0.recordType, $0.account, "\($0.pollInterval) s"] }
+        ) { [$0.server, $0.repository, $0.userDatabase, $0.recordType, $0.account, "\($0.pollIntervalSeconds) s"] }
         try output.show([row], table)
     }
 

@@ -178,7 +178,7 @@ struct EnvironmentCommand: ParsableCommand {
             guard let defects else { return [("defects", "none: fieldpost environment defects add")] }
             return [
                 ("defects", "\(defects.server) \(defects.repository)/\(defects.userDatabase) \(defects.recordType)"),
-                ("defects' account", defects.account), ("defects' poll interval", "\(defects.pollInterval) s"),
+                ("defects' account", defects.account), ("defects' poll interval", "\(defects.pollIntervalSeconds) s"),
             ]
         }
 

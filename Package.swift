@@ -170,7 +170,8 @@ let shared: [Target] = [
     .target(
         name: "Compass", dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTPClient"],
         path: "Shared/Connectors/Compass"),
-    .target(name: "Deliveries", dependencies: ["Essentials", crypto], path: "Shared/Connectors/Deliveries"),
+    .target(
+        name: "Deliveries", dependencies: ["Essentials", crypto, cryptoExtras], path: "Shared/Connectors/Deliveries"),
 
     // Platform
     .target(name: "ServiceSettings", dependencies: ["Essentials"], path: "Shared/Platform/ServiceSettings"),
@@ -293,7 +294,8 @@ let tests: [Target] = [
         name: "CataloguesTests", dependencies: ["Backends", "Catalogues", "Essentials", "Model"],
         path: "Tests/CataloguesTests"),
     .testTarget(
-        name: "DeliveriesTests", dependencies: ["Deliveries", "Essentials", crypto], path: "Tests/DeliveriesTests"),
+        name: "DeliveriesTests", dependencies: ["Deliveries", "Essentials", crypto, cryptoExtras],
+        path: "Tests/DeliveriesTests"),
     .testTarget(
         name: "CompassTests",
         dependencies: [

@@ -1,6 +1,7 @@
 import Essentials
 import FoundationEssentials
 import HTTPServer
+import HTTPTypes
 import Hummingbird
 import Identity
 import Logging
@@ -31,7 +32,8 @@ struct LogoutRoute: Sendable {
         }
         let credential = DeviceCredential(body.credential)
         let ended = try await mappingDatabaseErrors { try await end(credential, from: client) }
-        if let ended { await revoke(ended) }
+        // Detached from the request: a disconnect must not prevent the revocation.
+        if let ended { await Task { await revoke(ended) }.value }
         return Response(status: .noContent)
     }
 

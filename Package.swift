@@ -334,8 +334,8 @@ let tests: [Target] = [
             "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "DataFiles",
             "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster",
             "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
-            "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird, lifecycle,
-            logging, nioPosix,
+            "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto, cryptoExtras, httpTypes, hummingbird,
+            lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",

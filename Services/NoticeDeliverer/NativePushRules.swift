@@ -45,7 +45,7 @@ enum APNsRule {
         return plain(BackendResponse.decoded(Body.self, from: reply.body)?.reason)
     }
 
-    /// Returns a word of a response for a log and a person; empty if it is not a plain word.
+    /// Returns a code of a response for a log and a person; empty if it has other characters than a code.
     fileprivate static func plain(_ text: String?) -> String {
         guard let text, text.utf8.count <= 64, text.utf8.allSatisfy({ Base64URL.contains($0) }) else { return "" }
         return text

@@ -92,7 +92,7 @@ import Testing
         #expect(try world.receivers.received().isEmpty && world.choice()?.devices == [])
     }
 
-    /// Another person logs in on the phone, and nobody has logged out.
+    /// Another person logs in on the phone, without a logout before.
     @Test func tokenBelongsToItsNewestLogin() async throws {
         var world = try DeliveryWorld()
         try world.choose(DeliveryChoice(devices: [try world.device(.apns, Self.token)]))
@@ -113,7 +113,7 @@ import Testing
         #expect(texts.count == 2 && texts[0].contains("before") && texts[1].contains("for Bo"))
     }
 
-    /// The rows follow the choice, whoever writes it.
+    /// Triggers maintain the rows.
     @Test func registeredDevicesFollowTheChoice() throws {
         var world = try DeliveryWorld()
         var devices: [DeviceTarget] = []

@@ -76,7 +76,9 @@ extension DeliveryClient {
             case .token(let text, _): token = text
             case .unavailable(let outcome): return outcome
             }
-            let headers = [("authorization", "Bearer " + token), ("content-type", "application/json")]
+            let headers: [(name: String, value: String)] = [
+                ("authorization", "Bearer " + token), ("content-type", "application/json"),
+            ]
             let reply: Reply
             do throws(HTTPError) {
                 reply = try await self.reply(to: nativeRequest(url, headers: headers, body), by: namedHostClient)

@@ -99,7 +99,8 @@ private struct DeliveryFlow {
     /// The tokens of a person's devices by the names of their services.
     private func devices(of email: String) -> [(service: DeviceTarget.Service, token: String)] {
         let digits = email.utf8.reduce(into: "") { $0 += String($1, radix: 16) }
-        return [(.apns, String((digits + String(repeating: "0", count: 64)).prefix(64))), (.fcm, "fcm:\(digits)")]
+        let apple = String(repeating: "0", count: 64 - digits.utf8.count) + digits
+        return [(.apns, apple), (.fcm, "fcm:\(digits)")]
     }
 
     func tokens(of email: String) -> [String: String] {

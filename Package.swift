@@ -262,9 +262,9 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "Access", "BackendConnections", "BackendProtocol", "Catalogues", "CommandLineSupport", "DataFiles",
-            "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model", "ObjectStore",
-            "Postgres", "Secrets", "ServiceSettings", "TenantMigration", "Tenants", algorithms, argumentParser,
-            signals,
+            "Deliveries", "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model",
+            "ObjectStore", "Postgres", "Secrets", "ServiceSettings", "TenantMigration", "Tenants", algorithms,
+            argumentParser, signals,
         ], path: "Tools/Workbench"),
 ]
 

@@ -1,17 +1,18 @@
 """Emulators of Apple Push Notification service and Firebase Cloud Messaging for tests, with TLS.
 
-They follow the vendors' documents: "Sending notification requests to APNs", "Establishing a token-based connection to
-APNs" and "Handling notification responses from APNs" of Apple; "projects.messages", "ErrorCode" and "Using OAuth 2.0 for
-Server to Server Applications" of Google. APNs speaks only HTTP/2 (h2), whose connections carry several requests.
+They follow the vendors' documents. Apple: "Sending notification requests to APNs", "Establishing a token-based connection
+to APNs", "Handling notification responses from APNs". Google: "projects.messages", "ErrorCode", "Using OAuth 2.0 for
+Server to Server Applications". APNs speaks only HTTP/2 (h2), whose connections carry several requests.
 
 `start` writes FOLDER/apns.p8 and FOLDER/account.json, the sender's keys. FOLDER/faults is JSON, read at each request:
 
   {"tokens": {"TOKEN": [{"status": 410, "reason": "Unregistered"}, {}, {"status": 429, "retryAfter": 60}]},
    "apnsIssuedAfter": 1800000000, "fcmRevokedCount": 1}
 
-The first request for a device gets the first fault, and so on; `{}` and later requests are accepted. `"hold": true` is a
-request without a response, `"drop": true` a connection that ends. `tokens` may also name "oauth", the requests for access
-tokens. Provider tokens issued before `apnsIssuedAfter` have expired, and the first `fcmRevokedCount` access tokens too.
+The first request for a device gets the first fault, and so on; `{}` and later requests are accepted. `"hold": true` is
+a request without a response, `"drop": true` a connection that ends. `tokens` may also name "oauth", the requests for
+access tokens. Provider tokens issued before `apnsIssuedAfter` have expired, and the first `fcmRevokedCount` access
+tokens too.
 """
 import base64
 import json

@@ -1,8 +1,8 @@
 """Emulators of Apple Push Notification service and Firebase Cloud Messaging for tests, with TLS.
 
-They follow the vendors' documents. Apple: "Sending notification requests to APNs", "Establishing a token-based connection
 They follow the vendors' documents. Apple: "Sending notification requests to APNs", "Establishing a token-based
-Server to Server Applications". APNs speaks only HTTP/2 (h2), whose connections carry several requests.
+connection to APNs", "Handling notification responses from APNs". Google: "projects.messages", "ErrorCode", "Using
+OAuth 2.0 for Server to Server Applications". APNs speaks only HTTP/2 (h2), whose connections carry several requests.
 
 `start` writes FOLDER/apns.p8 and FOLDER/account.json, the sender's keys. FOLDER/faults is JSON, read at each request:
 

@@ -175,7 +175,8 @@ let shared: [Target] = [
     .target(
         name: "Compass", dependencies: ["BackendHTTP", "BackendProtocol", "Essentials", "HTTPClient"],
         path: "Shared/Connectors/Compass"),
-    .target(name: "Deliveries", dependencies: ["Essentials", crypto], path: "Shared/Connectors/Deliveries"),
+    .target(
+        name: "Deliveries", dependencies: ["Essentials", crypto, cryptoExtras], path: "Shared/Connectors/Deliveries"),
 
     // Platform
     .target(name: "ServiceSettings", dependencies: ["Essentials"], path: "Shared/Platform/ServiceSettings"),
@@ -268,9 +269,9 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "Access", "BackendConnections", "BackendProtocol", "Catalogues", "CommandLineSupport", "DataFiles",
-            "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model", "ObjectStore",
-            "Postgres", "Secrets", "ServiceSettings", "TenantMigration", "Tenants", algorithms, argumentParser,
-            signals,
+            "Deliveries", "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model",
+            "ObjectStore", "Postgres", "Secrets", "ServiceSettings", "TenantMigration", "Tenants", algorithms,
+            argumentParser, signals,
         ], path: "Tools/Workbench"),
 ]
 
@@ -300,7 +301,8 @@ let tests: [Target] = [
         name: "CataloguesTests", dependencies: ["Backends", "Catalogues", "Essentials", "Model"],
         path: "Tests/CataloguesTests"),
     .testTarget(
-        name: "DeliveriesTests", dependencies: ["Deliveries", "Essentials", crypto], path: "Tests/DeliveriesTests"),
+        name: "DeliveriesTests", dependencies: ["Deliveries", "Essentials", crypto, cryptoExtras],
+        path: "Tests/DeliveriesTests"),
     .testTarget(
         name: "CompassTests",
         dependencies: [
@@ -339,8 +341,8 @@ let tests: [Target] = [
             "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "DataFiles",
             "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker",
             "LagMonitoring", "LocalCluster", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime",
-            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto, httpTypes,
-            hummingbird, lifecycle, logging, nioPosix,
+            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto,
+            cryptoExtras, httpTypes, hummingbird, lifecycle, logging, nioPosix,
         ], path: "Tests/FieldpostTests"),
     .testTarget(
         name: "FlowTests",

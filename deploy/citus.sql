@@ -8,7 +8,7 @@
 --   - A unique constraint of a distributed table must contain the distribution column: that of devices does not. It
 --     becomes one with the environment in front; a lookup of a device by its name alone queries every node.
 --   - Triggers on distributed tables need citus.enable_unsafe_triggers, and their writes must be on the same node:
---     blob.reference and defect.command are colocated with store.object, so it is.
+--     blob.reference, defect.command and delivery.device are colocated with store.object, so it is.
 --   - Foreign keys between a distributed table and the counter are dropped: they do not contain the distribution column under
 --     the same name, and those of reference tables may not lead to a distributed one.
 --   - Identity columns of distributed tables must be bigint: int columns get their own sequence.
@@ -88,6 +88,7 @@ SELECT create_distributed_table('defect.attempt', 'environment_id', colocate_wit
 SELECT create_distributed_table('defect.command', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('defect.own_run', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('defect.own_watermark', 'environment_id', colocate_with => 'realm.environment');
+SELECT create_distributed_table('delivery.device', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('delivery.shipment', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('backend.person', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('backend.defect_login', 'environment_id', colocate_with => 'realm.environment');

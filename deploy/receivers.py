@@ -1,11 +1,11 @@
-"""Receivers of notices for tests: a mail server, a webhook receiver and a push service, with TLS.
+"""Receivers of notices for tests: a mail server, a webhook receiver and push services, with TLS.
 
 usage: receivers.py FOLDER
 
 FOLDER/secret has the signing key of webhooks. The program writes FOLDER/certificate.pem, the certificate of all
 receivers, and FOLDER/received, a line of JSON for each message. Once all receivers listen, FOLDER/ports has their ports
 and a browser's subscription. Signatures are verified by the packages standardwebhooks and cryptography, messages are
-decrypted by http_ece.
+decrypted by http_ece. APNs and FCM are in push_services.py.
 
 The address of a request or an e-mail selects a fault:
   /hook?status=503&times=2&retry=1   responds 503 twice, with Retry-After, then 204; likewise /push
@@ -27,6 +27,7 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import http_ece
+import push_services
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
 from cryptography.hazmat.primitives import hashes, serialization
@@ -165,7 +166,7 @@ def main():
     web.socket = context.wrap_socket(web.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=web.serve_forever, daemon=True).start()
 
-    ports = {"web": web.server_address[1]}
+    ports = {"web": web.server_address[1]} | push_services.start(folder, certificate, key, received)
     for sort in ["starttls", "tls", "plain"]:
         while sort not in ports:
             try:

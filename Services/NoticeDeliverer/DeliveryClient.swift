@@ -27,9 +27,11 @@ struct DeliveryClient: Sendable {
     var signature: WebhookSignature?
     var mailAccount: MailAccount?
     var sender: PushSender?
+    var apple: AppleSender?
+    var firebase: FirebaseSender?
 
-    /// Limit on the bytes read of a response, of which only the status matters.
-    private static let responseBytesMax = 64 * 1024
+    /// Limit on the bytes read of a response, of which little matters.
+    static let responseBytesMax = 64 * 1024
 
     /// Sends all shipments concurrently, each with its own timeout.
     func send(_ call: DeliveryCall) async -> DeliveryCallResult {
@@ -48,6 +50,7 @@ struct DeliveryClient: Sendable {
             case .webhook(let address): outcome = try await sendWebhook(to: address, shipment)
             case .email(let address): outcome = await sendMail(to: address, shipment)
             case .push(let browser): outcome = try await sendPush(to: browser, shipment)
+            case .device(let device): outcome = try await sendNative(to: device, shipment)
             }
         } catch {
             outcome = .refused(reason: "cannot encode the message: \(error)")
@@ -72,12 +75,22 @@ struct DeliveryClient: Sendable {
 
     private func send(_ request: Request, _ rule: (Int, Duration?) -> Outcome) async -> Outcome {
         do throws(HTTPError) {
-            let response = try await client(for: request.url).send(request)
-            return rule(response.status, BackendResponse.retryAfter(of: response))
+            let reply = try await reply(to: request, by: client(for: request.url))
+            return rule(reply.status, reply.retryAfter)
+        } catch {
+            return OutcomeRule.ofFailure(error.message, isPrivate: error.isPrivate)
+        }
+    }
+
+    func reply(to request: Request, by client: Client) async throws(HTTPError) -> Reply {
+        do throws(HTTPError) {
+            let response = try await client.send(request)
+            return Reply(
+                status: response.status, retryAfter: BackendResponse.retryAfter(of: response), body: response.body)
         } catch {
             // A response above the limit has a status, too.
-            if let status = error.status { return rule(status, nil) }
-            return OutcomeRule.ofFailure(error.message, isPrivate: error.isPrivate)
+            guard let status = error.status else { throw error }
+            return Reply(status: status)
         }
     }
 
@@ -132,8 +145,9 @@ struct DeliveryClient: Sendable {
                 responseBytesMax: Self.responseBytesMax), OutcomeRule.ofPush)
     }
 
-    /// Returns the topic of a push message. A message replaces an undelivered one of the same topic, so that a repeated
-    /// message is shown once. At most 32 letters (RFC 8030, 5.4).
+    /// Returns the topic of a push message, its collapse id for native push. A message replaces an undelivered or displayed
+    /// one of the same topic, so that a repeated message is shown once. At most 32 letters (RFC 8030, 5.4), and at most 64
+    /// bytes for APNs.
     static func topic(_ id: UUID) -> String {
         unsafe withUnsafeBytes(of: id.uuid) { bytes in Base64URL.text(unsafe Array(bytes)) }
     }

@@ -2,8 +2,10 @@ import Crypto
 import Deliveries
 import Essentials
 import HTTPClient
+import Model
 import Postgres
 import Secrets
+import Synchronization
 import Tenants
 
 /// Makes the delivery clients of all environments.
@@ -17,6 +19,14 @@ final class DeliveryClientFactory: Sendable {
     private let callMax: Duration
     private let metrics: DeliveryMetrics
     private let now: @Sendable () -> Timestamp
+    private let senders = Mutex<[EnvironmentID: NativeSenders]>([:])
+
+    /// The native senders of an environment. All workers of the process share their tokens, because vendors limit how
+    /// often a token is renewed.
+    private struct NativeSenders {
+        var apns: (settings: DeliverySettings.APNs, sender: APNsSender?)?
+        var fcm: (settings: DeliverySettings.FCM, sender: FCMSender?)?
+    }
 
     /// - Parameters:
     ///   - caFile: A PEM file of certificate authorities in addition to the system's.
@@ -63,6 +73,41 @@ final class DeliveryClientFactory: Sendable {
             let key = try? P256.Signing.PrivateKey(rawRepresentation: try decrypted(sealed.bytes, .push))
             client.sender = key.map { PushSender(key: $0, contact: contact) }
         }
+        if let apns = settings.apns {
+            let key = String(decoding: try decrypted(apns.key.bytes, .apns), as: UTF8.self)
+            client.apple = sender(apns, key: key, of: settings.environment).map {
+                DeliveryClient.AppleSender(sender: $0, topic: apns.topic, server: apns.server)
+            }
+        }
+        if let fcm = settings.fcm {
+            let account = try decrypted(fcm.account.bytes, .fcm)
+            client.firebase = sender(fcm, account: account, of: settings.environment).map {
+                DeliveryClient.FirebaseSender(sender: $0, server: fcm.server)
+            }
+        }
         return client
+    }
+
+    /// Returns the environment's sender, with its current token unless the settings have changed.
+    private func sender(
+        _ settings: DeliverySettings.APNs, key: String, of environment: EnvironmentID
+    ) -> APNsSender? {
+        senders.withLock { senders in
+            if let known = senders[environment]?.apns, known.settings == settings { return known.sender }
+            let sender = APNsSender(key: key, keyID: settings.keyID, team: settings.team)
+            senders[environment, default: NativeSenders()].apns = (settings, sender)
+            return sender
+        }
+    }
+
+    private func sender(
+        _ settings: DeliverySettings.FCM, account: [UInt8], of environment: EnvironmentID
+    ) -> FCMSender? {
+        senders.withLock { senders in
+            if let known = senders[environment]?.fcm, known.settings == settings { return known.sender }
+            let sender = (try? FCMAccount(json: account)).map { FCMSender($0) }
+            senders[environment, default: NativeSenders()].fcm = (settings, sender)
+            return sender
+        }
     }
 }

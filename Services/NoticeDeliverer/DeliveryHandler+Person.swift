@@ -23,12 +23,13 @@ extension DeliveryHandler {
         let zone = choice.map { self.zone(of: $0) }
         let rows = snapshot.waiting[realm] ?? []
         let email = input.subject.realm.email ?? ""
+        let active = snapshot.activeDevices[realm] ?? []
         var outcomes: [(shipment: Shipment, outcome: Outcome)] = []
         if case .result(let result) = input.origin { outcomes = result.outcomes }
         let plan = DeliveryRule.plan(
             PersonDeliveries(
                 now: snapshot.now, person: "\(snapshot.environment) \(email)",
-                targets: TargetRule.targets(choice, snapshot.settings, email: email),
+                targets: TargetRule.targets(choice, snapshot.settings, email: email, active: active),
                 quietHours: choice?.quietHours.flatMap { QuietHours($0) }, zone: zone?.zone ?? { _ in 0 }, rows: rows,
                 notices: try unread(rows, realm, snapshot), outcomes: outcomes, ageMax: limits.ageMax,
                 retryFirst: limits.retryFirst, jitter: .random(in: 0..<1)))
@@ -39,7 +40,7 @@ extension DeliveryHandler {
         }
         if let object, let choice {
             let choiceError = TargetRule.choiceError(choice, snapshot.settings, isTimeZoneValid: zone?.isValid ?? true)
-            try updateChoice(plan, object, choice, choiceError, decision, &batch)
+            try updateChoice(plan, object, choice, active, choiceError, decision, &batch)
         }
         report(plan.changes, input.subject)
         return disposition(of: plan, snapshot.now)
@@ -67,28 +68,38 @@ extension DeliveryHandler {
         return notices
     }
 
-    /// Updates the person's choice: removes expired subscriptions, and sets or clears the reported problem.
+    /// Updates the person's choice: removes expired subscriptions and revoked devices, and sets or clears the reported
+    /// problem.
     private func updateChoice(
-        _ plan: DeliveryPlan, _ object: RealmObject, _ choice: DeliveryChoice, _ choiceError: String?, _ decision: Int,
-        _ batch: inout WriteBatch
+        _ plan: DeliveryPlan, _ object: RealmObject, _ choice: DeliveryChoice, _ active: Set<Bytea>,
+        _ choiceError: String?, _ decision: Int, _ batch: inout WriteBatch
     ) throws {
         struct Change: Encodable {
-            let pushes: [PushTarget]
+            /// Only the changed lists.
+            let pushes: [PushTarget]?
+            let devices: [DeviceTarget]?
             let problem: String?
 
             func encode(to encoder: any Encoder) throws {
                 var container = encoder.container(keyedBy: Keys.self)
-                try container.encode(pushes, forKey: .pushes)
+                try container.encodeIfPresent(pushes, forKey: .pushes)
+                try container.encodeIfPresent(devices, forKey: .devices)
                 // Also writes `nil`, as null, to remove an earlier problem.
                 try container.encode(problem, forKey: .problem)
             }
-            private enum Keys: CodingKey { case pushes, problem }
+            private enum Keys: CodingKey { case pushes, devices, problem }
         }
         let problem = DeliveryProblemRule.problem(
             stored: choice.problem, new: plan.problem, choiceError: choiceError, working: plan.workingChannels)
-        let pushes = choice.pushes.filter { !plan.expiredEndpoints.contains($0.endpoint) }
-        guard problem != choice.problem || pushes != choice.pushes else { return }
-        try batch.patch(object, CanonicalJSON(encoding: Change(pushes: pushes, problem: problem)), decision: decision)
+        let pushes = choice.pushes.filter { !plan.expiredTargets.contains(DeliveryTarget.push($0).id) }
+        let devices = choice.devices.filter {
+            active.contains($0.digest) && !plan.expiredTargets.contains(DeliveryTarget.device($0).id)
+        }
+        guard problem != choice.problem || pushes != choice.pushes || devices != choice.devices else { return }
+        let change = Change(
+            pushes: pushes == choice.pushes ? nil : pushes, devices: devices == choice.devices ? nil : devices,
+            problem: problem)
+        try batch.patch(object, CanonicalJSON(encoding: change), decision: decision)
     }
 
     /// Logs and counts failed deliveries, and counts successful ones.

@@ -14,7 +14,7 @@ import Tenants
 /// their `DeliveryChoice`. Each target gets one shipment at a time, so that an unresponsive target does not block the
 /// others.
 struct DeliveryHandler: Handler {
-    static let schemaOldest: Int32 = 26
+    static let schemaOldest: Int32 = 31
 
     /// The settings of deliveries in all environments.
     struct Limits: Sendable {
@@ -108,7 +108,11 @@ struct DeliveryHandler: Handler {
         else { return nil }
         let zone = zone(of: choice).zone
         let isOld = notice.timestamp.adding(limits.ageMax) <= snapshot.now
-        let targets = isOld ? [] : TargetRule.targets(choice, snapshot.settings, email: realm.email ?? "")
+        let targets =
+            isOld
+            ? []
+            : TargetRule.targets(
+                choice, snapshot.settings, email: realm.email ?? "", active: snapshot.activeDevices[key.realm] ?? [])
         let rows = targets.map { target in
             let digest = target.channel == .email ? choice.digestAt.flatMap { MinuteOfDay($0) } : nil
             let dueAt = digest.map { LocalTimeRule.next($0, after: snapshot.now, zone) } ?? snapshot.now

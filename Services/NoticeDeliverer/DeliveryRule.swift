@@ -43,8 +43,8 @@ struct DeliveryPlan {
     var shipments: [Shipment] = []
     /// Time of the next step if nothing is sent now; `nil`: nothing waits.
     var waitUntil: Timestamp?
-    /// Endpoints of expired subscriptions.
-    var expiredEndpoints: Set<String> = []
+    /// Ids of targets that no longer exist.
+    var expiredTargets: Set<UUID> = []
     /// The problem to report to the person: why something was given up.
     var problem: String?
     /// Channels that have worked.
@@ -132,7 +132,7 @@ enum DeliveryRule {
             for row in own { rows.change(row.failed(reason), to: .failed) }
         case .expired(let reason):
             plan.problem = "\(channel.rawValue): \(reason)"
-            if case .push(let browser) = shipment.target { plan.expiredEndpoints.insert(browser.endpoint) }
+            plan.expiredTargets.insert(target)
             for row in all { rows.change(row.failed(reason), to: .failed) }
         }
     }

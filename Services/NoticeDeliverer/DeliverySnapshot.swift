@@ -15,6 +15,8 @@ struct DeliverySnapshot {
     private(set) var objects: [ObjectKey: RealmObject] = [:]
     /// The choice of each realm's person.
     private(set) var choices: [Int32: RealmObject] = [:]
+    /// The digests of each realm's devices whose credential is not revoked.
+    private(set) var activeDevices: [Int32: Set<Bytea>] = [:]
     /// The waiting rows of the people whose choices are inputs.
     private(set) var waiting: [Int32: [ShipmentRow]] = [:]
 
@@ -36,10 +38,14 @@ struct DeliverySnapshot {
         let results = try connection.run([
             RealmObject.load(keys, in: environment), DeliveryStore.choices(in: keys.map(\.realm), of: environment),
             DeliveryStore.waiting(in: choiceRealms, of: environment),
+            DeliveryStore.activeDevices(in: keys.map(\.realm), of: environment),
         ])
         objects = try RealmObject.byKey(results[0])
         for object in try RealmObject.byKey(results[1]).values { choices[object.key.realm] = object }
         waiting = try DeliveryStore.read(results[2])
+        for (realm, digest) in try results[3].decode(Int32.self, Bytea.self) {
+            activeDevices[realm, default: []].insert(digest)
+        }
         let notices = Set(
             waiting.flatMap { realm, rows in
                 rows.map { ObjectKey(realm: realm, kind: .notice, id: $0.notice) }

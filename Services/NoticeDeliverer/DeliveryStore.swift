@@ -37,6 +37,14 @@ enum DeliveryStore {
         """
     }
 
+    /// The devices of people whose credential is not revoked. Rows: realm, digest.
+    static func activeDevices(in realms: [Int32], of environment: EnvironmentID) -> Statement {
+        """
+        SELECT realm_id, token FROM delivery.active_device
+        WHERE environment_id = \(environment.rawValue) AND realm_id = ANY (\(realms))
+        """
+    }
+
     static func read(_ rows: Rows) throws(PostgresError) -> [Int32: [ShipmentRow]] {
         var rowsByRealm: [Int32: [ShipmentRow]] = [:]
         for row in rows {
@@ -111,14 +119,15 @@ enum DeliveryStore {
 
     private static let errorLengthMax = 500
 
-    /// Requests the processing of people's choices after their rows were inserted.
+    /// Requests the processing of people's choices, after their rows were inserted or a device was revoked.
     static func cascade(
-        to choices: [(subject: EventSubject, decision: Int)], in environment: EnvironmentID
+        to choices: [(subject: EventSubject, decision: Int)], reason: String = "a notice is due",
+        in environment: EnvironmentID
     ) -> Statement {
         Cascade.due(
             group: Services.noticeDeliverer.name, topic: Topics.notice, in: environment,
             """
-            SELECT i.key, i.id, 'a notice is due', i.decision
+            SELECT i.key, i.id, \(reason)::text, i.decision
             FROM unnest(\(choices.map(\.subject.description)), \(choices.map(\.subject.id)),
                 \(choices.map { Int32($0.decision) })) AS i(key, id, decision)
             """)
@@ -131,8 +140,36 @@ enum DeliveryStore {
         SELECT w.way, coalesce((
             SELECT greatest(extract(epoch FROM now() - min(due_at)), 0)::float8 FROM delivery.shipment s
             WHERE s.state = 'waiting' AND s.way = w.way AND s.due_at <= now()), 0)
-        FROM unnest('{webhook,email,push}'::text[]) AS w(way)
+        FROM unnest(\(Channel.allCases.map(\.rawValue))) AS w(way)
         """
+
+    /// The last row of a page of `delivery.device`.
+    struct DevicePosition {
+        var environment = Int32.min
+        var realm = Int32.min
+        var token = Bytea([])
+    }
+
+    /// The next page of registered devices. Rows: environment, realm, digest; the path of the realm and the choice's id
+    /// if the device's credential is revoked and the choice is not queued yet, otherwise null.
+    static func devices(after last: DevicePosition, countMax: Int64) -> Statement {
+        """
+        SELECT d.environment_id, d.realm_id, d.token, r.path, CASE WHEN r.path IS NOT NULL THEN d.choice_id END
+        FROM (
+            SELECT * FROM delivery.device
+            WHERE (environment_id, realm_id, token) > (\(last.environment), \(last.realm), \(last.token))
+            ORDER BY environment_id, realm_id, token LIMIT \(countMax)
+        ) d LEFT JOIN realm.realm r ON r.environment_id = d.environment_id AND r.id = d.realm_id
+            AND NOT EXISTS (
+                SELECT FROM delivery.active_device a
+                WHERE a.environment_id = d.environment_id AND a.realm_id = d.realm_id AND a.token = d.token)
+            AND NOT EXISTS (
+                SELECT FROM pipeline.parked p
+                WHERE p.group_name = \(Services.noticeDeliverer.name) AND p.environment_id = d.environment_id
+                    AND p.key = r.path || '/' || \(Kind.deliveryChoice.rawValue) || '/' || d.choice_id::text)
+        ORDER BY d.environment_id, d.realm_id, d.token
+        """
+    }
 
     /// Removes rows that ended long ago, up to a limit.
     static func removeOld(_ retention: Duration, countMax: Int64) -> Statement {

@@ -1,12 +1,16 @@
+import Crypto
 import Essentials
 import FoundationEssentials
 import Model
+import Postgres
 
 /// The channel of a delivery.
 enum Channel: String, CaseIterable, Sendable {
     case webhook
     case email
     case push
+    case apns
+    case fcm
 }
 
 /// A destination of a person's notices.
@@ -15,12 +19,19 @@ enum DeliveryTarget: Equatable, Sendable {
     /// The address of the person's login.
     case email(String)
     case push(PushTarget)
+    /// A phone or tablet.
+    case device(DeviceTarget)
 
     var channel: Channel {
         switch self {
         case .webhook: .webhook
         case .email: .email
         case .push: .push
+        case .device(let device):
+            switch device.service {
+            case .apns: .apns
+            case .fcm: .fcm
+            }
         }
     }
 
@@ -30,8 +41,16 @@ enum DeliveryTarget: Equatable, Sendable {
         case .webhook(let address): UUID(name: "webhook \(address.text)", in: .deliveries)
         case .email(let address): UUID(name: "email \(address)", in: .deliveries)
         case .push(let browser): UUID(name: "push \(browser.endpoint)", in: .deliveries)
+        case .device(let device): UUID(name: device.name, in: .deliveries)
         }
     }
+}
+
+extension DeviceTarget {
+    fileprivate var name: String { "\(service.rawValue) \(token)" }
+
+    /// The SHA-256 hash of service and token, by which `delivery.device` finds the device.
+    var digest: Bytea { Bytea(Array(SHA256.hash(data: Array(name.utf8)))) }
 }
 
 extension UUID {

@@ -1,6 +1,7 @@
 import Essentials
 import FoundationEssentials
 import Model
+import Postgres
 import Tenants
 
 /// The targets of a person's notices: those of their choice that their environment offers.
@@ -8,7 +9,10 @@ enum TargetRule {
     /// - Parameters:
     ///   - settings: `nil`: no channel is available.
     ///   - email: The address of the person's login.
-    static func targets(_ choice: DeliveryChoice?, _ settings: DeliverySettings?, email: String) -> [DeliveryTarget] {
+    ///   - active: The digests of the devices whose credential is not revoked.
+    static func targets(
+        _ choice: DeliveryChoice?, _ settings: DeliverySettings?, email: String, active: Set<Bytea>
+    ) -> [DeliveryTarget] {
         guard let choice, let settings else { return [] }
         var targets: [DeliveryTarget] = []
         if let address = choice.webhook.flatMap(SecureAddress.init), settings.allows(webhook: address) {
@@ -16,6 +20,8 @@ enum TargetRule {
         }
         if choice.email, settings.mailServer != nil { targets.append(.email(email)) }
         if settings.pushContact != nil { targets += choice.pushes.map { .push($0) } }
+        let devices = choice.devices.filter { settings.offers($0.service) && active.contains($0.digest) }
+        targets += devices.map { .device($0) }
         return targets
     }
 
@@ -27,6 +33,9 @@ enum TargetRule {
         if choice.email, settings?.mailServer == nil { return "choice: e-mail is not available in this environment" }
         if !choice.pushes.isEmpty, settings?.pushContact == nil {
             return "choice: web push is not available in this environment"
+        }
+        if let device = choice.devices.first(where: { settings?.offers($0.service) != true }) {
+            return "choice: \(device.service.rawValue) is not available in this environment"
         }
         return isTimeZoneValid ? nil : "choice: unknown time zone \(choice.timeZone ?? ""); UTC is used"
     }

@@ -1,4 +1,4 @@
-// Delivers notices by webhook, e-mail and web push, as each person chose. Consumes `notice.events`.
+// Delivers notices by webhook, e-mail and push message, as each person chose. Consumes `notice.events`.
 
 import HTTPClient
 import KeyedWorker

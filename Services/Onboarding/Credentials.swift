@@ -19,6 +19,12 @@ struct DeviceCredential: Sendable {
         self.init(device: device, secret: issuer.secret(for: device))
     }
 
+    /// The device's id for others, which does not grant access: the SHA-256 hash of its secret id, as 64 hexadecimal
+    /// digits. A push target refers to it.
+    var deviceID: String {
+        device.key.bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }.joined()
+    }
+
     private init(device: Capability, secret: Capability) {
         self.device = device
         self.secret = secret

@@ -4,7 +4,7 @@ import FoundationEssentials
 /// An event that a session sends to its device.
 enum DeviceEvent: Sendable {
     /// The token for the device API; with a credential for renewal if the provider issued a refresh token.
-    case token(access: String, expires: Int64, credential: String?)
+    case token(access: String, expires: Int64, credential: DeviceCredential?)
     case realmInitialized(path: String)
     case dataReady
     /// A failure; with a URL if another login attempt is possible.
@@ -28,7 +28,8 @@ enum DeviceEvent: Sendable {
             case .token(let access, let expires, let credential):
                 Payload(
                     access_token: access, token_type: "Bearer",
-                    expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description, credential: credential)
+                    expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description,
+                    credential: credential?.text, device_id: credential?.deviceID)
             case .realmInitialized(let path): Payload(path: path)
             case .dataReady: Payload()
             case .error(let problem, let url):
@@ -42,6 +43,7 @@ enum DeviceEvent: Sendable {
         var token_type: String?
         var expires_at: String?
         var credential: String?
+        var device_id: String?
         var path: String?
         var code: String?
         var message: String?

@@ -183,6 +183,50 @@ struct DeviceStore: Sendable {
         """
     }
 
+    /// The refresh token of a device that was logged out.
+    struct EndedLogin: Sendable {
+        let organisation: Organisation
+        let refreshToken: String
+    }
+
+    /// Revokes the device of any credential that was issued to it, and erases its refresh token.
+    ///
+    /// - Returns: `nil` if there is no token to revoke at the provider: the device was already revoked, or its person's
+    ///   login has changed.
+    /// - Throws: A `Problem` if the environment has moved to another installation.
+    func logOut(
+        _ credential: DeviceCredential, from client: String, on connection: inout Connection
+    ) throws -> EndedLogin? {
+        let left = try AccessDirectory.left(on: &connection)
+        return try connection.transaction { transaction in
+            let rows = try transaction.run(Self.load(credential))
+            guard var columns = rows.first?.columns else { return nil }
+            let settings = try LoginSettings(&columns)
+            let (id, person): (Int64, Int32) = (try columns.next(), try columns.next())
+            let (email, device): (String, String) = (try columns.next(), try columns.next())
+            let (sealed, _): (Bytea, String) = (try columns.next(), try columns.next())
+            let newest: Bytea? = try columns.next()
+            if let url = left[settings.environment] { throw Problem.environmentMoved(to: url) }
+            guard newest != nil else { return nil }
+            let environment = settings.environment
+            let record = AuditRecord(actor: email, action: .loggedOut, subject: device, address: client)
+            try transaction.run([
+                """
+                UPDATE onboarding.refresh_token SET revoked_at = coalesce(revoked_at, now()), token = '',
+                    newest = NULL, former = NULL
+                WHERE environment_id = \(environment.rawValue) AND id = \(id)
+                """,
+                AuditRecord.insert([record], in: environment),
+            ])
+            let context = SecretContext.refreshToken(environment, person: person)
+            // A secret that cannot be opened does not prevent the logout.
+            guard let organisation = try? Organisation(settings, secrets: secrets),
+                let refreshToken = try? secrets.openText(sealed.bytes, at: context)
+            else { return nil }
+            return EndedLogin(organisation: organisation, refreshToken: refreshToken)
+        }
+    }
+
     /// Revokes the device and erases its refresh token, which the provider no longer accepts.
     static func end(_ renewal: Renewal, from client: String) -> [Statement] {
         let record = AuditRecord(actor: renewal.email, action: .deviceEnded, subject: renewal.device, address: client)

@@ -137,7 +137,7 @@ struct LoginFlow: Sendable {
             SessionStore.NewDevice(refreshToken: $0, credential: DeviceCredential(by: SecretIssuer(store.secrets)))
         }
         let event = DeviceEvent.token(
-            access: accepted.token, expires: accepted.expires, credential: device?.credential.text)
+            access: accepted.token, expires: accepted.expires, credential: device?.credential)
         let isStored: Bool
         do {
             isStored = try await pool.runWithRetry(limits.retryMax) { [store, events] connection in

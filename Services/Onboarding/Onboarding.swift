@@ -17,6 +17,7 @@ struct Onboarding: Sendable {
     private let register: RegisterRoute
     private let login: LoginFlow
     private let token: TokenRoute
+    private let logout: LogoutRoute
     private let socket: SessionSocket
     private let limits: OnboardingLimits
     private let clients: ClientAddress
@@ -74,9 +75,13 @@ struct Onboarding: Sendable {
         login = LoginFlow(
             store: store, pool: pool, limits: limits, redirect: redirect, provider: provider, providers: providers,
             check: check, logger: logger)
+        let devices = DeviceStore(secrets: secrets, leaseMax: limits.leaseMax)
         token = TokenRoute(
-            devices: DeviceStore(secrets: secrets, leaseMax: limits.leaseMax), pool: pool, limits: limits,
-            provider: provider, providers: providers, check: check, clients: clients, logger: logger)
+            devices: devices, pool: pool, limits: limits, provider: provider, providers: providers, check: check,
+            clients: clients, logger: logger)
+        logout = LogoutRoute(
+            devices: devices, pool: pool, limits: limits, provider: provider, providers: providers, clients: clients,
+            logger: logger)
         socket = SessionSocket(pool: pool, events: events, hub: hub, limits: limits, clients: clients, logger: logger)
         page = gateway.map { DevicePage(gateway: $0.hasSuffix("/") ? String($0.dropLast()) : $0, client: client) }
         pools = [pool] + own
@@ -126,6 +131,7 @@ struct Onboarding: Sendable {
         page?.addRoutes(to: router)
         router.post("/register_device") { request, context in try await register.handle(request, context) }
         router.post("/v1/token") { request, context in try await token.handle(request, context) }
+        router.post("/v1/logout") { request, context in try await logout.handle(request, context) }
         router.get("/sessions/{session}") { request, context in try await explain(request, context) }
         router.get("/auth_callback") { request, context in
             await page(request, context) { fields, client in try await login.finish(fields, from: client) }

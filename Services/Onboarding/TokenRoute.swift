@@ -31,6 +31,7 @@ struct TokenRoute: Sendable {
         let token_type = "Bearer"
         let expires_at: String
         let credential: String
+        let device_id: String
     }
 
     /// The provider's error codes for which a retry cannot succeed (RFC 6749 §5.2, OpenID Connect Core 1.0
@@ -102,7 +103,7 @@ struct TokenRoute: Sendable {
             return try Response.json(
                 TokenResponse(
                     access_token: token, expires_at: Timestamp(millisecondsSinceEpoch: expires * 1_000).description,
-                    credential: next.text))
+                    credential: next.text, device_id: next.deviceID))
         } catch {
             // If this fails, the lease expires.
             try? await pool.run { connection in _ = try connection.run(DeviceStore.release(renewal)) }

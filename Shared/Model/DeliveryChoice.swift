@@ -8,6 +8,8 @@ import Essentials
 public struct DeliveryChoice: Codable, Equatable, Sendable {
     /// Maximum number of subscribed browsers of a person.
     public static let pushesCountMax = 8
+    /// Maximum number of registered devices of a person.
+    public static let devicesCountMax = 8
 
     /// The `https` URL that is called with each notice, on a host that the environment allows.
     public var webhook: String?
@@ -15,6 +17,8 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
     public var email: Bool
     /// Subscribed browsers.
     public var pushes: [PushTarget]
+    /// Phones and tablets that get native push messages. The server removes one when the credential of its login ends.
+    public var devices: [DeviceTarget]
     /// The time of a daily e-mail with all notices, such as `07:30` in the person's time zone; `nil`: each notice is
     /// sent immediately.
     public var digestAt: String?
@@ -28,24 +32,26 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
 
     /// Creates the fields of a choice.
     public init(
-        webhook: String? = nil, email: Bool = false, pushes: [PushTarget] = [], digestAt: String? = nil,
-        quietHours: String? = nil, timeZone: String? = nil, problem: String? = nil
+        webhook: String? = nil, email: Bool = false, pushes: [PushTarget] = [], devices: [DeviceTarget] = [],
+        digestAt: String? = nil, quietHours: String? = nil, timeZone: String? = nil, problem: String? = nil
     ) {
         self.webhook = webhook
         self.email = email
         self.pushes = pushes
+        self.devices = devices
         self.digestAt = digestAt
         self.quietHours = quietHours
         self.timeZone = timeZone
         self.problem = problem
     }
 
-    /// Reads the fields; `email` defaults to false, `pushes` to none.
+    /// Reads the fields; `email` defaults to false, `pushes` and `devices` to none.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         webhook = try container.decodeIfPresent(String.self, forKey: .webhook)
         email = try container.decodeIfPresent(Bool.self, forKey: .email) ?? false
         pushes = try container.decodeIfPresent([PushTarget].self, forKey: .pushes) ?? []
+        devices = try container.decodeIfPresent([DeviceTarget].self, forKey: .devices) ?? []
         digestAt = try container.decodeIfPresent(String.self, forKey: .digestAt)
         quietHours = try container.decodeIfPresent(String.self, forKey: .quietHours)
         timeZone = try container.decodeIfPresent(String.self, forKey: .timeZone)
@@ -80,9 +86,64 @@ public struct PushTarget: Codable, Equatable, Sendable {
     }
 }
 
+/// A phone or tablet that gets native push messages.
+///
+/// It belongs to the credential of the device's login: when that is revoked, nothing more is sent to the device.
+public struct DeviceTarget: Codable, Equatable, Sendable {
+    /// The push service of a device's system.
+    public enum Service: String, Codable, CaseIterable, Sendable {
+        /// Apple Push Notification service.
+        case apns
+        /// Firebase Cloud Messaging.
+        case fcm
+    }
+
+    /// The push service that issued the token.
+    public var service: Service
+    /// The token of the app's installation: for APNs the device token in lower-case hexadecimal digits, for FCM the
+    /// registration token.
+    public var token: String
+    /// The id of the device's credential: `device_id` of its `token` event.
+    public var device: String
+
+    /// Creates a device's target.
+    public init(service: Service, token: String, device: String) {
+        self.service = service
+        self.token = token
+        self.device = device
+    }
+
+    /// Describes the first problem of the target as a sentence; `nil` if it is valid.
+    var objection: String? {
+        let isToken: Bool
+        switch service {
+        case .apns:
+            isToken =
+                Self.isHexadecimal(token, 2...Self.appleTokenBytesMax) && token.utf8.count.isMultiple(of: 2)
+        case .fcm:
+            isToken =
+                1...Self.tokenBytesMax ~= token.utf8.count
+                && token.utf8.allSatisfy { Base64URL.contains($0) || $0 == UInt8(ascii: ":") }
+        }
+        guard isToken else { return "'token' must be a token of \(service.rawValue)" }
+        return Self.isHexadecimal(device, 64...64) ? nil : "'device' must be the device_id of the token event"
+    }
+
+    /// The vendors document no length. An APNs token has 64 digits today, an FCM token about 160 characters.
+    private static let appleTokenBytesMax = 200
+    private static let tokenBytesMax = 2_048
+
+    private static func isHexadecimal(_ text: String, _ counts: ClosedRange<Int>) -> Bool {
+        counts ~= text.utf8.count
+            && text.utf8.allSatisfy { byte in
+                UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || UInt8(ascii: "a")...UInt8(ascii: "f") ~= byte
+            }
+    }
+}
+
 extension DeliveryChoice: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case webhook, email, pushes, digestAt, quietHours, timeZone, problem
+        case webhook, email, pushes, devices, digestAt, quietHours, timeZone, problem
     }
 
     /// The names of the fields that the person writes.
@@ -95,6 +156,9 @@ extension DeliveryChoice: KindFields {
         if pushes.count > Self.pushesCountMax { return "'pushes' must have at most \(Self.pushesCountMax) browsers" }
         if let problem = pushes.lazy.compactMap(\.objection).first { return "'pushes': \(problem)" }
         if Set(pushes.map(\.endpoint)).count < pushes.count { return "'pushes' must name each browser once" }
+        if devices.count > Self.devicesCountMax { return "'devices' must have at most \(Self.devicesCountMax) devices" }
+        if let problem = devices.lazy.compactMap(\.objection).first { return "'devices': \(problem)" }
+        if Set(devices.map(\.token)).count < devices.count { return "'devices' must name each token once" }
         if let digestAt, MinuteOfDay(digestAt) == nil { return "'digestAt' must be a time such as 07:30" }
         if let quietHours, QuietHours(quietHours) == nil {
             return "'quietHours' must be two different times such as 22:00-06:30"

@@ -108,7 +108,7 @@ package enum Services {
     package static let noticeDeliverer = ServiceDescription(
         name: "notice-deliverer",
         summary: """
-            delivers notices as each person chose, by webhook, e-mail and web push: at least once, with a stable id, \
+            delivers notices as each person chose, by webhook, e-mail and push message: at least once, with a stable id, \
             until the delivery succeeds or the notice expires
             """,
         topics: [Topics.notice])

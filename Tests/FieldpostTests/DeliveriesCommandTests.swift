@@ -1,4 +1,5 @@
 import Crypto
+import CryptoExtras
 import Foundation
 import Model
 import Postgres
@@ -67,6 +68,62 @@ import Testing
         #expect(try run("remove", "acme").status != 0)
     }
 
+    private static let account = """
+        {"type": "service_account", "project_id": "example-app", "private_key_id": "1", "client_email": "a@b.c",
+        "token_uri": "https://oauth2.googleapis.com/token", "private_key": "PEM"}
+        """
+
+    /// Runs `set` with the keys of APNs and FCM in variables.
+    private func setNative(
+        _ arguments: [String], apple: String? = nil, google: String? = nil
+    ) throws -> CommandResult {
+        let pem = try _RSA.Signing.PrivateKey(keySize: .bits2048).pemRepresentation.replacing("\n", with: "\\n")
+        return try fieldpost(
+            ["environment", "deliveries", "set", "acme"] + arguments,
+            environment: [
+                "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_SECRET_KEYS": Self.key,
+                "APNS_KEY": apple ?? P256.Signing.PrivateKey().pemRepresentation,
+                "FCM_ACCOUNT": google ?? Self.account.replacing("PEM", with: pem),
+            ])
+    }
+
+    @Test func nativeSendersAreStoredAndRemoved() throws {
+        let apns = ["--apns-key-from", "APNS_KEY", "--apns-key-id", "ABC123DEFG", "--apns-team", "DEF123GHIJ"]
+        #expect(try setNative(apns).errors.contains("--apns-topic"))
+        let first = try setNative(
+            apns + ["--apns-topic", "com.example.app", "--fcm-account-from", "FCM_ACCOUNT", "--json"])
+        #expect(first.status == 0, "\(first.errors)")
+        let row = try #require(try first.rows().first)
+        #expect(row["apnsTopic"] as? String == "com.example.app" && row["fcmProject"] as? String == "example-app")
+        #expect(!first.output.contains("PRIVATE KEY"))
+        let stored = try #require(try self.stored())
+        #expect(stored.apns?.server == "https://api.push.apple.com")
+        #expect(stored.fcm?.server == "https://fcm.googleapis.com")
+        #expect(try String(decoding: opened(stored.apns?.key, .apns), as: UTF8.self).contains("BEGIN PRIVATE KEY"))
+        #expect(try String(decoding: opened(stored.fcm?.account, .fcm), as: UTF8.self).contains("service_account"))
+        // Each option keeps the others.
+        let changed = try setNative(
+            ["--apns-server", "https://api.sandbox.push.apple.com", "--fcm-server", "https://fcm.example.com"])
+        #expect(changed.status == 0, "\(changed.errors)")
+        let after = try #require(try self.stored())
+        #expect(after.apns?.key == stored.apns?.key && after.apns?.server == "https://api.sandbox.push.apple.com")
+        #expect(after.fcm?.account == stored.fcm?.account && after.fcm?.server == "https://fcm.example.com")
+        #expect(try setNative(["--no-apns", "--no-fcm"]).status == 0)
+        #expect(try self.stored()?.apns == nil && self.stored()?.fcm == nil)
+    }
+
+    @Test func unusableNativeKeysAreRejected() throws {
+        let apple = try setNative(
+            [
+                "--apns-key-from", "APNS_KEY", "--apns-key-id", "ABC123DEFG", "--apns-team", "DEF123GHIJ",
+                "--apns-topic", "com.example.app",
+            ], apple: "no key")
+        #expect(apple.status != 0 && apple.errors.contains("APNS_KEY is not the content of a .p8 file"))
+        let google = try setNative(["--fcm-account-from", "FCM_ACCOUNT"], google: #"{"type": "authorized_user"}"#)
+        #expect(google.status != 0 && google.errors.contains("FCM_ACCOUNT is not usable"))
+        #expect(try stored() == nil)
+    }
+
     @Test func webhookSecretIsPrintedAndRenewed() throws {
         #expect(try run("set", "acme", "--webhook-host", "hooks.example.com").status == 0)
         let secret = try run("secret", "acme").output
@@ -109,6 +166,12 @@ import Testing
         (["--push-contact", "http://a.b"], "--push-contact"),
         (["--no-email", "--smtp", "smtp://a.b"], "give the options of a channel"),
         (["--smtp-user", "me"], "needs --smtp-password-from"),
+        (["--apns-key-id", "short"], "--apns-key-id"), (["--apns-team", "a b"], "--apns-team"),
+        (["--apns-topic", "com/example"], "--apns-topic"), (["--apns-server", "http://a.b"], "--apns-server"),
+        (["--fcm-server", "https://a.b/v1"], "--fcm-server"),
+        (["--fcm-server", "https://a.b"], "needs --fcm-account-from"),
+        (["--fcm-account-from", "NONE"], "NONE is not set"),
+        (["--no-apns", "--apns-topic", "a.b"], "give the options of a channel"),
     ])
     func invalidInputIsRejected(options: [String], reason: String) throws {
         let result = try fieldpost(

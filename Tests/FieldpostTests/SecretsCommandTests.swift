@@ -60,9 +60,9 @@ import Testing
                 """,
                 """
                 INSERT INTO backend.delivery (environment_id, webhook_hosts, webhook_secret, smtp_url, mail_from,
-                    smtp_user, smtp_password, push_contact, push_public_key, push_key)
+                    smtp_user, smtp_password, push_contact, push_public_key, push_key, apns_key, fcm_account)
                 VALUES (\(id), '{a.b}', \(deliveries[0]), 'smtps://a.b', 'a@b.c', 'a', \(deliveries[1]),
-                    'mailto:a@b.c', 'k', \(deliveries[2]))
+                    'mailto:a@b.c', 'k', \(deliveries[2]), \(deliveries[3]), \(deliveries[4]))
                 """,
                 """
                 INSERT INTO onboarding.refresh_token (environment_id, person_id, token)
@@ -76,8 +76,8 @@ import Testing
         try addSecrets()
         let first = try seal(new, old)
         #expect(first.status == 0, "\(first.errors)")
-        #expect(try counts(first) == Array(repeating: [2, 0, 0], count: 7) + [[1_200, 0, 0]])
-        #expect(try counts(seal(new, old)) == Array(repeating: [0, 2, 0], count: 7) + [[0, 1_200, 0]])
+        #expect(try counts(first) == Array(repeating: [2, 0, 0], count: 9) + [[1_200, 0, 0]])
+        #expect(try counts(seal(new, old)) == Array(repeating: [0, 2, 0], count: 9) + [[0, 1_200, 0]])
         // The old key is no longer needed.
         let box = try SecretBox([new])
         var connection = try Connection(conninfo)
@@ -101,10 +101,13 @@ import Testing
                 try box.openText(secrets[3], at: SecretContext.personalDefectLogin(environment, realm: 9))
                     == "own-\(environment)")
         }
-        for (id, webhook, mail, push) in try connection.run(
-            "SELECT environment_id, webhook_secret, smtp_password, push_key FROM backend.delivery"
-        ).decode(EnvironmentID.self, Bytea.self, Bytea.self, Bytea.self) {
-            for (sealed, secret) in zip([webhook, mail, push], SecretContext.DeliverySecret.allCases) {
+        for (id, stored) in try connection.run(
+            """
+            SELECT environment_id, ARRAY[webhook_secret, smtp_password, push_key, apns_key, fcm_account]
+            FROM backend.delivery
+            """
+        ).decode(EnvironmentID.self, [Bytea].self) {
+            for (sealed, secret) in zip(stored, SecretContext.DeliverySecret.allCases) {
                 #expect(try box.openText(sealed.bytes, at: SecretContext.delivery(secret, in: id)) == "\(secret)-\(id)")
             }
         }
@@ -118,7 +121,7 @@ import Testing
         #expect(tokens == (1...600).map { "token-\($0)" })
         let audit = try fieldpost(
             ["audit", "list", "--action", "secrets", "--json"], environment: ["FIELDPOST_DATABASE_URL": conninfo])
-        #expect(try audit.rows().map { $0["subject"] as? String } == ["1214", "0"])
+        #expect(try audit.rows().map { $0["subject"] as? String } == ["1218", "0"])
     }
 
     /// An unreadable secret is kept; the rest is re-sealed.
@@ -128,7 +131,7 @@ import Testing
         try connection.run("UPDATE access.provider SET client_secret = '\\x0102' WHERE environment_id = 1")
         let result = try seal(new, old)
         #expect(result.status == 1)
-        #expect(try counts(result) == [[1, 0, 1]] + Array(repeating: [2, 0, 0], count: 6) + [[1_200, 0, 0]])
+        #expect(try counts(result) == [[1, 0, 1]] + Array(repeating: [2, 0, 0], count: 8) + [[1_200, 0, 0]])
         let rows = try connection.run("SELECT client_secret FROM access.provider WHERE environment_id = 1")
         #expect(try rows[0].value(0, as: Bytea.self).bytes == [1, 2])
         #expect(try seal().errors.contains("FIELDPOST_SECRET_KEYS is not set"))

@@ -41,7 +41,7 @@ extension FlowTests {
             #expect(response.status == 200)
             // What is well formed may still be unknown: a session, a login, an address.
             try await compare(
-                cluster, url: cluster.onboardingURL, paths: "^/(register_device|sessions|auth_|v1/token)",
+                cluster, url: cluster.onboardingURL, paths: "^/(register_device|sessions|auth_|v1/token|v1/logout)",
                 ["--exclude-checks", "negative_data_rejection,positive_data_acceptance"])
         }
     }

@@ -54,6 +54,32 @@ import Testing
         }
     }
 
+    @Test func devicesAreValidated() {
+        let (token, device) = (String(repeating: "a1", count: 32), String(repeating: "0f", count: 32))
+        func target(_ token: String, service: String = "apns", device other: String? = nil) -> String {
+            #"{"service":"\#(service)","token":"\#(token)","device":"\#(other ?? device)"}"#
+        }
+        for valid in [
+            target(token), target("fcm:APA91b-_Z", service: "fcm"),
+            target(String(repeating: "a", count: 2_048), service: "fcm"),
+        ] {
+            #expect(Self.objection(#"{"devices":[\#(valid)]}"#) == nil, "\(valid)")
+        }
+        let wrong = [
+            (target(""), "'token'"), (target("abc"), "'token'"), (target(token.uppercased()), "'token'"),
+            (target(token + "/../x"), "'token'"), (target(String(repeating: "a", count: 202)), "'token'"),
+            (target("a b", service: "fcm"), "'token'"),
+            (target(String(repeating: "a", count: 2_049), service: "fcm"), "'token'"),
+            (target(token, device: "0f"), "'device'"), (target(token, device: device.uppercased()), "'device'"),
+            (target(token) + "," + target(token), "each token once"),
+            ((10..<19).map { target(token + "\($0)") }.joined(separator: ","), "at most 8"),
+        ]
+        for (devices, reason) in wrong {
+            #expect(Self.objection(#"{"devices":[\#(devices)]}"#)?.contains(reason) == true, "\(reason)")
+        }
+        #expect(Self.objection(#"{"devices":[\#(target(token, service: "wns"))]}"#) != nil, "an unknown service")
+    }
+
     @Test(arguments: [
         (#"{"digestAt":"7:30"}"#, "'digestAt'"), (#"{"digestAt":"24:00"}"#, "'digestAt'"),
         (#"{"digestAt":"07:60"}"#, "'digestAt'"), (#"{"digestAt":"07:3٠"}"#, "'digestAt'"),

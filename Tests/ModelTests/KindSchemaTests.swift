@@ -58,7 +58,7 @@ import Yams
         }
         let services = try #require(try document("deploy/asyncapi.yaml").root["components"]?["schemas"])
         for kind in ofServices.map(\.rawValue) { schemas[kind] = try Schema(try #require(services[kind], "\(kind)")) }
-        for part in ["ReportingSelection", "ReportingSection", "PushTarget"] {
+        for part in ["ReportingSelection", "ReportingSection", "PushTarget", "DeviceTarget"] {
             schemas[part] = try Schema(try #require(all[part], "\(part)"))
         }
         return schemas
@@ -66,7 +66,7 @@ import Yams
 
     @Test func everyKindHasItsSchema() throws {
         let schemas = try Self.schemas()
-        let parts = ["ReportingSelection", "ReportingSection", "PushTarget"]
+        let parts = ["ReportingSelection", "ReportingSection", "PushTarget", "DeviceTarget"]
         #expect(Set(schemas.keys) == Set(Kind.allCases.map(\.rawValue) + parts))
         for kind in Kind.allCases {
             let schema = try #require(schemas[kind.rawValue])
@@ -91,7 +91,7 @@ import Yams
     /// Elements of an array of a kind.
     @Test(arguments: [
         (Kind.timeEntry, "reporting", "ReportingSelection"), (.reportingContext, "sections", "ReportingSection"),
-        (.deliveryChoice, "pushes", "PushTarget"),
+        (.deliveryChoice, "pushes", "PushTarget"), (.deliveryChoice, "devices", "DeviceTarget"),
     ])
     func arrayElementsHaveTheirSchema(kind: Kind, field: String, name: String) throws {
         let schema = try #require(try Self.schemas()[name])

@@ -159,7 +159,7 @@ import Testing
         let shipment = try #require(DeliveryRule.plan(deliveries(rows, [browser])).shipments.first)
         let plan = DeliveryRule.plan(
             deliveries(rows, [browser], outcomes: [(shipment, OutcomeRule.ofPush(410, retryAfter: nil))]))
-        #expect(plan.expiredEndpoints == ["https://push.example.net/1"])
+        #expect(plan.expiredTargets == [browser.id])
         #expect(plan.changes.map(\.state) == [.failed, .failed] && plan.shipments.isEmpty)
     }
 

@@ -58,6 +58,13 @@ struct DeliveryWorld: ~Copyable {
         settings.pushContact = "mailto:it@example.com"
         settings.pushPublicKey = PushSender(key: key, contact: "").applicationServerKey
         settings.pushKey = try sealed(Array(key.rawRepresentation), .push)
+        settings.apns = .init(
+            topic: NoticeReceivers.topic, team: NoticeReceivers.team, keyID: NoticeReceivers.keyID,
+            key: try sealed(Array(receivers.appleKey().utf8), .apns), server: receivers.apnsURL)
+        let account = try receivers.firebaseAccount()
+        settings.fcm = .init(
+            project: try FCMAccount(json: account).project, account: try sealed(account, .fcm),
+            server: receivers.fcmURL)
         change(&settings)
         try acme.connection.run(settings.save())
         let time = Time(Timestamp.now())
@@ -83,9 +90,52 @@ struct DeliveryWorld: ~Copyable {
     /// Switches to another person.
     mutating func switchPerson(to email: String) throws { (person, path) = (UUID(), try .user(email)) }
 
+    /// Switches back to a person.
+    mutating func returnPerson(_ person: UUID, _ email: String) throws {
+        (self.person, path) = (person, try .user(email))
+    }
+
     func browser(_ path: String = "/push") -> PushTarget {
         PushTarget(
             endpoint: receivers.webURL + path, p256dh: receivers.browser.p256dh, auth: receivers.browser.auth)
+    }
+
+    /// Logs in a device of the person, as onboarding does.
+    ///
+    /// - Returns: Its id, which targets refer to.
+    mutating func logIn() throws -> String {
+        let (name, email) = (Bytea((0..<32).map { _ in UInt8.random(in: 0...255) }), path.email ?? "")
+        let environment = acme.id.rawValue
+        try acme.connection.run([
+            """
+            INSERT INTO access.provider (environment_id, issuer, audience, jwks_url)
+            VALUES (\(environment), 'https://issuer', 'a', 'https://issuer/jwks') ON CONFLICT DO NOTHING
+            """,
+            """
+            INSERT INTO access.person (environment_id, email, issuer, subject)
+            VALUES (\(environment), \(email), 'https://issuer', \(email)) ON CONFLICT DO NOTHING
+            """,
+            """
+            INSERT INTO onboarding.refresh_token (environment_id, person_id, token, device, newest, issuer, subject)
+            SELECT \(environment), id, 'sealed', \(name), \(name), issuer, subject FROM access.person
+            WHERE environment_id = \(environment) AND email = \(email)
+            """,
+        ])
+        return name.bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    /// Returns the target of a device that has just logged in.
+    mutating func device(_ service: DeviceTarget.Service, _ token: String) throws -> DeviceTarget {
+        DeviceTarget(service: service, token: token, device: try logIn())
+    }
+
+    /// Revokes the credentials of all of the person's devices, as `fieldpost environment revoke` does.
+    mutating func revokeDevices() throws {
+        try acme.connection.run(
+            """
+            UPDATE onboarding.refresh_token t SET newest = NULL, former = NULL FROM access.person p
+            WHERE p.environment_id = t.environment_id AND p.id = t.person_id AND p.email = \(path.email ?? "")
+            """)
     }
 
     mutating func choose(_ choice: DeliveryChoice) throws {

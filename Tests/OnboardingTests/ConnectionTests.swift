@@ -8,8 +8,8 @@ import Testing
 @Suite(.ownThreads) struct ConnectionTests {
     @Test func eachConnectionGetsOneResponse() async throws {
         let targets = [
-            "/register_device", "/v1/token", "/sessions/\(UUID().uuidString.lowercased())", "/auth_callback",
-            "/auth_callback?code=1&state=2", "/auth_confirm",
+            "/register_device", "/v1/token", "/v1/logout", "/sessions/\(UUID().uuidString.lowercased())",
+            "/auth_callback", "/auth_callback?code=1&state=2", "/auth_confirm",
         ]
         try await withOnboarding { fixture in
             let connections = KeptConnections(port: fixture.ports[0])

@@ -41,6 +41,7 @@ import Yams
             ("POST", "/v1/token", json, "{}", 400), ("POST", "/v1/token", json, #"{"credential":"x"}"#, 401),
             ("POST", "/v1/token", [], "{}", 415),
             ("POST", "/v1/token", json, String(repeating: " ", count: 5_000), 413),
+            ("POST", "/v1/logout", json, "{}", 400), ("POST", "/v1/logout", json, #"{"credential":"x"}"#, 204),
         ]
         try await withOnboarding { fixture in
             for (method, path, headers, body, expected) in requests {
@@ -57,7 +58,7 @@ import Yams
                         ? !type.contains("problem") : type == "application/problem+json", "\(name): \(type)")
             }
             // Methods that a path does not support.
-            for path in ["/register_device", "/auth_confirm", "/v1/token"] {
+            for path in ["/register_device", "/auth_confirm", "/v1/token", "/v1/logout"] {
                 let response = try await fixture.client.send(Request(fixture.url(path)))
                 #expect(response.status == 405 && response.headers["Allow"] == "POST")
             }
@@ -122,8 +123,10 @@ import Yams
             await observed.add(
                 "/register_device", try await TestDevice.register(fixture, OnboardingFixture.known).status)
             await observed.add("/v1/token", try await fixture.renew(credential).status)
+            await observed.add("/v1/logout", try await fixture.logOut(credential))
         }
-        var expected = try Self.statuses().filter { !$0.key.hasPrefix("/v1/") || $0.key == "/v1/token" }
+        let own = ["/v1/token", "/v1/logout"]
+        var expected = try Self.statuses().filter { !$0.key.hasPrefix("/v1/") || own.contains($0.key) }
         // Requires tokens that expire during confirmation, which would take too long.
         expected["/auth_confirm"]?.remove(502)
         #expect(await observed.statuses == expected)
@@ -160,6 +163,10 @@ import Yams
             ("POST", "/v1/token", "/v1/token", json, #"{"credential":"x"}"#),
             ("POST", "/v1/token", "/v1/token", [], "{}"),
             ("POST", "/v1/token", "/v1/token", json, String(repeating: " ", count: 5_000)),
+            ("POST", "/v1/logout", "/v1/logout", json, "{}"),
+            ("POST", "/v1/logout", "/v1/logout", json, #"{"credential":"x"}"#),
+            ("POST", "/v1/logout", "/v1/logout", [], "{}"),
+            ("POST", "/v1/logout", "/v1/logout", json, String(repeating: " ", count: 5_000)),
         ]
         for (method, path, target, headers, body) in requests {
             let response = try await fixture.client.send(

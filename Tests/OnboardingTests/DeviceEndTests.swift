@@ -44,6 +44,30 @@ import Testing
         }
     }
 
+    /// With any credential that the device ever had, and although the provider is unavailable.
+    @Test func logoutEndsDevice() async throws {
+        try await withOnboarding(settings: TestDevice.withRefreshTokens) { fixture in
+            let first = try await TestDevice.logIn(fixture).credential
+            let renewed = try await fixture.renew(first)
+            #expect(try renewed["device_id"].utf8.count == 64)
+            let next = try renewed["credential"]
+            let other = try await TestDevice.logIn(fixture).credential
+            #expect(fixture.identity.count(of: .refreshToken) == 2)
+            #expect(try await fixture.logOut(String(next.reversed())) == 204, "a guess ends nothing")
+            #expect(try await fixture.logOut(next) == 204)
+            #expect(try await fixture.renew(next).json["reason"] == "ended")
+            #expect(fixture.identity.count(of: .refreshToken) == 1, "the provider accepts it no longer")
+            #expect(try await fixture.logOut(next) == 204)
+            fixture.identity.switches.failureAt = "revoke"
+            fixture.identity.switches.failure = .down
+            #expect(try await fixture.logOut(other) == 204)
+            fixture.identity.switches.failure = IdentitySwitches.Failure.none
+            #expect(try await fixture.renew(other).json["reason"] == "ended")
+            #expect(try fixture.count("SELECT count(*) FROM onboarding.refresh_token WHERE token <> ''") == 0)
+            #expect(try fixture.count("SELECT count(*) FROM access.audit WHERE action = 'login.ended'") == 2)
+        }
+    }
+
     /// The device is revoked during the call to the provider: the new refresh token is revoked too and not stored.
     @Test func revocationDuringRenewalEndsDevice() async throws {
         try await withOnboarding(settings: TestDevice.withRefreshTokens) { fixture in

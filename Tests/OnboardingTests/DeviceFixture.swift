@@ -45,6 +45,15 @@ extension OnboardingFixture {
             retryAfter: response.headers["Retry-After"].flatMap { Int($0) })
     }
 
+    /// Sends `POST /v1/logout`.
+    func logOut(_ credential: String) async throws -> Int {
+        try await client.send(
+            Request(
+                "POST", url("/v1/logout"), headers: [("Content-Type", "application/json")],
+                body: Array(try JSONSerialization.data(withJSONObject: ["credential": credential])))
+        ).status
+    }
+
     /// Advances the clocks of onboarding and the provider.
     func advance(seconds: Int64) {
         clock.advance(seconds: seconds)

@@ -16,17 +16,23 @@ import Testing
             func offer() async throws -> String {
                 GatewayResponse(try await fixture.client.send(ana.request("GET", "/v1/deliveries"))).body
             }
-            #expect(try await offer() == #"{"email":false,"webhookHosts":[]}"#)
+            #expect(try await offer() == #"{"email":false,"native":[],"webhookHosts":[]}"#)
             try fixture.withDatabase { connection in
                 var settings = DeliverySettings(environment: EnvironmentID(rawValue: 1))
                 settings.webhookHosts = ["hooks.example.com"]
                 settings.webhookSecret = Bytea([1])
                 (settings.mailServer, settings.mailFrom) = ("smtps://mail.example.com", "a@example.com")
                 (settings.pushContact, settings.pushPublicKey, settings.pushKey) = ("https://a.b", "BCV", Bytea([2]))
+                settings.fcm = .init(project: "p", account: Bytea([3]), server: DeliverySettings.FCM.defaultServer)
                 _ = try connection.run(settings.save())
             }
-            #expect(
-                try await offer() == #"{"email":true,"pushKey":"BCV","webhookHosts":["hooks.example.com"]}"#)
+            let offered = #"{"email":true,"native":["fcm"],"pushKey":"BCV","webhookHosts":["hooks.example.com"]}"#
+            #expect(try await offer() == offered)
+            // While a database still has the schema of the previous release.
+            try fixture.withDatabase { connection in
+                _ = try connection.run("ALTER TABLE backend.delivery DROP COLUMN fcm_server")
+            }
+            #expect(try await offer() == #"{"email":false,"native":[],"webhookHosts":[]}"#)
         }
     }
 }

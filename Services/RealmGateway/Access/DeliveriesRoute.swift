@@ -14,6 +14,7 @@ struct DeliveriesRoute: Sendable {
         let webhookHosts: [String]
         let email: Bool
         let pushKey: String?
+        let native: [DeviceTarget.Service]
     }
 
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
@@ -24,14 +25,15 @@ struct DeliveriesRoute: Sendable {
         return try .json(
             Offer(
                 webhookHosts: settings?.webhookHosts ?? [], email: settings?.mailServer != nil,
-                pushKey: settings?.pushContact == nil ? nil : settings?.pushPublicKey))
+                pushKey: settings?.pushContact == nil ? nil : settings?.pushPublicKey,
+                native: DeviceTarget.Service.allCases.filter { settings?.offers($0) == true }))
     }
 
-    /// Returns `nil` before the schema migration that adds the table.
+    /// Returns `nil` before the schema migrations that add the table and its columns.
     private static func load(_ environment: EnvironmentID, _ connection: inout Connection) throws -> DeliverySettings? {
         do throws(PostgresError) {
             return try DeliverySettings.load(environment, on: &connection)
-        } catch  where error.isMissingTable {
+        } catch  where error.isMissingTable || error.isMissingColumn {
             return nil
         }
     }

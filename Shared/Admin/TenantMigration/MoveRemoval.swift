@@ -17,7 +17,7 @@ package enum MoveRemoval {
         // A device in onboarding starts again at the destination.
         "onboarding.session",
         // Created from the objects by their triggers.
-        "blob.reference", "defect.command",
+        "blob.reference", "defect.command", "delivery.device",
         // Devices reset with the generation, and the relay republishes all published kinds.
         "store.change", "realm.republish",
         "realm.move_part",

@@ -51,6 +51,9 @@ package struct PostgresError: Error, Equatable, CustomStringConvertible {
     /// Whether a table does not exist, because a later schema file creates it.
     package var isMissingTable: Bool { sqlState == "42P01" }
 
+    /// Whether a column does not exist, because a later schema file adds it.
+    package var isMissingColumn: Bool { sqlState == "42703" }
+
     /// Whether a value was rejected (class 22, 23 or 54): one row of the batch is invalid.
     package var isDataError: Bool {
         guard let sqlState else { return false }

@@ -32,13 +32,10 @@ package struct PushSender: Sendable {
             let exp: Int64
             let sub: String
         }
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let expiry = now.millisecondsSinceEpoch / 1_000 + Self.lifetime.components.seconds
-        let claims = try encoder.encode(Claims(aud: origin, exp: expiry, sub: contact))
-        let head = Base64URL.text(#"{"alg":"ES256","typ":"JWT"}"#.utf8)
-        let signed = head + "." + Base64URL.text(claims)
-        let signature = try key.signature(for: Array(signed.utf8)).rawRepresentation
-        return "vapid t=\(signed).\(Base64URL.text(signature)), k=\(applicationServerKey)"
+        let token = try SignedToken.text(
+            SignedToken.Header(alg: "ES256", typ: "JWT"), Claims(aud: origin, exp: expiry, sub: contact)
+        ) { try key.signature(for: $0).rawRepresentation }
+        return "vapid t=\(token), k=\(applicationServerKey)"
     }
 }

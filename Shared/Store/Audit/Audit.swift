@@ -17,6 +17,8 @@ package struct AuditRecord: Sendable, Equatable {
         case deviceRevoked = "device.revoked"
         /// A device logged in.
         case loggedIn = "login.succeeded"
+        /// A device logged out: its access was revoked.
+        case loggedOut = "login.ended"
         /// A device's login failed; the detail has the reason.
         case loginFailed = "login.failed"
         /// A login with a valid token was refused.

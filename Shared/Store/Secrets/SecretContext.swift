@@ -28,6 +28,10 @@ package enum SecretContext {
         case mail
         /// The private key that identifies the sender to push services (VAPID), 32 bytes.
         case push
+        /// The private key of authentication tokens for APNs, a PEM text.
+        case apns
+        /// The key of the service account for FCM, a JSON text.
+        case fcm
     }
 
     package static func delivery(_ secret: DeliverySecret, in environment: EnvironmentID) -> String {

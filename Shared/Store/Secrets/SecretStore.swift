@@ -13,6 +13,8 @@ package enum SecretStore {
         case webhookSecrets = "webhooks' secrets"
         case mailPasswords = "mail servers' passwords"
         case pushKeys = "keys for push services"
+        case appleKeys = "keys for APNs"
+        case firebaseAccounts = "service accounts for FCM"
         case refreshTokens = "refresh tokens"
     }
 
@@ -41,6 +43,8 @@ package enum SecretStore {
             case .webhookSecrets: SecretContext.delivery(.webhook, in: environment)
             case .mailPasswords: SecretContext.delivery(.mail, in: environment)
             case .pushKeys: SecretContext.delivery(.push, in: environment)
+            case .appleKeys: SecretContext.delivery(.apns, in: environment)
+            case .firebaseAccounts: SecretContext.delivery(.fcm, in: environment)
             case .refreshTokens: SecretContext.refreshToken(environment, person: person)
             }
         }
@@ -176,6 +180,8 @@ extension SecretStore.Sort {
         case .webhookSecrets: SecretColumn(table: "backend.delivery", column: "webhook_secret")
         case .mailPasswords: SecretColumn(table: "backend.delivery", column: "smtp_password")
         case .pushKeys: SecretColumn(table: "backend.delivery", column: "push_key")
+        case .appleKeys: SecretColumn(table: "backend.delivery", column: "apns_key")
+        case .firebaseAccounts: SecretColumn(table: "backend.delivery", column: "fcm_account")
         case .refreshTokens:
             SecretColumn(
                 table: "onboarding.refresh_token", column: "token", number: "t.id", person: "t.person_id",

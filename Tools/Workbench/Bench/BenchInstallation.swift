@@ -33,7 +33,7 @@ struct BenchInstallation: Sendable {
     var gateway: GatewayClient { stage.gateway }
     var sap: SandboxSAP { stage.sap }
 
-    private static let environmentName = "bench"
+    static let environmentName = "bench"
     private static let realmsMax = Duration.seconds(120)
 
     /// Runs `body` on a cluster that is stopped afterwards.

@@ -6,6 +6,7 @@ import Hummingbird
 import Identity
 import Logging
 import Postgres
+import Tenants
 
 /// `POST /v1/logout`: ends a device. Its credential renews no token any more, and it gets no push messages.
 ///

@@ -10,8 +10,12 @@ import Testing
 
     private let own: RealmPath
     private let catalogue = Held.id(3)
-    private let (template, context, root) = (Held.id(10), Held.id(11), Held.id(12))
-    private let (roof, wall, retired) = (Held.id(13), Held.id(14), Held.id(15))
+    private let template = Held.id(10)
+    private let context = Held.id(11)
+    private let root = Held.id(12)
+    private let roof = Held.id(13)
+    private let wall = Held.id(14)
+    private let retired = Held.id(15)
 
     init() throws { own = try RealmPath.user("ana@example.com") }
 

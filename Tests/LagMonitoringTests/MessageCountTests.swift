@@ -64,7 +64,7 @@ struct MessageCountTests {
             written += history.lags.map(\.writtenCount).reduce(0, +)
             consumed += history.lags.map(\.consumedCount).reduce(0, +)
         }
-        #expect(partitions.allSatisfy(\.isCreated))
+        #expect(partitions.allSatisfy { $0.isCreated })
         #expect(written == partitions.map(\.written).reduce(0, +))
         #expect(consumed == partitions.map(\.consumed).reduce(0, +))
     }

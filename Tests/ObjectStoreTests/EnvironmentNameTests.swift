@@ -1,4 +1,5 @@
 import ObjectStore
+import Postgres
 import TestSupport
 import Testing
 

@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func processMetricsAreExported() {
-        let text = ProcessMetrics.text()
+        let text = ProcessMetrics.text(isReady: true)
         for name in [
             "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds",
             "process_start_time_seconds",

@@ -1,4 +1,4 @@
-public import Essentials
+import Essentials
 public import FoundationEssentials
 public import Model
 

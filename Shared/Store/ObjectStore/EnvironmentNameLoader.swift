@@ -1,8 +1,8 @@
 import Essentials
 import Glibc
-import Postgres
+package import Postgres
 import Synchronization
-import Telemetry
+package import Telemetry
 
 /// Loads the names of environments for this process's log lines.
 package enum EnvironmentNameLoader {

@@ -160,9 +160,9 @@ import Testing
     }
 }
 
-extension CommandResult {
+extension DefectSubmitter.CommandResult {
     /// The result without the record that a conflict includes.
-    var withoutDetail: CommandResult {
+    var withoutDetail: DefectSubmitter.CommandResult {
         if case .conflict(let messages, _) = self { .conflict(messages) } else { self }
     }
 }

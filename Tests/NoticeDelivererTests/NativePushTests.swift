@@ -41,10 +41,11 @@ import Testing
         #expect(alert == ["body": "SAMPL1 (Zähler) has been modified"])
         let expiry = try #require(apple.headers["apns-expiration"].flatMap { Int64($0) })
         #expect(expiry == time.adding(.seconds(3_600)).millisecondsSinceEpoch / 1_000)
-        let message = try #require(
-            try json(try #require(received.first { $0.kind == "fcm" }).text)["message"] as? [String: Any])
+        let google = try #require(received.first { $0.kind == "fcm" })
+        let message = try #require(try json(google.text)["message"] as? [String: Any])
         var data = try #require(message["data"] as? [String: String])
-        let collapse = try #require(data.removeValue(forKey: "collapseId"))
+        let removed = data.removeValue(forKey: "collapseId")
+        let collapse = try #require(removed)
         #expect(data == reference.merging(["text": "SAMPL1 (Zähler) has been modified"]) { $1 })
         #expect(message["token"] as? String == Self.google)
         let headers = (message["apns"] as? [String: Any])?["headers"] as? [String: String]

@@ -31,9 +31,10 @@ struct DeliveriesRoute: Sendable {
 
     /// Returns `nil` before the schema migrations that add the table and its columns.
     private static func load(_ environment: EnvironmentID, _ connection: inout Connection) throws -> DeliverySettings? {
-        do throws(PostgresError) {
+        do {
             return try DeliverySettings.load(environment, on: &connection)
-        } catch  where error.isMissingTable || error.isMissingColumn {
+        } catch {
+            guard error.isMissingTable || error.isMissingColumn else { throw error }
             return nil
         }
     }

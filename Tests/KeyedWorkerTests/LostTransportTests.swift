@@ -67,6 +67,24 @@ import Testing
         }
     }
 
+    /// The group read everything and lost the record of its epoch: it cannot know whether the messages are the same.
+    @Test func partitionWithoutRecordedEpochIsReadAgain() async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            var flow = try Flow(cluster)
+            let seen = DecidedKeys()
+            let ids = try add(10, to: &flow)
+            try follow(&flow, seen, until: ids)
+            try flow.connection.run("DELETE FROM pipeline.progress")
+            seen.removeAll()
+            var worker = try makeWorker(flow, seen)
+            let end = ContinuousClock.now + deadlineMax
+            while seen.ids != ids {
+                guard ContinuousClock.now < end else { throw WaitTimeout(what: "the events again") }
+                _ = try worker.step()
+            }
+        }
+    }
+
     @Test func unreadableMessageIsDeadLettered() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)

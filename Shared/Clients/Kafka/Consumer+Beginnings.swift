@@ -122,6 +122,11 @@ extension Consumer {
         return high < 0 ? nil : high
     }
 
+    /// Whether the partition is assigned, and the broker has responded to a fetch of it, even without a message.
+    package func hasFetched(_ partition: TopicPartition) -> Bool {
+        context.trackers[partition].map { $0.isStarted || cachedEnd(of: partition) != nil } ?? false
+    }
+
     /// Restarts delivery of the partition from its first message. Previously fetched or delivered messages no longer
     /// count: finishing them has no effect.
     ///
@@ -133,7 +138,7 @@ extension Consumer {
         guard let tracker = context.trackers[partition] else {
             throw KafkaError(RD_KAFKA_RESP_ERR__STATE, "\(partition) is not assigned")
         }
-        guard tracker.isStarted || cachedEnd(of: partition) != nil else {
+        guard hasFetched(partition) else {
             throw KafkaError(RD_KAFKA_RESP_ERR__STATE, "no message of \(partition) was fetched yet")
         }
         let list = PartitionList()

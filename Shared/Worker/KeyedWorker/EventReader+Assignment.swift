@@ -44,11 +44,13 @@ extension EventReader {
     /// Reads partitions from their beginning if a new epoch exists from which no message has arrived.
     ///
     /// A broker that lost its content may hold as many messages again as this group had read. The group would then wait
-    /// behind them, and skip the new messages among them until the next one arrives.
+    /// behind them, and skip the new messages among them until the next one arrives. That includes a partition of
+    /// which the group has not recorded an epoch.
     private mutating func checkEpoch(_ consumer: inout Consumer, _ connection: inout Connection) throws {
         let newest = try connection.run("SELECT coalesce(max(epoch), 0) FROM realm.relay")[0].decode(Int64.self)
         nextEpoch = .now + Self.epochInterval
-        let older = consumer.assignment.subtracting(pendingStarts).filter { epochs[$0].map { $0 < newest } ?? false }
+        let assigned = consumer.assignment.subtracting(pendingStarts)
+        let older = assigned.filter { epochs[$0].map { $0 < newest } ?? (newest > 0 && consumer.hasFetched($0)) }
         let restarted = Dictionary(uniqueKeysWithValues: older.map { ($0, newest) })
         // A partition without a leader delays no other: it is retried at the next call.
         if let failure = try restart(restarted, consumer: &consumer, connection: &connection) {

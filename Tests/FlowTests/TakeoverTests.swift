@@ -20,7 +20,7 @@ extension FlowTests {
                 let isFirst = cluster.process(.relay)?.logTail().contains("became leader") ?? false
                 let frozen = try #require(cluster.process(isFirst ? .relay : .relay.second))
                 let start = ContinuousClock.now
-                frozen.suspend()
+                frozen.signal(SIGSTOP)
                 try log.write(10)
                 try await log.waitUntilPublished()
                 print("the second relay published \(ContinuousClock.now - start) after the first one was frozen")

@@ -44,7 +44,7 @@ import Testing
         for _ in 0..<20 {
             let before = try size()
             while try size() == before { poll(nil, 0, 1) }
-            process.suspend()
+            process.signal(SIGSTOP)
             let suspended = try size()
             poll(nil, 0, 20)
             #expect(try size() == suspended)

@@ -64,16 +64,14 @@ package final class ClusterProcess: Sendable {
     package var isRunning: Bool { end == nil }
 
     /// Sends a signal to the program unless it has ended: its number may belong to another process afterwards.
+    ///
+    /// SIGSTOP returns when none of its threads runs: one thread stops the others, which continue until it gets
+    /// processor time.
     package func signal(_ number: Int32) {
         ending.withLock { end in
             if end == nil { kill(id, number) }
         }
-    }
-
-    /// Suspends the program with SIGSTOP, and returns when none of its threads runs. One thread stops the others, which
-    /// continue until it gets processor time.
-    package func suspend() {
-        signal(SIGSTOP)
+        guard number == SIGSTOP else { return }
         let pause = DispatchSemaphore(value: 0)
         while isRunning, !ProcessTable.isSuspended(id) { _ = pause.wait(timeout: .now() + .milliseconds(1)) }
     }

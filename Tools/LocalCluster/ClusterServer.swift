@@ -195,7 +195,7 @@ package final class ClusterServer: Sendable {
     /// first: it must neither start others nor begin to recover.
     package func kill9() {
         guard let process = process.withLock({ $0.take() }), process.isRunning else { return }
-        process.suspend()
+        process.signal(SIGSTOP)
         let children = ProcessTable.children(of: process.id)
         for child in children { kill(child, SIGKILL) }
         process.kill9()

@@ -160,7 +160,8 @@ struct ConvergeRun: Sendable {
         try await stage.pool.run { connection in
             try connection.run(
                 """
-                SELECT 'written: ' || r.path || '/' || o.kind || '/' || o.id || coalesce(' ' || o.fields::text, ' deleted')
+                SELECT 'written: ' || r.path || '/' || o.kind || '/' || o.id
+                    || coalesce(' ' || o.fields::text, ' deleted')
                 FROM realm.object o JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
                 WHERE o.environment_id = \(environment.rawValue) AND o.position > \(position)
                 ORDER BY o.position LIMIT 10

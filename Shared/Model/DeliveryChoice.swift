@@ -8,6 +8,8 @@ import Essentials
 public struct DeliveryChoice: Codable, Equatable, Sendable {
     /// Maximum number of subscribed browsers of a person.
     public static let pushesCountMax = 8
+    /// Maximum number of excluded codes.
+    public static let excludedCodesCountMax = 32
 
     /// The `https` URL that is called with each notice, on a host that the environment allows.
     public var webhook: String?
@@ -23,13 +25,15 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
     public var quietHours: String?
     /// The person's time zone, a name of the IANA time zone database such as `Europe/Copenhagen`; `nil`: UTC.
     public var timeZone: String?
+    /// The codes of notices that are not sent; they still appear in the realm. Unknown codes have no effect.
+    public var excludedCodes: [Notice.Code]
     /// The reason why a delivery failed, as a sentence; written by the server, and cleared when the channel recovers.
     public var problem: String?
 
     /// Creates the fields of a choice.
     public init(
         webhook: String? = nil, email: Bool = false, pushes: [PushTarget] = [], digestAt: String? = nil,
-        quietHours: String? = nil, timeZone: String? = nil, problem: String? = nil
+        quietHours: String? = nil, timeZone: String? = nil, excludedCodes: [Notice.Code] = [], problem: String? = nil
     ) {
         self.webhook = webhook
         self.email = email
@@ -37,10 +41,11 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
         self.digestAt = digestAt
         self.quietHours = quietHours
         self.timeZone = timeZone
+        self.excludedCodes = excludedCodes
         self.problem = problem
     }
 
-    /// Reads the fields; `email` defaults to false, `pushes` to none.
+    /// Reads the fields; `email` defaults to false, `pushes` and `excludedCodes` to none.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         webhook = try container.decodeIfPresent(String.self, forKey: .webhook)
@@ -49,6 +54,7 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
         digestAt = try container.decodeIfPresent(String.self, forKey: .digestAt)
         quietHours = try container.decodeIfPresent(String.self, forKey: .quietHours)
         timeZone = try container.decodeIfPresent(String.self, forKey: .timeZone)
+        excludedCodes = try container.decodeIfPresent([Notice.Code].self, forKey: .excludedCodes) ?? []
         problem = try container.decodeIfPresent(String.self, forKey: .problem)
     }
 }
@@ -82,7 +88,7 @@ public struct PushTarget: Codable, Equatable, Sendable {
 
 extension DeliveryChoice: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case webhook, email, pushes, digestAt, quietHours, timeZone, problem
+        case webhook, email, pushes, digestAt, quietHours, timeZone, excludedCodes, problem
     }
 
     /// The names of the fields that the person writes.
@@ -101,6 +107,12 @@ extension DeliveryChoice: KindFields {
         }
         if let timeZone, !Self.isZoneName(timeZone) {
             return "'timeZone' must be a name of the IANA time zone database, such as Europe/Copenhagen"
+        }
+        if excludedCodes.count > Self.excludedCodesCountMax {
+            return "'excludedCodes' must have at most \(Self.excludedCodesCountMax) codes"
+        }
+        if !excludedCodes.allSatisfy({ (1...64).contains($0.rawValue.utf8.count) }) {
+            return "'excludedCodes' must be codes of notices such as task-assigned"
         }
         return nil
     }

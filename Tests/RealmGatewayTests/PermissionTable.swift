@@ -39,7 +39,8 @@ enum PermissionTable {
         user person owner SharedItem any put,delete kind,item,recipient,since
         user person owner FieldTask any patch isCompleted,completionDate,completedBy
         user person owner Notice any patch,delete isRead
-        user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,digestAt,quietHours,timeZone
+        user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,digestAt,quietHours,timeZone,\
+        excludedCodes
         user person owner PrivateProfile own put,patch,delete *
         user person owner DeletedObject any delete -
         user person owner EndedShare any delete -

@@ -46,15 +46,16 @@ enum EntryNoticeRule {
         if let before, before != .rejected, line.status == .rejected {
             return Event(code: .entryRejected, predicate: "was rejected")
         }
-        guard isEdited else { return nil }
-        switch line.code {
-        case .problem?, .refused?, .idTaken?:
-            let isInvalid = line.status == .invalid
+        guard isEdited, let code = line.code else { return nil }
+        let isInvalid = line.status == .invalid
+        switch code {
+        case .problem, .refused, .idTaken:
             return Event(code: .entryInvalid, predicate: isInvalid ? "is invalid" : "was not changed")
         // Otherwise the entry is submitted again.
-        case .recordGone? where line.status == .invalid: return Event(code: .entryInvalid, predicate: "is invalid")
+        case .recordGone where isInvalid: return Event(code: .entryInvalid, predicate: "is invalid")
         // Without an entry before, it was created in the back end.
-        case .recordChanged? where before != nil: return Event(code: .entryChanged, predicate: "was changed in the back end")
+        case .recordChanged where before != nil:
+            return Event(code: .entryChanged, predicate: "was changed in the back end")
         default: return nil
         }
     }

@@ -1,4 +1,5 @@
-// Maintains the one copy of each task in the realm of its team or its assignee, and merges completions into the master.
+// Maintains the one copy of each task in the realm of its team or its assignee, merges completions into the master, and
+// notifies people of their tasks.
 // Consumes `task.events` and `team.events`.
 
 import KeyedWorker
@@ -14,6 +15,11 @@ await serve("task-fan-out", settings: Settings.all) { context in
     return [
         .steps("sweep") { logger in
             try TaskSweep(conninfo: conninfo, retention: retention, interval: interval, logger: logger)
+        } step: { sweep in
+            try sweep.step()
+        },
+        .steps("overdue") { logger in
+            try OverdueSweep(conninfo: conninfo, logger: logger)
         } step: { sweep in
             try sweep.step()
         },

@@ -42,11 +42,13 @@ extension TaskBatch {
         var members: [UUID: Set<UUID>] = [:]
         if !teams.isEmpty {
             let rows = try connection.run(
-                TaskStore.members(of: teams, countMax: TaskNotices.membersMax, fixedRealms, in: environment))
+                TaskStore.members(
+                    of: teams, countMax: Int64(TaskNotices.membersMax + 1), fixedRealms, in: environment))
             for (number, person) in try rows.decode(Int32.self, String.self) {
                 guard let person = UUID(uuidString: person) else { continue }
                 members[teams[Int(number) - 1], default: []].insert(person)
             }
+            members = members.filter { $0.value.count <= TaskNotices.membersMax }
         }
         for index in plans.indices {
             plans[index].events = TaskNoticeRule.events(plans[index].change, members: members)
@@ -56,8 +58,8 @@ extension TaskBatch {
 
 /// The writes of a batch's notices, in the transaction of the changes that cause them.
 struct TaskNotices {
-    /// Limit on the members of a team who are notified of its tasks.
-    static let membersMax: Int64 = 500
+    /// Maximum size of a team whose members are notified of its tasks without an assignee.
+    static let membersMax = 200
     /// Limit on the notices of one batch; above those of one task.
     static let countMax = 5_000
 

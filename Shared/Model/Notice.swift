@@ -70,6 +70,22 @@ public struct Notice: Codable, Equatable, Sendable {
     }
 }
 
+extension Notice.Code {
+    /// What a notice is about. A person's retention limit applies to each sort, so that many of one displace no other.
+    package enum Sort: CaseIterable, Sendable { case task, entry, share, defect, other }
+
+    /// The sort of the code, by its first word.
+    package var sort: Sort {
+        switch rawValue.prefix(while: { $0 != "-" }) {
+        case "task": .task
+        case "entry": .entry
+        case "item", "share": .share
+        case "defect": .defect
+        default: .other
+        }
+    }
+}
+
 extension Notice: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
         case about, code, text, timestamp, isRead

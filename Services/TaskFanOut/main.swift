@@ -18,11 +18,6 @@ await serve("task-fan-out", settings: Settings.all) { context in
         } step: { sweep in
             try sweep.step()
         },
-        .steps("overdue") { logger in
-            try OverdueSweep(conninfo: conninfo, logger: logger)
-        } step: { sweep in
-            try sweep.step()
-        },
         try .workers(context, topics: [Topics.task, Topics.team]) { _ in TaskHandler(retention: retention) },
     ]
 }

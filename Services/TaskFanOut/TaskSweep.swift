@@ -42,7 +42,8 @@ struct TaskSweep: ~Copyable {
             }
             expiryAt = .now + (expiredCount < Self.countMax ? interval : min(interval, .seconds(10)))
         }
-        return dueCount < Self.countMax ? min(Self.dueInterval, ContinuousClock.now.duration(to: expiryAt)) : .seconds(1)
+        let untilExpiry = ContinuousClock.now.duration(to: expiryAt)
+        return dueCount < Self.countMax ? min(Self.dueInterval, untilExpiry) : .seconds(1)
     }
 
     /// Re-queues the tasks of each environment.

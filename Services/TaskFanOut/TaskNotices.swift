@@ -16,7 +16,7 @@ struct TaskPlan {
     init(_ item: TaskBatch.Item, _ decision: TaskDecision?, now: Timestamp) {
         self.decision = decision
         var change = TaskChange()
-        // The copy has the fields of the last decision. Without a copy nobody had the task.
+        // The copy has the fields of the last decision. Without a copy no person had the task.
         if item.row.version > 0, let copy = item.snapshot.copy.fields, let fields = try? JSONObject(copy.bytes) {
             change.before = TaskAssignment(
                 fields, team: item.row.team, assignee: item.row.assignee, isCompleted: item.row.progress.isCompleted)

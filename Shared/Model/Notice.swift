@@ -71,10 +71,10 @@ public struct Notice: Codable, Equatable, Sendable {
 }
 
 extension Notice.Code {
-    /// What a notice is about. A person's retention limit applies to each sort, so that many of one displace no other.
+    /// The subject of a notice. A person's retention limit applies to each sort, so that many of one displace no other.
     package enum Sort: CaseIterable, Sendable { case task, entry, share, defect, other }
 
-    /// The sort of the code, by its first word.
+    /// The sort of the code, by its first part.
     package var sort: Sort {
         switch rawValue.prefix(while: { $0 != "-" }) {
         case "task": .task

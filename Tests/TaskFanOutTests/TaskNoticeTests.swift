@@ -64,7 +64,7 @@ import Testing
     }
 
     /// The assignee leaves the team: no edit of the task is the cause.
-    @Test func endOfMembershipTakesTheTaskAway() throws {
+    @Test func endOfMembershipRemovesTheAssignment() throws {
         var world = try TaskWorld()
         let (ana, ben) = (try world.person("ana"), try world.person("ben"))
         let red = try world.acme.makeTeam(members: [ana, ben])

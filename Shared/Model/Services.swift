@@ -59,7 +59,7 @@ package enum Services {
         summary: """
             validates entries, submits them to the back end once, and reconciles them with the poller's observations; \
             it is the only writer of an entry's outcome (`submitted` and all later statuses), and notifies people of \
-            bad ones
+            refused, rejected and changed entries
             """,
         topics: [Topics.entry])
 

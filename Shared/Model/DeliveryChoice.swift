@@ -10,6 +10,8 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
     public static let pushesCountMax = 8
     /// Maximum number of excluded codes.
     public static let excludedCodesCountMax = 32
+    /// Maximum length of an excluded code.
+    private static let codeBytesMax = 64
 
     /// The `https` URL that is called with each notice, on a host that the environment allows.
     public var webhook: String?
@@ -111,8 +113,8 @@ extension DeliveryChoice: KindFields {
         if excludedCodes.count > Self.excludedCodesCountMax {
             return "'excludedCodes' must have at most \(Self.excludedCodesCountMax) codes"
         }
-        if !excludedCodes.allSatisfy({ (1...64).contains($0.rawValue.utf8.count) }) {
-            return "'excludedCodes' must be codes of notices such as task-assigned"
+        if excludedCodes.contains(where: { $0.rawValue.utf8.count > Self.codeBytesMax }) {
+            return "'excludedCodes' must be codes of at most \(Self.codeBytesMax) bytes, such as task-assigned"
         }
         return nil
     }

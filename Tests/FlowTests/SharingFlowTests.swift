@@ -86,7 +86,7 @@ extension FlowTests {
     }
 
     /// The id of a device's `Person`.
-    private static func person(_ phone: IntegrationPhone) async throws -> UUID {
+    static func person(_ phone: IntegrationPhone) async throws -> UUID {
         let response = try await phone.client.send(
             Request("GET", phone.cluster.gatewayURL + "/v1/realms", headers: phone.headers))
         let json = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]

@@ -25,11 +25,12 @@ extension FlowTests {
                     return status == 200 ? nil : "\(status)"
                 }
             }
-            let people = [try await Self.person(boss.phone), try await Self.person(ana.phone)]
+            let manager = boss.phone
+            let people = [try await Self.person(manager), try await Self.person(ana.phone)]
             try await cluster.runCommand(["environment", "role", "manager", "boss@example.com"])
             try await eventually("the manager opens /manager") {
-                let response = try await boss.phone.client.send(
-                    Request("GET", cluster.gatewayURL + "/v1/realms", headers: boss.phone.headers))
+                let response = try await manager.client.send(
+                    Request("GET", cluster.gatewayURL + "/v1/realms", headers: manager.headers))
                 let text = String(decoding: response.body, as: UTF8.self)
                 return text.contains("\"/manager\"") ? nil : text
             }
@@ -58,9 +59,11 @@ extension FlowTests {
             try await boss.send()
             try await Self.expectNotices(ana, ["task-assigned": 10, "task-changed": 10, "task-removed": 10])
             try await last
-            let left = try await boss.objects(.fieldTask)
-            #expect(left.isEmpty)
-            let own = try await boss.objects(.notice)
+            try await eventually("the manager's tasks are deleted") {
+                let left = try await manager.read().filter { $0.kind == Kind.fieldTask.rawValue }
+                return left.isEmpty ? nil : "\(left.count)"
+            }
+            let own = try await manager.read().filter { $0.kind == Kind.notice.rawValue }
             #expect(own.isEmpty, "\(own)")
         }
     }

@@ -8,7 +8,7 @@ import Postgres
 /// Maintains the tasks' copies, unassigns tasks of deleted teams and people, removes the memberships of both, and
 /// notifies people of their tasks.
 struct TaskHandler: Handler {
-    static let schemaOldest: Int32 = 35
+    static let schemaOldest: Int32 = 34
 
     private let retention: TaskRetention
     private let now: @Sendable () -> Timestamp

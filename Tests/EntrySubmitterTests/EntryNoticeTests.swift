@@ -1,4 +1,3 @@
-import BackendProtocol
 import Essentials
 import FoundationEssentials
 import Model

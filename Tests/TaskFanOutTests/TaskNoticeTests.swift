@@ -134,7 +134,7 @@ import Testing
         #expect(count == 2)
     }
 
-    /// Rows of before schema 35 get their due dates; one that passed long ago causes no notice.
+    /// Rows of before schema 34 get their due dates; one that passed long ago causes no notice.
     @Test func tasksOfEarlierVersionsGetTheirDueDates() throws {
         var world = try TaskWorld()
         let ana = try world.person("ana")

@@ -408,7 +408,9 @@ let tests: [Target] = [
         ], path: "Tests/RealmGatewayTests"),
     .testTarget(
         name: "TaskFanOutTests",
-        dependencies: ["Essentials", "Model", "ObjectStore", "Postgres", "TaskFanOut", "TestSupport"],
+        dependencies: [
+            "Essentials", "KeyedWorker", "Model", "ObjectStore", "Postgres", "TaskFanOut", "TestSupport",
+        ],
         path: "Tests/TaskFanOutTests"),
     .testTarget(
         name: "RealmInitializerTests",

@@ -70,6 +70,7 @@ SELECT create_distributed_table('blob.content', 'environment_id', colocate_with 
 SELECT create_distributed_table('blob.reference', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('device.client', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('device.mutation', 'environment_id', colocate_with => 'realm.environment');
+SELECT create_distributed_table('device.task_author', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('submission.attempt', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('submission.ledger', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('pipeline.parked', 'environment_id', colocate_with => 'realm.environment');

@@ -107,14 +107,14 @@ enum MirrorStore {
 
     // MARK: Notices
 
-    /// The notices of some realms. Rows: realm, id, position, the time as stored.
+    /// The notices of defects in some realms. Rows: realm, id, position, the time as stored.
     static func notices(in realms: [Int32], of environment: EnvironmentID) -> Statement {
         """
         SELECT o.realm_id, o.id, o.position, coalesce(o.fields::json->>'timestamp', '')
         FROM unnest(\(realms)) AS r(id) CROSS JOIN LATERAL (
             SELECT realm_id, id, position, fields FROM store.object
             WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
-                AND kind = \(Kind.notice) AND NOT deleted
+                AND kind = \(Kind.notice) AND NOT deleted AND starts_with(fields::json->>'code', 'defect-')
             OFFSET 0
         ) o
         """

@@ -34,7 +34,7 @@ enum NoticeRule {
 
 /// The retention of a person's notices.
 enum NoticeRetentionRule {
-    /// Limit on notices of one person. The newest are retained.
+    /// Limit on notices of one person about defects. The newest are retained.
     static let countMax = 500
     /// Maximum age of a notice, in days.
     static let daysMax = 90

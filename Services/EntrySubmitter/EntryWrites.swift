@@ -12,6 +12,7 @@ struct EntryWrites {
     private var finalAttempts: [EntryStore.FinalAttempt] = []
     private var changes: [(key: ObjectKey, change: SubmissionDecision.EntryChange, decision: Int)] = []
     private var lines: [(key: ObjectKey, line: TimeEntryStatus, decision: Int)] = []
+    private var notices: [(key: ObjectKey, notice: Notice, decision: Int)] = []
 
     /// - Parameters:
     ///   - state: The state before the decision.
@@ -33,8 +34,14 @@ struct EntryWrites {
                 code: entryLine.code)
             // The ledger's version distinguishes successive decisions; without a ledger the time does.
             let name = "\(ledger?.version ?? time.millisecondsSinceEpoch)/\(offset)"
-            lines.append(
-                (ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: UUID(name: name, in: key.id)), line, index))
+            let id = UUID(name: name, in: key.id)
+            lines.append((ObjectKey(realm: key.realm, kind: .timeEntryStatus, id: id), line, index))
+            guard offset == 0,
+                let notice = EntryNoticeRule.notice(decision, about: state, entry: key.id, at: time)
+            else { continue }
+            // A decision has at most one notice, whose id is derived from its first line.
+            let noticeKey = ObjectKey(realm: key.realm, kind: .notice, id: UUID(name: "notice", in: id))
+            notices.append((noticeKey, notice, index))
         }
         if let newest, !decision.log.isEmpty { ledger?.loggedAt = newest.millisecondsSinceEpoch }
         if let change = decision.change(of: state.entry, loggedAt: newest) { changes.append((key, change, index)) }
@@ -80,6 +87,9 @@ struct EntryWrites {
         let encoder = JSONEncoder()
         for (key, line, decision) in lines {
             batch.put(key, try CanonicalJSON(encoding: line, by: encoder), decision: decision)
+        }
+        for (key, notice, decision) in notices {
+            batch.put(key, try CanonicalJSON(encoding: notice, by: encoder), decision: decision)
         }
         guard !removed.isEmpty else { return }
         if !finalAttempts.isEmpty { batch.append(EntryStore.insert(finalAttempts, in: environment)) }

@@ -31,8 +31,8 @@ extension DeliveryHandler {
                 now: snapshot.now, person: "\(snapshot.environment) \(email)",
                 targets: TargetRule.targets(choice, snapshot.settings, email: email, active: active),
                 quietHours: choice?.quietHours.flatMap { QuietHours($0) }, zone: zone?.zone ?? { _ in 0 }, rows: rows,
-                notices: try unread(rows, realm, snapshot), outcomes: outcomes, ageMax: limits.ageMax,
-                retryFirst: limits.retryFirst, jitter: .random(in: 0..<1)))
+                notices: chosen(rows, choice?.excludedCodes ?? [], realm, snapshot), outcomes: outcomes,
+                ageMax: limits.ageMax, retryFirst: limits.retryFirst, jitter: .random(in: 0..<1)))
         if !plan.changes.isEmpty {
             batch.append(
                 DeliveryStore.save(
@@ -57,12 +57,16 @@ extension DeliveryHandler {
             reason: error ?? "the next delivery is due at \(until)", after: min(wait, limits.waitMax), cause: .planned)
     }
 
-    /// Returns the unread notices of rows. A notice that does not decode counts as deleted.
-    private func unread(_ rows: [ShipmentRow], _ realm: Int32, _ snapshot: DeliverySnapshot) throws -> [UUID: Notice] {
+    /// Returns the unread notices of rows, except excluded ones. A notice that does not decode counts as deleted.
+    private func chosen(
+        _ rows: [ShipmentRow], _ excluded: [Notice.Code], _ realm: Int32, _ snapshot: DeliverySnapshot
+    ) -> [UUID: Notice] {
         var notices: [UUID: Notice] = [:]
         for id in Set(rows.map(\.notice)) {
             let object = snapshot.objects[ObjectKey(realm: realm, kind: .notice, id: id)]
-            guard let notice = try? object?.decoded(as: Notice.self, by: decoder), !notice.isRead else { continue }
+            guard let notice = try? object?.decoded(as: Notice.self, by: decoder), !notice.isRead,
+                !excluded.contains(notice.code)
+            else { continue }
             notices[id] = notice
         }
         return notices

@@ -97,14 +97,15 @@ struct DeliveryHandler: Handler {
         let rows: [ShipmentRow]
     }
 
-    /// - Returns: `nil` if the notice is read or deleted, or if nothing is chosen. A notice older than `ageMax` gets no
+    /// - Returns: `nil` if the notice is read or deleted, or if it is not chosen. A notice older than `ageMax` gets no
     ///   new rows; its existing rows have their own time limit.
     private mutating func start(
         _ key: ObjectKey, of realm: RealmPath, _ snapshot: DeliverySnapshot
     ) throws -> DeliveryStart? {
         guard let object = snapshot.choices[key.realm],
             let notice = try snapshot.objects[key]?.decoded(as: Notice.self, by: decoder), !notice.isRead,
-            let choice = try object.decoded(as: DeliveryChoice.self, by: decoder)
+            let choice = try object.decoded(as: DeliveryChoice.self, by: decoder),
+            !choice.excludedCodes.contains(notice.code)
         else { return nil }
         let zone = zone(of: choice).zone
         let isOld = notice.timestamp.adding(limits.ageMax) <= snapshot.now

@@ -13,7 +13,7 @@ struct PersonDeliveries {
     let zone: LocalTimeRule.Zone
     /// The waiting rows.
     let rows: [ShipmentRow]
-    /// The unread notices of these rows.
+    /// The unread notices of these rows that the person chose.
     let notices: [UUID: Notice]
     /// The outcomes of the last shipments.
     let outcomes: [(shipment: Shipment, outcome: Outcome)]
@@ -144,7 +144,7 @@ enum DeliveryRule {
             + digests.reduce(0) { $0 + ($1.map(\.attempts).max() ?? 0) }
     }
 
-    /// Drops rows of read or deleted notices and of unwanted targets, and fails those that are too old.
+    /// Drops rows of read, deleted and excluded notices and of unwanted targets, and fails those that are too old.
     private static func drop(_ deliveries: PersonDeliveries, _ rows: inout Rows, _ plan: inout DeliveryPlan) {
         let targetIDs = Set(deliveries.targets.map(\.id))
         for row in rows.waiting {

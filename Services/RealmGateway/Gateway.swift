@@ -20,6 +20,9 @@ struct Gateway: Sendable {
     private let pools: [Pool]
     private let commits: CommitPools
 
+    /// The oldest supported version of the database schema: it has authors of tasks.
+    private static let schemaOldest: Int32 = 34
+
     /// Connects to the database, checks its schema and loads the environments.
     ///
     /// - Parameters:
@@ -32,7 +35,7 @@ struct Gateway: Sendable {
     ) async throws {
         let pool = try Pool(database, size: limits.poolSize, check: Lineage.check)
         let commits = try CommitPools(database, limits)
-        try await pool.run { connection in try Schema.check(on: &connection) }
+        try await pool.run { connection in try Schema.check(on: &connection, oldest: Self.schemaOldest) }
         let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
         try await directory.refresh()
         let livePool = try Pool(database, size: limits.livePoolSize, check: Lineage.check)

@@ -3,7 +3,7 @@ import FoundationEssentials
 import Model
 import Postgres
 
-/// The recipient's `EndedShare` and `Notice` about an ended share, as pure functions.
+/// The recipient's `EndedShare` about an ended share, and the `Notice`s about begun and ended ones, as pure functions.
 enum SharingHistory {
     /// Limit of a title in Unicode scalars, because a notice is limited to 4 KB.
     private static let titleScalarsMax = 500
@@ -26,22 +26,46 @@ enum SharingHistory {
         owner: UUID, _ kind: Kind, _ item: UUID, copy: CanonicalJSON, since: Timestamp?, now: Timestamp,
         _ reason: EndReason
     ) -> EndedShare? {
-        guard reason != .removed, let kind = SharedItem.ItemKind(rawValue: kind.rawValue),
-            let fields = try? JSONObject(copy.bytes)
-        else { return nil }
+        guard reason != .removed, let content = content(of: kind, copy) else { return nil }
         var line = EndedShare(
-            owner: owner, kind: kind, item: item, title: "", since: since, endedAt: now, reason: reason)
+            owner: owner, kind: content.kind, item: item, title: content.title, since: since, endedAt: now,
+            reason: reason)
+        (line.when, line.durationMinutes) = (content.when, content.durationMinutes)
+        return line
+    }
+
+    private struct ItemContent {
+        let kind: SharedItem.ItemKind
+        let title: String
+        var when: Timestamp?
+        var durationMinutes: Int?
+    }
+
+    private static func content(of kind: Kind, _ json: CanonicalJSON) -> ItemContent? {
+        guard let kind = SharedItem.ItemKind(rawValue: kind.rawValue), let fields = try? JSONObject(json.bytes) else {
+            return nil
+        }
         switch kind {
         case .appointment:
             guard let appointment = try? fields.decoded(as: Appointment.self) else { return nil }
-            line.title = appointment.why
-            line.when = appointment.when
-            line.durationMinutes = appointment.durationMinutes
+            return ItemContent(
+                kind: kind, title: appointment.why, when: appointment.when,
+                durationMinutes: appointment.durationMinutes)
         case .note:
             guard let note = try? fields.decoded(as: Note.self) else { return nil }
-            line.title = note.title
+            return ItemContent(kind: kind, title: note.title)
         }
-        return line
+    }
+
+    /// Returns the recipient's notice about an item that is shared with them from now on.
+    static func notice(ofShared item: UUID, _ kind: Kind, _ fields: CanonicalJSON, owner name: String?, now: Timestamp)
+        -> Notice?
+    {
+        content(of: kind, fields).map { content in
+            let title = content.title.prefix(scalars: titleScalarsMax)
+            return Notice(
+                about: item, code: .itemShared, text: "\(owner(name)) shares \"\(title)\" with you", timestamp: now)
+        }
     }
 
     /// Returns the notice about a line; `nil` if the end of the whole share has its own.

@@ -4,21 +4,19 @@ import Model
 import ObjectStore
 import Postgres
 
-/// The history of ended shares, and the links that return with a restored item. All of it is written in the transaction
-/// that removes the copy or the link, so that it is written once.
+/// The history of shares, and the links that return with a restored item. All of it is written in the transaction that
+/// creates or removes the copy or the link, so that it is written once.
 extension SharingPlan {
     /// Writes the owner's `DeletedObject` of a link that the service deletes, and the recipient's `EndedShare` and
-    /// `Notice` about a removed copy. Removes the `EndedShare` of an item that is shared again.
+    /// `Notice` about a removed copy. For a new copy, writes the recipient's `Notice`, and removes the `EndedShare` of an
+    /// item that is shared again.
     mutating func recordHistory(
         of link: Link, _ copies: [RealmObject], _ verdict: LinkRule.Verdict, _ input: Int
     ) throws {
         let recipient = link.fields?.recipient ?? state.recipient(of: link.share, owner: link.owner)
         let realm = recipient.flatMap { state.realms[$0] }
         guard let reason = SharingHistory.reason(of: verdict) else {
-            guard verdict == .shared, let realm, let copy = state.copyKey(link), state.objects[copy]?.fields == nil
-            else { return }
-            let line = Self.lineKey(of: link, copy.id, in: realm)
-            if written.insert(line).inserted { batch.delete(line, decision: input) }
+            if verdict == .shared, let realm { try recordBegin(of: link, in: realm, input) }
             return
         }
         if let stored = link.object?.fields, let fields = try? JSONObject(stored.bytes).decoded(as: SharedItem.self) {
@@ -39,8 +37,21 @@ extension SharingPlan {
             batch.put(key, try CanonicalJSON(encoding: line), decision: input)
             let name = state.name(of: link.owner.person)
             guard let notice = SharingHistory.notice(line, id: key.id, owner: name, verdict: verdict) else { continue }
-            try put(notice, in: realm, input)
+            try put(notice, named: "\(link.key.id.text) \(copy.position)", in: realm, input)
         }
+    }
+
+    /// Notifies the recipient of a new copy, and removes the `EndedShare` of an earlier one.
+    private mutating func recordBegin(of link: Link, in realm: Int32, _ input: Int) throws {
+        guard let copy = state.copyKey(link), state.objects[copy]?.fields == nil,
+            let fields = link.itemKey.flatMap({ state.objects[$0]?.fields })
+        else { return }
+        let line = Self.lineKey(of: link, copy.id, in: realm)
+        if written.insert(line).inserted { batch.delete(line, decision: input) }
+        let notice = SharingHistory.notice(
+            ofShared: copy.id, copy.kind, fields, owner: state.name(of: link.owner.person), now: now)
+        guard let notice else { return }
+        try put(notice, named: "\(link.key.id.text) \(link.object?.position ?? 0)", in: realm, input)
     }
 
     /// Notifies the recipient when the references to an ended share are removed.
@@ -51,11 +62,17 @@ extension SharingPlan {
                 ofEnded: share, by: state.ender(share, of: owner, with: recipient), owner: state.name(of: owner.person),
                 now: now)
         else { return }
-        try put(notice, in: realm, input)
+        let position = state.shareKey(share).map { state.position($0) } ?? 0
+        try put(notice, named: "\(share.text) \(position)", in: realm, input)
     }
 
-    private mutating func put(_ notice: Notice, in realm: Int32, _ input: Int) throws {
-        let key = ObjectKey(realm: realm, kind: .notice, id: UUID())
+    /// Writes a notice under an id derived from its event.
+    ///
+    /// - Parameter name: The object that changed, and its position.
+    private mutating func put(_ notice: Notice, named name: String, in realm: Int32, _ input: Int) throws {
+        let id = UUID(name: "\(notice.code.rawValue) \(name)", in: .shareNotices)
+        let key = ObjectKey(realm: realm, kind: .notice, id: id)
+        guard written.insert(key).inserted else { return }
         batch.put(key, try CanonicalJSON(encoding: notice), decision: input)
     }
 
@@ -100,4 +117,10 @@ extension SharingPlan {
         expect(key, at: state.position(key), input)
         return state.objects[key]?.editPosition ?? 0 > record.position
     }
+}
+
+extension UUID {
+    /// The namespace of the ids of notices about shares. Never changes.
+    static let shareNotices = UUID(
+        uuid: (0x3D, 0x0C, 0x51, 0xE7, 0xA2, 0x94, 0x4B, 0x1F, 0x9E, 0x68, 0x70, 0xC5, 0x12, 0xDB, 0x86, 0x4A))
 }

@@ -1,6 +1,7 @@
 import Access
 import Essentials
 import FoundationEssentials
+import KeyedWorker
 import Model
 import ObjectStore
 import Postgres
@@ -11,7 +12,7 @@ import Postgres
 /// guards.
 struct TaskBatch {
     /// A task with its stored state.
-    private struct Item {
+    struct Item {
         /// The inputs about the task, each with the realm of the changed object.
         let subjects: [(decision: Int, realm: Int32)]
         let snapshot: TaskSnapshot
@@ -40,13 +41,15 @@ struct TaskBatch {
         var matchesRow: Bool { team == row.team && assignee == row.assignee }
     }
 
-    private let environment: EnvironmentID
-    private let fixedRealms: TaskRealms
+    let environment: EnvironmentID
+    let fixedRealms: TaskRealms
+    private let now: Timestamp
     private var items: [Item] = []
 
-    init(environment: EnvironmentID, fixedRealms: TaskRealms) {
+    init(environment: EnvironmentID, fixedRealms: TaskRealms, now: Timestamp) {
         self.environment = environment
         self.fixedRealms = fixedRealms
+        self.now = now
     }
 
     /// Adds a task.
@@ -99,13 +102,12 @@ struct TaskBatch {
         return facts
     }
 
-    /// Returns the e-mail addresses of people whose own realms get copies.
-    private func emails(
-        for decisions: some Sequence<TaskDecision>, on connection: inout Connection
-    ) throws -> [UUID: String] {
-        let people = decisions.compactMap { if case .person(let id) = $0.target { id } else { nil } }
+    /// Returns the e-mail addresses of people whose own realms get copies or notices.
+    private func emails(for plans: [TaskPlan], on connection: inout Connection) throws -> [UUID: String] {
+        var people = Set(plans.flatMap { $0.events.map(\.person) })
+        for plan in plans { if case .person(let id)? = plan.decision?.target { people.insert(id) } }
         if people.isEmpty { return [:] }
-        let rows = try connection.run(People.emails(of: Set(people), in: environment))
+        let rows = try connection.run(People.emails(of: people, in: environment))
         return Dictionary(uniqueKeysWithValues: try rows.decode(UUID.self, String.self).map { ($0, $1) })
     }
 
@@ -122,31 +124,51 @@ struct TaskBatch {
 
     /// Decides about the tasks and adds the changes to the batch.
     ///
-    /// - Returns: The errors of tasks that cannot be encoded, by input.
+    /// - Returns: The inputs that are not finished: of tasks that cannot be encoded, and beyond the limit of notices.
     mutating func write(
         to batch: inout WriteBatch, _ directory: inout RealmDirectory, on connection: inout Connection
-    ) throws -> [Int: String] {
-        let decisions = items.map { item in item.fields.map { TaskRule.decide(facts(item, $0)) } }
-        let emails = try emails(for: decisions.compactMap(\.self), on: &connection)
-        let paths = decisions.map { $0.flatMap { path($0, emails) } }
+    ) throws -> [Int: Disposition<Never>] {
+        var plans = items.map { item in
+            TaskPlan(item, item.fields.map { TaskRule.decide(facts(item, $0)) }, now: now)
+        }
+        try addEvents(to: &plans, on: &connection)
+        let emails = try emails(for: plans, on: &connection)
+        let paths = plans.map { $0.decision.flatMap { path($0, emails) } }
+        let own = emails.compactMapValues { try? RealmPath.user($0) }
         let realms = try directory.ids(
-            of: Set(paths.compactMap(\.self)), in: environment, create: true, on: &connection)
-        var (rows, dead) = (TaskRows(), [Int: String]())
+            of: Set(paths.compactMap(\.self)).union(own.values), in: environment, create: true, on: &connection)
+        let notices = TaskNotices(now: now, realms: own.compactMapValues { realms[$0] })
+        var (rows, unfinished) = (TaskRows(), [Int: Disposition<Never>]())
+        var left = TaskNotices.countMax
         for (index, item) in items.enumerated() {
+            // A task with many notices waits for the next batch, unless it is the first one.
+            let count = plans[index].events.count
+            guard count <= left || left == TaskNotices.countMax else {
+                expect(item, &batch, &rows)
+                for subject in item.subjects { unfinished[subject.decision] = .reprocess }
+                continue
+            }
+            left -= count
             do {
-                try write(item, decisions[index], in: paths[index].flatMap { realms[$0] }, &batch, &rows)
+                try notices.put(plans[index].events, of: item, to: &batch)
+                try write(item, plans[index], in: paths[index].flatMap { realms[$0] }, &batch, &rows)
             } catch {
-                for subject in item.subjects { dead[subject.decision] = "cannot encode the task: \(error)" }
+                for subject in item.subjects {
+                    unfinished[subject.decision] = .deadLettered(reason: "cannot encode the task: \(error)")
+                }
             }
         }
         rows.write(to: &batch, in: environment)
-        return dead
+        return unfinished
     }
 
     private func write(
-        _ item: Item, _ decision: TaskDecision?, in realm: Int32?, _ batch: inout WriteBatch, _ rows: inout TaskRows
+        _ item: Item, _ plan: TaskPlan, in realm: Int32?, _ batch: inout WriteBatch, _ rows: inout TaskRows
     ) throws(JSONError) {
-        if let decision, let stored = item.snapshot.master.fields {
+        if let author = item.snapshot.author {
+            rows.processed.append((item.task, author.editPosition, item.decision))
+        }
+        if let decision = plan.decision, let stored = item.snapshot.master.fields {
             let fields = try fields(item, decision) ?? stored
             if decision.isArchived {
                 archive(fields, item, in: realm, &batch)
@@ -156,7 +178,7 @@ struct TaskBatch {
                 putCopy(fields, item, in: realm, &batch)
                 var row = item.row
                 (row.realm, row.team, row.assignee) = (realm, decision.team, decision.assignee)
-                row.progress = decision.progress
+                (row.progress, row.due) = (decision.progress, plan.due)
                 if row.version == 0 || row != item.row { rows.saved.append((item.task, row, item.decision)) }
             }
         } else if item.row.version > 0 {

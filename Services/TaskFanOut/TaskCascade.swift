@@ -47,6 +47,35 @@ enum TaskCascade {
             """)
     }
 
+    /// The environments with tasks to decide because of their due dates. Rows: the environment.
+    static let environmentsWithDueTasks: Statement = """
+        SELECT environment_id FROM task.copy
+        WHERE is_due = false AND due_at <= now() AND NOT is_completed AND realm_id IS NOT NULL
+        UNION
+        SELECT environment_id FROM task.copy WHERE is_due IS NULL
+        """
+
+    /// Tasks whose due date has passed, or that a version without due dates decided, except deferred ones.
+    static func due(countMax: Int, in environment: EnvironmentID) -> Statement {
+        func tasks(_ condition: Statement) -> Statement {
+            """
+            (SELECT '/manager/FieldTask/' || c.task_id, c.task_id FROM task.copy c
+            WHERE c.environment_id = \(environment.rawValue) AND \(condition) AND NOT EXISTS (
+                SELECT FROM pipeline.parked p
+                WHERE p.group_name = \(Services.taskFanOut.name) AND p.environment_id = \(environment.rawValue)
+                    AND p.key = '/manager/FieldTask/' || c.task_id)
+            LIMIT \(Int64(countMax)))
+            """
+        }
+        let passed: Statement = "is_due = false AND due_at <= now() AND NOT is_completed AND realm_id IS NOT NULL"
+        return Cascade.due(
+            group: Services.taskFanOut.name, topic: Topics.task, in: environment,
+            """
+            SELECT c.key, c.task_id, 'its due date has passed', -1
+            FROM (\(tasks(passed)) UNION \(tasks("is_due IS NULL"))) AS c(key, task_id)
+            """)
+    }
+
     /// Tasks whose copy or master is past its retention.
     ///
     /// - Parameter countMax: Limit on each.

@@ -5,13 +5,22 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Maintains the tasks' copies, unassigns tasks of deleted teams and people, and removes the memberships of both.
+/// Maintains the tasks' copies, unassigns tasks of deleted teams and people, removes the memberships of both, and
+/// notifies people of their tasks.
 struct TaskHandler: Handler {
+    static let schemaOldest: Int32 = 34
+
     private let retention: TaskRetention
+    private let now: @Sendable () -> Timestamp
     private var directory = RealmDirectory()
     private let references = DeletedReferences()
 
-    init(retention: TaskRetention = TaskRetention()) { self.retention = retention }
+    init(
+        retention: TaskRetention = TaskRetention(), now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }
+    ) {
+        self.retention = retention
+        self.now = now
+    }
 
     mutating func decide(
         _ inputs: [WorkItem<Never>], in environment: EnvironmentID, batch: inout WriteBatch,
@@ -51,7 +60,7 @@ struct TaskHandler: Handler {
         }
         guard !decisions.isEmpty else { return dispositions }
 
-        var tasks = TaskBatch(environment: environment, fixedRealms: fixedRealms)
+        var tasks = TaskBatch(environment: environment, fixedRealms: fixedRealms, now: now())
         for row in results[0] {
             let snapshot = try TaskSnapshot(row)
             let indexes = decisions[snapshot.task] ?? []
@@ -62,8 +71,8 @@ struct TaskHandler: Handler {
             }
         }
         try tasks.load(on: &connection)
-        for (decision, reason) in try tasks.write(to: &batch, &directory, on: &connection) {
-            dispositions[decision] = .deadLettered(reason: reason)
+        for (decision, disposition) in try tasks.write(to: &batch, &directory, on: &connection) {
+            dispositions[decision] = disposition
         }
         return dispositions
     }

@@ -1,4 +1,5 @@
-// Maintains the one copy of each task in the realm of its team or its assignee, and merges completions into the master.
+// Maintains the one copy of each task in the realm of its team or its assignee, merges completions into the master, and
+// notifies people of their tasks.
 // Consumes `task.events` and `team.events`.
 
 import KeyedWorker

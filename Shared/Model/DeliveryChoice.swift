@@ -10,6 +10,10 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
     public static let pushesCountMax = 8
     /// Maximum number of registered devices of a person.
     public static let devicesCountMax = 8
+    /// Maximum number of excluded codes.
+    public static let excludedCodesCountMax = 32
+    /// Maximum length of an excluded code.
+    private static let codeBytesMax = 64
 
     /// The `https` URL that is called with each notice, on a host that the environment allows.
     public var webhook: String?
@@ -27,13 +31,16 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
     public var quietHours: String?
     /// The person's time zone, a name of the IANA time zone database such as `Europe/Copenhagen`; `nil`: UTC.
     public var timeZone: String?
+    /// The codes of notices that are not sent; they still appear in the realm. Unknown codes have no effect.
+    public var excludedCodes: [Notice.Code]
     /// The reason why a delivery failed, as a sentence; written by the server, and cleared when the channel recovers.
     public var problem: String?
 
     /// Creates the fields of a choice.
     public init(
         webhook: String? = nil, email: Bool = false, pushes: [PushTarget] = [], devices: [DeviceTarget] = [],
-        digestAt: String? = nil, quietHours: String? = nil, timeZone: String? = nil, problem: String? = nil
+        digestAt: String? = nil, quietHours: String? = nil, timeZone: String? = nil,
+        excludedCodes: [Notice.Code] = [], problem: String? = nil
     ) {
         self.webhook = webhook
         self.email = email
@@ -42,10 +49,11 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
         self.digestAt = digestAt
         self.quietHours = quietHours
         self.timeZone = timeZone
+        self.excludedCodes = excludedCodes
         self.problem = problem
     }
 
-    /// Reads the fields; `email` defaults to false, `pushes` and `devices` to none.
+    /// Reads the fields; `email` defaults to false, `pushes`, `devices` and `excludedCodes` to none.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         webhook = try container.decodeIfPresent(String.self, forKey: .webhook)
@@ -55,6 +63,7 @@ public struct DeliveryChoice: Codable, Equatable, Sendable {
         digestAt = try container.decodeIfPresent(String.self, forKey: .digestAt)
         quietHours = try container.decodeIfPresent(String.self, forKey: .quietHours)
         timeZone = try container.decodeIfPresent(String.self, forKey: .timeZone)
+        excludedCodes = try container.decodeIfPresent([Notice.Code].self, forKey: .excludedCodes) ?? []
         problem = try container.decodeIfPresent(String.self, forKey: .problem)
     }
 }
@@ -143,7 +152,7 @@ public struct DeviceTarget: Codable, Equatable, Sendable {
 
 extension DeliveryChoice: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case webhook, email, pushes, devices, digestAt, quietHours, timeZone, problem
+    /// Reads the fields; `email` defaults to false, `pushes`, `devices` and `excludedCodes` to none.
     }
 
     /// The names of the fields that the person writes.
@@ -165,6 +174,12 @@ extension DeliveryChoice: KindFields {
         }
         if let timeZone, !Self.isZoneName(timeZone) {
             return "'timeZone' must be a name of the IANA time zone database, such as Europe/Copenhagen"
+        }
+        if excludedCodes.count > Self.excludedCodesCountMax {
+            return "'excludedCodes' must have at most \(Self.excludedCodesCountMax) codes"
+        }
+        if excludedCodes.contains(where: { $0.rawValue.utf8.count > Self.codeBytesMax }) {
+            return "'excludedCodes' must be codes of at most \(Self.codeBytesMax) bytes, such as task-assigned"
         }
         return nil
     }

@@ -22,13 +22,34 @@ public struct Notice: Codable, Equatable, Sendable {
         public static let shareCancelled = Code(rawValue: "share-cancelled")
         /// The owner of an item that was shared with the person deleted it.
         public static let itemDeleted = Code(rawValue: "item-deleted")
+        /// Another person shares an item with the person.
+        public static let itemShared = Code(rawValue: "item-shared")
+
+        /// A ``FieldTask`` was assigned to the person or, without an assignee, to a team of the person.
+        public static let taskAssigned = Code(rawValue: "task-assigned")
+        /// The title, due date, location or team of a task of the person was changed.
+        public static let taskChanged = Code(rawValue: "task-changed")
+        /// A task is no longer assigned to the person or to a team of the person.
+        public static let taskRemoved = Code(rawValue: "task-removed")
+        /// The due date of a task of the person has passed.
+        public static let taskOverdue = Code(rawValue: "task-overdue")
+
+        /// The person's ``TimeEntry`` was rejected by an approver.
+        public static let entryRejected = Code(rawValue: "entry-rejected")
+        /// The person's entry cannot be submitted as it is, or a change of it was refused.
+        public static let entryInvalid = Code(rawValue: "entry-invalid")
+        /// The person's entry was changed in the back end.
+        public static let entryChanged = Code(rawValue: "entry-changed")
 
         /// The codes that the server writes.
-        public static let all = [defectAssigned, defectModified, shareCancelled, itemDeleted]
+        public static let all = [
+            defectAssigned, defectModified, shareCancelled, itemDeleted, itemShared, taskAssigned, taskChanged,
+            taskRemoved, taskOverdue, entryRejected, entryInvalid, entryChanged,
+        ]
     }
 
-    /// The id of the object that the notice concerns, in the same realm; it may have been deleted. `nil` if there is
-    /// none.
+    /// The id of the object that the notice concerns; it may have been deleted. `nil` if there is none. It is in the
+    /// same realm, except a task (in the realm of its team) and a shared item (in the realm of its ``Share``).
     public var about: UUID?
     /// The type of the notice, for programs.
     public var code: Code
@@ -46,6 +67,22 @@ public struct Notice: Codable, Equatable, Sendable {
         self.text = text
         self.timestamp = timestamp
         self.isRead = isRead
+    }
+}
+
+extension Notice.Code {
+    /// The subject of a notice. A person's retention limit applies to each sort, so that many of one displace no other.
+    package enum Sort: CaseIterable, Sendable { case task, entry, share, defect, other }
+
+    /// The sort of the code, by its first part.
+    package var sort: Sort {
+        switch rawValue.prefix(while: { $0 != "-" }) {
+        case "task": .task
+        case "entry": .entry
+        case "item", "share": .share
+        case "defect": .defect
+        default: .other
+        }
     }
 }
 

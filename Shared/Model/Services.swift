@@ -58,7 +58,8 @@ package enum Services {
         name: "entry-submitter",
         summary: """
             validates entries, submits them to the back end once, and reconciles them with the poller's observations; \
-            it is the only writer of an entry's outcome (`submitted` and all later statuses)
+            it is the only writer of an entry's outcome (`submitted` and all later statuses), and notifies people of \
+            refused, rejected and changed entries
             """,
         topics: [Topics.entry])
 
@@ -78,7 +79,7 @@ package enum Services {
         summary: """
             maintains the copy of each master task in the realm of its team or assignee, copies completion back to the \
             master, removes copies if their team or person was deleted, and removes memberships of deleted teams and \
-            people
+            people; notifies people of their tasks
             """,
         topics: [Topics.task, Topics.team])
 
@@ -91,7 +92,10 @@ package enum Services {
     /// Copies shared items.
     package static let shareFanOut = ServiceDescription(
         name: "share-fan-out",
-        summary: "maintains the copies of shared appointments and notes for the people they are shared with",
+        summary: """
+            maintains the copies of shared appointments and notes for the people they are shared with, and notifies \
+            these people
+            """,
         topics: [Topics.share])
 
     /// Notifies people of defects.

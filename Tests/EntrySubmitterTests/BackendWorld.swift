@@ -251,6 +251,16 @@ struct BackendWorld: ~Copyable {
         }
     }
 
+    /// Decides an event of an entry, and returns the writes as they are before the commit.
+    mutating func uncommitted(_ id: UUID) throws -> WriteBatch {
+        let subject = EventSubject(realm: realm, kind: .timeEntry, id: id)
+        let input = WorkItem<EntryHandler.CallResult>(
+            environment: acme.id, subject: subject, origin: .event, attemptCount: 0)
+        var batch = WriteBatch(environment: acme.id)
+        _ = try handler.decide([input], in: acme.id, batch: &batch, on: &acme.connection)
+        return batch
+    }
+
     mutating func decide(
         _ id: UUID, _ origin: WorkItem<EntryHandler.CallResult>.Origin, _ kind: Kind = .timeEntry
     ) throws -> Disposition<EntryHandler.Call> {
@@ -284,6 +294,15 @@ struct BackendWorld: ~Copyable {
         let key = ObjectKey(realm: try acme.realm(realm), kind: .timeEntry, id: id)
         let objects = try RealmObject.byKey(try acme.connection.run(RealmObject.load([key], in: acme.id)))
         return try objects[key]?.decoded(as: TimeEntry.self, by: JSONDecoder())
+    }
+
+    /// The person's notices, the oldest first.
+    mutating func notices() throws -> [Notice] {
+        let rows = try acme.connection.run(
+            RealmObject.load(kinds: [.notice], realm: try acme.realm(realm), in: acme.id))
+        return try RealmObject.byKey(rows).values.compactMap {
+            try $0.decoded(as: Notice.self, by: JSONDecoder())
+        }.sorted { $0.timestamp < $1.timestamp }
     }
 
     /// The status log of an entry, the oldest line first.

@@ -187,6 +187,10 @@ struct ErasureFixture {
             VALUES (1, 70, \(client), 1, '{"detail":"anasecret"}')
             """,
             """
+            INSERT INTO device.task_author (environment_id, task_id, edit_position, author_id)
+            VALUES (1, gen_random_uuid(), 1, \(ana))
+            """,
+            """
             INSERT INTO onboarding.refresh_token (environment_id, person_id, token, device_name)
             VALUES (1, 70, convert_to('anasecret', 'UTF8'), 'anasecret')
             """,

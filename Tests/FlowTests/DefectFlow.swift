@@ -31,14 +31,14 @@ struct DefectPhone {
         return id.uuidString.lowercased()
     }
 
-    /// Queues a mutation of an object in the person's own realm.
+    /// Queues a mutation of an object, by default in the person's own realm.
     mutating func enqueue(
         _ operation: Mutation.Operation, _ kind: Kind, _ id: UUID, _ fields: (any Encodable)? = nil,
-        restores: Bool = false
+        restores: Bool = false, in path: RealmPath? = nil
     ) throws {
         let json = try fields.map { Array(try JSONEncoder().encode($0)) }
         _ = try device.enqueue(
-            Mutation(operation: operation, kind: kind, id: id, fields: json, restores: restores), in: realm)
+            Mutation(operation: operation, kind: kind, id: id, fields: json, restores: restores), in: path ?? realm)
     }
 
     /// Goes online: the queue is sent, with retries.

@@ -213,6 +213,11 @@ struct Scenario {
         }
     }
 
+    /// The codes of the person's notices.
+    func noticeCodes() async throws -> [String] {
+        try await phone.read().filter { $0.kind == "Notice" }.compactMap { $0.fields["code"] as? String }.sorted()
+    }
+
     // MARK: Services
 
     /// Everything is published again, and the service has read as many messages as objects were published.

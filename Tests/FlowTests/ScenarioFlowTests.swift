@@ -67,6 +67,7 @@ extension FlowTests {
                 let missing = backend.choice(1).map { "\($0.context) is missing" }
                 let messages = try await scenario.lines(id).compactMap(\.message)
                 #expect(messages.sorted() == (missing + ["Duration must be more than 0"]).sorted())
+                #expect(try await scenario.noticeCodes() == ["entry-invalid"])
                 let fields = try await scenario.reporting(1)
                 try await scenario.phone.write("patch", id.text, "{\(fields),\"durationSeconds\":3600}")
                 try await scenario.expect(id, .released)
@@ -168,6 +169,7 @@ extension FlowTests {
                 try await scenario.republish(to: .submitter, kinds: [.timeEntry, .seenRecord])
                 try await scenario.expect(id, try #require(moves.last))
                 #expect(try await scenario.lines(id).map(\.status) == before)
+                #expect(try await scenario.noticeCodes() == (backend == .sap ? ["entry-rejected"] : []))
             }
         }
 

@@ -39,7 +39,7 @@ extension FlowTests {
             ]
             for (id, link) in zip(links, shared) { try ana.enqueue(.put, .sharedItem, id, link) }
             try await ana.send()
-            try await Self.expect(ben, copies: 2, ended: 0, notices: 0)
+            try await Self.expect(ben, copies: 2, ended: 0, notices: 2)
 
             // The owner cancels one, and deletes the other, while the service is stopped.
             await cluster.kill9(.shareFanOut)
@@ -49,7 +49,7 @@ extension FlowTests {
             try cluster.start(.shareFanOut)
             let parts: [LocalCluster.Part] = [.shareFanOut, .relay]
             async let kills: Void = Killer(cluster: cluster, parts: parts, seed: 11, pause: .seconds(1)).kill(4)
-            try await Self.expect(ben, copies: 0, ended: 2, notices: 2)
+            try await Self.expect(ben, copies: 0, ended: 2, notices: 4)
             try await kills
             let lines = try await ben.objects(.endedShare).values
             let past = lines.first { $0["item"] as? String == appointment.text }
@@ -68,7 +68,7 @@ extension FlowTests {
             async let more: Void = Killer(cluster: cluster, parts: parts, seed: 12, pause: .seconds(1)).kill(4)
             try await ana.send()
             try await tablet.send()
-            try await Self.expect(ben, copies: 2, ended: 0, notices: 2)
+            try await Self.expect(ben, copies: 2, ended: 0, notices: 6)
             try await more
             let left = try await ana.objects(.deletedObject)
             #expect(left.isEmpty, "\(left)")
@@ -86,7 +86,7 @@ extension FlowTests {
     }
 
     /// The id of a device's `Person`.
-    private static func person(_ phone: IntegrationPhone) async throws -> UUID {
+    static func person(_ phone: IntegrationPhone) async throws -> UUID {
         let response = try await phone.client.send(
             Request("GET", phone.cluster.gatewayURL + "/v1/realms", headers: phone.headers))
         let json = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]

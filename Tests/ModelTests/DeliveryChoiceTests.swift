@@ -20,6 +20,7 @@ import Testing
         "{}", #"{"webhook":null,"email":null,"pushes":null,"digestAt":null,"quietHours":null,"timeZone":null}"#,
         #"{"webhook":"https://hooks.example.com:8443/a/b?c=d%20e"}"#,
         #"{"digestAt":"00:00","quietHours":"23:59-00:00"}"#,
+        #"{"excludedCodes":null}"#, #"{"excludedCodes":["task-changed","a-code-of-later"]}"#,
         #"{"timeZone":"UTC"}"#, #"{"timeZone":"America/Argentina/Buenos_Aires"}"#, #"{"timeZone":"Etc/GMT+5"}"#,
     ]) func validChoiceIsAccepted(json: String) { #expect(Self.objection(json) == nil) }
 
@@ -39,6 +40,16 @@ import Testing
         #expect(Self.objection(#"{"webhook":"\#(address)"}"#)?.contains("'webhook'") == true)
         let push = Self.push(address)
         #expect(Self.objection(#"{"pushes":[\#(push)]}"#)?.contains("'endpoint'") == true)
+    }
+
+    @Test func excludedCodesAreLimited() {
+        func objection(_ codes: [String]) -> String? {
+            Self.objection(#"{"excludedCodes":["\#(codes.joined(separator: "\",\""))"]}"#)
+        }
+        let codes = (1...DeliveryChoice.excludedCodesCountMax).map { "code-\($0)" }
+        #expect(objection(codes) == nil && objection([String(repeating: "c", count: 64)]) == nil)
+        #expect(objection(codes + ["one-more"])?.contains("at most 32 codes") == true)
+        #expect(objection([String(repeating: "c", count: 65)])?.contains("'excludedCodes'") == true)
     }
 
     @Test func browserSubscriptionsAreValidated() {

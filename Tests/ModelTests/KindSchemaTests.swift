@@ -121,9 +121,11 @@ import Yams
     }
 
     /// The document lists them in a table, because codes may be added.
-    @Test func everyStatusCodeIsDocumented() throws {
+    @Test func everyCodeIsDocumented() throws {
         let text = try Self.document().text
-        for code in TimeEntryStatus.Code.all { #expect(text.contains("`\(code.rawValue)`"), "\(code.rawValue)") }
+        for code in TimeEntryStatus.Code.all.map(\.rawValue) + Notice.Code.all.map(\.rawValue) {
+            #expect(text.contains("`\(code)`"), "\(code)")
+        }
     }
 
     /// Verifies that the code accepts exactly the values that the schema allows.

@@ -121,6 +121,44 @@ import Testing
         #expect(try world.receivers.received().count { $0.kind == "mail" } == 2)
     }
 
+    /// An excluded code is not sent at once nor with a digest; a code that a later version added is.
+    @Test(arguments: [false, true]) func excludedNoticeIsNotSent(isDigest: Bool) async throws {
+        var world = try DeliveryWorld()
+        let at = world.time.now.adding(.seconds(3_600)).description.dropFirst(11).prefix(5)
+        try world.choose(
+            DeliveryChoice(
+                email: true, digestAt: isDigest ? String(at) : nil, excludedCodes: [.taskChanged, .itemShared]))
+        try world.notify("alpha", .taskChanged)
+        try world.notify("bravo", .taskAssigned)
+        try world.notify("charlie", .itemShared)
+        try world.notify("delta", Notice.Code(rawValue: "of-later"))
+        try await world.settle()
+        world.time.pass(.seconds(3_600))
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.ledger() == ["email sent 0", "email sent 0"])
+        let text = try world.receivers.received().map(\.text).joined()
+        let sent = ["alpha", "bravo", "charlie", "delta"].map { text.contains($0) }
+        #expect(sent == [false, true, false, true])
+        #expect(try world.choice()?.problem == nil)
+    }
+
+    /// The person excludes a code while its notice waits for the end of the quiet hours.
+    @Test func waitingNoticeIsDroppedWhenExcluded() async throws {
+        var world = try DeliveryWorld()
+        let text = { (time: Timestamp) in String(time.description.dropFirst(11).prefix(5)) }
+        let hours = text(world.time.now) + "-" + text(world.time.now.adding(.seconds(300)))
+        try world.choose(DeliveryChoice(email: true, quietHours: hours))
+        try world.notify("one", .taskOverdue)
+        try world.notify("two", .entryRejected)
+        try await world.settle()
+        try world.choose(DeliveryChoice(email: true, quietHours: hours, excludedCodes: [.taskOverdue]))
+        world.time.pass(.seconds(300))
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.ledger() == ["email dropped 0", "email sent 0"])
+        let mails = try world.receivers.received().map(\.text)
+        #expect(mails.count == 1 && mails.first?.contains("two") == true)
+    }
+
     @Test func quietHoursDeferDeliveries() async throws {
         var world = try DeliveryWorld()
         let text = { (time: Timestamp) in String(time.description.dropFirst(11).prefix(5)) }

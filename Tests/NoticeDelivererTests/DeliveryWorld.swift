@@ -152,8 +152,10 @@ struct DeliveryWorld: ~Copyable {
 
     /// Writes a notice and processes its event.
     @discardableResult
-    mutating func notify(_ text: String, isRead: Bool = false, id: UUID = UUID()) throws -> UUID {
-        let notice = Notice(about: nil, code: .defectModified, text: text, timestamp: time.now, isRead: isRead)
+    mutating func notify(
+        _ text: String, _ code: Notice.Code = .defectModified, isRead: Bool = false, id: UUID = UUID()
+    ) throws -> UUID {
+        let notice = Notice(about: nil, code: code, text: text, timestamp: time.now, isRead: isRead)
         try acme.put([(id, String(decoding: try JSONEncoder().encode(notice), as: UTF8.self))], .notice, into: path)
         try handle(id)
         return id

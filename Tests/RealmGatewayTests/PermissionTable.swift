@@ -40,7 +40,7 @@ enum PermissionTable {
         user person owner FieldTask any patch isCompleted,completionDate,completedBy
         user person owner Notice any patch,delete isRead
         user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,devices,digestAt,quietHours,\
-        timeZone
+        timeZone,excludedCodes
         user person owner PrivateProfile own put,patch,delete *
         user person owner DeletedObject any delete -
         user person owner EndedShare any delete -

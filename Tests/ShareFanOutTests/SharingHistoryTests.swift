@@ -206,6 +206,47 @@ import Testing
         #expect(try sharing.copies(ana, sharing.people[2]).count == 2)
     }
 
+    /// The recipient is notified of each item once: not of its changes, nor by repeated events.
+    @Test func recipientIsNotifiedOfNewItems() throws {
+        var sharing = try shared()
+        let (ana, ben) = (sharing.people[0], sharing.people[1])
+        let texts = [#"Ana shares "Kick-off" with you"#, #"Ana shares "Shopping" with you"#]
+        #expect(try sharing.notices(ben, [.itemShared]) == texts)
+        #expect(try sharing.notices(ana, [.itemShared]).isEmpty)
+        let notices = try sharing.objects(.notice, of: ben, as: Notice.self).values
+        #expect(Set(notices.compactMap(\.about)) == Set(items.map(\.id)))
+        try sharing.write(items[0], "Kick-off 2", of: ana)
+        try sharing.settle()
+        let position = try sharing.position()
+        try sharing.settle(try sharing.collect(all: true))
+        #expect(try sharing.position() == position && sharing.notices(ben, [.itemShared]) == texts)
+        // An item that is shared again is another event.
+        try sharing.unshare(items[0], of: ana, with: ben.id)
+        try sharing.settle()
+        try sharing.share(items[0], of: ana, with: ben.id)
+        try sharing.settle()
+        #expect(try sharing.notices(ben, [.itemShared]).count == 3)
+    }
+
+    /// A crash before the commit, a second worker with the same event, and events in the reverse order.
+    @Test func beginIsNotifiedOnce() throws {
+        var sharing = try SharingWorld()
+        let (ana, ben) = (sharing.people[0], sharing.people[1])
+        try sharing.write(items[1], "Shopping", of: ana)
+        try sharing.share(items[1], of: ana, with: ben.id)
+        let events = Array(try sharing.collect().reversed())
+        var (one, two) = (ShareHandler(), ShareHandler())
+        // Crashes: the batch is lost.
+        _ = try sharing.decide(events, by: &one)
+        let (first, second) = (try sharing.decide(events, by: &one), try sharing.decide(events, by: &two))
+        var again = try sharing.commit(first.batch, events, first.dispositions)
+        let conflicted = try sharing.commit(second.batch, events, second.dispositions)
+        #expect(!conflicted.isEmpty)
+        again += conflicted
+        try sharing.settle(again + events)
+        #expect(try sharing.notices(ben, [.itemShared]) == [#"The owner shares "Shopping" with you"#])
+    }
+
     /// A text without a limit would make a notice too large.
     @Test func longTitlesAreTruncated() throws {
         let line = EndedShare(

@@ -170,9 +170,11 @@ struct SharingWorld: ~Copyable {
         try objects(.endedShare, of: person, as: EndedShare.self)
     }
 
-    /// Returns the texts of a person's notices, sorted.
-    mutating func notices(_ person: Person) throws -> [String] {
-        try objects(.notice, of: person, as: Notice.self).values.map(\.text).sorted()
+    /// Returns the texts of a person's notices with these codes, sorted.
+    mutating func notices(
+        _ person: Person, _ codes: Set<Notice.Code> = [.shareCancelled, .itemDeleted]
+    ) throws -> [String] {
+        try objects(.notice, of: person, as: Notice.self).values.filter { codes.contains($0.code) }.map(\.text).sorted()
     }
 
     mutating func shares(_ person: Person) throws -> Int {

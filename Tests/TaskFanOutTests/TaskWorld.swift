@@ -14,9 +14,11 @@ struct TaskWorld: ~Copyable {
     private var fanOut: Settling<TaskHandler>
     private var people: [String: UUID] = [:]
 
-    init(retention: TaskRetention = TaskRetention()) throws {
+    init(
+        retention: TaskRetention = TaskRetention(), now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }
+    ) throws {
         acme = try TestEnvironment()
-        fanOut = Settling(TaskHandler(retention: retention), of: Services.taskFanOut)
+        fanOut = Settling(TaskHandler(retention: retention, now: now), of: Services.taskFanOut)
     }
 
     // MARK: People
@@ -55,7 +57,37 @@ struct TaskWorld: ~Copyable {
         try #require(try batch.commit(on: &connection).conflicts.isEmpty)
     }
 
+    /// Records the author of a task's last change as the gateway does.
+    mutating func recordAuthor(_ person: UUID?, of task: UUID) throws {
+        let manager = try acme.realm(.manager)
+        var authors = BinaryArray(of: UUID.self)
+        authors.append(person)
+        try acme.connection.run(
+            """
+            INSERT INTO device.task_author (environment_id, task_id, edit_position, author_id)
+            SELECT o.environment_id, o.id, o.edit_position, a.id
+            FROM store.object o CROSS JOIN unnest(\(authors)) AS a(id)
+            WHERE o.environment_id = \(acme.id.rawValue) AND o.realm_id = \(manager) AND o.kind = \(Kind.fieldTask)
+                AND o.id = \(task)
+            """)
+    }
+
     // MARK: Results
+
+    /// Returns a person's notices, as `code: text`, sorted.
+    mutating func notices(_ name: String) throws -> [String] {
+        let realm = try acme.realm(.user("\(name)@example.com"))
+        let rows = try acme.connection.run(
+            """
+            SELECT fields FROM store.object
+            WHERE environment_id = \(acme.id.rawValue) AND realm_id = \(realm) AND kind = \(Kind.notice)
+                AND NOT deleted
+            """)
+        return try rows.decode(String.self).map { json in
+            let notice = try JSONDecoder().decode(Notice.self, from: Data(json.utf8))
+            return "\(notice.code.rawValue): \(notice.text)"
+        }.sorted()
+    }
 
     /// - Parameter meanwhile: Runs between the next load and its commit.
     mutating func settle(meanwhile: ((inout Connection) throws -> Void)? = nil) throws {
@@ -70,6 +102,14 @@ struct TaskWorld: ~Copyable {
         fanOut.republish()
         try settle()
         return try position() - before
+    }
+
+    /// Re-queues tasks whose due date has passed.
+    ///
+    /// - Returns: The number of re-queued tasks.
+    mutating func sweep() throws -> Int {
+        guard try acme.connection.run(TaskCascade.environmentsWithDueTasks).count > 0 else { return 0 }
+        return Int(try acme.connection.run(TaskCascade.due(countMax: 100, in: acme.id)).affectedCount)
     }
 
     var missedCount: Int { fanOut.missedCount }

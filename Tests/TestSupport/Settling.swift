@@ -52,13 +52,15 @@ package struct Settling<H: Handler>: ~Copyable where H.Call == Never, H.CallResu
             }
             let missed = try batch.commit(on: &connection).conflicts
             missedCount += missed.count
+            var unfinished = open.indices.filter(missed.contains)
             for (index, item) in open.enumerated() where !missed.contains(index) {
                 switch dispositions[index] {
-                case .finished, .reprocess, .call: break
+                case .finished, .call: break
+                case .reprocess: unfinished.append(index)
                 case .deferred(let reason, _, _), .deadLettered(let reason): dead[item.subject] = reason
                 }
             }
-            open = open.indices.filter(missed.contains).map { open[$0] }
+            open = unfinished.sorted().map { open[$0] }
         }
     }
 

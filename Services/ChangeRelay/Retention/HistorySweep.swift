@@ -11,7 +11,7 @@ struct HistorySweep: Sweep {
     /// Maximum number of objects deleted in one transaction.
     private static let batchCountMax = 500
     /// Maximum number of objects read of a realm per step. Larger than the sum of all limits.
-    static let pageCountMax: Int64 = 10_000
+    static let pageCountMax: Int64 = 20_000
 
     let name = "deleted objects, ended shares and notices"
     private var realms = RealmIterator(pathPrefix: "/users/")
@@ -21,13 +21,21 @@ struct HistorySweep: Sweep {
         let key: ObjectKey
         let position: Int64
         let time: Timestamp
+        /// The sort of a notice.
+        var sort: Notice.Code.Sort?
+    }
+
+    /// The objects that share a limit.
+    private struct Group: Hashable {
+        let kind: Kind
+        let sort: Notice.Code.Sort?
     }
 
     /// The retention of one kind in a person's own realm.
     struct Limit: Equatable {
         /// Maximum age in days.
         let days: Int32
-        /// Maximum number of objects. The newest are retained.
+        /// Maximum number of objects, of notices of each sort. The newest are retained.
         let countMax: Int
     }
 
@@ -43,13 +51,14 @@ struct HistorySweep: Sweep {
 
     /// Returns the objects beyond their limits. Of objects with equal times, those with the higher positions stay.
     static func excess(_ objects: [DatedObject], _ limits: [Kind: Limit], now: Timestamp) -> [DatedObject] {
-        Dictionary(grouping: objects, by: \.key.kind).flatMap { kind, objects -> [DatedObject] in
-            guard let limit = limits[kind] else { return [] }
-            let oldest = now.adding(.seconds(-Int64(limit.days) * 86_400))
-            let newestFirst = objects.sorted { ($1.time, $1.position) < ($0.time, $0.position) }
-            return newestFirst.enumerated().filter { $0.offset >= limit.countMax || $0.element.time < oldest }
-                .map(\.element)
-        }
+        Dictionary(grouping: objects) { Group(kind: $0.key.kind, sort: $0.sort) }
+            .flatMap { group, objects -> [DatedObject] in
+                guard let limit = limits[group.kind] else { return [] }
+                let oldest = now.adding(.seconds(-Int64(limit.days) * 86_400))
+                let newestFirst = objects.sorted { ($1.time, $1.position) < ($0.time, $0.position) }
+                return newestFirst.enumerated().filter { $0.offset >= limit.countMax || $0.element.time < oldest }
+                    .map(\.element)
+            }
     }
 
     mutating func step(on connection: inout Connection) throws -> SweepResult {
@@ -77,11 +86,13 @@ struct HistorySweep: Sweep {
         }
     }
 
-    /// Reads the objects of the kinds. Rows: kind, id, position, the time of the deletion, end or notice.
+    /// Reads the objects of the kinds. Rows: kind, id, position, the time of the deletion, end or notice, the code of a
+    /// notice.
     private func objects(in realm: RealmIterator.Position) -> Statement {
         """
         SELECT kind, id, position, coalesce(
-            fields::json->>'deletedAt', fields::json->>'endedAt', fields::json->>'timestamp')
+            fields::json->>'deletedAt', fields::json->>'endedAt', fields::json->>'timestamp'),
+            CASE WHEN kind = \(Kind.notice) THEN fields::json->>'code' END
         FROM store.object
         WHERE environment_id = \(realm.environment.rawValue) AND realm_id = \(realm.number)
             AND kind = ANY (\(Array(Self.limits(days: 1).keys))) AND NOT deleted
@@ -91,13 +102,15 @@ struct HistorySweep: Sweep {
 }
 
 extension HistorySweep.DatedObject {
-    /// Reads kind, id, position and time; `nil` if this program version does not have the kind. An object without a
+    /// Reads kind, id, position, time and code; `nil` if this program version does not have the kind. An object without a
     /// valid time counts as the oldest.
     fileprivate init?(_ row: Row, in realm: Int32) throws(PostgresError) {
-        let (kind, id, position, time) = try row.decode(Int16.self, UUID.self, Int64.self, String?.self)
+        let (kind, id, position, time, code) = try row.decode(
+            Int16.self, UUID.self, Int64.self, String?.self, String?.self)
         guard let kind = Kind(number: kind) else { return nil }
         self.init(
             key: ObjectKey(realm: realm, kind: kind, id: id), position: position,
-            time: time.flatMap { Timestamp($0) } ?? Timestamp(millisecondsSinceEpoch: .min))
+            time: time.flatMap { Timestamp($0) } ?? Timestamp(millisecondsSinceEpoch: .min),
+            sort: code.map { Notice.Code(rawValue: $0).sort })
     }
 }

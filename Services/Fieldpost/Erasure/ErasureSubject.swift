@@ -77,6 +77,7 @@ struct ErasureSubject {
         [
             rows("device.mutation", "stored responses to mutations", ofPerson, isGuarded: true),
             rows("device.client", "clients of devices", ofPerson, isGuarded: true),
+            rows("device.task_author", "authors of changes of tasks", "author_id = \(objectID)"),
             rows("onboarding.refresh_token", "devices and their tokens", ofPerson),
             rows("onboarding.session", "logins in progress", "\(ofEmail) OR \(ofPerson)"),
             ErasureStep(

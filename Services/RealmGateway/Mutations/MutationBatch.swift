@@ -192,6 +192,7 @@ struct MutationTransaction {
             batch.put(key, try CanonicalJSON(encoding: line, by: encoder), decision: Int(decision(entry)))
         }
         try retainDeleted(in: &batch)
+        recordTaskAuthors(in: &batch, store)
         checkReferences(in: &batch)
         checkPermissions(in: &batch, store)
         if !plan.namers.isEmpty, let common = realms[.common] {
@@ -212,6 +213,19 @@ struct MutationTransaction {
         let old = clients.filter { $0.next > store.storedResultCountMax }
         if !old.isEmpty { batch.append(store.deleteExpiredResults(old)) }
         return batch
+    }
+
+    /// Records who changed or deleted master tasks: people get no notice of their own acts, and a tombstone does not
+    /// have its author.
+    private func recordTaskAuthors(in batch: inout WriteBatch, _ store: MutationStore) {
+        var authors = TaskAuthorRows()
+        for (target, state) in plan.orderedTargets
+        where target.realm == .manager && target.kind == .fieldTask && state.write != nil {
+            authors.append(target.id, by: state.writer.object, decision(state.writer))
+        }
+        if authors.count > 0, let manager = realms[.manager] {
+            batch.append(store.record(authors, manager: manager))
+        }
     }
 
     /// Adds version checks of the referenced objects, under the counter's lock.

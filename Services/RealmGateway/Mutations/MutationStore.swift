@@ -4,7 +4,7 @@ import Model
 import ObjectStore
 import Postgres
 
-/// The SQL of `device.client` and `device.mutation`.
+/// The SQL of `device.client` and `device.mutation`, and the writes of `device.task_author`.
 struct MutationStore {
     let environment: EnvironmentID
     let storedResultCountMax: Int64
@@ -156,6 +156,26 @@ struct MutationStore {
         """
     }
 
+    /// Stores the authors of tasks until `task-fan-out` has processed their changes. Several authors are none: each of
+    /// them is notified of the others' changes.
+    func record(_ authors: TaskAuthorRows, manager: Int32) -> Statement {
+        """
+        INSERT INTO device.task_author AS a (environment_id, task_id, edit_position, author_id)
+        SELECT \(environment.rawValue), i.task_id, o.edit_position, i.author_id
+        FROM unnest(\(authors.tasks), \(authors.authors), \(authors.decisions)) AS i(task_id, author_id, decision)
+        CROSS JOIN LATERAL (
+            SELECT o.edit_position FROM store.object o
+            WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(manager)
+                AND o.kind = \(Kind.fieldTask) AND o.id = i.task_id
+            OFFSET 0
+        ) o
+        WHERE i.decision <> ALL ((SELECT realm.missed())::int[])
+        ON CONFLICT (environment_id, task_id) DO UPDATE SET
+            edit_position = excluded.edit_position,
+            author_id = CASE WHEN a.author_id = excluded.author_id THEN excluded.author_id END
+        """
+    }
+
     /// Deletes the results of each client except the last `storedResultCountMax`.
     func deleteExpiredResults(_ clients: [SequenceAdvance]) -> Statement {
         """
@@ -179,6 +199,22 @@ struct SequenceAdvance {
     let expected: Int64
     let next: Int64
     let decision: Int32
+}
+
+/// The rows of `device.task_author` that a transaction writes.
+struct TaskAuthorRows {
+    fileprivate var tasks = BinaryArray(of: UUID.self)
+    fileprivate var authors = BinaryArray(of: UUID.self)
+    fileprivate var decisions = BinaryArray(of: Int32.self)
+
+    var count: Int32 { tasks.count }
+
+    /// - Parameter author: The author's `Person`; `nil`: an integration.
+    mutating func append(_ task: UUID, by author: UUID?, _ decision: Int32) {
+        tasks.append(task)
+        authors.append(author)
+        decisions.append(decision)
+    }
 }
 
 /// The rows of `device.mutation` that a transaction adds.

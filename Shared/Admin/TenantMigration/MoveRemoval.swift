@@ -18,6 +18,8 @@ package enum MoveRemoval {
         "onboarding.session",
         // Created from the objects by their triggers.
         "blob.reference", "defect.command", "delivery.device",
+        // A change that is decided at the destination notifies its author, too.
+        "device.task_author",
         // Devices reset with the generation, and the relay republishes all published kinds.
         "store.change", "realm.republish",
         "realm.move_part",

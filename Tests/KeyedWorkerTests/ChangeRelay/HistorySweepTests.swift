@@ -40,9 +40,27 @@ import Testing
         #expect(HistorySweep.excess(equal, limits, now: Self.now).map(\.position).sorted() == [1, 2])
     }
 
+    /// Many notices of one sort displace no other: a person keeps the rejection of an entry in spite of a busy team.
+    @Test func eachSortOfNoticesHasItsLimit() {
+        let codes: [Notice.Code] = [
+            .taskAssigned, .taskChanged, .taskOverdue, .entryRejected, .itemShared, .shareCancelled, .defectAssigned,
+            Notice.Code(rawValue: "of-later"), Notice.Code(rawValue: "another"),
+        ]
+        let notices = codes.enumerated().map { number, code in
+            var notice = Self.dated(.notice, daysAgo: 10 - number, Int64(number))
+            notice.sort = code.sort
+            return notice
+        }
+        let excess = HistorySweep.excess(notices, [.notice: .init(days: 90, countMax: 1)], now: Self.now)
+        #expect(excess.map(\.position).sorted() == [0, 1, 4, 7])
+    }
+
     /// A page holds more objects than the limits of all kinds allow, so that a full page always has an excess.
     @Test func pageExceedsAllLimits() {
-        #expect(HistorySweep.limits(days: 30).values.reduce(0) { $0 + Int64($1.countMax) } < HistorySweep.pageCountMax)
+        let sum = HistorySweep.limits(days: 30).reduce(0) { sum, limit in
+            sum + Int64(limit.value.countMax * (limit.key == .notice ? Notice.Code.Sort.allCases.count : 1))
+        }
+        #expect(sum < HistorySweep.pageCountMax)
     }
 
     @Test(arguments: [nil, 7, 60] as [Int32?]) func environmentSetsTheRetention(days: Int32?) throws {

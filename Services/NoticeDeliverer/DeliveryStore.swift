@@ -7,9 +7,9 @@ import Postgres
 
 /// The SQL of `delivery.shipment`.
 enum DeliveryStore {
-    /// Limit on the rows of one person loaded at a time; above the limit on a person's notices, so that a digest is
-    /// complete.
-    static let rowsMax: Int64 = 2_000
+    /// Limit on the rows of one person loaded at a time; above the limit on a person's notices of all sorts, so that a
+    /// digest is complete.
+    static let rowsMax: Int64 = 3_000
 
     /// The choices of people. Rows: as `RealmObject` reads them.
     static func choices(in realms: [Int32], of environment: EnvironmentID) -> Statement {

@@ -59,7 +59,7 @@ struct SharingLoader {
     static let linkCountMax = 5_000
     /// Limit on links of an ended share read for one batch.
     static let endedCountMax = 200
-    /// Limit on links of a restored item read for one batch.
+    /// Limit on links of one restored item read for one batch; of all items, `linkCountMax` are read.
     static let restoredCountMax = 200
 
     let environment: EnvironmentID
@@ -146,14 +146,11 @@ struct SharingLoader {
             statements.links(ofEnded: ends.map { ($0.owner.realm, $0.key) }, countMax: Self.endedCountMax),
             RealmObject.load(Set(endKeys + ownKeys), in: environment),
             statements.endedLinks(
-                ofItems: items.map { ($0.owner.realm, $0.item.id) }, countMax: Self.restoredCountMax),
+                ofItems: items.map { ($0.owner.realm, $0.item.id) }, itemCountMax: Self.restoredCountMax,
+                countMax: Self.linkCountMax),
         ])
         try readItems(results[0], items)
-        for row in results[4] {
-            let (input, owner, _) = items[Int(try row.value(0, as: Int32.self)) - 1]
-            guard let object = try RealmObject(row, firstColumn: 1) else { continue }
-            state.endedLinks[input, default: EndedLinks(owner: owner)].records.append(object)
-        }
+        try readEndedLinks(results[4], items)
         for row in results[1] {
             guard let object = try RealmObject(row, firstColumn: 1), let owner = keys[object.key] else { continue }
             state.links[object.key] = Link(owner, object.key, object, olderCount: Int(try row.value(0, as: Int32.self)))
@@ -194,6 +191,22 @@ struct SharingLoader {
             guard let fields = link.fields, fields.item == item.id, fields.kind == item.kind else { continue }
             state.inputs[input, default: []].append(object.key)
             if state.links[object.key] == nil { state.links[object.key] = link }
+        }
+        for (input, _, _) in items[last...] { state.incompleteInputs.insert(input) }
+    }
+
+    /// Reads the links that ended with their items. Items after the row limit, and the last one before it, are
+    /// processed in another batch.
+    private mutating func readEndedLinks(
+        _ rows: Rows, _ items: [(input: Int, owner: Owner, item: InputScope.ObjectName)]
+    ) throws {
+        var last = items.count
+        for row in rows {
+            let number = Int(try row.value(0, as: Int32.self)) - 1
+            if rows.count == Self.linkCountMax { last = number }
+            guard let object = try RealmObject(row, firstColumn: 1) else { continue }
+            let (input, owner, _) = items[number]
+            state.endedLinks[input, default: EndedLinks(owner: owner)].records.append(object)
         }
         for (input, _, _) in items[last...] { state.incompleteInputs.insert(input) }
     }

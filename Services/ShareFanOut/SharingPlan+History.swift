@@ -8,8 +8,8 @@ import Postgres
 /// creates or removes the copy or the link, so that it is written once.
 extension SharingPlan {
     /// Writes the owner's `DeletedObject` of a link that the service deletes, and the recipient's `EndedShare` and
-    /// `Notice` about a removed copy. For a new copy, writes the recipient's `Notice`, and removes the `EndedShare` of an
-    /// item that is shared again.
+    /// `Notice` about a removed copy. For a new copy, writes the recipient's `Notice`, and removes the `EndedShare` of
+    /// an item that is shared again.
     mutating func recordHistory(
         of link: Link, _ copies: [RealmObject], _ verdict: LinkRule.Verdict, _ input: Int
     ) throws {

@@ -52,9 +52,10 @@ struct SharingStatements {
             """
     }
 
-    /// `DeletedObject`s of links that ended because their item was deleted, at most `countMax` of each item. Rows: the
-    /// item's number from 1 on, then as ``RealmObject`` reads them.
-    func endedLinks(ofItems items: [(realm: Int32, id: UUID)], countMax: Int) -> Statement {
+    /// `DeletedObject`s of links that ended because their item was deleted, in the order of the items: at most
+    /// `itemCountMax` of each, and `countMax` in total. Rows: the item's number from 1 on, then as ``RealmObject``
+    /// reads them.
+    func endedLinks(ofItems items: [(realm: Int32, id: UUID)], itemCountMax: Int, countMax: Int) -> Statement {
         let ranges = items.map { SharedItem.ids(of: $0.id) }
         return """
             SELECT i.n::int, d.realm_id, d.kind, d.id, d.position, d.edit_position, d.fields
@@ -65,8 +66,9 @@ struct SharingStatements {
                 WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = i.realm_id
                     AND o.kind = \(Kind.deletedObject) AND o.id BETWEEN i.first AND i.last AND NOT o.deleted
                     AND o.fields::json->>'reason' = \(EndReason.itemDeleted.rawValue)
-                ORDER BY o.id LIMIT \(Int64(countMax))
+                ORDER BY o.id LIMIT \(Int64(itemCountMax))
             ) d
+            ORDER BY i.n LIMIT \(Int64(countMax))
             """
     }
 

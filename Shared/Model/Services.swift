@@ -112,8 +112,8 @@ package enum Services {
     package static let noticeDeliverer = ServiceDescription(
         name: "notice-deliverer",
         summary: """
-            delivers notices as each person chose, by webhook, e-mail and push message: at least once, with a stable id, \
-            until the delivery succeeds or the notice expires
+            delivers notices as each person chose, by webhook, e-mail and push message: at least once, with a stable \
+            id, until the delivery succeeds or the notice expires
             """,
         topics: [Topics.notice])
 

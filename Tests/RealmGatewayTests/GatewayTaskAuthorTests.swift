@@ -22,7 +22,8 @@ import Testing
             let rows = try connection.run(
                 """
                 SELECT a.task_id, coalesce(a.author_id::text, 'none'), o.edit_position = a.edit_position
-                FROM device.task_author a JOIN store.object o ON (o.environment_id, o.id) = (a.environment_id, a.task_id)
+                FROM device.task_author a
+                JOIN store.object o ON (o.environment_id, o.id) = (a.environment_id, a.task_id)
                 """)
             var authors: [UUID: [String]] = [:]
             for (task, author, isLast) in try rows.decode(UUID.self, String.self, Bool.self) {

@@ -102,8 +102,8 @@ struct HistorySweep: Sweep {
 }
 
 extension HistorySweep.DatedObject {
-    /// Reads kind, id, position, time and code; `nil` if this program version does not have the kind. An object without a
-    /// valid time counts as the oldest.
+    /// Reads kind, id, position, time and code; `nil` if this program version does not have the kind. An object without
+    /// a valid time counts as the oldest.
     fileprivate init?(_ row: Row, in realm: Int32) throws(PostgresError) {
         let (kind, id, position, time, code) = try row.decode(
             Int16.self, UUID.self, Int64.self, String?.self, String?.self)

@@ -12,8 +12,9 @@ struct DefectPhone {
     private let realm: RealmPath
     private var device = DeviceState(clientID: UUID())
 
-    init(_ cluster: LocalCluster, _ email: String) async throws {
-        phone = try await IntegrationPhone(cluster, email)
+    /// - Parameter issuer: The environment of the issuer; `nil`: the provider's own.
+    init(_ cluster: LocalCluster, _ email: String, issuer: String? = nil) async throws {
+        phone = try await IntegrationPhone(cluster, email, issuer: issuer)
         realm = try RealmPath.user(email)
     }
 

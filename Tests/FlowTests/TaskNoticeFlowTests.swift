@@ -27,13 +27,7 @@ extension FlowTests {
             }
             let manager = boss.phone
             let people = [try await Self.person(manager), try await Self.person(ana.phone)]
-            try await cluster.runCommand(["environment", "role", "manager", "boss@example.com"])
-            try await eventually("the manager opens /manager") {
-                let response = try await manager.client.send(
-                    Request("GET", cluster.gatewayURL + "/v1/realms", headers: manager.headers))
-                let text = String(decoding: response.body, as: UTF8.self)
-                return text.contains("\"/manager\"") ? nil : text
-            }
+            try await Self.makeManager(manager)
             let tasks = (0..<20).map { (id: UUID(), assignee: people[$0 % 2]) }
             let parts: [LocalCluster.Part] = [.taskFanOut, .relay]
 
@@ -68,8 +62,19 @@ extension FlowTests {
         }
     }
 
+    /// Makes a person a manager, and waits until their device may open `/manager`.
+    static func makeManager(_ phone: IntegrationPhone) async throws {
+        try await phone.cluster.runCommand(["environment", "role", "manager", phone.email])
+        try await eventually("the manager opens /manager") {
+            let response = try await phone.client.send(
+                Request("GET", phone.cluster.gatewayURL + "/v1/realms", headers: phone.headers))
+            let text = String(decoding: response.body, as: UTF8.self)
+            return text.contains("\"/manager\"") ? nil : text
+        }
+    }
+
     /// Waits until a person has these numbers of notices by code.
-    private static func expectNotices(_ phone: DefectPhone, _ expected: [String: Int]) async throws {
+    static func expectNotices(_ phone: DefectPhone, _ expected: [String: Int]) async throws {
         try await eventually("the notices are \(expected)", within: .seconds(120)) {
             let codes = try await phone.objects(.notice).values.compactMap { $0["code"] as? String }
             let found = Dictionary(codes.map { ($0, 1) }, uniquingKeysWith: +)

@@ -43,6 +43,11 @@ import Testing
                 TimeEntryStatus(
                     entry: invalid.id, status: .invalid, timestamp: Timestamp(millisecondsSinceEpoch: 0),
                     message: "Duration must be more than 0")),
+            ObjectID(kind: .notice, id: StableID.uuid("notice")): try Self.object(
+                7,
+                Notice(
+                    about: invalid.id, code: .entryInvalid, text: "Your entry is invalid",
+                    timestamp: Timestamp(millisecondsSinceEpoch: 0))),
         ]
     }
 
@@ -53,6 +58,7 @@ import Testing
         #expect(verdict.statuses == [.released: 1, .invalid: 1])
         #expect(verdict.reasons == ["Duration must be more than 0": 1])
         #expect(verdict.goneCount == 1)
+        #expect(verdict.counts[.entryNotices] == 1)
     }
 
     // MARK: Device and realm
@@ -158,6 +164,19 @@ import Testing
         #expect(details(draft, records) == ["is draft, not invalid"])
     }
 
+    @Test func invalidEntryHasANotice() throws {
+        let missing = "is invalid, and its person has no notice of it"
+        var silent = realm
+        silent[ObjectID(kind: .notice, id: StableID.uuid("notice"))] = nil
+        #expect(details(silent, records) == [missing])
+        #expect(judge(silent, records, since: Timestamp(millisecondsSinceEpoch: 1)).differences == [])
+        for (about, code) in [(released.id, Notice.Code.entryInvalid), (invalid.id, .entryChanged)] {
+            silent[ObjectID(kind: .notice, id: StableID.uuid("other"))] = try Self.object(
+                7, Notice(about: about, code: code, text: "", timestamp: Timestamp(millisecondsSinceEpoch: 0)))
+            #expect(details(silent, records) == [missing])
+        }
+    }
+
     @Test func aMistakeLeavesNothing() throws {
         var live = records
         live[1].status = "20"
@@ -216,9 +235,15 @@ import Testing
 
     // MARK: Making
 
-    /// - Parameter logs: Whether status logs are made to agree with their entries.
-    private func judge(_ realm: RealmContent, _ records: [BackendRecord], logs: Bool = true) -> Verdict {
+    /// - Parameters:
+    ///   - logs: Whether status logs are made to agree with their entries.
+    ///   - since: The time since which invalid entries must have a notice.
+    private func judge(
+        _ realm: RealmContent, _ records: [BackendRecord], logs: Bool = true,
+        since: Timestamp = Timestamp(millisecondsSinceEpoch: 0)
+    ) -> Verdict {
         var verdict = Verdict(of: [person], records: records)
+        verdict.noticesSince = since
         let realm = logs ? (try? Self.withLogs(realm)) ?? realm : realm
         verdict.compare(person.email, path, device: realm, stored: realm)
         verdict.compare(person, [released, invalid, mistake], realm: realm)

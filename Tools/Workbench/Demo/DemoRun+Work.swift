@@ -190,6 +190,8 @@ extension DemoRun {
     ) async throws -> Verdict {
         try await fleet.refresh()
         var verdict = Verdict(of: fleet.members.map(\.device.person), records: try await backend.recorded())
+        // An earlier run may have used services without notices of entries.
+        verdict.noticesSince = startedAt
         let reading = FieldworkReading(try await snapshot(environment))
         verdict.compare(plan, reading, own: fleet.members.map(\.device.realm))
         await verdict.compare(fleet.members, reading, onEach)

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import Postgres
 import ServiceSettings
@@ -15,6 +16,7 @@ struct DemoRun: Sendable {
     /// `nil`: no person can log in.
     let login: DemoLogin?
     let deadline: ContinuousClock.Instant
+    let startedAt = Timestamp.now()
 
     /// The polling interval.
     private static let pollInterval = Duration.milliseconds(500)

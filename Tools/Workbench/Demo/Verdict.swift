@@ -31,6 +31,7 @@ struct Verdict: Sendable {
         case appointments
         case shares = "shares of them"
         case notices = "notices of defects"
+        case entryNotices = "notices of invalid entries"
         case mirrors = "defects mirrored"
         /// Commands from devices.
         case commands = "changes of defects from devices"
@@ -54,6 +55,8 @@ struct Verdict: Sendable {
     private(set) var goneCount = 0
     /// Realms of devices that were compared.
     private(set) var realmCount = 0
+    /// Entries that became invalid since then must have a notice; `nil`: none is required.
+    var noticesSince: Timestamp?
     /// The live records without an entry so far, by marker.
     private var recordsByMarker: [String: [BackendRecord]] = [:]
 
@@ -144,6 +147,7 @@ struct Verdict: Sendable {
     mutating func compare(_ person: Organisation.Person, _ plans: [EntryPlan], realm: RealmContent) {
         let logs = Self.logs(in: realm)
         check(logs, of: person, realm)
+        checkNotices(of: person, plans, realm)
         var unplanned = Set(realm.keys.lazy.filter { $0.kind == .timeEntry }.map(\.id))
         for plan in plans {
             let records = recordsByMarker.removeValue(forKey: EntryMarker.marker(of: plan.id)) ?? []
@@ -244,6 +248,29 @@ struct Verdict: Sendable {
             ("note", record.note, EntryMarker.note(text: plan.text, marker: EntryMarker.marker(of: plan.id))),
         ]
         return compared.filter { $0.1 != $0.2 }.map { "record \(record.record): \($0) '\($1)', not '\($2)'" }
+    }
+
+    // MARK: Notices
+
+    /// Checks that the person was notified of each invalid entry.
+    private mutating func checkNotices(
+        of person: Organisation.Person, _ plans: [EntryPlan], _ realm: RealmContent
+    ) {
+        guard let noticesSince else { return }
+        var notified: Set<UUID> = []
+        for (id, object) in realm where id.kind == .notice {
+            guard let notice = object.decoded(as: Notice.self), notice.code == .entryInvalid, let about = notice.about
+            else { continue }
+            notified.insert(about)
+        }
+        counts[.entryNotices, default: 0] += notified.count
+        for plan in plans where !plan.variant.isMistake && !notified.contains(plan.id) {
+            guard case .invalid = plan.entry.expectation,
+                let entry = realm[ObjectID(kind: .timeEntry, id: plan.id)]?.decoded(as: TimeEntry.self),
+                entry.status == .invalid, let statusAt = entry.statusAt, statusAt >= noticesSince
+            else { continue }
+            note(person.email, "entry \(plan.id.text)", "is invalid, and its person has no notice of it")
+        }
     }
 
     // MARK: Status logs

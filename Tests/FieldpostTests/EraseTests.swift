@@ -89,8 +89,8 @@ import Testing
         #expect(try connection.run("SELECT reason FROM pipeline.parked").decode(String.self).count == 1)
         #expect(try connection.run("SELECT email FROM access.person").decode(String.self) == ["bo@example.com"])
         // Devices of others learn of the deletions.
-        let pointers = try connection.run("SELECT count(*) FROM store.change WHERE realm_id = 12 AND position > 34")
-        #expect(try pointers[0].decode(Int64.self) == 6)
+        let pointers = try connection.run("SELECT count(*) FROM store.change WHERE realm_id = 12 AND position > 35")
+        #expect(try pointers[0].decode(Int64.self) == 7)
     }
 
     @Test func auditLogKeepsTheActsUnderOnePseudonym() throws {
@@ -156,11 +156,11 @@ import Testing
             """
             INSERT INTO store.object (environment_id, realm_id, kind, id, position, source_position, edit_position,
                 deleted, fields)
-            VALUES (1, 12, \(Kind.appointment), gen_random_uuid(), 35, 0, 35, false,
+            VALUES (1, 12, \(Kind.appointment), gen_random_uuid(), 36, 0, 36, false,
                     '{"title": "Call ana@example.com"}'),
-                (1, 12, \(Kind.notice), gen_random_uuid(), 36, 0, 36, false, '{"text": "susana@example.com"}')
+                (1, 12, \(Kind.notice), gen_random_uuid(), 37, 0, 37, false, '{"text": "susana@example.com"}')
             """,
-            "UPDATE realm.environment SET position = 36 WHERE id = 1",
+            "UPDATE realm.environment SET position = 37 WHERE id = 1",
         ])
         let result = try erase("--yes", "--json")
         #expect(try fixture.objects(.appointment, 12).count == 1)
@@ -191,7 +191,7 @@ import Testing
         let preview = try fixture.run("remove", "acme", "--dry-run", "--json")
         #expect(try fixture.content() == before)
         let counted = try preview.rows().contains {
-            $0["content"] as? String == "store.object" && $0["count"] as? Int == 34
+            $0["content"] as? String == "store.object" && $0["count"] as? Int == 35
         }
         #expect(counted, "\(preview)")
         #expect(try fixture.run("remove", "acme").status == 2)

@@ -117,12 +117,12 @@ struct ErasureFixture {
     private var storedObjects: [(realm: Int32, kind: Kind, id: UUID, fields: String)] {
         let (ana, bo, team) = (ana.text, bo.text, team.text)
         let share = #"{"owner":"\#(ana)","recipient":"\#(bo)"}"#
-        let ended = EndedShare.id(of: self.ana, item: entry)
+        let (item, ended) = (UUID(), EndedShare.id(of: self.ana, item: entry))
         return [
             (11, .user, UUID(), #"{"email":"ana@example.com","name":"anasecret"}"#),
             (11, .timeEntry, entry, #"{"text":"anasecret","backendId":"B-1","status":"released"}"#),
             (11, .timeEntryStatus, UUID(), #"{"entry":"\#(entry.text)","message":"anasecret"}"#),
-            (11, .note, UUID(), #"{"title":"anasecret"}"#),
+            (11, .note, item, #"{"title":"anasecret"}"#),
             (11, .share, UUID(), share),
             (11, .fieldTask, task, #"{"title":"roof","assignee":"\#(ana)"}"#),
             (11, .location, self.ana, #"{"latitude":1,"longitude":2}"#),
@@ -152,7 +152,9 @@ struct ErasureFixture {
             (11, .deletedObject, UUID(), #"{"kind":"Note","title":"anasecret"}"#),
             (12, .deletedObject, UUID(), #"{"kind":"SharedItem","recipient":"\#(ana)"}"#),
             (12, .endedShare, ended, #"{"owner":"\#(ana)","kind":"Note","title":"anasecret"}"#),
-            (12, .notice, UUID(), #"{"about":"\#(ended.text)","text":"anasecret has deleted a note"}"#),
+            // As services write them: Foundation writes ids in upper case.
+            (12, .notice, UUID(), #"{"about":"\#(ended.uuidString)","text":"anasecret has deleted a note"}"#),
+            (12, .notice, UUID(), #"{"about":"\#(item.uuidString)","text":"anasecret shares a note with you"}"#),
         ]
     }
 

@@ -203,16 +203,20 @@ struct ErasureSubject {
     }
 
     /// Selects the next objects outside of the person's realms that refer to the person, in order of their keys. Rows:
-    /// as read by `RealmObject`. A notice about an item that the person shared has their name: the id of its subject
-    /// begins with half of theirs.
+    /// as read by `RealmObject`. A notice about an item that the person shared has their name. Its subject is the item,
+    /// or has an id that begins with half of theirs.
     func mentions(after key: (realm: Int32, kind: Int16, id: UUID), countMax: Int64) -> Statement {
-        """
-        SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
-        WHERE environment_id = \(environment) AND (realm_id, kind, id) > (\(key.realm), \(key.kind), \(key.id))
-            AND NOT deleted AND realm_id <> ALL (\(realms)) AND kind <> ALL (\(Self.pollKinds))
-            AND (realm_id = ANY (\(shareRealms)) OR id = \(objectID) OR fields ~* \(mention)
-                OR kind = \(Kind.notice) AND starts_with(fields::json->>'about', left(\(objectID.text), 18)))
-        ORDER BY realm_id, kind, id LIMIT \(countMax)
-        """
+        let about: Statement = "lower(fields::json->>'about')"
+        return """
+            SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
+            WHERE environment_id = \(environment) AND (realm_id, kind, id) > (\(key.realm), \(key.kind), \(key.id))
+                AND NOT deleted AND realm_id <> ALL (\(realms)) AND kind <> ALL (\(Self.pollKinds))
+                AND (realm_id = ANY (\(shareRealms)) OR id = \(objectID) OR fields ~* \(mention)
+                    OR kind = \(Kind.notice) AND (starts_with(\(about), left(\(objectID.text), 18)) OR \(about) IN (
+                        SELECT id::text FROM store.object
+                        WHERE environment_id = \(environment) AND realm_id = ANY (\(realms))
+                            AND kind = ANY (\([Kind.appointment, .note])))))
+            ORDER BY realm_id, kind, id LIMIT \(countMax)
+            """
     }
 }

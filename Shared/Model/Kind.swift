@@ -125,9 +125,9 @@ extension Kind {
         case .deliveryChoice: 25
         case .defectCommand: 23
         case .defectAccount: 24
-        case .privateProfile: 33
-        case .deletedObject: 34
-        case .endedShare: 35
+        case .privateProfile: 26
+        case .deletedObject: 27
+        case .endedShare: 28
         }
     }
 

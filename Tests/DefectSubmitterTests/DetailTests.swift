@@ -192,7 +192,8 @@ import Testing
     @Test(arguments: reads) func readWaitsForUnavailableTracker(command: DefectCommand) async throws {
         try await CommandWorld.run { world in
             _ = try await world.compass.add("H")
-            #expect(try await world.addQuery("all") == "33554444")
+            let query = try await world.addQuery("all")
+            #expect(query == "33554444", "the query of the commands")
             try await world.compass.switches(#"{"rate503": 1}"#)
             let reference = try world.handIn(command)
             let call = try world.step(reference).call()

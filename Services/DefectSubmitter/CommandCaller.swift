@@ -184,8 +184,10 @@ struct CommandCaller: Sendable {
 }
 
 extension Record {
-    /// The values of the fields, by their names.
-    var values: [String: String] { Dictionary(fields.map { ($0.name, $0.value) }) { first, _ in first } }
+    /// The values of the fields, by their names. One that cannot be read is U+FFFD, so that it equals no other value.
+    var values: [String: String] {
+        Dictionary(fields.map { ($0.name, $0.isReadable ? $0.value : "\u{FFFD}") }) { first, _ in first }
+    }
 
     /// The fields that must have a value, with those that they have. A value that cannot be read is one.
     var mandatory: [String: String] {

@@ -178,6 +178,12 @@ import Testing
                 DefectCommand(operation: .modify, record: id, fields: ["Headline": "new"], base: ["Headline": "H"]))
             #expect(edited.status == .done && world.compass.record(id)?.fields["Headline"] == "new")
             #expect(world.compass.record(id)?.fields["Severity"] == "3-Average")
+            // It differs from an empty value, so clearing it is not done already.
+            try await world.compass.switches(#"{"unreadableField": "Keywords"}"#)
+            let clear = DefectCommand(operation: .modify, record: id, fields: ["Keywords": ""])
+            #expect(try await world.perform(clear).status == .done)
+            let keywords = world.compass.record(id)?.fields["Keywords"] ?? ""
+            #expect(keywords.isEmpty)
             try world.expectNothingOpen()
         }
     }

@@ -46,7 +46,7 @@ extension FlowTests {
             }
             #expect(phone.details.pending.isEmpty)
 
-            // The person decides again, and both devices display the result.
+            // The person makes another decision, and both devices display the result.
             let decision = try phone.handIn(Self.modify("2-Major", over: current))
             let decided = try await Self.finish([decision], on: &phone)
             #expect(decided.map(\.status) == [.done])

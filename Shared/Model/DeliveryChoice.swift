@@ -152,7 +152,7 @@ public struct DeviceTarget: Codable, Equatable, Sendable {
 
 extension DeliveryChoice: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-    /// Reads the fields; `email` defaults to false, `pushes`, `devices` and `excludedCodes` to none.
+        case webhook, email, pushes, devices, digestAt, quietHours, timeZone, excludedCodes, problem
     }
 
     /// The names of the fields that the person writes.

@@ -40,7 +40,7 @@ enum MetricsHelp {
         "fieldpost_probe_lost_total":
             "Number of synthetic probes that did not arrive within 30 seconds or could not be sent.",
         "fieldpost_probe_round_trip_seconds": "Time of a synthetic probe through relay, Kafka and a worker.",
-        "fieldpost_ready": "Whether this instance is ready (1) or not (0), as /health/ready reports.",
+        "fieldpost_ready": "Whether this instance is ready (1): /health/ready and /health/live return 200.",
         "fieldpost_relay_behind_environments": "Number of environments with unpublished changes.",
         "fieldpost_relay_behind_positions": "Number of unpublished positions of an environment.",
         "fieldpost_relay_behind_seconds": "Time since the oldest unpublished change of an environment.",

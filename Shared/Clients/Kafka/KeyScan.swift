@@ -28,7 +28,7 @@ package enum KeyScan {
         _ key: [UInt8], in partition: TopicPartition, brokers: String, properties: [String: String] = [:],
         countMax: Int64, waitMax: Duration
     ) throws(KafkaError) -> Found {
-        let client = try client(brokers: brokers, properties: properties)
+        let client = try Self.client(brokers: brokers, properties: properties)
         let clock = ContinuousClock()
         let end = clock.now + waitMax
         let available = try client.range(of: partition, waitMax: waitMax)

@@ -39,7 +39,7 @@ package enum TopicScan {
         let client = try KeyScan.client(brokers: brokers, properties: properties)
         let clock = ContinuousClock()
         let end = clock.now + waitMax
-        let available = try available(topic, key, client, until: end)
+        let available = try Self.available(topic, key, client, until: end)
         let partMax = max(1, scanMax / Int64(available.count))
         let parts = available.mapValues { max($0.lowerBound, $0.upperBound - partMax)..<$0.upperBound }
         var unread = parts.filter { !$0.value.isEmpty }

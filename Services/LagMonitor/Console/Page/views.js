@@ -256,7 +256,7 @@ async function topicMessages(container, name, environment, key) {
   try {
     const result = await fetchJSON("/api/topic/messages", { name, environment, key });
     list.replaceChildren(heading,
-      h("p", { class: "soft" }, `${result.messages.length} messages of ${environment} among the newest ${result.scanned} of ${result.available} that were scanned.`),
+      h("p", { class: "soft" }, `${result.messages.length} messages of ${environment}. The newest ${result.scanned} of ${result.available} messages were scanned.`),
       ...result.messages.map((message) => objectDetails(message, environment,
         `${message.partition}/${message.offset}`, message.at ? "written at " + time(message.at) : "time unknown")));
     reveal(heading);
@@ -692,12 +692,12 @@ function objectSummary(object) {
   try { fields = JSON.parse(object.fields) || {}; } catch { /* Displayed as text. */ }
   const first = (...names) => names.map((name) => fields[name]).find((value) => typeof value === "string" && value.trim());
   const flag = (name, yes, no) => typeof fields[name] === "boolean" ? (fields[name] ? yes : no) : undefined;
-  const date = first("entryDate", "when", "dueDate", "day", "timestamp", "submitDate", "since", "storedAt", "dueAt", "creationDate");
+  const date = first("deletedAt", "endedAt", "entryDate", "when", "dueDate", "day", "timestamp", "submitDate", "since", "storedAt", "dueAt", "creationDate");
   return {
     date: date ? time(date).replace(/:\d\d UTC$/, " UTC") : "",
-    status: first("status", "state", "role") || flag("isCompleted", "completed", "open") || flag("isInitialized", "initialized", "not initialized")
+    status: first("status", "state", "reason", "role") || flag("isCompleted", "completed", "open") || flag("isInitialized", "initialized", "not initialized")
       || flag("isRead", "read", "unread") || flag("isDone", "done", "open") || "",
-    title: first("title", "text", "headline", "name", "why", "message", "userId", "email", "person", "record", "backendId") || object.id,
+    title: first("title", "text", "headline", "name", "why", "message", "userId", "email", "person", "record", "operation", "backendId") || object.id,
   };
 }
 

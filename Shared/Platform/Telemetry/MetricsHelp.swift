@@ -28,7 +28,7 @@ enum MetricsHelp {
         "fieldpost_lag_status": "Number of a group's status on a partition: 0 OK, 1 WARN, 2 STALL, 3 STOP, 4 REWIND.",
         "fieldpost_lag_worst_status": "Number of a group's worst status on a topic, as fieldpost_lag_status.",
         "fieldpost_leader": "Whether this instance is the leader (1) or a standby (0).",
-        "fieldpost_live_devices": "Number of devices with an open live stream.",
+        "fieldpost_live_devices": "Number of live streams of devices by environment.",
         "fieldpost_monitor_cycle_seconds": "Time that the last collection cycle took.",
         "fieldpost_monitor_partitions_exported":
             "Whether groups are exported by partition (1), or there are too many (0).",

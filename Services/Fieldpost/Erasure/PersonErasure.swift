@@ -60,11 +60,9 @@ struct PersonErasure {
         var erasure = PersonErasure(subject, isDryRun: false)
         let start = try erasure.startingLines(on: &connection)
         for _ in 1...passesMax {
+            try erasure.eraseRows(beforeObjects: true, on: &connection)
             try erasure.eraseMentions(on: &connection)
-            for (index, step) in subject.steps.enumerated() {
-                let count = try erasure.erase(step, on: &connection)
-                erasure.counts[index] += count
-            }
+            try erasure.eraseRows(beforeObjects: false, on: &connection)
             if try erasure.end(also: audit, on: &connection) { return erasure.lines(start) }
         }
         throw CommandFailure(
@@ -134,6 +132,12 @@ struct PersonErasure {
     }
 
     // MARK: Rows
+
+    private mutating func eraseRows(beforeObjects: Bool, on connection: inout Connection) throws {
+        for (index, step) in subject.steps.enumerated() where step.precedesObjects == beforeObjects {
+            counts[index] += try erase(step, on: &connection)
+        }
+    }
 
     private func erase(_ step: ErasureStep, on connection: inout Connection) throws -> Int {
         let lock: Statement = "SELECT FROM realm.environment WHERE id = \(subject.environment) FOR NO KEY UPDATE"
@@ -207,7 +211,7 @@ struct PersonErasure {
             ErasureLine(
                 action: .kept, content: "records in the back end", count: start.records.count,
                 detail: "erase them there", ids: start.records))
-        return lines + ErasureLine.outside
+        return lines + ErasureLine.names + ErasureLine.outside
     }
 }
 
@@ -215,13 +219,25 @@ extension ErasureLine {
     /// Data that no command reaches.
     static var outside: [ErasureLine] {
         let days = Topics.all.map(\.retention).max().map { $0.components.seconds / 86_400 } ?? 0
+        let topics = Topics.all.map(\.name).joined(separator: ", ")
         return [
             ("ids of deleted objects", "removed with the change log (compaction.keep)"),
-            ("published messages in Kafka", "removed after \(days) days, the topics' retention"),
-            ("backups, archived WAL, standbys' snapshots", "until they expire"),
+            ("published messages in Kafka", "removed after \(days) days, the topics' retention: \(topics)"),
+            ("backups, archived WAL, standbys' snapshots, exports", "until they expire or are deleted"),
+            ("copy at the source of a move", "discard it there"),
             ("logs and traces", "until they expire"),
             ("the account at the identity provider", "block or delete it there"),
-            ("copies on devices and at integrations", "ended access; delete them there"),
+            ("copies on devices and at integrations, sent notices", "ended access; delete them there"),
+        ].map { ErasureLine(action: .kept, content: $0, count: nil, detail: $1) }
+    }
+
+    /// Data about an erased person that others own, and that has no address or id.
+    static var names: [ErasureLine] {
+        [
+            ("names in texts of others", "edit them"),
+            ("names in notices of others", "removed after 90 days"),
+            ("former pictures that a manager uploaded", "removed as images without a reference (retention.images)"),
+            ("the login name in defects of others", "change the user in the defect tracker"),
         ].map { ErasureLine(action: .kept, content: $0, count: nil, detail: $1) }
     }
 }

@@ -87,7 +87,7 @@ import Testing
             address, in: EnvironmentID(rawValue: 1), pseudonym: "erased-1", on: &connection)
     }
 
-    /// A service that was processing an event when the person was erased knows the number of their realm.
+    /// A service that was processing an event when the person was erased has the number of their realm.
     @Test func laterRunErasesRowsThatServicesWroteMeanwhile() throws {
         #expect(try erase("--yes").status == 0)
         var connection = try Connection(fixture.conninfo)

@@ -36,7 +36,7 @@ extension FlowTests {
             let texts = flow.texts.filter { $0 != flow.personID.text }
             for text in texts { #expect(try flow.tables(with: text) == [], "\(text)") }
 
-            // What the report names: tombstones, messages and logs.
+            // Tombstones, messages and logs are named in the report.
             for content in ["ids of deleted objects", "logs and traces"] + topics {
                 #expect(report.contains(content), "\(content)")
             }

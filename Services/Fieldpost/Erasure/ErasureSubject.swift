@@ -139,7 +139,7 @@ struct ErasureSubject {
 
     private var otherSteps: [ErasureStep] {
         [
-            // The person's, and their picture of whomever uploaded it.
+            // The person's, and their picture from any uploader.
             rows(
                 "blob.content", "images",
                 """

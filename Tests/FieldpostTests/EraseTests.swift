@@ -45,6 +45,8 @@ import Testing
         let kept = try result.rows().filter { $0["action"] as? String == "kept" }
         let records = kept.first { $0["content"] as? String == "records in the back end" }
         #expect(records?["ids"] as? [String] == ["B-1", "B-2"])
+        let unfinished = kept.first { $0["content"] as? String == "records of unfinished submissions" }
+        #expect(unfinished?["ids"] as? [String] == [ErasureFixture.unfinished.text])
         #expect(kept.contains { $0["content"] as? String == "images" && $0["count"] as? Int == 1 })
         #expect(kept.contains { ($0["content"] as? String)?.contains("Kafka") == true })
         #expect(!result.output.contains(fixture.ana.text))

@@ -9,6 +9,8 @@ import Testing
 /// An environment with rows of Ana in every table, and of Bo. Ana's texts contain `anasecret`. Bo uploaded her picture.
 struct ErasureFixture {
     static let email = "ana@example.com"
+    /// An entry whose submission has no known outcome.
+    static let unfinished = UUID()
     let conninfo: String
     let ana = UUID()
     let bo = UUID()
@@ -239,7 +241,8 @@ struct ErasureFixture {
             """
             INSERT INTO submission.ledger (environment_id, entry_id, version, phase, operation, edit_position,
                 lease_until, backend_id, wanted, logged_at, realm_id)
-            VALUES (1, \(entry), 1, 'settled', 'create', 1, now(), 'B-1', '{"text":"anasecret"}', 1, 11)
+            VALUES (1, \(entry), 1, 'settled', 'create', 1, now(), 'B-1', '{"text":"anasecret"}', 1, 11),
+                (1, \(Self.unfinished), 1, 'unknown', 'create', 1, now(), NULL, '{"text":"anasecret"}', 1, 11)
             """,
             """
             INSERT INTO submission.attempt (environment_id, entry_id, version, realm_id, edit_position, detail)

@@ -228,6 +228,16 @@ struct ErasureSubject {
         """
     }
 
+    /// Selects the entries whose submission may have created a record without a known id. Rows: the entry's id as text,
+    /// which is in the record.
+    var unfinishedSubmissions: Statement {
+        """
+        SELECT entry_id::text FROM submission.ledger
+        WHERE environment_id = \(environment) AND realm_id = ANY (\(realms)) AND phase <> 'settled'
+            AND backend_id IS NULL ORDER BY 1
+        """
+    }
+
     /// Counts the person's images that objects of others show. Rows: the count.
     var sharedImages: Statement {
         """

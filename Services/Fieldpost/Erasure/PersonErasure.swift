@@ -43,7 +43,7 @@ struct PersonErasure {
     /// Counts everything that ``run(_:also:on:)`` erases or keeps.
     static func preview(_ subject: ErasureSubject, on connection: inout Connection) throws -> [ErasureLine] {
         var erasure = PersonErasure(subject, isDryRun: true)
-        let start = try erasure.startingLines(on: &connection)
+        let start = try erasure.start(on: &connection)
         _ = try erasure.scanMentions(on: &connection)
         for (index, step) in subject.steps.enumerated() {
             erasure.counts[index] = Int(try connection.run(step.count)[0].decode(Int64.self))
@@ -58,7 +58,7 @@ struct PersonErasure {
         _ subject: ErasureSubject, also audit: Statement, on connection: inout Connection
     ) throws -> [ErasureLine] {
         var erasure = PersonErasure(subject, isDryRun: false)
-        let start = try erasure.startingLines(on: &connection)
+        let start = try erasure.start(on: &connection)
         for _ in 1...passesMax {
             try erasure.eraseRows(beforeObjects: true, on: &connection)
             try erasure.eraseMentions(on: &connection)
@@ -167,15 +167,26 @@ struct PersonErasure {
 
     // MARK: Report
 
-    private func startingLines(
-        on connection: inout Connection
-    ) throws -> (kinds: String, records: [String], images: Int64) {
-        let results = try connection.run([subject.ownKinds, subject.backEndRecords, subject.sharedImages])
-        let kinds = try results[0].decode(String.self, Int64.self).map { "\($1) \($0)" }.joined(separator: ", ")
-        return (kinds, try results[1].decode(String.self), try results[2][0].decode(Int64.self))
+    /// The data before the erasure that the report names.
+    private struct Start {
+        /// The numbers of the person's objects by kind.
+        let kinds: String
+        let records: [String]
+        let unfinished: [String]
+        let imageCount: Int
     }
 
-    private func lines(_ start: (kinds: String, records: [String], images: Int64)) -> [ErasureLine] {
+    private func start(on connection: inout Connection) throws -> Start {
+        let results = try connection.run([
+            subject.ownKinds, subject.backEndRecords, subject.unfinishedSubmissions, subject.sharedImages,
+        ])
+        let kinds = try results[0].decode(String.self, Int64.self).map { "\($1) \($0)" }.joined(separator: ", ")
+        return Start(
+            kinds: kinds, records: try results[1].decode(String.self), unfinished: try results[2].decode(String.self),
+            imageCount: Int(try results[3][0].decode(Int64.self)))
+    }
+
+    private func lines(_ start: Start) -> [ErasureLine] {
         var lines: [ErasureLine] = []
         for (step, count) in zip(subject.steps, counts) where count > 0 {
             let kinds = step.table == "store.object" && step.isGuarded ? ": \(start.kinds)" : ""
@@ -196,16 +207,22 @@ struct PersonErasure {
         return lines + keptLines(start)
     }
 
-    private func keptLines(_ start: (kinds: String, records: [String], images: Int64)) -> [ErasureLine] {
+    private func keptLines(_ start: Start) -> [ErasureLine] {
         var lines = kept.sorted { $0.key.rawValue < $1.key.rawValue }.map { kind, count in
             ErasureLine(
                 action: .kept, content: "\(kind.rawValue) with the address in a text", count: count,
                 detail: "belongs to others: edit it")
         }
-        if start.images > 0 {
+        if start.imageCount > 0 {
             lines.append(
                 ErasureLine(
-                    action: .kept, content: "images", count: Int(start.images), detail: "shown by teams and tasks"))
+                    action: .kept, content: "images", count: start.imageCount, detail: "shown by teams and tasks"))
+        }
+        if !start.unfinished.isEmpty {
+            lines.append(
+                ErasureLine(
+                    action: .kept, content: "records of unfinished submissions", count: start.unfinished.count,
+                    detail: "search the back end for the entries' ids", ids: start.unfinished))
         }
         lines.append(
             ErasureLine(

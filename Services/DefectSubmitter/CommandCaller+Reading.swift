@@ -6,7 +6,7 @@ import Model
 /// Reads for display: records, forms, choices and queries. Nothing is saved.
 extension CommandCaller {
     /// Reads without an edit session.
-    func read(_ request: DetailRequest) async throws(BackendError) -> CommandResult {
+    func read(_ request: DetailRequest) async throws(BackendError) -> ActionResult {
         var content = DetailContent(readAt: .now())
         switch request {
         case .record(let id):
@@ -42,7 +42,7 @@ extension CommandCaller {
     /// Reads choices, and a form's fields, in an edit session, and ends the session.
     ///
     /// - Parameter session: The record as it is in the session.
-    func readSession(_ job: Job, _ session: Record?) async throws(BackendError) -> CommandResult {
+    func readSession(_ job: Job, _ session: Record?) async throws(BackendError) -> ActionResult {
         let named = job.command.choicesOf
         guard job.command.operation == .form, let session else {
             let lists = try await lists(of: named, job.record, ChoiceLists())

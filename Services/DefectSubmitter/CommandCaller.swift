@@ -32,17 +32,17 @@ struct CommandCaller: Sendable {
         }
 
         /// The result if the record does not exist.
-        var missingRecordResult: CommandResult {
+        var missingRecordResult: ActionResult {
             isUncertain
                 ? .ambiguous(["Record \(record) no longer exists"]) : .refused(["Record \(record) does not exist"])
         }
 
-        func conflict(_ messages: [String]) -> CommandResult {
+        func conflict(_ messages: [String]) -> ActionResult {
             isUncertain ? .ambiguous(messages) : .conflict(messages)
         }
     }
 
-    func call(_ action: CommandAction) async -> CommandResult {
+    func call(_ action: CommandAction) async -> ActionResult {
         do throws(BackendError) {
             switch action {
             case .read(let request): return try await read(request)
@@ -59,7 +59,7 @@ struct CommandCaller: Sendable {
                 return .conflict(messages, detail: await currentDetail(of: job))
             }
         } catch {
-            return CommandResult(error, isUncertain: action.mayHaveEffects)
+            return ActionResult(error, isUncertain: action.mayHaveEffects)
         }
     }
 
@@ -69,12 +69,12 @@ struct CommandCaller: Sendable {
         try await tracker.revert(record)
     }
 
-    private func openNew(_ command: DefectCommand) async throws(BackendError) -> CommandResult {
+    private func openNew(_ command: DefectCommand) async throws(BackendError) -> ActionResult {
         let record = try await tracker.openNew(before: deadline)
         return .opened(record: record.id, session: record)
     }
 
-    private func performNew(_ job: Job, _ session: Record?) async throws(BackendError) -> CommandResult {
+    private func performNew(_ job: Job, _ session: Record?) async throws(BackendError) -> ActionResult {
         guard job.isUncertain else { return await finish(job, before: nil, session) }
         if job.command.operation.isReading { return .neverSaved }
         return try await tracker.record(job.record) == nil ? .neverSaved : .done(record: job.record)
@@ -82,7 +82,7 @@ struct CommandCaller: Sendable {
 
     // MARK: Existing records
 
-    private func edit(_ job: Job) async throws(BackendError) -> CommandResult {
+    private func edit(_ job: Job) async throws(BackendError) -> ActionResult {
         guard let record = try await tracker.record(job.record) else { return job.missingRecordResult }
         let destination: String?
         switch try await inspect(record.values, job) {
@@ -99,7 +99,7 @@ struct CommandCaller: Sendable {
 
     /// The result of comparing a record, or its edit session.
     enum Inspection<Value> {
-        case finished(CommandResult)
+        case finished(ActionResult)
         case editable(Value)
     }
 
@@ -128,7 +128,7 @@ struct CommandCaller: Sendable {
         return .finished(.refused(["Action '\(name)' is not allowed in state '\(state)'; allowed: \(others)"]))
     }
 
-    private func delete(_ job: Job) async throws(BackendError) -> CommandResult {
+    private func delete(_ job: Job) async throws(BackendError) -> ActionResult {
         if !job.command.base.isEmpty {
             guard let record = try await tracker.record(job.record) else { return .done(record: job.record) }
             let conflicts = ComparisonRule.conflicts(base: job.command.base, desired: [:], record.values)
@@ -148,7 +148,7 @@ struct CommandCaller: Sendable {
     /// - Parameters:
     ///   - before: The record as it was when the session was begun; `nil`: a new one.
     ///   - session: The record as it is in the session.
-    private func finish(_ job: Job, before: [String: String]?, _ session: Record?) async -> CommandResult {
+    private func finish(_ job: Job, before: [String: String]?, _ session: Record?) async -> ActionResult {
         do throws(BackendError) {
             if job.command.operation.isReading { return try await readSession(job, session) }
             let missing = ComparisonRule.missing(session?.mandatory ?? [:], desired: job.command.fields)
@@ -160,32 +160,34 @@ struct CommandCaller: Sendable {
         } catch .refused(let messages) {
             return await refusal(messages, job, before: before)
         } catch {
-            return CommandResult(error, isUncertain: true)
+            return ActionResult(error, isUncertain: true)
         }
     }
 
-    /// Returns the result of a rejected commit. If another user's commit was faster, the record has changed; otherwise
-    /// the values are invalid.
-    private func refusal(_ messages: [String], _ job: Job, before: [String: String]?) async -> CommandResult {
+    /// Returns the result of a rejected commit, or of a rejected read of choices. If another user's commit was faster,
+    /// the record has changed; otherwise the values are invalid.
+    private func refusal(_ messages: [String], _ job: Job, before: [String: String]?) async -> ActionResult {
         do throws(BackendError) {
             try await revert(job.record)
-            guard let before, let now = try await tracker.record(job.record)?.values, now != before else {
-                return .refused(messages)
-            }
+            guard let before, !job.command.operation.isReading,
+                let now = try await tracker.record(job.record)?.values, now != before
+            else { return .refused(messages) }
             let command = job.command
             let names = Set(command.fields.keys).union(command.operation == .changeState ? [ComparisonRule.state] : [])
             let base = before.filter { names.contains($0.key) }.merging(command.base) { $1 }
             let conflicts = ComparisonRule.conflicts(base: base, desired: command.fields, now)
             return conflicts.isEmpty ? .concurrentCommit : .conflict(conflicts)
         } catch {
-            return CommandResult(error, isUncertain: true)
+            return ActionResult(error, isUncertain: true)
         }
     }
 }
 
 extension Record {
-    /// The values of the fields, by their names.
-    var values: [String: String] { Dictionary(fields.map { ($0.name, $0.value) }) { first, _ in first } }
+    /// The values of the fields, by their names. One that cannot be read is U+FFFD, so that it equals no other value.
+    var values: [String: String] {
+        Dictionary(fields.map { ($0.name, $0.isReadable ? $0.value : "\u{FFFD}") }) { first, _ in first }
+    }
 
     /// The fields that must have a value, with those that they have. A value that cannot be read is one.
     var mandatory: [String: String] {
@@ -195,7 +197,7 @@ extension Record {
     }
 }
 
-extension CommandResult {
+extension ActionResult {
     /// - Parameter isUncertain: Something may have been done before, or may be left open.
     init(_ error: BackendError, isUncertain: Bool) {
         self =
@@ -235,7 +237,7 @@ extension CommandCaller {
         do throws(BackendError) {
             try await revert(job.record)
         } catch {
-            return .finished(CommandResult(error, isUncertain: true))
+            return .finished(ActionResult(error, isUncertain: true))
         }
         do throws(BackendError) {
             guard let record = try await tracker.record(job.record) else { return .finished(job.missingRecordResult) }
@@ -244,7 +246,7 @@ extension CommandCaller {
             return .editable(
                 try await tracker.open(job.record, action: job.command.actionName, job.values, before: deadline))
         } catch {
-            return .finished(CommandResult(error, isUncertain: job.isUncertain))
+            return .finished(ActionResult(error, isUncertain: job.isUncertain))
         }
     }
 }

@@ -26,7 +26,7 @@ struct CommandHandler: Handler {
     }
 
     enum CallResult: Sendable {
-        case command(CommandResult, id: UUID, account: Int64)
+        case command(ActionResult, id: UUID, account: Int64)
         case login(Result<Void, BackendError>, position: Int64)
     }
 

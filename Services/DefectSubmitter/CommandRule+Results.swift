@@ -4,7 +4,7 @@ import Model
 
 /// Processes results of tracker calls.
 extension CommandRule {
-    func handle(_ result: CommandResult, _ state: CommandState, _ attemptCount: Int) -> CommandDecision {
+    func handle(_ result: ActionResult, _ state: CommandState, _ attemptCount: Int) -> CommandDecision {
         guard let attempt = state.attempt else { return decide(state, .event, attemptCount: attemptCount) }
         switch result {
         case .opened(let record, let session):

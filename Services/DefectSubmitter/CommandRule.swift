@@ -10,7 +10,7 @@ import Model
 struct CommandRule: Sendable {
     enum Origin: Equatable, Sendable {
         case event
-        case result(CommandResult)
+        case result(ActionResult)
     }
 
     /// The time after which the calls of an attempt are over.

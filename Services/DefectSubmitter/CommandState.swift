@@ -77,8 +77,8 @@ enum CommandAction: Equatable, Sendable {
     }
 }
 
-/// The result of a call.
-enum CommandResult: Equatable, Sendable {
+/// The result of a `CommandAction`.
+enum ActionResult: Equatable, Sendable {
     /// A new record has this id; `session` is the record as it is in its session.
     case opened(record: String, session: Record)
     case done(record: String)

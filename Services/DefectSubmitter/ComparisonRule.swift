@@ -21,12 +21,10 @@ enum ComparisonRule {
         case .changeState:
             if !isNamed { problems.append("'record' is missing") }
             if command.actionName.map(isBlank) ?? true { problems.append("'actionName' is missing") }
-        case .delete:
+        case .delete, .read:
             if !isNamed { problems.append("'record' is missing") }
         case .choices:
             if command.choicesOf.isEmpty { problems.append("'choicesOf' is missing") }
-        case .read:
-            if !isNamed { problems.append("'record' is missing") }
         case .form: break
         case .queries, .runQuery:
             if isNamed { problems.append("'record' is not allowed with '\(command.operation.rawValue)'") }

@@ -96,6 +96,7 @@ struct Monitor: ~Copyable {
             let (parked, reasons) = (try MonitorStore.parked(results[0]), try MonitorStore.reasons(results[1]))
             let (behind, circuits) = (try MonitorStore.behind(results[2]), try MonitorStore.circuits(results[3]))
             (snapshot.parked, snapshot.reasons, snapshot.behind) = (parked, reasons, behind)
+            snapshot.circuits = circuits
             page.export(snapshot.parked)
             page.export(snapshot.reasons)
             page.export(circuits)

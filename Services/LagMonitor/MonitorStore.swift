@@ -121,8 +121,8 @@ enum MonitorStore {
         return behind
     }
 
-    /// A back end whose circuit is open in a group.
-    struct OpenCircuit: Equatable {
+    /// A back end whose circuit is open in a group. Encoded in the console's API: the keys are part of it.
+    struct OpenCircuit: Equatable, Encodable {
         let environment: String
         let group: String
         /// Number of keys that wait for it.

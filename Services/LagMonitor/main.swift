@@ -31,7 +31,10 @@ await serve("lag-monitor", settings: Settings.all) { context in
     let board = SnapshotBoard()
     var console: [Component] = []
     if let settings = try ConsoleSettings(configuration) {
-        console = Console(settings, database: conninfo, board: board, logger: context.logger).components(
+        let kafka = ConsoleBrokers(address: brokers, properties: properties)
+        console = Console(
+            settings, database: conninfo, brokers: kafka, board: board, logger: context.logger
+        ).components(
             host: try configuration.text(Settings.consoleHost), port: try configuration.integer(Settings.consolePort),
             tls: try HTTPEdge.TLSFiles(configuration))
     }

@@ -145,9 +145,9 @@ struct DeliveryClient: Sendable {
                 responseBytesMax: Self.responseBytesMax), OutcomeRule.ofPush)
     }
 
-    /// Returns the topic of a push message, its collapse id for native push. A message replaces an undelivered or displayed
-    /// one of the same topic, so that a repeated message is shown once. At most 32 letters (RFC 8030, 5.4), and at most 64
-    /// bytes for APNs.
+    /// Returns the topic of a push message, its collapse id for native push. A message replaces an undelivered or
+    /// displayed one of the same topic, so that a repeated message is shown once. At most 32 letters (RFC 8030, 5.4),
+    /// and at most 64 bytes for APNs.
     static func topic(_ id: UUID) -> String {
         unsafe withUnsafeBytes(of: id.uuid) { bytes in Base64URL.text(unsafe Array(bytes)) }
     }

@@ -23,7 +23,7 @@ enum APNsRule {
             return .expired(reason: "the device's token is not valid (\(text))")
         // Mistakes of the environment's settings, which an operator corrects: nothing is wrong with the notice.
         case 403: return .retry(reason: text, after: reply.retryAfter)
-        case 400 where settingsReasons.contains(reason): return .retry(reason: text, after: reply.retryAfter)
+        case 400 where retriedReasons.contains(reason): return .retry(reason: text, after: reply.retryAfter)
         case 408, 429, 500...: return .retry(reason: text, after: reply.retryAfter)
         default: return .refused(reason: text)
         }
@@ -34,7 +34,8 @@ enum APNsRule {
         reply.status == 403 && reason(of: reply) == "ExpiredProviderToken"
     }
 
-    private static let settingsReasons: Set = [
+    /// Mistakes of the settings, too, and a connection that APNs closed.
+    private static let retriedReasons: Set = [
         "BadTopic", "DeviceTokenNotForTopic", "MissingTopic", "TopicDisallowed", "IdleTimeout",
     ]
 
@@ -57,12 +58,13 @@ enum APNsRule {
 /// Source: Firebase, `ErrorCode` of the FCM v1 API; Google Cloud, "Errors" (`google.rpc.Status`).
 enum FCMRule {
     static func outcome(_ reply: Reply) -> Outcome {
-        let code = code(of: reply)
+        let (code, isTokenInvalid) = failure(of: reply)
         let text = "FCM returned \(reply.status)" + (code.isEmpty ? "" : " \(code)")
         switch (reply.status, code) {
         case (200, _): return .delivered
         case (_, "UNREGISTERED"): return .expired(reason: "the app is no longer installed (\(text))")
         case (_, "SENDER_ID_MISMATCH"): return .expired(reason: "the token belongs to another project (\(text))")
+        case (400, _) where isTokenInvalid: return .expired(reason: "the token is not valid (\(text))")
         case (429, _): return .retry(reason: text, after: reply.retryAfter ?? quotaWait)
         // Mistakes of the environment's settings, such as a missing role or project.
         case (401, _), (403, _), (404, _): return .retry(reason: text, after: reply.retryAfter)
@@ -73,7 +75,7 @@ enum FCMRule {
 
     /// Whether the access token was rejected. `THIRD_PARTY_AUTH_ERROR` concerns the project's own key for APNs.
     static func isTokenRejected(_ reply: Reply) -> Bool {
-        reply.status == 401 && code(of: reply) != "THIRD_PARTY_AUTH_ERROR"
+        reply.status == 401 && failure(of: reply).code != "THIRD_PARTY_AUTH_ERROR"
     }
 
     /// Maps a response without an access token. Only an operator can correct a rejected account, and may do so.
@@ -90,12 +92,17 @@ enum FCMRule {
     /// Delay after 429 without `Retry-After`. Source: Firebase, "Best practices when sending FCM messages at scale".
     private static let quotaWait = Duration.seconds(60)
 
-    /// Returns FCM's own error code, or otherwise the general status.
-    private static func code(of reply: Reply) -> String {
+    /// Returns FCM's own error code, or otherwise the general status; and whether the registration token is malformed.
+    /// Then FCM returns its own `INVALID_ARGUMENT`, and names no other field than the token.
+    private static func failure(of reply: Reply) -> (code: String, isTokenInvalid: Bool) {
         struct Body: Decodable {
             struct Failure: Decodable {
                 struct Detail: Decodable {
+                    struct Violation: Decodable {
+                        let field: String?
+                    }
                     let errorCode: String?
+                    let fieldViolations: [Violation]?
                 }
                 let status: String?
                 let details: [Detail]?
@@ -103,6 +110,11 @@ enum FCMRule {
             let error: Failure
         }
         let failure = BackendResponse.decoded(Body.self, from: reply.body)?.error
-        return APNsRule.plain(failure?.details?.lazy.compactMap(\.errorCode).first ?? failure?.status)
+        let details = failure?.details ?? []
+        let code = details.lazy.compactMap(\.errorCode).first
+        let isTokenInvalid =
+            code == "INVALID_ARGUMENT"
+            && details.flatMap { $0.fieldViolations ?? [] }.allSatisfy { $0.field == "message.token" }
+        return (APNsRule.plain(code ?? failure?.status), isTokenInvalid)
     }
 }

@@ -39,7 +39,7 @@ import Testing
                     name: "Headline", type: nil, value: "", isReadable: true, requiredness: .mandatory, choices: nil,
                     message: nil)
             ])
-        let opened = CommandResult.opened(record: "R9", session: session)
+        let opened = ActionResult.opened(record: "R9", session: session)
         let decision = rule.decide(state(create, isOpen: true, lease: .seconds(80)), .result(opened))
         #expect(decision.ledger == .save(record: "R9", lease: .seconds(90)))
         #expect(
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test func resultsMapToStatus() {
-        let results: [(CommandResult, DefectCommand.Status?)] = [
+        let results: [(ActionResult, DefectCommand.Status?)] = [
             (.done(record: "R1"), .done), (.choices(["a": ["b"]]), .done), (.detail(DefectDetail()), .done),
             (.refused(["no"]), .refused),
             (.refused([]), .refused), (.conflict(["c"]), .conflict), (.ambiguous(["u"]), .unknown),
@@ -104,7 +104,7 @@ import Testing
         for record in ["R1", nil] {
             let open = state(command, record: record, isOpen: true, lease: .seconds(9))
             for result in [
-                CommandResult.unauthorized(reason: "r", isUncertain: true), .unknown(reason: "r", retryAfter: nil),
+                ActionResult.unauthorized(reason: "r", isUncertain: true), .unknown(reason: "r", retryAfter: nil),
             ] {
                 let decision = rule.decide(open, .result(result), attemptCount: rule.attemptsMax)
                 #expect(decision.outcome?.status == .refused, "\(result)")
@@ -137,11 +137,11 @@ import Testing
 
     @Test func attemptsAreLimited() {
         let open = state(modify, record: "R1", isOpen: true, lease: .seconds(9))
-        let unavailable = CommandResult.notProcessed(reason: "r", retryAfter: .seconds(100))
+        let unavailable = ActionResult.notProcessed(reason: "r", retryAfter: .seconds(100))
         let retry = rule.decide(open, .result(unavailable), attemptCount: 3)
         #expect(retry.step == .deferred(reason: "r", after: .seconds(100), cause: .retryAfter(.seconds(100))))
         #expect(rule.decide(open, .result(unavailable), attemptCount: 19).outcome?.status == .refused)
-        let unknown = CommandResult.unknown(reason: "r", retryAfter: nil)
+        let unknown = ActionResult.unknown(reason: "r", retryAfter: nil)
         #expect(rule.decide(open, .result(unknown), attemptCount: 19).outcome?.status == .unknown)
         #expect((0...40).map { rule.retryWait($0) }.max() == .seconds(60))
     }

@@ -160,9 +160,9 @@ import Testing
     }
 }
 
-extension DefectSubmitter.CommandResult {
+extension ActionResult {
     /// The result without the record that a conflict includes.
-    var withoutDetail: DefectSubmitter.CommandResult {
+    var withoutDetail: ActionResult {
         if case .conflict(let messages, _) = self { .conflict(messages) } else { self }
     }
 }

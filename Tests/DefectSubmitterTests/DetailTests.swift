@@ -178,6 +178,12 @@ import Testing
                 DefectCommand(operation: .modify, record: id, fields: ["Headline": "new"], base: ["Headline": "H"]))
             #expect(edited.status == .done && world.compass.record(id)?.fields["Headline"] == "new")
             #expect(world.compass.record(id)?.fields["Severity"] == "3-Average")
+            // It differs from an empty value, so clearing it is not done already.
+            try await world.compass.switches(#"{"unreadableField": "Keywords"}"#)
+            let clear = DefectCommand(operation: .modify, record: id, fields: ["Keywords": ""])
+            #expect(try await world.perform(clear).status == .done)
+            let keywords = world.compass.record(id)?.fields["Keywords"] ?? ""
+            #expect(keywords.isEmpty)
             try world.expectNothingOpen()
         }
     }
@@ -192,7 +198,8 @@ import Testing
     @Test(arguments: reads) func readWaitsForUnavailableTracker(command: DefectCommand) async throws {
         try await CommandWorld.run { world in
             _ = try await world.compass.add("H")
-            #expect(try await world.addQuery("all") == "33554444")
+            let query = try await world.addQuery("all")
+            #expect(query == "33554444", "the query of the commands")
             try await world.compass.switches(#"{"rate503": 1}"#)
             let reference = try world.handIn(command)
             let call = try world.step(reference).call()

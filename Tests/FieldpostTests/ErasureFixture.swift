@@ -6,15 +6,18 @@ import Postgres
 import TestSupport
 import Testing
 
-/// An environment with rows of Ana in every table, and of Bo. Ana's texts contain `anasecret`.
+/// An environment with rows of Ana in every table, and of Bo. Ana's texts contain `anasecret`. Bo uploaded her picture.
 struct ErasureFixture {
     static let email = "ana@example.com"
+    /// An entry whose submission has no known outcome.
+    static let unfinished = UUID()
     let conninfo: String
     let ana = UUID()
     let bo = UUID()
     let team = UUID()
     let task = UUID()
     private let entry = UUID()
+    private let note = UUID()
     private let poll = UUID()
     private let avatar = UUID()
     private let shown = UUID()
@@ -56,6 +59,23 @@ struct ErasureFixture {
         return found
     }
 
+    /// The tables with a row of Ana's own realms.
+    func tablesOfOwnRealms() throws -> [String] {
+        var connection = try Connection(conninfo)
+        let tables = try connection.run(
+            """
+            SELECT c.table_schema || '.' || c.table_name FROM information_schema.columns c
+            JOIN information_schema.tables t USING (table_schema, table_name)
+            WHERE t.table_type = 'BASE TABLE' AND c.column_name = 'realm_id' ORDER BY 1
+            """
+        ).decode(String.self)
+        return try tables.filter { table in
+            let name = Statement(stringLiteral: table)
+            let rows = try connection.run("SELECT count(*) FROM \(name) WHERE realm_id = ANY (\([Int32(11), 13]))")
+            return try rows[0].decode(Int64.self) > 0
+        }
+    }
+
     /// The rows of all tables as text.
     func content() throws -> [String] {
         var connection = try Connection(conninfo)
@@ -69,7 +89,7 @@ struct ErasureFixture {
         return content
     }
 
-    private static func tables(on connection: inout Connection) throws -> [String] {
+    static func tables(on connection: inout Connection) throws -> [String] {
         try connection.run(
             """
             SELECT table_schema || '.' || table_name FROM information_schema.tables
@@ -112,24 +132,30 @@ struct ErasureFixture {
         ]
     }
 
+    /// The number of objects, and the position of the last one.
+    var objectCount: Int { storedObjects.count }
+
     /// Realms: 11 Ana's, 12 Bo's, 13 Ana's records, 14 /common, 15 /users, 16 /manager, 17 the team's, 18 /polls, 19
     /// what Ana shares with Bo.
     private var storedObjects: [(realm: Int32, kind: Kind, id: UUID, fields: String)] {
         let (ana, bo, team) = (ana.text, bo.text, team.text)
         let share = #"{"owner":"\#(ana)","recipient":"\#(bo)"}"#
-        let (item, ended) = (UUID(), EndedShare.id(of: self.ana, item: entry))
+        let ended = EndedShare.id(of: self.ana, item: entry)
+        let digest = String(repeating: "ab", count: 32)
+        let device = #"{"service":"apns","token":"anasecret","device":"\#(digest)"}"#
         return [
             (11, .user, UUID(), #"{"email":"ana@example.com","name":"anasecret"}"#),
             (11, .timeEntry, entry, #"{"text":"anasecret","backendId":"B-1","status":"released"}"#),
             (11, .timeEntryStatus, UUID(), #"{"entry":"\#(entry.text)","message":"anasecret"}"#),
-            (11, .note, item, #"{"title":"anasecret"}"#),
+            (11, .note, note, #"{"title":"anasecret"}"#),
             (11, .share, UUID(), share),
             (11, .fieldTask, task, #"{"title":"roof","assignee":"\#(ana)"}"#),
-            (11, .location, self.ana, #"{"latitude":1,"longitude":2}"#),
+            (11, .location, self.ana, #"{"latitude":1,"longitude":2,"placeName":"anasecret"}"#),
             (11, .notice, UUID(), #"{"code":"defect-assigned","text":"anasecret"}"#),
             (11, .defectCommand, UUID(), #"{"record":"anasecret","submitRequested":true}"#),
+            (11, .deliveryChoice, UUID(), #"{"devices":[\#(device)]}"#),
             (13, .seenRecord, entry, #"{"backendId":"B-2","text":"anasecret"}"#),
-            (14, .person, self.ana, #"{"name":"anasecret","role":"worker","avatar":"\#(avatar.text)"}"#),
+            (14, .person, self.ana, #"{"name":"A","firstName":"anasecret","avatar":"\#(avatar.text)"}"#),
             (14, .personLookup, self.ana, #"{"name":"anasecret","email":"ana@example.com"}"#),
             (14, .membership, UUID(), #"{"person":"\#(ana)","team":"\#(team)"}"#),
             (14, .person, self.bo, #"{"name":"Bo","role":"worker"}"#),
@@ -138,12 +164,12 @@ struct ErasureFixture {
             (15, .realms, UUID(), #"{"userId":"ana@example.com","path":"/users/ana@example.com"}"#),
             (15, .realms, UUID(), #"{"userId":"bo@example.com","path":"/users/bo@example.com"}"#),
             (16, .fieldTask, task, #"{"title":"roof","assignee":"\#(ana)","completedBy":"\#(ana)"}"#),
-            (16, .location, self.ana, #"{"latitude":1,"longitude":2}"#),
+            (16, .location, self.ana, #"{"latitude":1,"longitude":2,"placeName":"anasecret"}"#),
             (17, .fieldTask, UUID(), #"{"title":"wall","completedBy":"\#(ana)"}"#),
             (18, .poll, poll, #"{"person":"ana@example.com","run":1}"#),
             (18, .defectPoll, UUID(), #"{"person":"ana@example.com","run":1}"#),
             (19, .share, UUID(), share),
-            (19, .note, UUID(), #"{"title":"anasecret"}"#),
+            (19, .note, note, #"{"title":"anasecret"}"#),
             (12, .share, UUID(), share),
             (12, .sharedItem, UUID(), #"{"kind":"Note","recipient":"\#(ana)"}"#),
             (12, .notice, UUID(), #"{"code":"share","text":"ANA@example.com shared a note"}"#),
@@ -154,7 +180,7 @@ struct ErasureFixture {
             (12, .endedShare, ended, #"{"owner":"\#(ana)","kind":"Note","title":"anasecret"}"#),
             // As services write them: Foundation writes ids in upper case.
             (12, .notice, UUID(), #"{"about":"\#(ended.uuidString)","text":"anasecret has deleted a note"}"#),
-            (12, .notice, UUID(), #"{"about":"\#(item.uuidString)","text":"anasecret shares a note with you"}"#),
+            (12, .notice, UUID(), #"{"about":"\#(note.uuidString)","text":"anasecret shares a note with you"}"#),
         ]
     }
 
@@ -216,7 +242,8 @@ struct ErasureFixture {
             """
             INSERT INTO submission.ledger (environment_id, entry_id, version, phase, operation, edit_position,
                 lease_until, backend_id, wanted, logged_at, realm_id)
-            VALUES (1, \(entry), 1, 'settled', 'create', 1, now(), 'B-1', '{"text":"anasecret"}', 1, 11)
+            VALUES (1, \(entry), 1, 'settled', 'create', 1, now(), 'B-1', '{"text":"anasecret"}', 1, 11),
+                (1, \(Self.unfinished), 1, 'unknown', 'create', 1, now(), NULL, '{"text":"anasecret"}', 1, 11)
             """,
             """
             INSERT INTO submission.attempt (environment_id, entry_id, version, realm_id, edit_position, detail)
@@ -254,7 +281,8 @@ struct ErasureFixture {
         return [
             """
             INSERT INTO blob.content (environment_id, uploader, id, type, digest, bytes)
-            VALUES (1, 70, \(avatar), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
+            VALUES (1, 71, \(avatar), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
+                (1, 70, gen_random_uuid(), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
                 (1, 70, \(shown), 'image/png', '\\x00', '\\x0102')
             """,
             """
@@ -271,7 +299,9 @@ struct ErasureFixture {
             "INSERT INTO access.address (email, environment_id) VALUES (\(Self.email), 1)",
             """
             INSERT INTO access.audit (environment_id, actor, action, subject, detail, address)
-            VALUES (1, \(Self.email), 'login.succeeded', 'phone', \(detail), '10.0.0.1'),
+            VALUES (1, \(Self.email), 'login.succeeded', 'phone of anasecret', '{"device":"10.0.0.1"}', '10.0.0.1'),
+                (1, \(Self.email), 'share.removed', 'share', \(detail), '10.0.0.1'),
+                (1, \(Self.email), 'login.bound', 'http://idp anasecret', '{}', '10.0.0.1'),
                 (1, 'cli:root', 'device.revoked', \(Self.email), '{}', 'host'),
                 (NULL, 'console:op', 'realm.viewed', \(subject), '{}', 'host'),
                 (1, 'bo@example.com', 'login.succeeded', 'phone', '{}', '10.0.0.2')

@@ -15,7 +15,7 @@ import Testing
         #expect(action(.fieldTask) == .keep)
     }
 
-    @Test(arguments: [Kind.realms, .personLookup, .membership, .share, .sharedItem, .endedShare, .notice])
+    @Test(arguments: [Kind.realms, .personLookup, .membership, .share, .sharedItem, .notice])
     func relationsAreDeleted(kind: Kind) {
         #expect(action(kind) == .delete)
     }
@@ -30,9 +30,10 @@ import Testing
         #expect(action(.note, isShared: true) == .delete, "a copy that was shared with the person or by them")
     }
 
-    @Test func deletedShareWithThePersonIsDeleted() {
-        #expect(action(.deletedObject, references: ["recipient"]) == .delete)
-        #expect(action(.deletedObject) == .keep, "another person's deleted note")
+    @Test(arguments: [(Kind.deletedObject, "recipient"), (.endedShare, "owner")])
+    func historyOfShareWithThePersonIsDeleted(kind: Kind, field: String) {
+        #expect(action(kind, references: [field]) == .delete)
+        #expect(action(kind) == .keep, "a note of others that mentions the person")
     }
 
     @Test func mentionEscapesTheAddress() {

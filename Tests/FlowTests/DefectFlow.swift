@@ -58,6 +58,26 @@ struct DefectPhone {
         }
     }
 
+    /// Reads the changes of the person's realms into the device's copy.
+    mutating func receive() async throws {
+        let body = device.syncRequest(isLive: false)
+        let response = try await phone.client.send(
+            Request("POST", phone.cluster.gatewayURL + "/v1/sync", headers: phone.headers, body: body))
+        try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
+        for bytes in response.body.split(separator: UInt8(ascii: "\n")) {
+            if let line = try SyncLine.read(Array(bytes)) { _ = device.take(line) }
+        }
+    }
+
+    /// The details that the device displays, also offline.
+    var details: DefectDetails { DefectDetails(realm: realm, in: device.contents) }
+
+    /// A command as the device displays it; `nil` if it was deleted.
+    func command(_ id: String) throws -> DefectCommand? {
+        let object = UUID(uuidString: id).flatMap { device[realm, ObjectID(kind: .defectCommand, id: $0)] }
+        return try object.map { try JSONDecoder().decode(DefectCommand.self, from: Data($0.fields)) }
+    }
+
     /// The fields of the objects of a kind, by their ids.
     func objects(_ kind: Kind) async throws -> [String: [String: Any]] {
         let found = try await phone.read().filter { $0.kind == kind.rawValue }

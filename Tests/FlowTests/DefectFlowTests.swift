@@ -15,17 +15,7 @@ extension FlowTests {
         options.variables[.defectSubmitter, default: [:]]["FIELDPOST_BACKEND_CALL_MAX"] = "1s"
         try await withCluster("defects", options) { cluster in
             let compass = CompassSide(cluster: cluster)
-            try await Self.prepare(cluster, compass)
-            var ana = try await DefectPhone(cluster, "ana@example.com")
-            try await eventually("the gateway has the environment") {
-                let status = try await ana.phone.status()
-                return status == 200 ? nil : "\(status)"
-            }
-            try await ana.storeLogin("ana", "secret-of-ana")
-            try await eventually("the login is checked") {
-                let accounts = try await ana.objects(.defectAccount).values
-                return accounts.first?["status"] as? String == "good" ? nil : "\(accounts)"
-            }
+            var ana = try await Self.preparedDevice(cluster, compass)
             // Offline: new defects, and three things in a row that are done with each of those there are.
             let (new, known) = (20, 10)
             var ids = try (1...new).map { number in
@@ -93,6 +83,22 @@ extension FlowTests {
             let queries = try await compass.openQueries()
             return queries == 0 ? nil : "\(queries)"
         }
+    }
+
+    /// Adds an environment with ten defects of Bo's, and returns a device of Ana, whose login is checked.
+    static func preparedDevice(_ cluster: LocalCluster, _ compass: CompassSide) async throws -> DefectPhone {
+        try await prepare(cluster, compass)
+        let ana = try await DefectPhone(cluster, "ana@example.com")
+        try await eventually("the gateway has the environment") {
+            let status = try await ana.phone.status()
+            return status == 200 ? nil : "\(status)"
+        }
+        try await ana.storeLogin("ana", "secret-of-ana")
+        try await eventually("the login is checked") {
+            let accounts = try await ana.objects(.defectAccount).values
+            return accounts.first?["status"] as? String == "good" ? nil : "\(accounts)"
+        }
+        return ana
     }
 
     private static func prepare(_ cluster: LocalCluster, _ compass: CompassSide) async throws {

@@ -80,6 +80,11 @@ import Testing
                 _ = try KeyScan.run(
                     Array("k".utf8), in: Self.partitions[1], brokers: brokers, countMax: 10, waitMax: Self.limit)
             }
+            inTime("topic scan") {
+                _ = try TopicScan.run("t", brokers: brokers, scanMax: 10, countMax: 10, waitMax: Self.limit) { _ in
+                    true
+                }
+            }
             inTime("times") {
                 _ = try MessageTimestamps(brokers: brokers).load([Self.partitions[1]: 0], waitMax: Self.limit)
             }

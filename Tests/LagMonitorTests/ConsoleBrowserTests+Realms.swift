@@ -1,7 +1,9 @@
 import Essentials
 import Foundation
 import LocalCluster
+import Model
 import Postgres
+import TestSupport
 import Testing
 
 @testable import LagMonitor
@@ -37,6 +39,56 @@ extension ConsoleBrowserTests {
                 """
             #expect(try await browser.value(isVisible, on: page) == "true")
             #expect(try await browser.value(Self.repeatedNames, on: page) == "")
+        }
+    }
+
+    /// Messages are displayed like objects, and only on request.
+    @Test func messagesOfATopicAreShown() async throws {
+        let cluster = try MockCluster(topics: ["entry.events": 1])
+        let id = UUID()
+        let fields = #"{"status": "released", "text": "Survey", "entryDate": "2026-03-30"}"#
+        try EntryMessage.write(
+            [
+                EntryMessage(id: id, position: 1, fields: fields), EntryMessage(id: id, position: 2, fields: fields),
+                EntryMessage(id: id, position: 3, fields: nil),
+            ], to: cluster.address)
+        try await withBrowser(brokers: cluster.address) { fixture, browser, page in
+            try await visit(
+                "#topic?name=entry.events", browser, page, until: "document.querySelector('#messages form button')")
+            #expect(try fixture.acts("payload.viewed").isEmpty)
+            try await click("#messages form button", browser, page)
+            try await browser.wait("document.querySelectorAll('#messages [data-object]').length === 3", on: page)
+            let summaries = "[...document.querySelectorAll('#messages summary')].map(one => one.textContent).join('|')"
+            let text = try await browser.value(summaries, on: page)
+            let lines = text.split(separator: "|")
+            #expect(["0/2", "deleted", id.text].allSatisfy { lines[0].contains($0) }, "\(text)")
+            #expect(["0/1", "2026-03-30", "released", "Survey"].allSatisfy { lines[1].contains($0) }, "\(text)")
+            #expect(try await browser.value(Self.repeatedNames, on: page) == "")
+            #expect(try fixture.acts("payload.viewed") == ["console:ana@example.com entry.events"])
+        }
+        withExtendedLifetime(cluster) {}
+    }
+
+    /// The picture has the kinds of back ends, with their open circuits and the flows of their callers.
+    @Test func backEndsAreDrawnWithTheirCircuits() async throws {
+        try await withBrowser { fixture, browser, page in
+            let state = "document.querySelector('[data-back-end=sap] .state')?.textContent"
+            try await browser.wait("\(state) === 'unknown'", on: page)
+            var snapshot = MonitorSnapshot()
+            snapshot.circuits = []
+            fixture.board.publish(snapshot)
+            try await browser.wait("\(state) === 'closed'", on: page)
+            snapshot.circuits = [
+                MonitorStore.OpenCircuit(environment: "acme", group: "entry-submitter", keyCount: 7),
+                MonitorStore.OpenCircuit(environment: "acme", group: "defect-submitter", keyCount: 2),
+            ]
+            fixture.board.publish(snapshot)
+            try await browser.wait("\(state) === '1 open'", on: page)
+            #expect(try await text("[data-back-end=sap] li", browser, page) == "acme: 7 waiting in entry-submitter")
+            // Also in a narrow window, which has no drawing.
+            let rule = "document.styleSheets[0].insertRule('.overview > svg { display: block !important; }')"
+            _ = try await browser.value(rule, on: page)
+            try await browser.wait("document.querySelectorAll('.overview .pipe.bad').length === 1", on: page)
         }
     }
 

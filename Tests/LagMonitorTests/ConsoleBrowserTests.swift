@@ -16,9 +16,10 @@ import Testing
         #"<img src=x onerror="window.caught=1"><script>window.caught=2</script>'"><svg onload=caught=3>"#
 
     func withBrowser(
+        brokers: String = "127.0.0.1:1",
         _ body: @Sendable (ConsoleFixture, Browser, Browser.Page) async throws -> Void
     ) async throws {
-        try await withConsole { fixture in
+        try await withConsole(brokers: brokers) { fixture in
             let folder = try ClusterFolder("console-browser")
             defer { folder.remove() }
             let browser = try await Browser(in: folder)

@@ -11,7 +11,7 @@ import Testing
                 "/sign-in", "/callback", "/callback?code=1&state=2", "/api/session", "/api/overview", "/api/charts",
                 "/api/environments", "/api/audit", "/api/sign-out", "/api/deferred", "/api/deferred/key",
                 "/api/deferred/retry", "/api/deferred/retry-keys", "/api/deferred/discard", "/api/realms",
-                "/api/realm", "/api/trace", "/api/topic",
+                "/api/realm", "/api/trace", "/api/topic", "/api/topic/messages", "/api/back-ends",
             ]
         try await withConsole { fixture in
             let port = try #require(URL(string: fixture.url)?.port)

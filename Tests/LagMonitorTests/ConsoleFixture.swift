@@ -99,9 +99,11 @@ struct ConsoleFixture: Sendable {
 
 /// Starts the services, runs `body`, and stops them.
 ///
-/// - Parameter database: A database that may not exist yet; `nil` creates one.
+/// - Parameters:
+///   - database: A database that may not exist yet; `nil` creates one.
+///   - brokers: The brokers' address; by default one without a broker.
 func withConsole(
-    idleMax: Duration = .seconds(600), database: String? = nil, proxyCount: Int = 0,
+    idleMax: Duration = .seconds(600), database: String? = nil, brokers: String = "127.0.0.1:1", proxyCount: Int = 0,
     now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
     _ body: @Sendable (ConsoleFixture) async throws -> Void
 ) async throws {
@@ -126,7 +128,9 @@ func withConsole(
         administrators: [try #require(AdministratorRule.entry(ConsoleFixture.administrator))])
     settings.idleMax = idleMax
     settings.clients = ClientAddress(proxyCount: proxyCount)
-    let console = Console(settings, database: database, board: fixture.board, logger: logger, now: now)
+    let console = Console(
+        settings, database: database, brokers: ConsoleBrokers(address: brokers), board: fixture.board, logger: logger,
+        now: now)
     let (started, announce) = AsyncStream.makeStream(of: Int.self)
     let runtime = ComponentEnvironment(
         logger: logger, health: Health(stallMax: .seconds(60)), eventLoops: MultiThreadedEventLoopGroup.singleton)

@@ -1,6 +1,8 @@
+import Essentials
 import Foundation
 import HTTPClient
 import Kafka
+import Model
 import TestSupport
 import Testing
 
@@ -48,6 +50,62 @@ import Testing
             #expect(topic.partitions.allSatisfy { $0.group == "readers" && $0.end - ($0.committed ?? 0) == $0.lag })
             #expect(try await page("c", visitor).partitions.isEmpty)
             #expect(try await visitor.send("GET", "/api/topic").status == 400)
+        }
+    }
+
+    private struct MessagePage: Decodable {
+        struct Message: Decodable {
+            let id: String
+            let position: Int64
+            let fields: String?
+        }
+        let messages: [Message]
+        let scanned: Int
+        let available: Int
+    }
+
+    private func messages(_ query: String, _ visitor: ConsoleVisitor) async throws -> MessagePage {
+        let response = try await visitor.send("GET", "/api/topic/messages?name=entry.events&environment=acme\(query)")
+        return try JSONDecoder().decode(MessagePage.self, from: Data(response.body))
+    }
+
+    @Test func newestMessagesOfAnEnvironmentAreReadAndAudited() async throws {
+        let cluster = try MockCluster(topics: ["entry.events": 2])
+        let (first, second) = (UUID(), UUID())
+        let many = (1...60).map { EntryMessage(id: first, position: $0, fields: #"{"text": "Survey"}"#) }
+        let others = [
+            EntryMessage(id: second, position: 61, fields: "{}"), EntryMessage(id: second, position: 62, fields: nil),
+            EntryMessage(id: UUID(), environment: 2, position: 63, fields: "{}"),
+        ]
+        try EntryMessage.write(many + others, to: cluster.address)
+        try await withConsole(brokers: cluster.address) { fixture in
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let path = "/api/topic/messages?name=entry.events"
+            #expect(try await visitor.send("GET", path).status == 400)
+            #expect(try await visitor.send("GET", path + "&environment=other").status == 404)
+            #expect(try await visitor.send("GET", "/api/topic/messages?name=x&environment=acme").status == 404)
+            #expect(try fixture.acts("payload.viewed").isEmpty)
+            let page = try await messages("", visitor)
+            #expect(page.scanned == 63 && page.available == 63)
+            let positions = page.messages.map(\.position)
+            #expect(positions.count == 50 && Set(positions).isSuperset(of: [60, 61, 62]) && !positions.contains(63))
+            let deleted = try await messages("&key=\(second.uuidString)", visitor)
+            #expect(deleted.messages.map(\.position) == [62, 61] && deleted.messages.map(\.fields) == [nil, "{}"])
+            #expect(deleted.messages.allSatisfy { $0.id == second.text })
+            let records = try fixture.acts("payload.viewed")
+            #expect(records == ["entry.events", second.text].map { "console:ana@example.com \($0)" })
+        }
+        withExtendedLifetime(cluster) {}
+    }
+
+    @Test func unavailableBrokerIsReported() async throws {
+        try await withConsole { fixture in
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let response = try await visitor.send("GET", "/api/topic/messages?name=entry.events&environment=acme")
+            #expect(response.status == 503)
+            #expect(String(decoding: response.body, as: UTF8.self).contains("The messages cannot be read: "))
         }
     }
 

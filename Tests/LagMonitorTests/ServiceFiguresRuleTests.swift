@@ -14,7 +14,22 @@ import Testing
             c
             d 1e3
             """
-        let sums = ServiceFiguresRule.sums(text.utf8, of: ["a", "b", "c", "d", "e"])
-        #expect(sums == ["a": 5.5, "d": 1_000])
+        let names = ["a", "b", "c", "d", "e"]
+        let samples = ServiceFiguresRule.samples(text.utf8, of: Set(names))
+        #expect(names.map { ServiceFiguresRule.sum(samples, of: $0) } == [5.5, nil, nil, 1_000, nil])
+    }
+
+    @Test func figuresAreSummedByLabel() {
+        let text = """
+            a{environment="1"} 2
+            a{environment="12",x="1"} 3
+            a{x="1",environment="1"} 4
+            a{my_environment="1"} 5
+            a 6
+            b{environment="1"} 7
+            """
+        let samples = ServiceFiguresRule.samples(text.utf8, of: ["a", "b"])
+        #expect(ServiceFiguresRule.sums(samples, of: "a", by: "environment") == ["1": 6, "12": 3])
+        #expect(ServiceFiguresRule.sums(samples, of: "c", by: "environment").isEmpty)
     }
 }

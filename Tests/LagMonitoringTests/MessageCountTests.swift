@@ -9,10 +9,10 @@ struct MessageCountTests {
     private static let partition = TopicPartition(topic: "t", partition: 0)
 
     private func consumed(_ from: (Int64?, Range<Int64>)?, _ to: (Int64?, Range<Int64>)) -> Int64 {
-        func beginning(_ state: (Int64?, Range<Int64>)) -> Beginning {
-            Beginning(partition: Self.partition, committed: state.0, available: state.1)
+        func sample(_ state: (Int64?, Range<Int64>)) -> MessageCountRule.Sample {
+            MessageCountRule.Sample(committed: state.0, available: state.1)
         }
-        return MessageCountRule.consumed(from: from.map(beginning), to: beginning(to))
+        return MessageCountRule.consumed(from: from.map(sample), to: sample(to))
     }
 
     @Test func writtenMessagesAreCountedByEndOffsets() {

@@ -23,8 +23,10 @@ import Testing
         effect(FCMRule.outcome(Reply(status: status, body: Array(body.utf8))))
     }
 
-    private static func failure(_ status: String, _ code: String?) -> String {
-        let details = code.map { #", "details": [{"@type": "x"}, {"@type": "y", "errorCode": "\#($0)"}]"# } ?? ""
+    private static func failure(_ status: String, _ code: String?, field: String? = nil) -> String {
+        let violation = field.map { #", "fieldViolations": [{"field": "\#($0)", "description": "d"}]"# } ?? ""
+        let details =
+            code.map { #", "details": [{"@type": "x"\#(violation)}, {"@type": "y", "errorCode": "\#($0)"}]"# } ?? ""
         return #"{"error": {"code": 1, "message": "m", "status": "\#(status)"\#(details)}}"#
     }
 
@@ -59,7 +61,12 @@ import Testing
         ] {
             #expect(google(status, Self.failure("X", code)) == .retried, "\(status) \(code ?? "")")
         }
-        #expect(google(400, Self.failure("INVALID_ARGUMENT", "INVALID_ARGUMENT")) == .refused)
+        // A malformed token; otherwise the message is.
+        let invalid = "INVALID_ARGUMENT"
+        #expect(google(400, Self.failure(invalid, invalid)) == .expired)
+        #expect(google(400, Self.failure(invalid, invalid, field: "message.token")) == .expired)
+        #expect(google(400, Self.failure(invalid, invalid, field: "message.data[0].value")) == .refused)
+        #expect(google(400, Self.failure(invalid, nil)) == .refused)
         let wait = FCMRule.outcome(Reply(status: 429, body: Array(Self.failure("X", "QUOTA_EXCEEDED").utf8)))
         #expect(wait == .retry(reason: "FCM returned 429 QUOTA_EXCEEDED", after: .seconds(60)))
     }

@@ -128,7 +128,7 @@ import Testing
 
     @Test(arguments: [
         (DeviceTarget.Service.apns, 410, "Unregistered"), (.apns, 410, "ExpiredToken"), (.apns, 400, "BadDeviceToken"),
-        (.fcm, 404, "UNREGISTERED"), (.fcm, 403, "SENDER_ID_MISMATCH"),
+        (.fcm, 404, "UNREGISTERED"), (.fcm, 403, "SENDER_ID_MISMATCH"), (.fcm, 400, "INVALID_ARGUMENT"),
     ])
     func unregisteredDeviceIsRemoved(service: DeviceTarget.Service, status: Int, reason: String) async throws {
         var world = try DeliveryWorld()
@@ -243,6 +243,33 @@ import Testing
         try world.delete(deleted)
         #expect(try await world.settle().wait == nil)
         #expect(try world.receivers.received().isEmpty)
+    }
+
+    @Test func excludedNoticeIsNotSent() async throws {
+        var world = try DeliveryWorld()
+        let devices = [try world.device(.apns, Self.apple), try world.device(.fcm, Self.google)]
+        try world.choose(DeliveryChoice(devices: devices, excludedCodes: [.taskChanged]))
+        try world.notify("excluded", .taskChanged)
+        try world.notify("chosen", .taskAssigned)
+        #expect(try await world.settle().wait == nil)
+        #expect(try world.ledger() == ["apns sent 0", "fcm sent 0"])
+        let sent = try world.receivers.received().filter { $0.kind != "oauth" }.map(\.text)
+        #expect(sent.count == 2 && sent.allSatisfy { $0.contains("chosen") })
+    }
+
+    /// The servers are the environment's: an operator can allow their addresses, so no notice is given up.
+    @Test func privateServerDelaysNotices() async throws {
+        var world = try DeliveryWorld { $0.allowsPrivate = false }
+        let choice = DeliveryChoice(devices: [try world.device(.apns, Self.apple), try world.device(.fcm, Self.google)])
+        try world.choose(choice)
+        try world.notify("one")
+        #expect(try await world.settle().wait != nil)
+        let reason = "the address is not public; connections to private addresses are not allowed"
+        #expect(
+            try world.ledger() == [
+                "apns waiting 1 \(reason)", "fcm waiting 1 no access token for FCM: \(reason)",
+            ])
+        #expect(try world.choice() == choice && world.receivers.received().isEmpty)
     }
 
     @Test func serviceThatIsNotOfferedIsReported() async throws {

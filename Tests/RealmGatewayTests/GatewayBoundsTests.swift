@@ -42,6 +42,26 @@ import Testing
         }
     }
 
+    /// Streams of integrations and downloads are not counted.
+    @Test func liveDevicesAreCountedByEnvironment() async throws {
+        try await withGateway { fixture in
+            let hub = fixture.gateways[0].hub
+            let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
+            let reading = Task { try await books.follow(naming: ["/users"]) }
+            defer { reading.cancel() }
+            try await books.wait("live") { $0.checkpointCount >= 1 }
+            let phone = try await fixture.device("ana@example.com")
+            try await phone.sync()
+            #expect(hub.deviceCounts.isEmpty)
+            let count = await phone.checkpointCount
+            let following = Task { try await phone.follow() }
+            try await phone.wait("live") { $0.checkpointCount > count }
+            #expect(hub.deviceCounts == [fixture.environment: 1])
+            following.cancel()
+            try await eventually("its stream has ended") { hub.deviceCounts.isEmpty }
+        }
+    }
+
     /// A shutdown does not wait for devices.
     @Test(.timeLimit(.minutes(10))) func deviceThatStopsReadingDoesNotDelayAShutdown() async throws {
         let stuck = Mutex<RawStream?>(nil)

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// Every alert has a runbook, and tests that it fires and resolves.
@@ -29,6 +30,29 @@ import Testing
         for runbook in runbooks {
             let found = runbook.text.matches(of: /(?m)^## (.+)$/).map { String($0.1) }
             #expect(found == Self.headings, "\(runbook.path)")
+        }
+    }
+
+    /// Every failure and every incident names its alerts, or why it has none.
+    @Test func everyFailureHasAnAlert() throws {
+        let rules = try #require(projectText("deploy/prometheus/fieldpost.rules.yaml"))
+        let deployment = try #require(projectText("docs/operators/deployment.md"))
+        let troubleshooting = try #require(projectText("docs/operators/troubleshooting.md"))
+        let table = try #require(deployment.components(separatedBy: "| failure | alert |").dropFirst().first)
+        let rows = table.split(separator: "\n").dropFirst(2).prefix { $0.hasPrefix("|") }
+        let incidents = try #require(
+            troubleshooting.components(separatedBy: "\n## ").first { $0.hasPrefix("Incidents\n") })
+        let sections = incidents.components(separatedBy: "\n### ").dropFirst()
+        #expect(rows.count >= 10 && sections.count >= 15)
+        var alerts = rows.map { String($0.split(separator: "|")[1]) }
+        for section in sections {
+            let paragraph = section.split(separator: "\n").first { $0.hasPrefix("**Alert.** ") }
+            alerts.append(String(try #require(paragraph, "\(section.prefix(60)) has no alert")))
+        }
+        for text in alerts {
+            let names = text.matches(of: /`(Fieldpost[A-Za-z]+)`/).map { String($0.1) }
+            #expect(!names.isEmpty || text.lowercased().contains("none"), "\(text)")
+            for name in names { #expect(rules.contains("alert: \(name)\n"), "\(text)") }
         }
     }
 }

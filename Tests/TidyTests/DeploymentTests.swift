@@ -75,13 +75,16 @@ import Yams
             ports[name] = job["dns_sd_configs"]?[0]?["port"]?.int
         }
         #expect(ports == Dictionary(uniqueKeysWithValues: Services.all.map { ($0.name, $0.localAdminPort) }))
+        let rules = try #require(projectText("deploy/prometheus/fieldpost.rules.yaml"))
+        let scraped = try #require(rules.firstMatch(of: /up\{job=~"([^"]+)"\}/)?.1)
+        #expect(Set(scraped.split(separator: "|").map(String.init)) == Set(ports.keys))
     }
 
     /// Dashboards, alert rules and scaling triggers query only exported metrics.
     @Test func queriedMetricsAreExported() throws {
         let help = try #require(projectText("Shared/Platform/Telemetry/MetricsHelp.swift"))
-        let label = "messaging_consumer_group_name"
-        let made = Set(help.matches(of: /"([a-z_]+)":/).map { String($0.1) }).union([label])
+        let labels = ["messaging_consumer_group_name", "fieldpost_runbooks"]
+        let made = Set(help.matches(of: /"([a-z_]+)":/).map { String($0.1) }).union(labels)
         let folders = ["deploy/grafana/dashboards", "deploy/kubernetes/services", "deploy/prometheus"]
         var queried: Set<String> = []
         for folder in folders {

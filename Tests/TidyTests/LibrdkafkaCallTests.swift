@@ -39,6 +39,8 @@ import Testing
         Call(function: "rd_kafka_destroy_flags", file: "ClientDestruction.swift", limit: "5 s, on a thread of its own"),
         Call(function: "rd_kafka_consumer_poll", file: "KeyScan.swift", limit: "100 ms, until `waitMax`"),
         Call(function: "rd_kafka_assign", file: "KeyScan.swift", limit: local),
+        Call(function: "rd_kafka_consumer_poll", file: "TopicScan.swift", limit: "100 ms, until `waitMax`"),
+        Call(function: "rd_kafka_assign", file: "TopicScan.swift", limit: local),
         Call(function: "rd_kafka_queue_poll", file: "Producer+Queue.swift", limit: "the caller's `waitMax`"),
         Call(function: "rd_kafka_consumer_poll", file: "MessageTimestamps.swift", limit: "100 ms, until `waitMax`"),
         Call(function: "rd_kafka_assign", file: "MessageTimestamps.swift", limit: local),

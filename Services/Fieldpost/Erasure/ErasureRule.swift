@@ -20,11 +20,10 @@ enum ErasureRule {
     static func action(_ kind: Kind, isOwnID: Bool, isShared: Bool, references: [String]) -> Action {
         if isOwnID || isShared { return .delete }
         switch kind {
-        case .realms, .personLookup, .membership, .share, .sharedItem, .endedShare, .notice, .poll, .defectPoll,
-            .seenRecord:
+        case .realms, .personLookup, .membership, .share, .sharedItem, .notice, .poll, .defectPoll, .seenRecord:
             return .delete
-        // Another person's deleted share with the person, or their own deleted text.
-        case .deletedObject: return references.isEmpty ? .keep : .delete
+        // The history of a share with the person, or a text of others.
+        case .deletedObject, .endedShare: return references.isEmpty ? .keep : .delete
         case .fieldTask: return references.isEmpty ? .keep : .clear(references)
         case .person, .location, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry,
             .timeEntryStatus, .team, .appointment, .note, .defect, .defectCommand, .defectAccount, .deliveryChoice,
@@ -34,7 +33,7 @@ enum ErasureRule {
     }
 
     /// The fields of other people's objects that name a person.
-    static let references = ["assignee", "completedBy", "recipient"]
+    static let references = ["assignee", "completedBy", "owner", "recipient"]
 
     /// Returns a POSIX regular expression that matches an address and an id, but not as part of a longer address.
     static func mention(of email: String, id: String?) -> String {

@@ -12,6 +12,8 @@ struct ErasureStep {
     /// Whether the rows are deleted under the lock of the environment's counter, and checked again at the end. They are
     /// found by an index, so the lock is short.
     var isGuarded = false
+    /// Whether the rows are found by references of objects, and are erased before these objects.
+    var precedesObjects = false
 
     private var name: Statement { Statement(stringLiteral: table) }
 

@@ -13,17 +13,25 @@ struct ErasureSubject {
     let number: Int32?
     /// The id of their `Person` object.
     let object: UUID?
-    /// The numbers of their own realms, `/users/…` and `/seen/…`.
+    /// The numbers of their own realms, `/users/…` and `/seen/…`. If they are not registered: also those of erased
+    /// people, into which a service may have written what it was processing.
     let realms: [Int32]
     /// The numbers of the realms of shares from and to them.
     let shareRealms: [Int32]
+    /// Those of shares from them.
+    let ownShareRealms: [Int32]
     /// The name that replaces them in the audit log.
     let pseudonym: String
+
+    /// The beginning of pseudonyms. No address of a person has it, because it has no `@`.
+    static let pseudonymPrefix = "erased-"
 
     /// Kinds of requests to services, in a realm that no device opens.
     private static let pollKinds: [Kind] = [.poll, .defectPoll]
     /// Kinds with the id of a record of the back end.
     private static let recordKinds: [Kind] = [.timeEntry, .seenRecord]
+    /// Kinds that a person shares.
+    private static let sharedKinds: [Kind] = [.appointment, .note]
 
     /// Loads the person, who need not be registered: other rows may have the address.
     static func load(
@@ -37,29 +45,34 @@ struct ErasureSubject {
         let results = try connection.run([
             """
             SELECT id FROM realm.realm WHERE environment_id = \(environment)
-                AND path IN ('/users/' || \(email), '/seen/' || \(email))
+                AND (path IN ('/users/' || \(email), '/seen/' || \(email)) OR \(person == nil)
+                    AND (starts_with(path, '/users/' || \(pseudonymPrefix))
+                        OR starts_with(path, '/seen/' || \(pseudonymPrefix))))
             """,
             // A share's id is made of eight bytes of the owner's and of the recipient's.
             """
-            SELECT id FROM realm.realm WHERE environment_id = \(environment) AND \(person != nil)
+            SELECT id, starts_with(path, '/shares/' || left(\(id), 18)) FROM realm.realm
+            WHERE environment_id = \(environment) AND \(person != nil)
                 AND (starts_with(path, '/shares/' || left(\(id), 18)) OR path LIKE '/shares/%' || right(\(id), 17))
             """,
         ])
+        let shares = try results[1].decode(Int32.self, Bool.self)
         return ErasureSubject(
             environment: environment, email: email, number: person?.0, object: person?.1,
-            realms: try results[0].decode(Int32.self), shareRealms: try results[1].decode(Int32.self),
-            pseudonym: pseudonym)
+            realms: try results[0].decode(Int32.self), shareRealms: shares.map(\.0),
+            ownShareRealms: shares.filter(\.1).map(\.0), pseudonym: pseudonym)
     }
 
     var mention: String { ErasureRule.mention(of: email, id: object?.text) }
 
     /// The environment's rows of a table with a condition.
     private func rows(
-        _ table: String, _ content: String, _ condition: Statement, changes: Statement? = nil, isGuarded: Bool = false
+        _ table: String, _ content: String, _ condition: Statement, changes: Statement? = nil, isGuarded: Bool = false,
+        precedesObjects: Bool = false
     ) -> ErasureStep {
         ErasureStep(
             table: table, content: content, condition: "environment_id = \(environment) AND (\(condition))",
-            changes: changes, isGuarded: isGuarded)
+            changes: changes, isGuarded: isGuarded, precedesObjects: precedesObjects)
     }
 
     /// A number that no person has, if they are not registered.
@@ -71,7 +84,7 @@ struct ErasureSubject {
     private var ofEmail: Statement { "email = \(email)" }
 
     /// All rows to erase, in order: an entry is deleted before its ledger, without which it would be submitted again.
-    var steps: [ErasureStep] { deviceSteps + objectSteps + backEndSteps + otherSteps }
+    var steps: [ErasureStep] { deviceSteps + objectSteps + backEndSteps + otherSteps + [auditStep] }
 
     private var deviceSteps: [ErasureStep] {
         [
@@ -125,13 +138,15 @@ struct ErasureSubject {
     }
 
     private var otherSteps: [ErasureStep] {
-        let images: Statement = """
-            uploader = \(personNumber) AND NOT EXISTS (
-                SELECT FROM blob.reference r WHERE r.environment_id = \(environment) AND r.blob_id = blob.content.id
-                    AND r.id <> \(objectID) AND r.realm_id <> ALL (\(realms)))
-            """
-        return [
-            rows("blob.content", "images", images),
+        [
+            // The person's, and their picture from any uploader.
+            rows(
+                "blob.content", "images",
+                """
+                NOT \(isShownByOthers) AND (uploader = \(personNumber) OR EXISTS (
+                    SELECT FROM blob.reference r WHERE r.environment_id = \(environment)
+                        AND r.blob_id = blob.content.id AND r.id = \(objectID)))
+                """, precedesObjects: true),
             rows(
                 "task.copy", "states of tasks of the person",
                 "assignee_id = \(objectID) OR completed_by = \(objectID) OR \(ofOwnRealms)",
@@ -140,22 +155,42 @@ struct ErasureSubject {
                     completed_by = nullif(completed_by, \(objectID)),
                     realm_id = CASE WHEN realm_id = ANY (\(realms)) THEN NULL ELSE realm_id END
                     """),
-            rows("pipeline.parked", "deferred keys", "subject ~* \(mention) OR reason ~* \(mention)"),
+            rows("pipeline.parked", "deferred keys", "subject ~* \(mention)"),
+            rows(
+                "pipeline.parked", "deferred keys of others, under a pseudonym",
+                "reason ~* \(mention) AND NOT subject ~* \(mention)",
+                changes: "SET reason = regexp_replace(reason, \(mention), \(pseudonym), 'gi')"),
             rows("access.address", "address of the environment", ofEmail),
-            // Records of the whole installation have no environment.
-            ErasureStep(
-                table: "access.audit", content: "records of the audit log, under a pseudonym",
-                condition: """
-                    coalesce(environment_id, \(environment)) = \(environment)
-                        AND (actor ~* \(mention) OR subject ~* \(mention) OR detail::text ~* \(mention))
-                    """,
-                changes: """
-                    SET address = CASE WHEN actor ~* \(mention) THEN '' ELSE address END,
-                    actor = regexp_replace(actor, \(mention), \(pseudonym), 'gi'),
-                    subject = regexp_replace(subject, \(mention), \(pseudonym), 'gi'),
-                    detail = regexp_replace(detail::text, \(mention), \(pseudonym), 'gi')::jsonb
-                    """),
         ]
+    }
+
+    /// Whether an object of others shows a row of `blob.content`.
+    private var isShownByOthers: Statement {
+        """
+        EXISTS (
+            SELECT FROM blob.reference r WHERE r.environment_id = \(environment) AND r.blob_id = blob.content.id
+                AND r.id <> \(objectID) AND r.realm_id <> ALL (\(realms)))
+        """
+    }
+
+    /// Records of the whole installation have no environment. The person's logins have the names and addresses of
+    /// devices, and the account at the identity provider.
+    private var auditStep: ErasureStep {
+        let isLogin: Statement = "actor ~* \(mention) AND action ~ '^(login|device)[.]'"
+        return ErasureStep(
+            table: "access.audit", content: "records of the audit log, under a pseudonym",
+            condition: """
+                coalesce(environment_id, \(environment)) = \(environment)
+                    AND (actor ~* \(mention) OR subject ~* \(mention) OR detail::text ~* \(mention))
+                """,
+            changes: """
+                SET address = CASE WHEN actor ~* \(mention) THEN '' ELSE address END,
+                actor = regexp_replace(actor, \(mention), \(pseudonym), 'gi'),
+                subject = CASE WHEN \(isLogin) THEN \(pseudonym)
+                    ELSE regexp_replace(subject, \(mention), \(pseudonym), 'gi') END,
+                detail = CASE WHEN \(isLogin) THEN detail - 'device'
+                    ELSE regexp_replace(detail::text, \(mention), \(pseudonym), 'gi')::jsonb END
+                """)
     }
 
     /// The statements of the last transaction. The realms' numbers stay, under the pseudonym: services cache them.
@@ -164,7 +199,7 @@ struct ErasureSubject {
             "DELETE FROM access.person WHERE environment_id = \(environment) AND id = \(personNumber)",
             """
             UPDATE realm.realm SET path = left(path, strpos(substr(path, 2), '/') + 1) || \(pseudonym)
-            WHERE environment_id = \(environment) AND id = ANY (\(realms))
+            WHERE environment_id = \(environment) AND path IN ('/users/' || \(email), '/seen/' || \(email))
             """,
         ]
     }
@@ -193,30 +228,38 @@ struct ErasureSubject {
         """
     }
 
+    /// Selects the entries whose submission may have created a record without a known id. Rows: the entry's id as text,
+    /// which is in the record.
+    var unfinishedSubmissions: Statement {
+        """
+        SELECT entry_id::text FROM submission.ledger
+        WHERE environment_id = \(environment) AND realm_id = ANY (\(realms)) AND phase <> 'settled'
+            AND backend_id IS NULL ORDER BY 1
+        """
+    }
+
     /// Counts the person's images that objects of others show. Rows: the count.
     var sharedImages: Statement {
         """
-        SELECT count(*) FROM blob.content c WHERE c.environment_id = \(environment) AND c.uploader = \(personNumber)
-            AND EXISTS (SELECT FROM blob.reference r WHERE r.environment_id = c.environment_id AND r.blob_id = c.id
-                AND r.id <> \(objectID) AND r.realm_id <> ALL (\(realms)))
+        SELECT count(*) FROM blob.content
+        WHERE environment_id = \(environment) AND uploader = \(personNumber) AND \(isShownByOthers)
         """
     }
 
     /// Selects the next objects outside of the person's realms that refer to the person, in order of their keys. Rows:
-    /// as read by `RealmObject`. A notice about an item that the person shared has their name. Its subject is the item,
-    /// or has an id that begins with half of theirs.
+    /// as read by `RealmObject`. A notice about a share or item of the person has their name: its subject is the item,
+    /// or an id that begins with half of theirs.
     func mentions(after key: (realm: Int32, kind: Int16, id: UUID), countMax: Int64) -> Statement {
-        let about: Statement = "lower(fields::json->>'about')"
-        return """
-            SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
-            WHERE environment_id = \(environment) AND (realm_id, kind, id) > (\(key.realm), \(key.kind), \(key.id))
-                AND NOT deleted AND realm_id <> ALL (\(realms)) AND kind <> ALL (\(Self.pollKinds))
-                AND (realm_id = ANY (\(shareRealms)) OR id = \(objectID) OR fields ~* \(mention)
-                    OR kind = \(Kind.notice) AND (starts_with(\(about), left(\(objectID.text), 18)) OR \(about) IN (
-                        SELECT id::text FROM store.object
-                        WHERE environment_id = \(environment) AND realm_id = ANY (\(realms))
-                            AND kind = ANY (\([Kind.appointment, .note])))))
-            ORDER BY realm_id, kind, id LIMIT \(countMax)
-            """
+        """
+        SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
+        WHERE environment_id = \(environment) AND (realm_id, kind, id) > (\(key.realm), \(key.kind), \(key.id))
+            AND NOT deleted AND realm_id <> ALL (\(realms)) AND kind <> ALL (\(Self.pollKinds))
+            AND (realm_id = ANY (\(shareRealms)) OR id = \(objectID) OR fields ~* \(mention)
+                OR kind = \(Kind.notice) AND (starts_with(lower(fields::json->>'about'), left(\(objectID.text), 18))
+                    OR lower(fields::json->>'about') IN (
+                        SELECT i.id::text FROM store.object i WHERE i.environment_id = \(environment)
+                            AND i.realm_id = ANY (\(realms + ownShareRealms)) AND i.kind = ANY (\(Self.sharedKinds)))))
+        ORDER BY realm_id, kind, id LIMIT \(countMax)
+        """
     }
 }

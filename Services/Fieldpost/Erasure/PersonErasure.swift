@@ -43,7 +43,7 @@ struct PersonErasure {
     /// Counts everything that ``run(_:also:on:)`` erases or keeps.
     static func preview(_ subject: ErasureSubject, on connection: inout Connection) throws -> [ErasureLine] {
         var erasure = PersonErasure(subject, isDryRun: true)
-        let start = try erasure.startingLines(on: &connection)
+        let start = try erasure.start(on: &connection)
         _ = try erasure.scanMentions(on: &connection)
         for (index, step) in subject.steps.enumerated() {
             erasure.counts[index] = Int(try connection.run(step.count)[0].decode(Int64.self))
@@ -58,13 +58,11 @@ struct PersonErasure {
         _ subject: ErasureSubject, also audit: Statement, on connection: inout Connection
     ) throws -> [ErasureLine] {
         var erasure = PersonErasure(subject, isDryRun: false)
-        let start = try erasure.startingLines(on: &connection)
+        let start = try erasure.start(on: &connection)
         for _ in 1...passesMax {
+            try erasure.eraseRows(beforeObjects: true, on: &connection)
             try erasure.eraseMentions(on: &connection)
-            for (index, step) in subject.steps.enumerated() {
-                let count = try erasure.erase(step, on: &connection)
-                erasure.counts[index] += count
-            }
+            try erasure.eraseRows(beforeObjects: false, on: &connection)
             if try erasure.end(also: audit, on: &connection) { return erasure.lines(start) }
         }
         throw CommandFailure(
@@ -135,6 +133,12 @@ struct PersonErasure {
 
     // MARK: Rows
 
+    private mutating func eraseRows(beforeObjects: Bool, on connection: inout Connection) throws {
+        for (index, step) in subject.steps.enumerated() where step.precedesObjects == beforeObjects {
+            counts[index] += try erase(step, on: &connection)
+        }
+    }
+
     private func erase(_ step: ErasureStep, on connection: inout Connection) throws -> Int {
         let lock: Statement = "SELECT FROM realm.environment WHERE id = \(subject.environment) FOR NO KEY UPDATE"
         var count = 0
@@ -163,15 +167,26 @@ struct PersonErasure {
 
     // MARK: Report
 
-    private func startingLines(
-        on connection: inout Connection
-    ) throws -> (kinds: String, records: [String], images: Int64) {
-        let results = try connection.run([subject.ownKinds, subject.backEndRecords, subject.sharedImages])
-        let kinds = try results[0].decode(String.self, Int64.self).map { "\($1) \($0)" }.joined(separator: ", ")
-        return (kinds, try results[1].decode(String.self), try results[2][0].decode(Int64.self))
+    /// The data before the erasure that the report names.
+    private struct Start {
+        /// The numbers of the person's objects by kind.
+        let kinds: String
+        let records: [String]
+        let unfinished: [String]
+        let imageCount: Int
     }
 
-    private func lines(_ start: (kinds: String, records: [String], images: Int64)) -> [ErasureLine] {
+    private func start(on connection: inout Connection) throws -> Start {
+        let results = try connection.run([
+            subject.ownKinds, subject.backEndRecords, subject.unfinishedSubmissions, subject.sharedImages,
+        ])
+        let kinds = try results[0].decode(String.self, Int64.self).map { "\($1) \($0)" }.joined(separator: ", ")
+        return Start(
+            kinds: kinds, records: try results[1].decode(String.self), unfinished: try results[2].decode(String.self),
+            imageCount: Int(try results[3][0].decode(Int64.self)))
+    }
+
+    private func lines(_ start: Start) -> [ErasureLine] {
         var lines: [ErasureLine] = []
         for (step, count) in zip(subject.steps, counts) where count > 0 {
             let kinds = step.table == "store.object" && step.isGuarded ? ": \(start.kinds)" : ""
@@ -192,22 +207,28 @@ struct PersonErasure {
         return lines + keptLines(start)
     }
 
-    private func keptLines(_ start: (kinds: String, records: [String], images: Int64)) -> [ErasureLine] {
+    private func keptLines(_ start: Start) -> [ErasureLine] {
         var lines = kept.sorted { $0.key.rawValue < $1.key.rawValue }.map { kind, count in
             ErasureLine(
                 action: .kept, content: "\(kind.rawValue) with the address in a text", count: count,
                 detail: "belongs to others: edit it")
         }
-        if start.images > 0 {
+        if start.imageCount > 0 {
             lines.append(
                 ErasureLine(
-                    action: .kept, content: "images", count: Int(start.images), detail: "shown by teams and tasks"))
+                    action: .kept, content: "images", count: start.imageCount, detail: "shown by teams and tasks"))
+        }
+        if !start.unfinished.isEmpty {
+            lines.append(
+                ErasureLine(
+                    action: .kept, content: "records of unfinished submissions", count: start.unfinished.count,
+                    detail: "search the back end for the entries' ids", ids: start.unfinished))
         }
         lines.append(
             ErasureLine(
                 action: .kept, content: "records in the back end", count: start.records.count,
                 detail: "erase them there", ids: start.records))
-        return lines + ErasureLine.outside
+        return lines + ErasureLine.names + ErasureLine.outside
     }
 }
 
@@ -215,13 +236,25 @@ extension ErasureLine {
     /// Data that no command reaches.
     static var outside: [ErasureLine] {
         let days = Topics.all.map(\.retention).max().map { $0.components.seconds / 86_400 } ?? 0
+        let topics = Topics.all.map(\.name).joined(separator: ", ")
         return [
             ("ids of deleted objects", "removed with the change log (compaction.keep)"),
-            ("published messages in Kafka", "removed after \(days) days, the topics' retention"),
-            ("backups, archived WAL, standbys' snapshots", "until they expire"),
+            ("published messages in Kafka", "removed after \(days) days, the topics' retention: \(topics)"),
+            ("backups, archived WAL, standbys' snapshots, exports", "until they expire or are deleted"),
+            ("copy at the source of a move", "discard it there"),
             ("logs and traces", "until they expire"),
             ("the account at the identity provider", "block or delete it there"),
-            ("copies on devices and at integrations", "ended access; delete them there"),
+            ("copies on devices and at integrations, sent notices", "ended access; delete them there"),
+        ].map { ErasureLine(action: .kept, content: $0, count: nil, detail: $1) }
+    }
+
+    /// Data about an erased person that others own, and that has no address or id.
+    static var names: [ErasureLine] {
+        [
+            ("names in texts of others", "edit them"),
+            ("names in notices of others", "removed after 90 days"),
+            ("former pictures that a manager uploaded", "removed as images without a reference (retention.images)"),
+            ("the login name in defects of others", "change the user in the defect tracker"),
         ].map { ErasureLine(action: .kept, content: $0, count: nil, detail: $1) }
     }
 }

@@ -22,8 +22,8 @@ struct Console: Sendable {
 
     /// - Parameter now: The clock of sessions and budgets.
     init(
-        _ settings: ConsoleSettings, database: String, board: SnapshotBoard, logger: Logger, client: Client = Client(),
-        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+        _ settings: ConsoleSettings, database: String, brokers: ConsoleBrokers, board: SnapshotBoard, logger: Logger,
+        client: Client = Client(), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         let database = ConsoleDatabase(database)
         let cookies = ConsoleCookies(isSecure: settings.isSecure)
@@ -41,7 +41,7 @@ struct Console: Sendable {
         watch = ServiceWatch(settings.services, client: client)
         let gate = ConsoleGate(
             settings: settings, cookies: cookies, sessions: sessions, guesses: SignInBudget(now: now))
-        api = ConsoleAPI(gate: gate, board: board, watch: watch, database: database)
+        api = ConsoleAPI(gate: gate, board: board, watch: watch, database: database, brokers: brokers)
         budget = SignInBudget(now: now)
         (self.settings, self.database, self.logger) = (settings, database, logger)
     }

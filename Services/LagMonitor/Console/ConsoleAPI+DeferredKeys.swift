@@ -210,8 +210,8 @@ extension ConsoleAPI {
             throw Problem(
                 .badRequest,
                 detail: """
-                    The body must be {"keys": [{"group": …, "environment": …, "key": …, "version": …}, …]}, with at most \
-                    \(Self.retryCountMax) keys.
+                    The body must be {"keys": [{"group": …, "environment": …, "key": …, "version": …}, …]}, with at \
+                    most \(Self.retryCountMax) keys.
                     """)
         }
         do {

@@ -21,7 +21,7 @@ extension ConsoleAPI {
     }
 
     /// Runs `body` with the environment that the request names.
-    private func inEnvironment<Success: Sendable>(
+    func inEnvironment<Success: Sendable>(
         _ query: ConsoleQuery, _ kind: ConsoleDatabase.QueryKind = .short,
         _ body: @escaping @Sendable (EnvironmentID, inout Connection) throws -> Success
     ) async throws -> Success {

@@ -2,6 +2,7 @@ import HTTPServer
 import Hummingbird
 import Kafka
 import LagMonitoring
+import Model
 
 /// A topic's partitions and consumer groups, as of the last collection cycle.
 extension ConsoleAPI {
@@ -44,6 +45,10 @@ extension ConsoleAPI {
 
     func topic(_ request: Request, _ context: EdgeContext) throws -> Response {
         struct TopicPage: Encodable {
+            /// The time of the last collection cycle; `nil` if it failed.
+            let at: String?
+            /// Whether it is a topic of Fieldpost, whose messages can be displayed.
+            let isOurs: Bool
             let groups: [Group]
             /// Ordered by group and partition.
             let partitions: [Partition]
@@ -62,7 +67,8 @@ extension ConsoleAPI {
         }
         return try Response.json(
             TopicPage(
-                groups: groups, partitions: lags.prefix(Self.partitionCountMax).map(Partition.init),
+                at: snapshot.at?.description, isOurs: Topics.all.contains { $0.name == name }, groups: groups,
+                partitions: lags.prefix(Self.partitionCountMax).map(Partition.init),
                 total: lags.count, isComplete: snapshot.areLagsComplete))
     }
 }

@@ -16,6 +16,7 @@ struct ConsoleAPI: Sendable {
     let board: SnapshotBoard
     let watch: ServiceWatch
     let database: ConsoleDatabase
+    let brokers: ConsoleBrokers
 
     /// The number of rows per page.
     static let pageCountMax = 50
@@ -38,6 +39,8 @@ struct ConsoleAPI: Sendable {
         }
         router.get("/api/charts") { try charts($0, $1) }
         router.get("/api/topic") { try topic($0, $1) }
+        router.get("/api/topic/messages") { try await messages($0, $1) }
+        router.get("/api/back-ends") { try await backEnds($0, $1) }
         router.get("/api/environments") { try await environments($0, $1) }
         router.get("/api/audit") { try await acts($0, $1) }
         router.post("/api/sign-out") { try await signOut($0, $1) }
@@ -121,6 +124,8 @@ struct ConsoleAPI: Sendable {
         struct EnvironmentPage: Encodable {
             let environments: [EnvironmentStore.Summary]
             let next: String?
+            /// Live streams of devices by the environment's number; `nil` if no gateway is polled.
+            let devices: [String: Double]?
         }
         _ = try gate.authenticate(request, context)
         let after = try ConsoleQuery(request)["after"] ?? ""
@@ -130,7 +135,7 @@ struct ConsoleAPI: Sendable {
         return try Response.json(
             EnvironmentPage(
                 environments: environments,
-                next: environments.count == Self.pageCountMax ? environments.last?.name : nil))
+                next: environments.count == Self.pageCountMax ? environments.last?.name : nil, devices: watch.devices))
     }
 
     /// Returns the newest records of the audit log, or those before a record, within the scan limits.

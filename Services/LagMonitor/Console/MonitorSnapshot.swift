@@ -31,6 +31,8 @@ struct MonitorSnapshot: Sendable {
     var parked: [MonitorStore.Parked] = []
     var reasons: [MonitorStore.Reason] = []
     var behind = MonitorStore.Behind()
+    /// Open circuits, those with the most keys first; `nil` if they are unknown.
+    var circuits: [MonitorStore.OpenCircuit]?
     /// Failed collections, with their reason by source.
     var problems: [String: String] = [:]
 

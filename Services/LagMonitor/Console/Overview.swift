@@ -88,7 +88,7 @@ struct Overview: Encodable {
         return Service(
             name: service.name, summary: service.summary, topics: service.topics.map(\.name),
             sources: service.sources, state: state, reason: reason, instanceCount: instances.count,
-            devices: devices.isEmpty ? nil : devices.reduce(0, +),
+            devices: devices.isEmpty ? nil : devices.flatMap(\.values).reduce(0, +),
             callsInFlight: calls.isEmpty ? nil : calls.reduce(0, +),
             deadCount: parked.map(\.deadCount).reduce(0, +), circuitCount: parked.map(\.circuitCount).reduce(0, +),
             waitingCount: parked.map { $0.waitingCount + $0.dueCount }.reduce(0, +))

@@ -1,6 +1,7 @@
 import Essentials
 import HTTPClient
 import Logging
+import Model
 import ServiceLifecycle
 import ServiceRuntime
 import Synchronization
@@ -13,14 +14,16 @@ final class ServiceWatch: Sendable {
         let state: Overview.Service.State
         /// The reason that it reports, or why the request failed.
         let reason: String
-        let devices: Double?
+        /// A gateway's live streams of devices by the environment's number; `nil` for other services.
+        let devices: [String: Double]?
         let callsInFlight: Double?
     }
 
     private static let interval = Duration.seconds(5)
     private static let responseBytesMax = 4 << 20
     private static let reasonLengthMax = 300
-    private static let names: Set<String> = ["fieldpost_live_devices", "fieldpost_calls_in_flight"]
+    private static let devicesName = "fieldpost_live_devices"
+    private static let callsName = "fieldpost_calls_in_flight"
 
     private let services: [ConsoleSettings.Service]
     private let client: Client
@@ -30,6 +33,13 @@ final class ServiceWatch: Sendable {
 
     var instances: [Instance] { latest.withLock { $0 } }
     var isConfigured: Bool { !services.isEmpty }
+
+    /// The live streams of devices by the environment's number; `nil` if no gateway responds.
+    var devices: [String: Double]? {
+        let responses = instances.compactMap(\.devices)
+        if responses.isEmpty { return nil }
+        return responses.reduce(into: [:]) { $0.merge($1, uniquingKeysWith: +) }
+    }
 
     func component(_ logger: Logger) -> Component {
         .service(
@@ -53,12 +63,15 @@ final class ServiceWatch: Sendable {
     private func poll(_ service: ConsoleSettings.Service) async -> Instance {
         do {
             let health = try await get(service.url + "/health/ready")
-            let figures = ServiceFiguresRule.sums(try await get(service.url + "/metrics").body, of: Self.names)
+            let samples = ServiceFiguresRule.samples(
+                try await get(service.url + "/metrics").body, of: [Self.devicesName, Self.callsName])
+            let isGateway = service.name == Services.realmGateway.name
             let isReady = health.status == 200
             let reason = String(decoding: health.body.prefix(Self.reasonLengthMax), as: UTF8.self)
             return Instance(
                 service: service.name, state: isReady ? .ready : .impaired, reason: isReady ? "" : reason,
-                devices: figures["fieldpost_live_devices"], callsInFlight: figures["fieldpost_calls_in_flight"])
+                devices: isGateway ? ServiceFiguresRule.sums(samples, of: Self.devicesName, by: "environment") : nil,
+                callsInFlight: ServiceFiguresRule.sum(samples, of: Self.callsName))
         } catch {
             return Instance(
                 service: service.name, state: .unavailable, reason: "unreachable", devices: nil, callsInFlight: nil)

@@ -29,7 +29,6 @@ final class LiveHub: Service, Sendable {
     private let limits: GatewayLimits
     private let logger: Logger
     private let state = Mutex(State())
-    private let devices = Gauge(label: "fieldpost.live.devices")
 
     /// - Parameters:
     ///   - pool: The readers' own connections, so that downloads do not delay changes.
@@ -43,6 +42,15 @@ final class LiveHub: Service, Sendable {
 
     /// Number of open streams.
     var count: Int { state.withLock { $0.buffers.count } }
+
+    /// Number of live streams of people's devices by environment, without streams that only download.
+    var deviceCounts: [EnvironmentID: Int] {
+        let streams = state.withLock { Array($0.buffers.values) }
+        return streams.reduce(into: [:]) { counts, stream in
+            guard stream.reader != nil, case .person = stream.caller else { return }
+            counts[stream.caller.environment, default: 0] += 1
+        }
+    }
 
     /// Registers a session's send buffer, for timeouts and shutdown.
     func register(_ buffer: SendBuffer, of caller: Caller) {
@@ -91,10 +99,11 @@ final class LiveHub: Service, Sendable {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             async let polling: Void = self.pollChanges()
+            var gauges: [EnvironmentID: Gauge] = [:]
             while !Task.isCancelled {
                 try? await Task.sleep(for: Self.tickInterval)
                 self.tick(lagMax: self.limits.lagMax)
-                self.devices.record(self.count)
+                Self.record(self.deviceCounts, in: &gauges)
             }
             await polling
         }
@@ -106,6 +115,21 @@ final class LiveHub: Service, Sendable {
         while count > 0, !Task.isCancelled {
             try? await Task.sleep(for: Self.tickInterval)
             tick(lagMax: min(limits.lagMax, Self.lastWriteMax))
+        }
+    }
+
+    /// Exports the number of devices of each environment. An environment without devices has no series.
+    private static func record(_ counts: [EnvironmentID: Int], in gauges: inout [EnvironmentID: Gauge]) {
+        for (environment, gauge) in gauges where counts[environment] == nil {
+            gauge.destroy()
+            gauges[environment] = nil
+        }
+        for (environment, count) in counts {
+            let gauge =
+                gauges[environment]
+                ?? Gauge(label: "fieldpost.live.devices", dimensions: [("environment", "\(environment)")])
+            gauges[environment] = gauge
+            gauge.record(count)
         }
     }
 

@@ -74,7 +74,8 @@ package enum DeferredKeyStore {
         package let attempts: Int32
         package let parkedAt: Timestamp
         package let nextAt: Timestamp
-        /// A version of the displayed state. It changes if the key is deferred again or retried, or its reason changes.
+        /// A version of the displayed state. It changes if the key is retried, or is deferred again: in an open circuit
+        /// only for another reason.
         package let version: String
 
         private enum CodingKeys: String, CodingKey {

@@ -28,13 +28,7 @@ package enum KeyScan {
         _ key: [UInt8], in partition: TopicPartition, brokers: String, properties: [String: String] = [:],
         countMax: Int64, waitMax: Duration
     ) throws(KafkaError) -> Found {
-        let settings = try ClientProperties(
-            brokers: brokers,
-            defaults: ClientProperties.consumer.merging(["statistics.interval.ms": "0"]) { $1 }, overrides: properties,
-            reserved: [
-                "group.id": "fieldpost-trace", "enable.auto.commit": "false", "enable.auto.offset.store": "false",
-            ])
-        let client = try Client(RD_KAFKA_CONSUMER, settings, context: ClientContext(), wakeup: nil)
+        let client = try Self.client(brokers: brokers, properties: properties)
         let clock = ContinuousClock()
         let end = clock.now + waitMax
         let available = try client.range(of: partition, waitMax: waitMax)
@@ -61,6 +55,26 @@ package enum KeyScan {
     ) -> KeyScanMessage? {
         let messageKey = unsafe UnsafeRawBufferPointer(start: pointer.pointee.key, count: pointer.pointee.key_len)
         guard unsafe messageKey.elementsEqual(key) else { return nil }
+        return unsafe KeyScanMessage(
+            offset: pointer.pointee.offset, milliseconds: rd_kafka_message_timestamp(pointer, nil),
+            isTombstone: pointer.pointee.payload == nil, headers: headers(of: pointer))
+    }
+
+    /// Returns a consumer without a group's partitions, whose offsets are never committed. It reports the end of each
+    /// partition.
+    static func client(brokers: String, properties: [String: String]) throws(KafkaError) -> Client {
+        let settings = try ClientProperties(
+            brokers: brokers,
+            defaults: ClientProperties.consumer.merging(["statistics.interval.ms": "0"]) { $1 }, overrides: properties,
+            reserved: [
+                "group.id": "fieldpost-trace", "enable.auto.commit": "false", "enable.auto.offset.store": "false",
+                "enable.partition.eof": "true",
+            ])
+        return try Client(RD_KAFKA_CONSUMER, settings, context: ClientContext(), wakeup: nil)
+    }
+
+    /// Returns a message's headers as texts by name.
+    static func headers(of pointer: UnsafeMutablePointer<rd_kafka_message_t>) -> [String: String] {
         var headers: OpaquePointer?
         var texts: [String: String] = [:]
         if unsafe rd_kafka_message_headers(pointer, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR {
@@ -75,8 +89,6 @@ package enum KeyScan {
                     decoding: UnsafeRawBufferPointer(start: value, count: count), as: UTF8.self)
             }
         }
-        return unsafe KeyScanMessage(
-            offset: pointer.pointee.offset, milliseconds: rd_kafka_message_timestamp(pointer, nil),
-            isTombstone: pointer.pointee.payload == nil, headers: texts)
+        return texts
     }
 }

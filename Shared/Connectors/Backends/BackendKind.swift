@@ -92,11 +92,12 @@ public struct BackendKind: Sendable {
     /// All kinds: the built-in ones, then those of other packages.
     package static var all: [BackendKind] { builtIn + added.withLock { $0 } }
 
-    /// Adds kinds of other packages; the first call of a process.
+    /// Adds kinds of other packages, before the process uses any kind.
     ///
     /// - Precondition: Their names are valid and unique.
     package static func add(_ kinds: [BackendKind]) {
-        if let problem = problem(adding: kinds.map(\.name)) { preconditionFailure(problem) }
+        // Release builds print only this message.
+        if let problem = problem(adding: kinds.map(\.name)) { fatalError(problem) }
         added.withLock { $0 += kinds }
     }
 

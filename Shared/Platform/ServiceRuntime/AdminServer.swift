@@ -21,7 +21,7 @@ enum AdminServer {
     ) -> Component {
         return .http("admin", host: host, port: port, limits: limits, started: started) { router in
             router.get("metrics") { _, _ in
-                let process = ProcessMetrics.text(isReady: health.reasons.isEmpty)
+                let process = ProcessMetrics.text(isReady: health.reasons.isEmpty && health.stalls().isEmpty)
                 let parts = metrics.parts() + [ByteBuffer(string: process)]
                 return response(.ok, "text/plain; version=0.0.4; charset=utf-8", ResponseBody(contentsOf: parts))
             }

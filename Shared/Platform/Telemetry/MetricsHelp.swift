@@ -28,7 +28,7 @@ enum MetricsHelp {
         "fieldpost_lag_status": "Number of a group's status on a partition: 0 OK, 1 WARN, 2 STALL, 3 STOP, 4 REWIND.",
         "fieldpost_lag_worst_status": "Number of a group's worst status on a topic, as fieldpost_lag_status.",
         "fieldpost_leader": "Whether this instance is the leader (1) or a standby (0).",
-        "fieldpost_live_devices": "Number of devices with an open live stream.",
+        "fieldpost_live_devices": "Number of live streams of devices by environment.",
         "fieldpost_monitor_cycle_seconds": "Time that the last collection cycle took.",
         "fieldpost_monitor_partitions_exported":
             "Whether groups are exported by partition (1), or there are too many (0).",
@@ -40,7 +40,7 @@ enum MetricsHelp {
         "fieldpost_probe_lost_total":
             "Number of synthetic probes that did not arrive within 30 seconds or could not be sent.",
         "fieldpost_probe_round_trip_seconds": "Time of a synthetic probe through relay, Kafka and a worker.",
-        "fieldpost_ready": "Whether this instance is ready (1) or not (0), as /health/ready reports.",
+        "fieldpost_ready": "Whether this instance is ready (1): /health/ready and /health/live return 200.",
         "fieldpost_relay_behind_environments": "Number of environments with unpublished changes.",
         "fieldpost_relay_behind_positions": "Number of unpublished positions of an environment.",
         "fieldpost_relay_behind_seconds": "Time since the oldest unpublished change of an environment.",

@@ -5,7 +5,7 @@ import Glibc
 package enum ProcessMetrics {
     /// Reads `/proc/self`; unreadable values are omitted.
     ///
-    /// - Parameter isReady: Whether `/health/ready` answers 200, which is a metric too.
+    /// - Parameter isReady: Whether `/health/ready` and `/health/live` return 200, which is a metric too.
     package static func text(isReady: Bool) -> String {
         var text = ""
         func add(_ name: String, _ kind: String, _ value: Double) {

@@ -124,8 +124,8 @@ package struct DeliverySettings: Sendable, Equatable {
     package func save() -> Statement {
         """
         INSERT INTO backend.delivery (environment_id, webhook_hosts, webhook_secret, allows_private, smtp_url,
-            smtp_user, smtp_password, mail_from, push_contact, push_public_key, push_key, apns_topic, apns_team_id, apns_key_id,
-            apns_key, apns_server, fcm_project, fcm_account, fcm_server)
+            smtp_user, smtp_password, mail_from, push_contact, push_public_key, push_key, apns_topic, apns_team_id,
+            apns_key_id, apns_key, apns_server, fcm_project, fcm_account, fcm_server)
         VALUES (\(environment.rawValue), \(webhookHosts), \(webhookSecret), \(allowsPrivate), \(mailServer),
             \(mailUser), \(mailPassword), \(mailFrom), \(pushContact), \(pushPublicKey), \(pushKey),
             \(apns?.topic), \(apns?.team), \(apns?.keyID), \(apns?.key), \(apns?.server), \(fcm?.project),

@@ -5,6 +5,7 @@ package import Postgres
 extension EnvironmentStore {
     /// A summary of an environment; its cost does not depend on the number of people.
     package struct Summary: Encodable, Sendable {
+        package let id: Int32
         package let name: String
         package let position: Int64
         /// The position up to which the relay has published.
@@ -42,8 +43,9 @@ extension EnvironmentStore {
         try connection.run(page(after: name, countMax: countMax)).map { row in
             var columns = row.columns
             let summary = Summary(
-                name: try columns.next(), position: try columns.next(), published: try columns.next(),
-                issuer: try columns.next(), backend: try columns.next(), backendURL: try columns.next(),
+                id: try columns.next(), name: try columns.next(), position: try columns.next(),
+                published: try columns.next(), issuer: try columns.next(), backend: try columns.next(),
+                backendURL: try columns.next(),
                 circuitCount: try columns.next(), circuitSince: try columns.next(),
                 circuitReason: try columns.next(), circuitNextAt: try columns.next(),
                 deadCount: try columns.next(), waitingCount: try columns.next(),
@@ -57,8 +59,8 @@ extension EnvironmentStore {
     /// Returns the statement that selects the columns of ``Summary``.
     package static func page(after name: String, countMax: Int) -> Statement {
         """
-        SELECT e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit, \(utc("p.since")),
-            p.reason, \(utc("p.next_at")), p.dead, p.waiting, p.is_more, d.count, d.renewed, \(moveState)
+        SELECT e.id, e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit,
+            \(utc("p.since")), p.reason, \(utc("p.next_at")), p.dead, p.waiting, p.is_more, d.count, d.renewed, \(moveState)
         FROM (SELECT * FROM realm.environment WHERE name > \(name) ORDER BY name LIMIT \(Int64(countMax))) e
         LEFT JOIN realm.relay r ON r.environment_id = e.id
         LEFT JOIN access.provider a ON a.environment_id = e.id

@@ -18,7 +18,7 @@ package struct SchedulerSession: ~Copyable {
     private let lockKey: Int64
     private let logger: Logger
     private var lockedOpenCount = -1
-    private let leader = Gauge(label: "fieldpost.leader")
+    private let leader: Gauge
 
     /// - Parameters:
     ///   - conninfo: Connection string for the scheduler's own session, which holds the leader's lock.
@@ -27,6 +27,9 @@ package struct SchedulerSession: ~Copyable {
     package init(
         _ conninfo: String, lockKey: Int64, schemaOldest: Int32 = Schema.oldest, logger: Logger
     ) throws {
+        // An instance that cannot connect is not the leader any more.
+        let leader = Gauge(label: "fieldpost.leader")
+        leader.record(0)
         // An environment that is locked is retried at the next step, so that others are not delayed.
         var limits = Limits.lockHolder
         limits.lockMax = .seconds(1)
@@ -35,6 +38,7 @@ package struct SchedulerSession: ~Copyable {
         self.connection = connection
         self.lockKey = lockKey
         self.logger = logger
+        self.leader = leader
     }
 
     /// Whether this scheduler is the leader. Its session holds an advisory lock, which ends with the connection.

@@ -98,7 +98,8 @@ extension WorkScheduler {
         }
     }
 
-    /// Returns the denial of a circuit that is not closed. The key is due at the next attempt, whose time operators see.
+    /// Returns the denial of a circuit that is not closed. The key is due at the next attempt, whose time operators
+    /// see.
     private func denial(_ state: CircuitBreaker.State, _ wait: Duration, because cause: String?) -> CallDenial {
         let cause = cause.map { ": \($0)" } ?? ""
         // Due a little earlier, so that the scan at that time finds it; no scan takes it before.

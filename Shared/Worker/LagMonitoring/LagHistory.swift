@@ -52,8 +52,8 @@ package struct LagHistory: Sendable {
         }
     }
 
-    /// Records that partitions which did not exist before were empty in the previous snapshot: all of their messages were
-    /// written since. A known partition is not new: it may have been missing from incomplete metadata.
+    /// Records that partitions which did not exist before were empty in the previous snapshot: all of their messages
+    /// were written since. A known partition is not new: it may have been missing from incomplete metadata.
     private mutating func addCreatedPartitions(of look: LagSnapshot) {
         defer { if partitionCounts == nil || look.problems.isEmpty { partitionCounts = look.partitionCounts } }
         guard let counts = partitionCounts else { return }

@@ -24,8 +24,9 @@ struct PartitionProgress: Sendable {
 
     mutating func take(_ beginning: Beginning, hasMembers: Bool, at time: Int64) {
         sampleCount = min(sampleCount + 1, LagHistory.commitCountMax)
-        writtenCount = MessageCountRule.written(from: last?.end, to: beginning.first..<beginning.end)
-        consumedCount = MessageCountRule.consumed(from: last, to: beginning)
+        let sample = MessageCountRule.Sample(beginning)
+        writtenCount = MessageCountRule.written(from: last?.end, to: sample.available)
+        consumedCount = MessageCountRule.consumed(from: last.map { MessageCountRule.Sample($0) }, to: sample)
         pace.take(consumedCount, at: time)
         // If the end moved backwards, the content was lost, and the same offset is another message.
         let isReplaced = beginning.end < last?.end ?? 0
@@ -41,5 +42,11 @@ struct PartitionProgress: Sendable {
         guard hasMembers || commits.last?.offset != committed else { return }
         if commits.count == LagHistory.commitCountMax { commits.removeFirst() }
         commits.append(CommitSample(offset: committed, milliseconds: time, lag: beginning.end - beginning.start))
+    }
+}
+
+extension MessageCountRule.Sample {
+    fileprivate init(_ beginning: Beginning) {
+        self.init(committed: beginning.committed, available: beginning.first..<beginning.end)
     }
 }

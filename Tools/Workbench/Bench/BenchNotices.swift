@@ -83,7 +83,7 @@ struct BenchNotices: BenchScenario {
         defer { if worker.terminate(within: .seconds(20)) == nil { worker.kill9() } }
         func sample(_ count: Int) async throws -> (time: ContinuousClock.Instant, count: Int, own: Double) {
             var found = 0
-            try await waitUntil("\(count) deliveries", within: Self.timeMax, interval: .milliseconds(20)) {
+            try await waitUntil("\(count) deliveries", within: Self.timeMax, interval: .milliseconds(100)) {
                 guard worker.isRunning else { throw ClusterFailure(worker.logTail()) }
                 found = try devices.sentCount()
                 return found >= count

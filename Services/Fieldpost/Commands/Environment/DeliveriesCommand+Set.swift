@@ -18,8 +18,8 @@ extension DeliveriesCommand {
             discussion: """
                 Options that are not given keep their stored values. Webhooks are called on the named hosts only, and \
                 get a secret of their own (environment deliveries secret). Web push gets a permanent key of its own. \
-                Passwords and keys are not arguments: --smtp-password-from, --apns-key-from and --fcm-account-from name \
-                environment variables of this command. Secrets are sealed with the first of FIELDPOST_SECRET_KEYS.
+                Passwords and keys are not arguments: --smtp-password-from, --apns-key-from and --fcm-account-from \
+                name environment variables of this command. Secrets are sealed with the first of FIELDPOST_SECRET_KEYS.
                 """)
         @Argument(help: "The environment.", completion: Completion.environments) var name: String
         @Option(

@@ -89,7 +89,7 @@ struct DeliveriesCommand: ParsableCommand {
     private struct Row: Encodable {
         let webhookHosts: [String]
         let privateAddresses: Bool
-        let smtp, smtpUser, mailFrom, pushContact, pushKey, apnsTopic, apnsKeyID, apnsServer: String?
+        let smtp, smtpUser, mailFrom, pushContact, pushKey, apnsTopic, apnsKeyId, apnsServer: String?
         let fcmProject, fcmServer: String?
     }
 
@@ -97,7 +97,7 @@ struct DeliveriesCommand: ParsableCommand {
         let row = Row(
             webhookHosts: settings.webhookHosts, privateAddresses: settings.allowsPrivate, smtp: settings.mailServer,
             smtpUser: settings.mailUser, mailFrom: settings.mailFrom, pushContact: settings.pushContact,
-            pushKey: settings.pushPublicKey, apnsTopic: settings.apns?.topic, apnsKeyID: settings.apns?.keyID,
+            pushKey: settings.pushPublicKey, apnsTopic: settings.apns?.topic, apnsKeyId: settings.apns?.keyID,
             apnsServer: settings.apns?.server, fcmProject: settings.fcm?.project, fcmServer: settings.fcm?.server)
         let lines: [(String, String)] = [
             ("webhooks on", row.webhookHosts.isEmpty ? "no host" : row.webhookHosts.joined(separator: ", ")),
@@ -106,7 +106,7 @@ struct DeliveriesCommand: ParsableCommand {
             ("e-mails from", row.mailFrom ?? "-"),
             ("push services write to", row.pushContact ?? "none: web push is disabled"),
             ("browsers subscribe with", row.pushKey ?? "-"), ("app at APNs", row.apnsTopic ?? "none"),
-            ("key of APNs", row.apnsKeyID ?? "-"), ("server of APNs", row.apnsServer ?? "-"),
+            ("key of APNs", row.apnsKeyId ?? "-"), ("server of APNs", row.apnsServer ?? "-"),
             ("project at FCM", row.fcmProject ?? "none"), ("server of FCM", row.fcmServer ?? "-"),
         ]
         try output.show([row], Table(["SETTING", "VALUE"], lines) { [$0.0, $0.1] })

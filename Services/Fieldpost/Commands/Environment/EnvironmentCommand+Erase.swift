@@ -42,7 +42,7 @@ extension EnvironmentCommand {
             if let state = try MoveStore.find(name, on: &connection)?.state, state != .begun {
                 throw CommandFailure("\(name) is being moved to or from another installation: erase the person there")
             }
-            let pseudonym = "erased-" + UUID().uuidString.lowercased().suffix(12)
+            let pseudonym = "\(ErasureSubject.pseudonymPrefix)\(UUID().uuidString.lowercased().suffix(12))"
             let subject = try ErasureSubject.load(address, in: environment, pseudonym: pseudonym, on: &connection)
             if dryRun { return try show(PersonErasure.preview(subject, on: &connection)) }
             if !yes {

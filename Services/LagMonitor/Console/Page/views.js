@@ -89,11 +89,18 @@ function overview(container) {
   const board = h("div", { class: "overview" });
   const notes = h("div", {});
   container.append(h("h2", {}, "Current state"), facts, board, notes);
-  let last = null;
-  const redraw = () => { if (last && board.isConnected) drawFlows(board, last); };
+  let last = null, backEnds = [], loading = null;
+  // They need the database: if it is slow or unavailable, the rest of the view does not wait for them.
+  const loadBackEnds = (isAutomatic) => {
+    loading ??= fetchJSON("/api/back-ends", {}, isAutomatic).then((result) => { backEnds = result.backEnds; }, () => { backEnds = []; })
+      .finally(() => { loading = null; });
+    return Promise.race([loading, new Promise((resolve) => setTimeout(resolve, 500))]);
+  };
+  const redraw = () => { if (last && board.isConnected) drawFlows(board, last, backEnds); };
   new ResizeObserver(redraw).observe(board);
   return async (isAutomatic) => {
-    const now = last = await fetchJSON("/api/overview", {}, isAutomatic);
+    const [now] = await Promise.all([fetchJSON("/api/overview", {}, isAutomatic), loadBackEnds(isAutomatic)]);
+    last = now;
     const focused = board.contains(document.activeElement) ? document.activeElement.id : null;
     const readers = now.topics.flatMap((topic) => topic.readers);
     const oldest = Math.max(0, ...readers.map((reader) => reader.seconds || 0));
@@ -106,12 +113,12 @@ function overview(container) {
       fact(count(sum(readers.map((reader) => reader.lag))), "messages pending"),
       fact(seconds(oldest), "oldest message"),
       fact(rate(sum(now.topics.map((topic) => topic.inRate))), "messages in"),
-      fact(devices.length ? count(sum(devices)) : "–", "devices connected"),
+      fact(devices.length ? count(sum(devices)) : "–", "live devices"),
       fact(count(now.relay.positionCount), "changes to publish"),
       fact(count(dead), dead === 1 ? "dead-lettered key" : "dead-lettered keys", dead ? "bad" : "", dead ? "#deferred?state=dead" : null),
       fact(count(circuit), "keys waiting for a back end", circuit ? "warn" : "", circuit ? "#environments" : null));
-    drawServices(board, now);
-    drawFlows(board, now);
+    drawServices(board, now, backEnds);
+    drawFlows(board, now, backEnds);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
     update(notes,
       h("p", { class: "soft" }, "Last collection: " + (now.at ? time(now.at) : "none yet") + ". "
@@ -143,7 +150,18 @@ function serviceBox(service) {
       : "processes " + service.sources.join(", ").replaceAll("`", "")));
 }
 
-function drawServices(board, now) {
+/** A kind of back end with the state of its circuit breakers, which derives from the keys that wait for it. */
+function backEndBox(backEnd) {
+  const open = backEnd.openCount ?? null;
+  const [kind, label] = open === null ? ["none", "unknown"] : open ? ["bad", count(open) + " open"] : ["good", "closed"];
+  return h("article", { class: "card box " + kind, "data-back-end": backEnd.kind },
+    h("div", {}, h("h3", {}, h("a", { href: "#environments", id: "back-end-" + backEnd.kind }, backEnd.kind)), badge(kind, label)),
+    h("p", { class: "soft legend" }, count(backEnd.environmentCount) + (backEnd.environmentCount === 1 ? " environment" : " environments")),
+    h("ul", { class: "reads wrap" }, backEnd.circuits.map((circuit) => h("li", {}, circuit.environment + ": " + count(circuit.keyCount)
+      + " waiting in " + circuit.group))));
+}
+
+function drawServices(board, now, backEnds) {
   const consumers = new Set(now.services.filter((service) => service.topics.length).map((service) => service.name));
   const column = (title, ...children) => h("div", { class: "column" }, h("h3", {}, title), ...children);
   const others = [...new Set(now.topics.flatMap((topic) => topic.readers).filter((reader) => !reader.isOurs)
@@ -161,10 +179,11 @@ function drawServices(board, now) {
     })),
     column("Services", ...now.services.filter((service) => consumers.has(service.name)).map(serviceBox),
       ...others.map((group) => h("article", { class: "card box", "data-service": group },
-        h("div", {}, h("h3", {}, group), badge("none", "external"))))));
+        h("div", {}, h("h3", {}, group), badge("none", "external"))))),
+    ...(backEnds.length ? [column("Back ends, circuit breakers", ...backEnds.map(backEndBox))] : []));
 }
 
-function drawFlows(board, now) {
+function drawFlows(board, now, backEnds) {
   const drawing = board.querySelector("svg");
   if (!drawing || getComputedStyle(drawing).display === "none") return;
   const frame = board.getBoundingClientRect();
@@ -187,19 +206,27 @@ function drawFlows(board, now) {
       draw(box, find("service", reader.group), reader.outRate, statusClass(reader.status), reader.lag ? count(reader.lag) : "");
     }
   }
+  for (const backEnd of backEnds) {
+    for (const caller of backEnd.callers) {
+      const waiting = sum(backEnd.circuits.filter((circuit) => circuit.group === caller).map((circuit) => circuit.keyCount));
+      draw(find("service", caller), find("back-end", backEnd.kind), 0, waiting ? "bad" : "none", waiting ? count(waiting) : "");
+    }
+  }
   drawing.replaceChildren(...parts);
 }
 
 // MARK: Topic
 
-/** The partitions of a topic, and the members of its consumer groups. */
+/** The partitions of a topic, the members of its consumer groups, and its newest messages. */
 function topic(container, query) {
-  const name = query.get("name") || "", body = h("div", {});
-  container.append(h("h2", { class: "wrap" }, "Topic " + name), body);
+  const name = query.get("name") || "", body = h("div", {}), messages = h("div", { id: "messages" });
+  container.append(h("h2", { class: "wrap" }, "Topic " + name), body, messages);
+  let hasMessages = false;
   return async (isAutomatic) => {
     const result = await fetchJSON("/api/topic", { name }, isAutomatic);
     const partial = result.isComplete ? "" : " Only partitions with a problem are stored: the cluster has too many.";
-    update(body, table("Consumer groups", ["Group", "Members", "Rebalancing", "Member ids"], result.groups.map((group) => [group.name,
+    update(body, result.at ? "" : h("p", { class: "bad" }, "The last collection failed, or there was none yet: the state is unknown."),
+      table("Consumer groups", ["Group", "Members", "Rebalancing", "Member ids"], result.groups.map((group) => [group.name,
       group.memberCount ?? "not listed", group.isRebalancing ? badge("warn", "yes") : "no", (group.memberIDs || []).join(", ") || "–"]),
       "No consumer group."),
       h("p", { class: "soft above" }, `${result.partitions.length} of ${result.total} partitions of groups.${partial}`),
@@ -207,8 +234,35 @@ function topic(container, query) {
         result.partitions.map((row) => [row.group, row.partition, row.first, row.committed, row.end, row.lag,
           row.age === null || row.age === undefined ? "–" : (row.isAgeMinimum ? "≥ " : "") + seconds(row.age), row.expired, rate(row.outRate),
           row.status ? badge(statusClass(row.status), row.status) : "–"]), "No partition of a consumer group."));
+    // Once: each display of messages writes an audit record.
+    if (result.isOurs && !hasMessages) {
+      hasMessages = true;
+      await topicMessages(messages, name, query.get("environment") || "", query.get("key") || "")
+        .catch((error) => messages.replaceChildren(failure(error)));
+    }
     return 10;
   };
+}
+
+const failure = (error) => h("p", { class: "bad wrap", role: "alert" }, error.message);
+
+async function topicMessages(container, name, environment, key) {
+  const list = h("div", {}), heading = h("h3", { tabindex: "-1" }, "Newest messages");
+  container.replaceChildren(h("h3", { class: "above" }, "Messages"),
+    h("p", { class: "soft" }, "Messages contain personal data: each display is recorded in the audit log."),
+    searchForm("topic", "Show messages", h("input", { type: "hidden", name: "name", value: name }), await environmentField(environment),
+      field("key", "Id of an object, or empty", key, { wide: true })), list);
+  if (!environment) return;
+  try {
+    const result = await fetchJSON("/api/topic/messages", { name, environment, key });
+    list.replaceChildren(heading,
+      h("p", { class: "soft" }, `${result.messages.length} messages of ${environment}. The newest ${result.scanned} of ${result.available} messages were scanned.`),
+      ...result.messages.map((message) => objectDetails(message, environment,
+        `${message.partition}/${message.offset}`, message.at ? "written at " + time(message.at) : "time unknown")));
+    reveal(heading);
+  } catch (error) {
+    list.replaceChildren(failure(error));
+  }
 }
 
 // MARK: Charts
@@ -347,11 +401,10 @@ function deferred(container, query) {
     const title = `Retry ${keys.length} keys now?`;
     const proceed = h("button", { class: "main", id: "confirm-all", click: async () => {
       proceed.disabled = true;
-      const text = await retryKeys(keys);
-      await load();
       notice.className = "";
-      notice.textContent = text;
+      notice.textContent = await retryKeys(keys);
       notice.focus();
+      await load();
     } }, "Retry now");
     bulk.replaceChildren(h("div", { class: "confirm", role: "group", "aria-label": title }, h("p", {}, h("b", {}, title)),
       h("p", {}, "Each key gets a full number of attempts. Fix the cause first: a back end that rejects one of them rejects them all."),
@@ -415,7 +468,7 @@ async function retryKeys(rows) {
       changed += result.changedCount;
     }
   } catch (error) {
-    return `Retry requested for ${retried} of ${rows.length} keys, then it failed: ${error.message}`;
+    return `Retry requested for at least ${retried} of ${rows.length} keys, then it failed: ${error.message}`;
   }
   const missing = rows.length - retried - changed;
   return `Retry requested for ${retried} of ${rows.length} keys.` + (changed ? ` Changed since they were displayed: ${changed}.` : "")
@@ -566,15 +619,16 @@ function environments(container, query) {
   const load = async (after, isAutomatic) => {
     const result = await fetchJSON("/api/environments", { after }, isAutomatic);
     if (!after) rows.length = 0;
-    rows.push(...result.environments);
-    update(list, table("Environments", ["Environment", "Back end", "Circuit breaker", "Dead-lettered", "Deferred", "Device credentials", "Unpublished", ""],
+    rows.push(...result.environments.map((row) => ({ ...row, liveCount: result.devices ? result.devices[row.id] || 0 : null })));
+    update(list, table("Environments", ["Environment", "Back end", "Circuit breaker", "Dead-lettered", "Deferred", "Live devices", "Unpublished", ""],
       rows.map((row) => [row.move ? h("div", {}, row.name, " ", badge(row.move === "held" ? "bad" : "warn", moves[row.move])) : row.name,
         row.backend ? h("div", {}, row.backend, h("div", { class: "soft wrap" }, row.backendURL || "")) : "none",
         !row.backend ? badge("none", "none") : row.circuitCount ? openCircuit(row) : badge("good", "closed"),
         h("td", { class: row.deadCount ? "bad" : "" }, row.deadCount ? h("a", { class: "bad", href: "#deferred?state=dead&environment="
           + encodeURIComponent(row.name), "aria-label": "Dead-lettered keys of " + row.name + ": " + lowerBound(row) + count(row.deadCount) }, lowerBound(row) + count(row.deadCount)) : "0"),
         lowerBound(row) + count(row.circuitCount + row.waitingCount),
-        h("div", {}, count(row.deviceCount), h("div", { class: "soft" }, count(row.renewedCount) + " renewed in the last hour")),
+        h("div", {}, count(row.liveCount), h("div", { class: "soft" }, count(row.deviceCount) + " credentials, " + count(row.renewedCount)
+          + " renewed in the last hour")),
         count(row.position - row.published),
         h("a", { href: "#realms?environment=" + encodeURIComponent(row.name), "aria-label": "Realms of " + row.name }, "Realms")]),
       "No environment yet."));
@@ -634,16 +688,33 @@ function realms(container, query) {
 /** Returns an object's date, status and title, from the fields that its kind has; without a title, its id. */
 function objectSummary(object) {
   let fields = {};
+  if (object.fields === undefined) return { date: "", status: "deleted", title: object.id };
   try { fields = JSON.parse(object.fields) || {}; } catch { /* Displayed as text. */ }
   const first = (...names) => names.map((name) => fields[name]).find((value) => typeof value === "string" && value.trim());
   const flag = (name, yes, no) => typeof fields[name] === "boolean" ? (fields[name] ? yes : no) : undefined;
-  const date = first("entryDate", "when", "dueDate", "day", "timestamp", "submitDate", "since", "storedAt", "dueAt", "creationDate");
+  const date = first("deletedAt", "endedAt", "entryDate", "when", "dueDate", "day", "timestamp", "submitDate", "since", "storedAt", "dueAt", "creationDate");
   return {
     date: date ? time(date).replace(/:\d\d UTC$/, " UTC") : "",
-    status: first("status", "state", "role") || flag("isCompleted", "completed", "open") || flag("isInitialized", "initialized", "not initialized")
+    status: first("status", "state", "reason", "role") || flag("isCompleted", "completed", "open") || flag("isInitialized", "initialized", "not initialized")
       || flag("isRead", "read", "unread") || flag("isDone", "done", "open") || "",
-    title: first("title", "text", "headline", "name", "why", "message", "userId", "email", "person", "record", "backendId") || object.id,
+    title: first("title", "text", "headline", "name", "why", "message", "userId", "email", "person", "record", "operation", "backendId") || object.id,
   };
+}
+
+/**
+ * Returns a summary of an object that unfolds to its fields. `mark` distinguishes messages of one object; `fact` is a
+ * further fact about the object or message.
+ */
+function objectDetails(object, environment, mark, fact) {
+  const { date, status, title } = objectSummary(object);
+  return h("details", { class: "object", "data-object": object.id },
+    h("summary", {}, mark ? h("span", { class: "nowrap" }, mark + " ") : null, date ? h("span", { class: "nowrap" }, date + " ") : null,
+      status ? badge("none", status) : null, h("b", { class: "wrap" }, " " + title + " "),
+      title === object.id ? null : h("span", { class: "nowrap" }, short(object.id))),
+    object.fields === undefined ? null : h("pre", { tabindex: "0" }, pretty(object.fields)),
+    h("p", { class: "soft wrap" }, `${object.kind} ${object.id}, position ${object.position ?? "unknown"}, ${fact} `,
+      h("a", { href: "#trace?environment=" + encodeURIComponent(environment) + "&id=" + object.id,
+        "aria-label": ["Timeline of", title, short(object.id), mark].join(" ").trim() }, "Timeline")));
 }
 
 /** Moves the view and the keyboard focus to what a button has opened. */
@@ -671,16 +742,7 @@ async function realm(detail, environment, path) {
     const heading = h("h3", { class: "above", tabindex: "-1" }, kind);
     if (!after) objects.replaceChildren(heading);
     objects.querySelector("button.more")?.remove();
-    objects.append(...result.objects.map((object) => {
-      const { date, status, title } = objectSummary(object);
-      return h("details", { class: "object", "data-object": object.id },
-        h("summary", {}, date ? h("span", { class: "nowrap" }, date + " ") : null, status ? badge("none", status) : null,
-          h("b", { class: "wrap" }, " " + title + " "), title === object.id ? null : h("span", { class: "nowrap" }, short(object.id))),
-        h("pre", { tabindex: "0" }, pretty(object.fields)),
-        h("p", { class: "soft wrap" }, `Id ${object.id}, position ${object.position}, edited at position ${object.editPosition} `,
-          h("a", { href: "#trace?environment=" + encodeURIComponent(environment) + "&id=" + object.id,
-            "aria-label": "Timeline of " + title + " " + short(object.id) }, "Timeline")));
-    }));
+    objects.append(...result.objects.map((object) => objectDetails(object, environment, "", "edited at position " + object.editPosition)));
     if (!result.objects.length && !after) objects.append(h("p", { class: "soft" }, "No objects, except deleted ones."));
     if (result.next) objects.append(h("button", { class: "more", click: () => loadObjects(kind, result.next) }, "More objects"));
     if (!after) reveal(heading);

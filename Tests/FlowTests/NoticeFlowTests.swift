@@ -68,10 +68,10 @@ private struct NoticeFlow {
         try await causeDefects()
         #expect(Set(expected.keys) == Set(Notice.Code.all.map(\.rawValue)), "every code has a cause")
 
-        let count = chosen.values.reduce(0, +)
-        try await eventually("\(count) notices wait for the end of the quiet hours") {
-            let (waiting, deferred) = try waitingCounts()
-            return waiting == count && deferred == 1 ? nil : "\(waiting) wait, \(deferred) keys"
+        let (flow, total) = (self, chosen.values.reduce(0, +))
+        try await eventually("\(total) notices wait for the end of the quiet hours") {
+            let (waiting, deferred) = try flow.waitingCounts()
+            return waiting == total && deferred == 1 ? nil : "\(waiting) wait, \(deferred) keys"
         }
         #expect(try receivers.received().isEmpty)
 
@@ -83,7 +83,7 @@ private struct NoticeFlow {
         try await expect([.taskAssigned: 1])
         let sent = chosen
         try await eventually("the notices are sent", within: .seconds(120)) {
-            let found = try received()
+            let found = try flow.received()
             return found == sent ? nil : "\(found)"
         }
     }
@@ -181,8 +181,9 @@ private struct NoticeFlow {
         ])
         try await cluster.runCommand(["environment", "defects", "logins", Self.environment, "--file", logins])
         // Changes before the first poll cause no notices.
+        let flow = self
         try await eventually("the tracker is polled") {
-            try count("SELECT count(*) FROM defect.watermark") > 0 ? nil : "not yet"
+            try flow.count("SELECT count(*) FROM defect.watermark") > 0 ? nil : "not yet"
         }
         try await compass.post(
             "/sandbox/changes",

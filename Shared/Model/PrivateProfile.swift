@@ -11,14 +11,12 @@ public struct PrivateProfile: Codable, Equatable, Sendable {
     public var address: String?
     /// Other remarks of the person about themselves.
     public var remarks: String?
-    /// The id of the ``Team`` that the person selected, which an app opens first. Without effect on the server; the team
-    /// may have been deleted.
+    /// The id of the `Team` that the person's devices display first. It may have been deleted, or the person may have
+    /// left it.
     public var defaultTeam: UUID?
 
     /// Creates the fields of a profile.
-    public init(
-        phone: String? = nil, address: String? = nil, remarks: String? = nil, defaultTeam: UUID? = nil
-    ) {
+    public init(phone: String? = nil, address: String? = nil, remarks: String? = nil, defaultTeam: UUID? = nil) {
         self.phone = phone
         self.address = address
         self.remarks = remarks

@@ -87,7 +87,7 @@ public struct ReportingForm: Equatable, Sendable {
 
     /// The contexts in the template's order, hidden ones included.
     public let choices: [Choice]
-    /// The entry's selections that are possible, in the template's order: the value of ``TimeEntry/reporting`` to write.
+    /// The entry's possible selections, in the template's order: the value of ``TimeEntry/reporting`` to write.
     ///
     /// Preselected nodes are not included: they apply without a selection.
     public let selections: [ReportingSelection]

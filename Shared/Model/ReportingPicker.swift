@@ -5,8 +5,8 @@ public import FoundationEssentials
 /// The picker offers exactly the selections that `entry-submitter` accepts:
 ///
 /// - After possible selections in earlier contexts, a node is offered if and only if selecting it is no problem.
-/// - An entry with offered selections, one per context, has no ``ReportingObjects/problems(of:)`` except missing required
-///   selections, and preselected nodes that do not go with the others.
+/// - An entry with offered selections, one per context, has no ``ReportingObjects/problems(of:)`` except missing
+///   required selections, and preselected nodes that do not go with the others.
 ///
 /// The back end may have further rules, such as locked periods.
 ///

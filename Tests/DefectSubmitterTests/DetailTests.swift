@@ -205,14 +205,16 @@ import Testing
             let call = try world.step(reference).call()
             let result = try await world.call(call)
             let step = try world.step(reference, result)
-            guard case .deferred(_, _, .unavailable) = step.disposition else {
+            guard case .deferred(_, _, .unavailable(retryAfter: nil)) = step.disposition else {
                 Issue.record("\(step)")
                 return
             }
-            #expect(try world.command(reference).status == .waiting)
+            let waiting = try world.command(reference)
+            #expect(waiting.status == .waiting)
             try await world.compass.switches(#"{"rate503": 0}"#)
             try await world.finish(reference)
-            #expect(try world.command(reference).status == .done)
+            let done = try world.command(reference)
+            #expect(done.status == .done)
             try world.expectNothingOpen()
             // It stays unavailable.
             let last = try world.handIn(command)
@@ -231,7 +233,8 @@ import Testing
             #expect(first.status == .refused && first.messages.joined().contains("rejects your login"))
             #expect(try world.account("ana@example.com")?.status == .refused)
             let count = world.gate.count
-            #expect(try await world.perform(command).status == .refused)
+            let second = try await world.perform(command)
+            #expect(second.status == .refused)
             #expect(world.gate.count == count, "no call is made")
             try world.expectNothingOpen()
         }

@@ -11,7 +11,7 @@ import Testing
 
 /// Notices about entries: of what others decided, once.
 @Suite(.ownThreads) struct EntryNoticeTests {
-    private typealias World = BackendWorld
+    typealias World = BackendWorld
     private let id = UUID()
 
     /// An approver rejects the entry; the poll, the event and the submitter's own write are repeated.
@@ -136,7 +136,7 @@ import Testing
     @Test func longReasonsFit() throws {
         let line = SubmissionDecision.LogLine(
             status: .invalid, message: String(repeating: "😀", count: 20_000), code: .refused)
-        let notice = try #require(notice([line]))
-        #expect(try CanonicalJSON(encoding: notice).bytes.count < Kind.notice.fieldsBytesMax)
+        let created = try #require(self.notice([line]))
+        #expect(try CanonicalJSON(encoding: created).bytes.count < Kind.notice.fieldsBytesMax)
     }
 }

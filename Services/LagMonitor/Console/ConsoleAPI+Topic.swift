@@ -1,3 +1,4 @@
+import Essentials
 import HTTPServer
 import Hummingbird
 import Kafka

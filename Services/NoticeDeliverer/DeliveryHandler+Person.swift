@@ -29,7 +29,7 @@ extension DeliveryHandler {
         let plan = DeliveryRule.plan(
             PersonDeliveries(
                 now: snapshot.now, person: "\(snapshot.environment) \(email)",
-                targets: TargetRule.targets(choice, snapshot.settings, email: email, active: active),
+                targets: TargetRule.targets(choice, snapshot.settings, email: email) { active.contains($0.digest) },
                 quietHours: choice?.quietHours.flatMap { QuietHours($0) }, zone: zone?.zone ?? { _ in 0 }, rows: rows,
                 notices: chosen(rows, choice?.excludedCodes ?? [], realm, snapshot), outcomes: outcomes,
                 ageMax: limits.ageMax, retryFirst: limits.retryFirst, jitter: .random(in: 0..<1)))

@@ -109,11 +109,11 @@ struct DeliveryHandler: Handler {
         else { return nil }
         let zone = zone(of: choice).zone
         let isOld = notice.timestamp.adding(limits.ageMax) <= snapshot.now
+        let active = snapshot.activeDevices[key.realm] ?? []
         let targets =
             isOld
             ? []
-            : TargetRule.targets(
-                choice, snapshot.settings, email: realm.email ?? "", active: snapshot.activeDevices[key.realm] ?? [])
+            : TargetRule.targets(choice, snapshot.settings, email: realm.email ?? "") { active.contains($0.digest) }
         let rows = targets.map { target in
             let digest = target.channel == .email ? choice.digestAt.flatMap { MinuteOfDay($0) } : nil
             let dueAt = digest.map { LocalTimeRule.next($0, after: snapshot.now, zone) } ?? snapshot.now

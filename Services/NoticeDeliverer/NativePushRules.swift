@@ -1,5 +1,5 @@
-import BackendHTTP
 import Essentials
+import FoundationEssentials
 
 /// A receiver's response as the rules need it.
 struct Reply: Equatable, Sendable {
@@ -7,6 +7,11 @@ struct Reply: Equatable, Sendable {
     var retryAfter: Duration?
     /// Empty if it exceeded its limit.
     var body: [UInt8] = []
+
+    /// - Returns: `nil` if the body has another form.
+    fileprivate func decoded<Value: Decodable>(as _: Value.Type) -> Value? {
+        try? JSONDecoder().decode(Value.self, from: Data(body))
+    }
 }
 
 /// Maps responses of APNs.
@@ -43,7 +48,7 @@ enum APNsRule {
         struct Body: Decodable {
             let reason: String
         }
-        return plain(BackendResponse.decoded(Body.self, from: reply.body)?.reason)
+        return plain(reply.decoded(as: Body.self)?.reason)
     }
 
     /// Returns a code of a response for a log and a person; empty if it has other characters than a code.
@@ -83,7 +88,7 @@ enum FCMRule {
         struct Body: Decodable {
             let error: String
         }
-        let error = APNsRule.plain(BackendResponse.decoded(Body.self, from: reply.body)?.error)
+        let error = APNsRule.plain(reply.decoded(as: Body.self)?.error)
         return .retry(
             reason: "no access token for FCM: \(reply.status)" + (error.isEmpty ? "" : " \(error)"),
             after: reply.retryAfter)
@@ -109,7 +114,7 @@ enum FCMRule {
             }
             let error: Failure
         }
-        let failure = BackendResponse.decoded(Body.self, from: reply.body)?.error
+        let failure = reply.decoded(as: Body.self)?.error
         let details = failure?.details ?? []
         let code = details.lazy.compactMap(\.errorCode).first
         let isTokenInvalid =

@@ -1,7 +1,6 @@
 import Essentials
 import FoundationEssentials
 import Model
-import Postgres
 import Tenants
 
 /// The targets of a person's notices: those of their choice that their environment offers.
@@ -9,9 +8,9 @@ enum TargetRule {
     /// - Parameters:
     ///   - settings: `nil`: no channel is available.
     ///   - email: The address of the person's login.
-    ///   - active: The digests of the devices whose credential is not revoked.
+    ///   - isActive: Whether the credential of a device is not revoked.
     static func targets(
-        _ choice: DeliveryChoice?, _ settings: DeliverySettings?, email: String, active: Set<Bytea>
+        _ choice: DeliveryChoice?, _ settings: DeliverySettings?, email: String, isActive: (DeviceTarget) -> Bool
     ) -> [DeliveryTarget] {
         guard let choice, let settings else { return [] }
         var targets: [DeliveryTarget] = []
@@ -20,7 +19,7 @@ enum TargetRule {
         }
         if choice.email, settings.mailServer != nil { targets.append(.email(email)) }
         if settings.pushContact != nil { targets += choice.pushes.map { .push($0) } }
-        let devices = choice.devices.filter { settings.offers($0.service) && active.contains($0.digest) }
+        let devices = choice.devices.filter { settings.offers($0.service) && isActive($0) }
         targets += devices.map { .device($0) }
         return targets
     }

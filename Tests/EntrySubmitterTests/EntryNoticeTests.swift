@@ -22,6 +22,7 @@ import Testing
             try await world.move(record, to: "30")
             try await world.poll()
             #expect(try world.notices().isEmpty)
+            try await world.move(record, to: "20")
             try await world.move(record, to: "40", reason: "0001")
             for _ in 0..<3 {
                 try await world.poll()

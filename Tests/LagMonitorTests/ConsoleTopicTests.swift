@@ -77,7 +77,10 @@ import Testing
             EntryMessage(id: second, position: 61, fields: "{}"), EntryMessage(id: second, position: 62, fields: nil),
             EntryMessage(id: UUID(), environment: 2, position: 63, fields: "{}"),
         ]
-        try EntryMessage.write(many + others, to: cluster.address)
+        try EntryMessage.write(many, to: cluster.address)
+        let written = Timestamp.now().millisecondsSinceEpoch
+        while Timestamp.now().millisecondsSinceEpoch == written { await Task.yield() }
+        try EntryMessage.write(others, to: cluster.address)
         try await withConsole(brokers: cluster.address) { fixture in
             let visitor = ConsoleVisitor(fixture)
             _ = try await visitor.signIn()
@@ -89,7 +92,8 @@ import Testing
             let page = try await messages("", visitor)
             #expect(page.scanned == 63 && page.available == 63)
             let positions = page.messages.map(\.position)
-            #expect(positions.count == 50 && Set(positions).isSuperset(of: [60, 61, 62]) && !positions.contains(63))
+            #expect(positions.count == 50 && positions.prefix(3).contains(60) && !positions.contains(63))
+            #expect(Set(positions).isSuperset(of: [61, 62]))
             let deleted = try await messages("&key=\(second.uuidString)", visitor)
             #expect(deleted.messages.map(\.position) == [62, 61] && deleted.messages.map(\.fields) == [nil, "{}"])
             #expect(deleted.messages.allSatisfy { $0.id == second.text })

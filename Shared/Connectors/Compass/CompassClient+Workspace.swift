@@ -78,8 +78,9 @@ extension CompassClient {
         return try BackendResponse.decode(QueryBody.self, from: response.body).definition(id)
     }
 
-    /// Returns a query with its id and columns only, to run it; `nil` if it does not exist. A query of a person may have
-    /// a filter that ``QueryFilter`` does not represent.
+    /// Returns a query with its id and columns only, to run it; `nil` if it does not exist.
+    ///
+    /// A query of a person may have a filter that ``QueryFilter`` does not represent.
     package func queryToRun(_ id: String) async throws(BackendError) -> QueryDefinition? {
         guard let response = try await connection.readIfPresent(try queryPath(id)) else { return nil }
         return try BackendResponse.decode(ColumnsBody.self, from: response.body).definition(id)

@@ -60,7 +60,8 @@ extension EnvironmentStore {
     package static func page(after name: String, countMax: Int) -> Statement {
         """
         SELECT e.id, e.name, e.position, coalesce(r.position, 0), a.issuer, b.kind, b.url, p.circuit,
-            \(utc("p.since")), p.reason, \(utc("p.next_at")), p.dead, p.waiting, p.is_more, d.count, d.renewed, \(moveState)
+            \(utc("p.since")), p.reason, \(utc("p.next_at")), p.dead, p.waiting, p.is_more, d.count, d.renewed,
+            \(moveState)
         FROM (SELECT * FROM realm.environment WHERE name > \(name) ORDER BY name LIMIT \(Int64(countMax))) e
         LEFT JOIN realm.relay r ON r.environment_id = e.id
         LEFT JOIN access.provider a ON a.environment_id = e.id

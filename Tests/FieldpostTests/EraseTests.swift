@@ -89,10 +89,19 @@ import Testing
             address, in: EnvironmentID(rawValue: 1), pseudonym: "erased-1", on: &connection)
     }
 
-    /// A service that was processing an event when the person was erased has the number of their realm.
-    @Test func laterRunErasesRowsThatServicesWroteMeanwhile() throws {
+    /// A service that was processing an event when the person was erased has the number of their realm, as has a
+    /// gateway at which a device registers the person again.
+    @Test(arguments: [false, true])
+    func laterRunErasesRowsThatServicesWroteMeanwhile(isRegisteredAgain: Bool) throws {
         #expect(try erase("--yes").status == 0)
         var connection = try Connection(fixture.conninfo)
+        if isRegisteredAgain {
+            try connection.run(
+                """
+                INSERT INTO access.person (environment_id, id, email, object_id, name, issuer, subject, bound_at)
+                VALUES (1, 72, \(ErasureFixture.email), gen_random_uuid(), 'anasecret', 'http://idp', 'again', now())
+                """)
+        }
         try connection.run([
             """
             INSERT INTO store.object (environment_id, realm_id, kind, id, position, source_position, edit_position,

@@ -13,8 +13,8 @@ struct ErasureSubject {
     let number: Int32?
     /// The id of their `Person` object.
     let object: UUID?
-    /// The numbers of their own realms, `/users/…` and `/seen/…`. If they are not registered: also those of erased
-    /// people, into which a service may have written what it was processing.
+    /// The numbers of their own realms, `/users/…` and `/seen/…`, and of those of erased people: a service may have
+    /// written into them what it was processing.
     let realms: [Int32]
     /// The numbers of the realms of shares from and to them.
     let shareRealms: [Int32]
@@ -45,9 +45,9 @@ struct ErasureSubject {
         let results = try connection.run([
             """
             SELECT id FROM realm.realm WHERE environment_id = \(environment)
-                AND (path IN ('/users/' || \(email), '/seen/' || \(email)) OR \(person == nil)
-                    AND (starts_with(path, '/users/' || \(pseudonymPrefix))
-                        OR starts_with(path, '/seen/' || \(pseudonymPrefix))))
+                AND (path IN ('/users/' || \(email), '/seen/' || \(email))
+                    OR starts_with(path, '/users/' || \(pseudonymPrefix))
+                    OR starts_with(path, '/seen/' || \(pseudonymPrefix)))
             """,
             // A share's id is made of eight bytes of the owner's and of the recipient's.
             """

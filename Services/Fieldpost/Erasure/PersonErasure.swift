@@ -207,11 +207,20 @@ struct PersonErasure {
         return lines + keptLines(start)
     }
 
+    /// Returns how an object of others that has the address in a text is changed.
+    private static func advice(_ kind: Kind) -> String {
+        switch kind {
+        case .defect: "a copy of the defect tracker: edit the record there"
+        case .defectCommand: "belongs to others: they can delete it"
+        default: "belongs to others: edit it"
+        }
+    }
+
     private func keptLines(_ start: Start) -> [ErasureLine] {
         var lines = kept.sorted { $0.key.rawValue < $1.key.rawValue }.map { kind, count in
             ErasureLine(
                 action: .kept, content: "\(kind.rawValue) with the address in a text", count: count,
-                detail: "belongs to others: edit it")
+                detail: Self.advice(kind))
         }
         if start.imageCount > 0 {
             lines.append(

@@ -44,6 +44,9 @@ extension EnvironmentCommand {
             }
             let pseudonym = "\(ErasureSubject.pseudonymPrefix)\(UUID().uuidString.lowercased().suffix(12))"
             let subject = try ErasureSubject.load(address, in: environment, pseudonym: pseudonym, on: &connection)
+            if subject.number == nil {
+                printError("\(address) is not registered: erasing rows with the address, and of people erased before\n")
+            }
             if dryRun { return try show(PersonErasure.preview(subject, on: &connection)) }
             if !yes {
                 let prompt = "Erase \(address) permanently? Type the address:"

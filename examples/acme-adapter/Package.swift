@@ -3,7 +3,7 @@ import PackageDescription
 
 let package = Package(
     name: "acme",
-    // In a repository of its own: `.package(url: …, from: …)`.
+    // In a repository of its own: `.package(url: …, exact: …)`, the release that is installed.
     dependencies: [.package(name: "fieldpost", path: "../..")],
     targets: [
         .target(name: "Acme", dependencies: [.product(name: "BackendProtocol", package: "fieldpost")]),

@@ -35,7 +35,20 @@ struct AcmeBackend: TimeBackend {
     }
 
     func entries(of person: BackendPerson, from: Day, through: Day) async throws(BackendError) -> [BackendEntry] {
-        try await records(of: person).filter { from <= $0.day && $0.day <= through }
+        try await records(of: person, from: from, through: through).completeEntries()
+    }
+
+    /// Returns the records of the days. A row whose day cannot be parsed is unreadable on every day.
+    func records(of person: BackendPerson, from: Day, through: Day) async throws(BackendError) -> BackendRecords {
+        var records = BackendRecords(entries: [])
+        for row in try await rows(of: person) {
+            guard let entry = BackendEntry(row) else {
+                records.unreadable.append(row.unreadable)
+                continue
+            }
+            if from <= entry.day, entry.day <= through { records.entries.append(entry) }
+        }
+        return records
     }
 
     func create(_ submission: Submission) async throws(BackendError) -> String {
@@ -51,15 +64,20 @@ struct AcmeBackend: TimeBackend {
     }
 
     func readBack(_ id: String, of person: BackendPerson) async throws(BackendError) -> BackendEntry? {
-        try await records(of: person).first { $0.id == id }
+        guard let row = try await rows(of: person).first(where: { "\($0.number)" == id }) else { return nil }
+        guard let entry = BackendEntry(row) else {
+            // `nil` would mean that the record does not exist.
+            throw .notProcessed(reason: "a record cannot be read: \(row.unreadable)", retryAfter: nil)
+        }
+        return entry
     }
 
     func lookUp(marker: String, of person: BackendPerson, on day: Day) async throws(BackendError) -> [BackendEntry] {
         try await entries(of: person, from: day, through: day).filter { $0.marker == marker }
     }
 
-    private func records(of person: BackendPerson) async throws(BackendError) -> [BackendEntry] {
-        try await send(.rows(employee: try employee(person))).rows.compactMap(BackendEntry.init)
+    private func rows(of person: BackendPerson) async throws(BackendError) -> [AcmeRow] {
+        try await send(.rows(employee: try employee(person))).rows
     }
 
     private func save(_ submission: Submission, as number: Int) async throws(BackendError) -> String {
@@ -135,6 +153,13 @@ extension BackendEntry {
         self.init(
             id: "\(row.number)", marker: marker, day: day, durationSeconds: row.minutes * 60, text: text,
             status: row.isApproved ? .approved : .released, references: ["Task": "\(row.task)"])
+    }
+}
+
+extension AcmeRow {
+    /// The row's description for an operator if its day cannot be parsed.
+    fileprivate var unreadable: UnreadableRecord {
+        UnreadableRecord(list: "rows", id: "\(number)", reason: "'\(day)' is not a day")
     }
 }
 

@@ -41,8 +41,13 @@ struct AcmeConnection: Sendable {
     }
 
     private func respond(to request: URLRequest) async throws -> (Data, URLResponse) {
+        // On Linux, a session sends a DELETE again if a reused connection is closed without a response. Each write
+        // therefore has a session with a connection of its own.
+        let isWrite = request.httpMethod != "GET"
+        let session = isWrite ? URLSession(configuration: .ephemeral) : .shared
+        defer { if isWrite { session.finishTasksAndInvalidate() } }
         do {
-            return try await URLSession.shared.data(for: request)
+            return try await session.data(for: request)
         } catch let error as URLError {
             switch error.code {
             case .badURL, .cannotFindHost, .cannotConnectToHost, .dnsLookupFailed: throw AcmeUnreachable()

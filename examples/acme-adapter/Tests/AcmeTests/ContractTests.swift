@@ -39,7 +39,7 @@ struct AcmeHarness: BackendHarness {
     func reject(_ id: String) async throws { throw Impossible("Acme has no rejection") }
 }
 
-/// The classification of HTTP statuses that the contract does not check.
+/// Classifications of HTTP statuses and rows that the contract does not check.
 @Suite struct AcmeErrorTests {
     private static func backend(respondingWith response: AcmeResponse) -> AcmeBackend {
         AcmeBackend { _ in response }
@@ -66,5 +66,25 @@ struct AcmeHarness: BackendHarness {
     ]) func onlyValidationErrorRefusesWrite(status: Int, error: BackendError) async {
         let backend = Self.backend(respondingWith: AcmeResponse(status: status, text: "failed", retryAfter: 7))
         await #expect(throws: error) { try await backend.create(Self.submission) }
+    }
+
+    /// A row that cannot be read exists: no call concludes that there is no record.
+    @Test func unreadableRowHidesNoRecord() async throws {
+        let row = AcmeRow(number: 1, employee: "ana", day: "2026-03-30", task: 17, note: "", minutes: 60)
+        var unreadable = row
+        (unreadable.number, unreadable.day) = (2, "30 March")
+        let backend = Self.backend(respondingWith: AcmeResponse(rows: [row, unreadable]))
+        let day = try #require(Day(row.day))
+        let records = try await backend.records(of: Self.person, from: day, through: day)
+        #expect(records.entries.map(\.id) == ["1"])
+        #expect(records.unreadable.map(\.id) == ["2"])
+        #expect(try await backend.readBack("1", of: Self.person)?.day == day)
+        await #expect(throws: BackendError.self) {
+            try await backend.entries(of: Self.person, from: day, through: day)
+        }
+        await #expect(throws: BackendError.self) {
+            try await backend.lookUp(marker: "#x#", of: Self.person, on: day)
+        }
+        await #expect(throws: BackendError.self) { try await backend.readBack("2", of: Self.person) }
     }
 }

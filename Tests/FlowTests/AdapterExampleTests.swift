@@ -32,7 +32,8 @@ extension FlowTests {
         try await eventually("the adapter is built and tried", within: .seconds(4_800)) {
             if ContinuousClock.now >= nextLine {
                 // deploy/test ends tests without output.
-                print(process.logTail(bytesMax: 200).split(separator: "\n").last ?? "")
+                let lines: [Substring] = process.logTail(bytesMax: 200).split(separator: "\n")
+                if let line = lines.last { print(String(line)) }
                 nextLine = .now + .seconds(60)
             }
             return process.isRunning ? process.logTail(bytesMax: 500) : nil

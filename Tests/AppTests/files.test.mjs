@@ -22,11 +22,20 @@ const text = (file) => readFileSync(join(folder, file), "utf8");
 /** Returns the first group of each match. */
 const matches = (text, expression) => [...text.matchAll(expression)].map((match) => match[1]);
 
-test("precached files exist", { skip: !hasApp && "the app is absent" }, () => {
+const precached = () => {
     const name = /["'](?:\.\/|\/app\/)?([\w./-]+\.(?:html|js|mjs|css|json|webmanifest|svg|png))["']/g;
-    const precached = matches(text("service-worker.js"), name).filter((file) => file !== generated);
-    assert.ok(precached.includes("index.html"), "the service worker names the files that it precaches");
-    assert.deepEqual(precached.filter((file) => !existsSync(join(folder, file))), []);
+    return matches(text("service-worker.js"), name).filter((file) => file !== generated);
+};
+
+test("precached files exist", { skip: !hasApp && "the app is absent" }, () => {
+    const names = precached();
+    assert.ok(names.includes("app.js"), "the service worker names the files that it precaches");
+    assert.deepEqual(names.filter((file) => !existsSync(join(folder, file))), []);
+});
+
+test("modules and styles are precached", { skip: !hasApp && "the app is absent" }, () => {
+    const names = new Set([...precached(), "service-worker.js"]);
+    assert.deepEqual(files().filter((file) => /\.(?:js|css)$/.test(file) && !names.has(file)), []);
 });
 
 test("imported modules and linked files exist", { skip: !hasApp && "the app is absent" }, () => {

@@ -145,6 +145,9 @@ let embedded: [String: [Resource]] = [
     "Onboarding": ["page.css", "page.html", "page.js"].map { .embedInCode("Page/\($0)") },
 ]
 
+/// Folders in an executable's folder that are not part of it. `onboarding` reads the app's files at start.
+let excluded = ["Onboarding": ["App"]]
+
 /// The layers of `Shared`, from the lowest to the highest. A module imports modules of its own and of lower layers.
 let shared: [Target] = [
     // Foundation
@@ -495,7 +498,7 @@ let package = Package(
                 return [
                     .executableTarget(
                         name: service.target, dependencies: service.dependencies, path: path,
-                        resources: embedded[service.target])
+                        exclude: excluded[service.target] ?? [], resources: embedded[service.target])
                 ]
             }
             return [

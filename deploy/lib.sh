@@ -104,6 +104,15 @@ need_packages() {
         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
+# Copies the field app to a folder, with a compressed copy of each text file, which onboarding sends to browsers.
+install_app() {
+    local file
+    while read -r -d '' file; do
+        install -D -m 644 "Services/Onboarding/App/$file" "$1/$file"
+    done < <(find Services/Onboarding/App -type f -printf '%P\0')
+    find "$1" -type f ! -name '*.png' -exec gzip -9nk {} +
+}
+
 # Installs programs from PyPI with exactly these versions, in a virtual environment: .build/NAME.
 need_python_programs() {
     local name=$1

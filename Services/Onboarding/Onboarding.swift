@@ -22,6 +22,7 @@ struct Onboarding: Sendable {
     private let limits: OnboardingLimits
     private let clients: ClientAddress
     private let page: DevicePage?
+    private let app: AppFolder?
     private let services: [Repeating]
     private let pools: [Pool]
     private let logger: Logger
@@ -35,12 +36,14 @@ struct Onboarding: Sendable {
     ///
     /// - Parameters:
     ///   - url: The public base URL of this service.
-    ///   - gateway: The device API's base URL; `nil` disables the device page.
+    ///   - gateway: The device API's base URL without a trailing slash; `nil` disables the device page.
+    ///   - app: The field app's files; `nil` disables the app.
     ///   - now: Seconds since 1970, for token validation.
     init(
         database: String, url: String, secrets: SecretBox, limits: OnboardingLimits,
-        clients: ClientAddress = ClientAddress(), gateway: String? = nil, health: Health? = nil, logger: Logger,
-        client: Client = Client(), now: @escaping @Sendable () -> Int64 = TokenCheck.now
+        clients: ClientAddress = ClientAddress(), gateway: String? = nil, app: AppFolder? = nil,
+        health: Health? = nil, logger: Logger, client: Client = Client(),
+        now: @escaping @Sendable () -> Int64 = TokenCheck.now
     ) async throws {
         guard secrets.canSeal else { throw ConfigurationError("\(Setting.secretKeys.variable) is not set") }
         let base = url.hasSuffix("/") ? String(url.dropLast()) : url
@@ -83,8 +86,9 @@ struct Onboarding: Sendable {
             devices: devices, pool: pool, limits: limits, provider: provider, providers: providers, clients: clients,
             logger: logger)
         socket = SessionSocket(pool: pool, events: events, hub: hub, limits: limits, clients: clients, logger: logger)
-        page = gateway.map { DevicePage(gateway: $0.hasSuffix("/") ? String($0.dropLast()) : $0, client: client) }
+        page = gateway.map { DevicePage(gateway: $0, client: client) }
         pools = [pool] + own
+        self.app = app
         self.limits = limits
         self.clients = clients
         self.logger = logger
@@ -129,6 +133,7 @@ struct Onboarding: Sendable {
 
     private func addRoutes(to router: Router<EdgeContext>) {
         page?.addRoutes(to: router)
+        app?.addRoutes(to: router)
         router.post("/register_device") { request, context in try await register.handle(request, context) }
         router.post("/v1/token") { request, context in try await token.handle(request, context) }
         router.post("/v1/logout") { request, context in try await logout.handle(request, context) }

@@ -49,12 +49,16 @@ enum Settings {
         help: "serve a page at /device that simulates a device; for demonstrations")
     static let gateway = Setting(
         "onboarding.device.gateway", .text(lengthMax: 1024), default: "",
-        help: "base URL of the device API, for the page at /device")
+        help: "base URL of the device API, for the page at /device and for the app, whose browsers must reach it")
+    static let appFolder = Setting(
+        "onboarding.app.folder", .text(lengthMax: 4096), default: "",
+        help: "folder of the field app, served at /app/ and read at start; without it there is no app")
 
     static let all: [Setting] =
         [
             httpPort, .databaseURL, .secretKeys, url, sessionMax, poolSize, addressMax, clientMax, domainMax, confirm,
             pingInterval, responseMax, requestMax, interval, devicePage, gateway,
+            appFolder,
         ] + Setting.edge
 }
 

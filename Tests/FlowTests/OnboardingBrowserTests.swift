@@ -49,7 +49,7 @@ extension FlowTests {
                     outcome = .success(())
                 } catch {
                     outcome = .failure(error)
-                    await keepPicture(of: device, browser, "device-page")
+                    await browser.keepPicture(of: device, "device-page")
                 }
                 await browser.end()
                 try outcome.get()
@@ -61,7 +61,7 @@ extension FlowTests {
             do {
                 try await walk(browser, device, &login, email)
             } catch {
-                if let login { await keepPicture(of: login, browser, "login-page") }
+                if let login { await browser.keepPicture(of: login, "login-page") }
                 throw error
             }
         }
@@ -80,15 +80,15 @@ extension FlowTests {
             // First with a wrong password, then refusing, then as it should be.
             let login = try await browser.open(url)
             loginPage = login
-            try await logIn(browser, login, email, password: "wrong")
+            try await browser.logIn(as: email, on: login, password: "wrong")
             try await browser.wait("document.getElementById('problem')", on: login)
-            try await logIn(browser, login, email, password: "sandbox")
-            try await choose("refuse", browser, login)
+            try await browser.logIn(as: email, on: login, password: "sandbox")
+            try await browser.choose("refuse", on: login)
             try await browser.wait("document.querySelector('[data-code=consent-refused]')", on: login)
             try await browser.wait("document.getElementById('problem').textContent.includes('denied')", on: device)
             _ = try await browser.value("document.getElementById('retry').click()", on: login)
-            try await logIn(browser, login, email, password: "sandbox")
-            try await choose("allow", browser, login)
+            try await browser.logIn(as: email, on: login, password: "sandbox")
+            try await browser.choose("allow", on: login)
             try await browser.wait("document.getElementById('done')", on: login)
 
             try await browser.wait(
@@ -99,34 +99,6 @@ extension FlowTests {
             try await browser.wait("document.getElementById('live').textContent.startsWith('live')", on: device)
             try await browser.wait("document.querySelector('[data-kind=ReportingTreeNode]')", on: device)
             #expect(try await browser.value("document.getElementById('problem').textContent", on: device) == "")
-        }
-
-        private func logIn(
-            _ browser: Browser, _ page: Browser.Page, _ email: String, password: String
-        ) async throws {
-            try await browser.wait("document.querySelector('input[name=password]')", on: page)
-            _ = try await browser.value(
-                """
-                (document.querySelector('input[name=email]').value = '\(email)',
-                    document.querySelector('input[name=password]').value = '\(password)',
-                    document.querySelector('form button').click())
-                """, on: page)
-            if password == "wrong" { return }
-            try await browser.wait("document.querySelector('button[value=allow]')", on: page)
-        }
-
-        private func choose(_ decision: String, _ browser: Browser, _ page: Browser.Page) async throws {
-            _ = try await browser.value("document.querySelector('button[value=\(decision)]').click()", on: page)
-        }
-
-        /// The displayed page, for the failure's message.
-        private func keepPicture(of page: Browser.Page, _ browser: Browser, _ name: String) async {
-            let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent()
-            let path = folder.appendingPathComponent(".build/\(name).png")
-            guard let picture = try? await browser.screenshot(of: page) else { return }
-            try? picture.write(to: path)
-            print("picture of the \(name) as it was: \(path.path)")
         }
     }
 }

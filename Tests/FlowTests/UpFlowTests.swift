@@ -22,7 +22,7 @@ extension FlowTests {
         for start in starts {
             try await eventually("its services are ready") {
                 if let end = start.end { throw ClusterFailure("workbench up ended (\(end)): \(start.logTail())") }
-                return start.logTail(bytesMax: 10_000).contains("device page") ? nil : start.logTail(bytesMax: 500)
+                return start.logTail(bytesMax: 10_000).contains("field app") ? nil : start.logTail(bytesMax: 500)
             }
         }
         let ports = try ["one", "two"].map { name in

@@ -101,7 +101,7 @@ private actor FixturePermits {
 /// Starts the services, runs `body`, and stops them.
 func withOnboarding(
     instances: Int = 1, limits: OnboardingLimits = .quick, networkConnectionCountMax: Int = 0, proxyCount: Int = 1,
-    settings: String = "", logger: Logger = .quiet,
+    settings: String = "", app: AppFolder? = nil, logger: Logger = .quiet,
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
     await FixturePermits.shared.acquire()
@@ -110,7 +110,7 @@ func withOnboarding(
         outcome = .success(
             try await runOnboarding(
                 instances: instances, limits: limits, networkConnectionCountMax: networkConnectionCountMax,
-                proxyCount: proxyCount, settings: settings, logger: logger, body))
+                proxyCount: proxyCount, settings: settings, app: app, logger: logger, body))
     } catch {
         outcome = .failure(error)
     }
@@ -120,7 +120,7 @@ func withOnboarding(
 
 private func runOnboarding(
     instances: Int, limits: OnboardingLimits, networkConnectionCountMax: Int, proxyCount: Int, settings: String,
-    logger: Logger,
+    app: AppFolder?, logger: Logger,
     _ body: @Sendable (OnboardingFixture) async throws -> Void
 ) async throws {
     let database = try makeFoundationDatabase()
@@ -155,7 +155,7 @@ private func runOnboarding(
     for port in ports {
         let onboarding = try await Onboarding(
             database: database, url: "http://127.0.0.1:\(ports[0])", secrets: secrets, limits: limits,
-            clients: ClientAddress(proxyCount: proxyCount), logger: logger, now: { clock.now })
+            clients: ClientAddress(proxyCount: proxyCount), app: app, logger: logger, now: { clock.now })
         start(
             onboarding.components(
                 host: "127.0.0.1", port: port, networkConnectionCountMax: networkConnectionCountMax,

@@ -66,6 +66,17 @@ import Yams
         }
     }
 
+    /// The image and the package have the field app in the same folder, which the settings' examples name.
+    @Test func examplesNameTheFolderOfTheApp() throws {
+        let file = try #require(projectText("deploy/Containerfile"))
+        let folder = try #require(file.firstMatch(of: /COPY --from=build \/app (\S+)/)?.1)
+        for path in ["deploy/systemd/onboarding.env", "deploy/compose.env.example"] {
+            #expect(projectText(path)?.contains("#FIELDPOST_ONBOARDING_APP_FOLDER=\(folder)\n") == true, "\(path)")
+        }
+        #expect(projectText("deploy/package")?.contains("install_app \"$tree\(folder)\"") == true)
+        #expect(projectText("docs/operators/deployment.md")?.contains("folder=\(folder) ") == true)
+    }
+
     @Test func prometheusScrapesEveryService() throws {
         let jobs = try ProjectDocument("deploy/prometheus/prometheus.yaml").root["scrape_configs"]?.sequence
         var ports: [String: Int] = [:]

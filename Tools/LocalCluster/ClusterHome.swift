@@ -61,6 +61,7 @@ package struct ClusterHome: Sendable {
     func text(_ value: ServiceDescription.LocalValue) -> String {
         switch value {
         case .text(let text): text
+        case .folder(let path): LocalCluster.sourceFolder(path)
         case .url(let name):
             Services.all.first { $0.endpoint?.name == name }.map { url(LocalCluster.Part($0)) } ?? ""
         }

@@ -48,10 +48,13 @@ extension LocalCluster {
     }
 
     /// The schema files of the sources this was built from.
-    package static var schemaFolder: String {
+    package static var schemaFolder: String { sourceFolder("deploy/schema") }
+
+    /// Returns the path of a folder of the sources this was built from.
+    static func sourceFolder(_ path: String) -> String {
         let sources = URL(fileURLWithPath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        return sources.appendingPathComponent("deploy/schema").path
+        return sources.appendingPathComponent(path).path
     }
 
     /// Starts `fieldpost`, `workbench` or another program with the cluster's settings.

@@ -16,7 +16,8 @@ package final class LocalCluster: Sendable {
         package var executables = LocalCluster.executables
         /// The schema files that the database is made of.
         package var schemaFolder = LocalCluster.schemaFolder
-        /// Services that run as `deploy/up` shows them; onboarding then serves the page on which a person is a device.
+        /// Services that run as `deploy/up` shows them: onboarding serves the app and the device page, and the gateway
+        /// accepts requests of the app.
         package var showcases: [Part] = []
         /// The emulators to run. With the broker alone, the environments use the others of another cluster.
         package var emulators: [Part] = [.broker, .identity, .sap]

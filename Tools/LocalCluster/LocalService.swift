@@ -30,6 +30,8 @@ extension ServiceDescription {
         case text(String)
         /// The URL of the endpoint with this name.
         case url(of: String)
+        /// A folder of the sources.
+        case folder(String)
     }
 
     package var needs: Set<Need> { local.needs }
@@ -71,12 +73,15 @@ private struct LocalService: Sendable {
             showcaseSettings: [
                 "FIELDPOST_ONBOARDING_DEVICE_PAGE": .text("true"),
                 "FIELDPOST_ONBOARDING_DEVICE_GATEWAY": .url(of: "gateway"),
+                "FIELDPOST_ONBOARDING_APP_FOLDER": .folder("Services/Onboarding/App"),
             ]),
         Services.realmGateway.name: LocalService(
             needs: [.identityProviders],
             endpoint: ServiceDescription.Endpoint(
                 name: "gateway", title: "device API", variable: "GATEWAY_URL", localPort: 18080),
-            adminPort: 18092),
+            adminPort: 18092,
+            // The app is served by onboarding, and calls the device API.
+            showcaseSettings: ["FIELDPOST_CORS_ORIGINS": .url(of: "device")]),
         Services.changeRelay.name: LocalService(needs: [.kafka], adminPort: 18091),
         Services.realmInitializer.name: LocalService(needs: [.kafka, .backEnds], adminPort: 18093),
         Services.entrySubmitter.name: LocalService(

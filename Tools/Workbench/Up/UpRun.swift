@@ -114,13 +114,13 @@ final class UpRun: Sendable {
         }
     }
 
-    /// One person of each role who can log in on the device page; of the demo's environment if it exists.
+    /// One person of each role who can log in to the app, administrators last; of the demo's environment if it exists.
     private func findPeople(_ conninfo: String) throws -> [(role: String, email: String)] {
         var connection = try Connection(conninfo)
         let environment = UpCommand.environment(ofDemo: options.sapDemoOptions) ?? ""
         let rows = try connection.run(
             UpStatements.people(at: state.home.url(.identity) + "/", before: environment))
-        return try rows.decode(String.self, String.self).map { ($0, $1) }
+        return try rows.decode(String.self, String.self).map { ($0, $1) }.sorted { $0.role > $1.role }
     }
 
     // MARK: The demo
@@ -168,7 +168,7 @@ final class UpRun: Sendable {
     private func addresses(_ cluster: LocalCluster) throws -> String {
         let home = state.home
         let people = try findPeople(cluster.conninfo).map { (Role(rawValue: $0.role)?.title ?? $0.role, $0.email) }
-        var lines = [("device page", "\(cluster.onboardingURL)/device      (password of all people: sandbox)")]
+        var lines = [("field app", "\(cluster.onboardingURL)/app/      (password of all people: sandbox)")]
         lines += people.map { ("  \($0.0)", $0.1) }
         lines.append(
             ("console", "\(cluster.consoleURL)      (\(LocalCluster.consoleAdministrator), password: sandbox)"))

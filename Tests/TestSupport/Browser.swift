@@ -9,6 +9,7 @@ package actor Browser {
 
     /// A page of the browser.
     package struct Page: Sendable {
+        fileprivate let target: String
         fileprivate let session: String
     }
 
@@ -74,11 +75,15 @@ package actor Browser {
 
     // MARK: Pages
 
-    package func open(_ url: String) async throws -> Page {
-        let target = try await send("Target.createTarget", ["url": "about:blank"])
-        let attached = try await send(
-            "Target.attachToTarget", ["targetId": try text(target, "targetId"), "flatten": "true"])
-        let page = Page(session: try text(attached, "sessionId"))
+    /// Opens a page.
+    ///
+    /// - Parameter isInOwnWindow: Whether it is in a window of its own. Of one window, all pages except one are hidden:
+    ///   their timers are slow.
+    package func open(_ url: String, isInOwnWindow: Bool = false) async throws -> Page {
+        let created = try await send("Target.createTarget", ["url": "about:blank", "newWindow": isInOwnWindow])
+        let target = try text(created, "targetId")
+        let attached = try await send("Target.attachToTarget", ["targetId": target, "flatten": true])
+        let page = Page(target: target, session: try text(attached, "sessionId"))
         _ = try await send("Page.enable", on: page)
         try await go(to: url, on: page)
         return page
@@ -88,12 +93,50 @@ package actor Browser {
         _ = try await send("Page.navigate", ["url": url], on: page)
     }
 
+    /// Closes a page without running its handlers, like a killed tab.
+    package func close(_ page: Page) async throws {
+        _ = try await send("Target.closeTarget", ["targetId": page.target])
+    }
+
+    /// Cuts a page's network, its open connections included, or restores it.
+    package func setOffline(_ isOffline: Bool, of page: Page) async throws {
+        _ = try await send("Network.enable", on: page)
+        _ = try await send(
+            "Network.emulateNetworkConditions",
+            ["offline": isOffline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1], on: page)
+    }
+
+    /// Deletes all IndexedDB databases of an origin, as a browser does when it runs out of storage.
+    ///
+    /// - Parameter page: Any page.
+    package func clearDatabases(of origin: String, on page: Page) async throws {
+        _ = try await send(
+            "Storage.clearDataForOrigin", ["origin": origin, "storageTypes": "indexeddb"], on: page)
+    }
+
     /// Returns the value of a JavaScript expression as text.
     package func value(_ expression: String, on page: Page) async throws -> String {
         let answer = try await send(
-            "Runtime.evaluate", ["expression": "String(\(expression))", "returnByValue": "true"], on: page)
+            "Runtime.evaluate", ["expression": "String(\(expression))", "returnByValue": true], on: page)
         let result = (answer["result"] as? [String: Any])?["value"] as? String
         return result ?? ""
+    }
+
+    /// Returns the result of a JavaScript expression that is a promise, as text.
+    ///
+    /// - Throws: ``Problem`` if the promise is rejected.
+    package func result(of expression: String, on page: Page) async throws -> String {
+        let answer = try await send(
+            "Runtime.evaluate",
+            [
+                "expression": "(async () => String(await \(expression)))()", "returnByValue": true,
+                "awaitPromise": true,
+            ], on: page)
+        let result = answer["result"] as? [String: Any]
+        guard answer["exceptionDetails"] == nil, let text = result?["value"] as? String else {
+            throw Problem(description: "\(expression): \(result?["description"] as? String ?? "\(answer)")")
+        }
+        return text
     }
 
     /// Waits until an expression is true.
@@ -124,14 +167,11 @@ package actor Browser {
     // MARK: Messages
 
     private func send(
-        _ method: String, _ parameters: [String: String] = [:], on page: Page? = nil
+        _ method: String, _ parameters: [String: any Sendable] = [:], on page: Page? = nil
     ) async throws -> [String: Any] {
         lastID += 1
         let id = lastID
-        var message: [String: Any] = [
-            "id": id, "method": method,
-            "params": parameters.mapValues { $0 == "true" ? true as Any : $0 as Any },
-        ]
+        var message: [String: Any] = ["id": id, "method": method, "params": parameters]
         if let page { message["sessionId"] = page.session }
         let data = try JSONSerialization.data(withJSONObject: message) + [0]
         let timer = Task {

@@ -91,9 +91,8 @@ export function describeStatus(app) {
     const { connection, queued, rejected } = app.fieldpost.status;
     const kinds = { live: "ok", connecting: "busy", "signing-in": "busy", offline: "warn", paused: "warn",
         "login-required": "bad", failed: "bad", "signed-out": "muted" };
-    const parts = [app.t(`status.${connection}`)];
+    const parts = [rejected > 0 ? app.t("status.rejected", { n: rejected }) : app.t(`status.${connection}`)];
     if (queued > 0) parts.push(app.t("status.queued", { n: queued }));
-    if (rejected > 0) parts.push(app.t("status.rejected", { n: rejected }));
     return { kind: rejected > 0 ? "bad" : kinds[connection] ?? "muted", text: parts.join(" · ") };
 }
 
@@ -261,7 +260,7 @@ async function registerWorker() {
         if (data?.type === "navigate") app.navigate(data.path);
     });
     try {
-        await navigator.serviceWorker.register("service-worker.js", { type: "module" });
+        await navigator.serviceWorker.register("service-worker.js");
     } catch (error) {
         console.warn("service worker registration failed", error.message);
     }

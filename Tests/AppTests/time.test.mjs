@@ -122,6 +122,12 @@ test("the day to copy is the latest one with entries, within two weeks", () => {
     assert.equal(time.dayToCopy(list, "2027-11-20"), undefined);
 });
 
+test("submitting a day concerns its drafts", () => {
+    const list = ["draft", "suggestion", "invalid", "released", undefined].map((status, index) =>
+        entry(String(index), { status }));
+    assert.deepEqual(time.submittable(list).map(({ id }) => id), ["0", "4"]);
+});
+
 test("recent selections are listed once, the latest first; favourites toggle", () => {
     const one = { reportingTemplate: "t", reporting: [{ context: "a", node: "1" }, { context: "b", node: "2" }] };
     const same = { reportingTemplate: "t", reporting: [{ context: "b", node: "2" }, { context: "a", node: "1" }] };

@@ -219,9 +219,9 @@ export function dayToCopy(entries, day, countMax = 14) {
     return found;
 }
 
-/** Returns the entries of a day that can be submitted. */
+/** Returns the drafts among entries: those that "submit the day" submits. Refused entries need an edit first. */
 export function submittable(entries) {
-    return entries.filter(({ fields }) => actionsOf(fields).canSubmit);
+    return entries.filter(({ fields }) => stateOf(fields) === "draft");
 }
 
 // Selections

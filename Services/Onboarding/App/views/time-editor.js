@@ -142,7 +142,8 @@ export class EntryEditor {
         const { t } = app;
         const offered = picker.templates;
         const current = this.#fields.reportingTemplate;
-        const list = !current || offered.includes(current) || !picker.template(current) ? offered : [current, ...offered];
+        const isListed = !current || offered.includes(current) || !picker.template(current);
+        const list = isListed ? offered : [current, ...offered];
         if (list.length < 2) return undefined;
         const options = list.map((id) => ({ value: id, label: picker.template(id).name }));
         const change = (id) => {
@@ -172,7 +173,9 @@ export class EntryEditor {
             note && h("p", { class: "field-note" }, error && icon("warning", { size: "small" }), note));
         if (!choice.changeable) return wrap(h("p", { class: "time-fixed" }, icon("lock", { size: "small" }),
             titles.join(", ") || "–"));
-        if (options.length === 0) return wrap(h("p", { class: "time-fixed" }, titles.join(", ") || "–"));
+        if (options.length === 0) {
+            return wrap(titles.length > 0 && h("p", { class: "time-fixed" }, titles.join(", ")));
+        }
         if (options.length <= inlineOptionsMax && options.every(({ depth }) => depth === 0)) {
             return wrap(h("div", { class: "time-options" }, [...new Map(options.map((one) => [one.node, one])).values()]
                 .map(({ node, title }) => {
@@ -295,7 +298,11 @@ export class EntryEditor {
         if ((isSubmitting && hasProblems) || (isUnreadable && content.timeType === "duration")) {
             this.#isWithProblems = true;
             this.#update();
-            app.toast(t("time.notComplete"));
+            requestAnimationFrame(() => requestAnimationFrame(() => {
+                const first = document.querySelector(".time-form .has-error");
+                first?.scrollIntoView({ block: "center" });
+                first?.querySelector("input, button, select")?.focus({ preventScroll: true });
+            }));
             return;
         }
         this.#isChanged = false;

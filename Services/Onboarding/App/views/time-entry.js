@@ -85,7 +85,8 @@ function statusLog(model, entry) {
     return h("section", { class: "section", key: "log" },
         h("div", { class: "section-head" }, h("h2", null, t("time.log"))),
         log.length === 0 ? h("p", { class: "muted" }, t("time.logEmpty"))
-            : h("ol", { class: "time-log" }, log.map((line) => h("li", { key: line.id, class: `is-${kindOf(line.status)}` },
+            : h("ol", { class: "time-log" }, log.map((line) => h("li",
+                { key: line.id, class: `is-${kindOf(line.status)}` },
                 h("span", { class: "time-log-mark", "aria-hidden": true }),
                 h("div", { class: "time-log-text" },
                     h("span", { class: "time-log-head" }, h("strong", null, t(`time.state.${line.status}`)),

@@ -162,8 +162,7 @@ export class TimeModel {
     /** Submits the complete entries of some days, and reports how many are incomplete. */
     submitDays(days) {
         const { t, toast } = this.#app;
-        const candidates = submittable(days.flatMap((day) => this.entriesOf(day)))
-            .filter(({ fields }) => fields.status !== "suggestion");
+        const candidates = submittable(days.flatMap((day) => this.entriesOf(day)));
         const complete = candidates.filter(({ fields }) => this.problems(fields).length === 0);
         for (const { id } of complete) this.submit(id);
         const incomplete = candidates.length - complete.length;
@@ -245,7 +244,8 @@ export class TimeModel {
     #write(name, value) {
         const key = `fieldpost.time.${name}:${this.#own}`;
         try {
-            if (value === undefined) localStorage.removeItem(key); else localStorage.setItem(key, JSON.stringify(value));
+            if (value === undefined) localStorage.removeItem(key);
+            else localStorage.setItem(key, JSON.stringify(value));
         } catch {
             this.#app.toast(this.#app.t("problem.storage-full"));
         }

@@ -11,7 +11,7 @@ export function weekPage(model, day) {
     const days = weekOf(day, format.firstWeekday);
     const entries = days.flatMap((one) => model.entriesOf(one));
     const sums = totals(entries);
-    const open = submittable(entries).filter(({ fields }) => fields.status !== "suggestion");
+    const open = submittable(entries);
     return page({
         title: t("time.week"), subtitle: rangeText(format, days),
         back: { href: `#/time/${day}`, label: t("time.toDay") },

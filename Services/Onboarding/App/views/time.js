@@ -210,7 +210,8 @@ function timerCard(model) {
             button({ label: t("time.stop"), icon: "stop", kind: "primary", onClick: stop })),
         quick.length > 0 && h("div", { class: "time-quick", key: "quick" }, quick.map((one) =>
             h("button", { class: "time-quick-item", type: "button", key: one.key, on: { click: () =>
-                model.editTimer({ reportingTemplate: one.reportingTemplate, reporting: one.reporting }) } }, one.isFavourite && icon("star", { size: "small" }),
+                model.editTimer({ reportingTemplate: one.reportingTemplate, reporting: one.reporting }) } },
+            one.isFavourite && icon("star", { size: "small" }),
             h("span", { class: "truncate" }, one.names.map(({ title }) => title).join(" · "))))));
 }
 
@@ -227,28 +228,27 @@ function emptyDay(model, day) {
             text: t("time.noTemplatesText") }));
     }
     return h("div", { key: "empty", class: "time-empty" },
-        empty({ icon: "time", title: t("time.emptyTitle"), text: t("time.emptyText") }), dayActions(model, day, []));
+        empty({ icon: "time", title: t("time.emptyTitle"), text: t("time.emptyText") }), dayActions(model, day, true));
 }
 
-/** Returns the buttons of a day: add, timer, copy, absence and submit. */
-function dayActions(model, day, entries) {
+/** Returns the buttons of a day: add, timer, and a menu or buttons for absence and copies. */
+function dayActions(model, day, isEmpty) {
     const { app } = model;
     const { t, format } = app;
     const source = model.dayToCopy(day);
-    const isYesterday = source === addDays(day, -1);
-    const open = submittable(entries).filter(({ fields }) => fields.status !== "suggestion");
+    const isDayBefore = source === addDays(day, -1);
+    const copyLabel = source && (!isDayBefore ? t("time.copyDay", { day: format.weekday(dateOf(source), "long") })
+        : t(day === model.today ? "time.copyYesterday" : "time.copyDayBefore"));
     const hasAbsence = model.picker.templates.some((id) => model.isAbsence(id));
+    const others = [
+        source && { label: copyLabel, icon: "copy", run: () => model.copyDay(source, day) },
+        hasAbsence && { label: t("time.absence"), icon: "bag", run: () => app.navigate(`time/${day}/absence`) },
+    ].filter(Boolean);
     return h("div", { class: "time-actions", key: "actions" },
-        button({ label: t("time.add"), icon: "plus", kind: open.length > 0 ? undefined : "primary",
-            href: `#/time/${day}/new` }),
-        open.length > 0 && button({ label: t("time.submitDay", { n: open.length }), icon: "send", kind: "primary",
-            onClick: () => model.submitDays([day]) }),
+        button({ label: t("time.add"), icon: "plus", kind: "primary", href: `#/time/${day}/new` }),
         !model.timer && button({ label: t("time.startTimer"), icon: "play", onClick: () => model.startTimer() }),
-        hasAbsence && button({ label: t("time.absence"), icon: "bag", href: `#/time/${day}/absence` }),
-        source && button({ icon: "copy", onClick: () => model.copyDay(source, day), label: isYesterday
-            ? (day === model.today ? t("time.copyYesterday") : t("time.copyDayBefore"))
-            : t("time.copyDay", { day: format.weekday(dateOf(source), "long") }),
-        title: format.longDate(dateOf(source)) }));
+        isEmpty ? others.map(({ run, ...item }) => button({ ...item, onClick: run }))
+            : others.length > 0 && menu({ label: t("app.more"), items: others }));
 }
 
 function entryList(model, day, entries, selected) {
@@ -257,18 +257,22 @@ function entryList(model, day, entries, selected) {
     const overlaps = overlapping(entries);
     const suggestions = entries.filter(({ fields }) => fields.status === "suggestion");
     const others = entries.filter(({ fields }) => fields.status !== "suggestion");
+    const open = submittable(others);
     const sums = totals(others);
     const shares = [["draft", "time.sumDraft"], ["submitted", "time.sumSubmitted"], ["invalid", "time.sumInvalid"],
         ["rejected", "time.sumRejected"]].filter(([name]) => sums[name] > 0);
     return [
         h("div", { class: "time-sum", key: "sum" },
-            h("strong", { class: "number" }, format.hours(sums.seconds), h("span", null, " h")),
-            h("span", { class: "muted small" }, shares.map(([name, key]) =>
-                t(key, { hours: format.hours(sums[name]) })).join(" · "))),
+            h("div", { class: "grow" },
+                h("strong", { class: "number" }, format.hours(sums.seconds), h("span", null, " h")),
+                h("div", { class: "muted small" }, shares.map(([name, key]) =>
+                    t(key, { hours: format.hours(sums[name]) })).join(" · "))),
+            open.length > 0 && button({ label: t("time.submitDay", { n: open.length }), icon: "send",
+                onClick: () => model.submitDays([day]) })),
+        dayActions(model, day, false),
         h("div", { class: "stack", key: "entries", role: "list", "aria-label": t("time.entries") },
             others.map((entry) => entryCard(model, day, entry, { isSelected: entry.id === selected,
                 overlaps: overlaps.has(entry.id) }))),
-        dayActions(model, day, others),
         suggestions.length > 0 && h("section", { class: "section", key: "suggestions" },
             h("div", { class: "section-head" }, h("h2", null, t("time.suggestions"))),
             h("div", { class: "stack", role: "list" }, suggestions.map((entry) => entryCard(model, day, entry, {})))),

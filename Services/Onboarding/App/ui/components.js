@@ -13,16 +13,17 @@ export function icon(name, { size } = {}) {
  * Returns a button. With `href` it is a link with the style of a button.
  *
  * @param {object} options `kind`: "primary", "quiet", "danger" or absent. With `isIconOnly`, `label` is for screen
- *     readers and the tooltip. `isPressed` makes it a toggle button.
+ *     readers and the tooltip; with `isCompact` this applies under 480 pixels. `isPressed` makes it a toggle button.
  */
-export function button({ label, icon: name, kind, onClick, disabled, type = "button", isIconOnly, isPressed, href,
-    key, id, title }) {
+export function button({ label, icon: name, kind, onClick, disabled, type = "button", isIconOnly, isCompact, isPressed,
+    href, key, id, title }) {
     const isLink = href !== undefined;
     return h(isLink ? "a" : "button", {
-        class: ["button", kind && `button-${kind}`, isIconOnly && "button-icon"],
+        class: ["button", kind && `button-${kind}`, isIconOnly && "button-icon",
+            isCompact && "button-compact"],
         type: isLink ? undefined : type, href, disabled: !isLink && Boolean(disabled), key, id,
-        "aria-label": isIconOnly ? label : undefined, "aria-pressed": isPressed,
-        title: title ?? (isIconOnly ? label : undefined), on: onClick ? { click: onClick } : undefined,
+        "aria-label": isIconOnly || isCompact ? label : undefined, "aria-pressed": isPressed,
+        title: title ?? (isIconOnly || isCompact ? label : undefined), on: onClick ? { click: onClick } : undefined,
     }, name && icon(name), !isIconOnly && h("span", null, label));
 }
 

@@ -8,6 +8,7 @@ import { openDeliveries } from "./deliveries.js";
 
 export const route = "notices";
 
+const capitalise = (text) => text.charAt(0).toLocaleUpperCase() + text.slice(1);
 const icons = { tasks: "tasks", entries: "time", sharing: "shared", defects: "defects", other: "notices" };
 
 export function mount(app, root, segments) {
@@ -72,10 +73,11 @@ export function mount(app, root, segments) {
         const unread = (notices ?? []).filter((notice) => !notice.fields.isRead);
         if (!hasChosen) filter = unread.length > 0 ? "unread" : "all";
         const shown = filter === "unread" ? unread : notices ?? [];
-        list.update(noticeRows(shown, (timestamp) => app.format.relativeDay(timestamp)));
+        list.update(noticeRows(shown, (timestamp) => capitalise(app.format.relativeDay(timestamp))));
         const isLoading = app.fieldpost.status.position === 0 && shown.length === 0;
         return page({ title: app.t("notices.title"), actions: [
-            button({ label: app.t("notices.deliveries"), icon: "settings", onClick: () => openDeliveries(app) }),
+            button({ label: app.t("notices.deliveries"), icon: "settings", isCompact: true,
+                onClick: () => openDeliveries(app) }),
             notices?.length > 0 && menu({ label: app.t("app.more"), items: [
                 { label: app.t("notices.readAll"), icon: "check", run: readAll, disabled: unread.length === 0 },
                 { label: app.t("notices.removeRead"), icon: "trash", kind: "danger", run: removeRead,

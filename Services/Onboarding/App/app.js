@@ -40,6 +40,9 @@ const app = {
     },
 };
 
+// For the console of the developer tools, and for tests.
+globalThis.fieldpostApp = app;
+
 let current = { route: undefined, view: undefined, segments: [], generation: 0 };
 let startProblem;
 

@@ -5,6 +5,8 @@
 
 /** Maximum number of levels below the root of a section. */
 const depthMax = 64;
+/** Maximum number of cached forms. */
+const formsMax = 8;
 
 /**
  * @typedef {object} ReportingObjects Fields by id. `nodes` are those of the person's catalogue; `retired` are the nodes
@@ -34,6 +36,10 @@ export class Picker {
     #user;
     #objects;
     #children;
+    /** The latest forms: a page computes the form of the same selections several times. */
+    #forms = new Map();
+    /** The first offer of each section, and whether it depends on earlier nodes. */
+    #offered = new Map();
 
     /**
      * @param {?object} user The fields of the `User`.
@@ -93,11 +99,21 @@ export class Picker {
 
     /**
      * Returns the choices of an entry's template, the selections to write, and the problems of the entry as it is.
+     * Do not modify the result: it is cached.
      *
      * @param {object} entry Fields of a `TimeEntry`.
      * @returns {{choices: Choice[], selections: Selection[], problems: Problem[]}}
      */
     form(entry) {
+        const key = JSON.stringify([entry.reportingTemplate, entry.reporting, Boolean(entry.backendId)]);
+        if (!this.#forms.has(key)) {
+            if (this.#forms.size >= formsMax) this.#forms.clear();
+            this.#forms.set(key, this.#makeForm(entry));
+        }
+        return this.#forms.get(key);
+    }
+
+    #makeForm(entry) {
         const template = this.#objects.templates.get(entry.reportingTemplate);
         const choices = [];
         const selections = [];
@@ -261,30 +277,40 @@ export class Picker {
     #sections(context, earlier) {
         const sections = [];
         for (const section of context.sections ?? []) {
-            const options = new Map();
-            const offer = (id, depth) => {
-                const node = this.#objects.nodes.get(id);
-                if (node && !options.has(id) && canFollow(node, earlier)) {
-                    options.set(id, { node: id, title: titleOf(node), depth });
-                }
-            };
-            for (const item of section.items ?? []) offer(item, 0);
-            const root = section.rootNode ?? undefined;
-            const walk = (parent, depth) => {
-                if (depth >= depthMax) return;
-                for (const child of this.#childrenOf(parent)) {
-                    // A cycle through the root ends at the root.
-                    if (child === root) continue;
-                    offer(child, depth);
-                    walk(child, depth + 1);
-                }
-            };
-            if (root !== undefined) walk(root, 0);
-            if (options.size === 0) continue;
-            const shown = Math.min(Math.max(section.showCount ?? options.size, 0), options.size);
-            sections.push({ name: section.name, shown, options: [...options.values()] });
+            if (!this.#offered.has(section)) this.#offered.set(section, this.#makeSection(section, earlier));
+            const { offered, isDependent } = this.#offered.get(section);
+            // Most sections have no dependencies: their options are always the same.
+            const one = isDependent ? this.#makeSection(section, earlier).offered : offered;
+            if (one) sections.push(one);
         }
         return sections;
+    }
+
+    #makeSection(section, earlier) {
+        const options = new Map();
+        let isDependent = false;
+        const offer = (id, depth) => {
+            const node = this.#objects.nodes.get(id);
+            if (node?.hasDependencies) isDependent = true;
+            if (node && !options.has(id) && canFollow(node, earlier)) {
+                options.set(id, { node: id, title: titleOf(node), depth });
+            }
+        };
+        for (const item of section.items ?? []) offer(item, 0);
+        const root = section.rootNode ?? undefined;
+        const walk = (parent, depth) => {
+            if (depth >= depthMax) return;
+            for (const child of this.#childrenOf(parent)) {
+                // A cycle through the root ends at the root.
+                if (child === root) continue;
+                offer(child, depth);
+                walk(child, depth + 1);
+            }
+        };
+        if (root !== undefined) walk(root, 0);
+        const shown = Math.min(Math.max(section.showCount ?? options.size, 0), options.size);
+        const offered = options.size > 0 ? { name: section.name, shown, options: [...options.values()] } : undefined;
+        return { offered, isDependent };
     }
 
     #childrenOf(parent) {

@@ -186,7 +186,7 @@ export class EntryEditor {
                     isSelected && icon("check", { size: "small" }), h("span", null, title));
                 })));
         }
-        const open = () => openPicker(this.#model, { choice, entry: () => this.#fields,
+        const open = () => openPicker(this.#model, { choice,
             select: (context, node) => this.#selectNode(context, node) });
         return wrap(h("button", { type: "button", class: ["time-choice", titles.length === 0 && "is-empty"],
             "aria-haspopup": "dialog", on: { click: open } },

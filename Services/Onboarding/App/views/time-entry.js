@@ -36,11 +36,12 @@ export function entryPage(model, entry, day) {
     notes(model, entry, state),
     h("dl", { class: "facts", key: "facts" }, facts(model, entry)),
     h("div", { class: "time-actions", key: "buttons" },
-        actions.canSubmit && state !== "withdrawing" && button({ label: t("time.submit"), icon: "send", kind: "primary",
-            disabled: model.problems(fields).length > 0, onClick: () => model.submit(entry.id) }),
+        actions.canSubmit && state !== "withdrawing" && button({ label: t("time.submit"), icon: "send",
+            kind: state === "invalid" ? undefined : "primary", disabled: model.problems(fields).length > 0, onClick: () => model.submit(entry.id) }),
         state === "withdrawing" && button({ label: t("time.keepSubmitted"), icon: "send",
             onClick: () => model.submit(entry.id) }),
         actions.canEdit && button({ label: t("app.edit"), icon: "edit",
+            kind: ["invalid", "rejected"].includes(state) ? "primary" : undefined,
             href: `#/time/${fields.entryDate ?? day}/${entry.id}/edit` }),
         actions.canWithdraw && button({ label: t("time.withdraw"), icon: "undo", onClick: () => {
             model.withdraw(entry.id);

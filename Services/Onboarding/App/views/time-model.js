@@ -94,7 +94,7 @@ export class TimeModel {
 
     /** Returns the favourites and recent selections that a new entry can have, each once, favourites first. */
     quickSelections(countMax = 8) {
-        this.#recent ??= recentSelections(this.#entries, 12);
+        this.#recent ??= recentSelections(this.latest, 12);
         const { favourites, picker } = this;
         const keys = new Set(favourites.map(selectionKey));
         return [...favourites.map((one) => ({ ...one, isFavourite: true })),

@@ -11,21 +11,21 @@ const headHeight = 36;
  * Opens the picker. After a selection it continues with the next required choice that has none.
  *
  * @param {TimeModel} model
- * @param {object} options `choice`: the first choice. `entry()`: the fields of the entry. `select(context, node)`
- *     writes a selection and returns the new form.
+ * @param {object} options `choice`: the first choice. `select(context, node)` writes a selection and returns the new
+ *     form.
  */
-export function openPicker(model, { choice: first, entry, select }) {
+export function openPicker(model, { choice: start, select }) {
     const { app, picker } = model;
     const { t } = app;
-    let choice = first;
+    let choice = start;
     let query = "";
     const opened = new Set();
     let display;
 
     function pick(node) {
         const form = select(choice.context, node);
-        const start = form.choices.findIndex(({ context }) => context === choice.context);
-        const next = form.choices.slice(start + 1).find((one) => one.visible && one.changeable && one.required
+        const index = form.choices.findIndex(({ context }) => context === choice.context);
+        const next = form.choices.slice(index + 1).find((one) => one.visible && one.changeable && one.required
             && one.selected.length === 0 && one.sections.length > 0);
         if (!next) {
             dialog.close();
@@ -34,12 +34,18 @@ export function openPicker(model, { choice: first, entry, select }) {
         choice = next;
         query = "";
         opened.clear();
-        display.update();
-        list.update(rows());
+        refresh();
         dialog.element.querySelector("h2").textContent = choice.name;
         const search = dialog.element.querySelector("input");
         search.value = "";
         search.focus();
+    }
+
+    function refresh() {
+        const items = rows();
+        found = items.length;
+        list.update(items);
+        display.update();
     }
 
     /** Returns the rows: headings, options and "more". */
@@ -79,7 +85,7 @@ export function openPicker(model, { choice: first, entry, select }) {
         if (item.more !== undefined) {
             return h("button", { type: "button", class: "time-pick is-more", on: { click: () => {
                 opened.add(item.index);
-                list.update(rows());
+                refresh();
             } } }, t("time.moreCount", { n: item.more }));
         }
         const { node, title, depth } = item.option;
@@ -91,24 +97,24 @@ export function openPicker(model, { choice: first, entry, select }) {
         isSelected && icon("check"));
     }
 
-    const list = virtualList({ items: rows(), key: ({ key }) => key, row: rowNode, label: choice.name,
+    const first = rows();
+    let found = first.length;
+    const list = virtualList({ items: first, key: ({ key }) => key, row: rowNode, label: choice.name,
         rowHeight: ({ heading }) => heading === undefined ? rowHeight : headHeight });
     const content = h("div", { class: "time-picker" });
     const dialog = app.dialog({ title: choice.name, content, onClose: () => display?.stop() });
     dialog.element.classList.add("time-picker-dialog");
     display = view(content, () => {
-        const found = rows();
         return [
             h("div", { class: "searchbox", key: "search" }, icon("search"), input({ type: "search", value: query,
                 "aria-label": t("time.search", { name: choice.name }), placeholder: t("time.search",
                     { name: choice.name }), autocomplete: "off", onInput: (text) => {
                     query = text;
-                    display.update();
-                    list.update(rows());
+                    refresh();
                 } })),
             !choice.required && choice.selected.length > 0 && button({ key: "clear", label: t("time.clear"),
                 icon: "close", kind: "quiet", onClick: () => pick(null) }),
-            found.length === 0 && h("p", { class: "time-pick-none muted", key: "none", role: "status" },
+            found === 0 && h("p", { class: "time-pick-none muted", key: "none", role: "status" },
                 t("time.noMatch", { query })),
             h("div", { class: "time-pick-list", key: "list" }, list),
         ];

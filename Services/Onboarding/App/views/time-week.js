@@ -21,12 +21,12 @@ export function weekPage(model, day) {
             !days.includes(model.today) && button({ label: t("time.thisWeek"), kind: "quiet", href: "#/time/week" }),
             button({ label: t("time.nextWeek"), icon: "right", kind: "quiet", isIconOnly: true,
                 href: `#/time/week/${addDays(day, 7)}` }),
-            open.length > 0 && button({ label: t("time.submitWeek", { n: open.length }), icon: "send", kind: "primary",
-                onClick: () => model.submitDays(days) }),
         ],
     },
     model.isLoading ? skeleton(5) : [
         sumList(format, t, sums),
+        open.length > 0 && h("div", { class: "time-actions", key: "actions" }, button({ icon: "send", kind: "primary",
+            label: t("time.submitWeek", { n: open.length }), onClick: () => model.submitDays(days) })),
         entries.length === 0 ? h("div", { key: "empty" }, empty({ icon: "calendar", title: t("time.weekEmpty"),
             text: t("time.weekEmptyText"), action: button({ label: t("time.add"), icon: "plus", kind: "primary",
                 href: `#/time/${days.includes(model.today) ? model.today : day}/new` }) })) : [

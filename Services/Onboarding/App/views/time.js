@@ -263,12 +263,11 @@ function entryList(model, day, entries, selected) {
         ["rejected", "time.sumRejected"]].filter(([name]) => sums[name] > 0);
     return [
         h("div", { class: "time-sum", key: "sum" },
-            h("div", { class: "grow" },
-                h("strong", { class: "number" }, format.hours(sums.seconds), h("span", null, " h")),
-                h("div", { class: "muted small" }, shares.map(([name, key]) =>
-                    t(key, { hours: format.hours(sums[name]) })).join(" · "))),
+            h("strong", { class: "grow number" }, format.hours(sums.seconds), h("span", null, " h")),
             open.length > 0 && button({ label: t("time.submitDay", { n: open.length }), icon: "send",
-                onClick: () => model.submitDays([day]) })),
+                onClick: () => model.submitDays([day]) }),
+            h("div", { class: "time-sum-parts muted small" }, shares.map(([name, key]) =>
+                h("span", null, t(key, { hours: format.hours(sums[name]) }))))),
         dayActions(model, day, false),
         h("div", { class: "stack", key: "entries", role: "list", "aria-label": t("time.entries") },
             others.map((entry) => entryCard(model, day, entry, { isSelected: entry.id === selected,
@@ -289,14 +288,15 @@ function entryCard(model, day, entry, { isSelected, overlaps }) {
     const reason = isProblem ? model.reasons(entry.id).map(({ message }) => message).join(" · ") : undefined;
     const missing = state === "draft" && model.problems(fields).length > 0;
     const actions = actionsOf(fields);
+    const span = spanText(model, fields);
     const canAccept = state === "suggestion";
     const canSubmit = actions.canSubmit && !canAccept && state !== "withdrawing" && !missing;
     const node = card({
         key: entry.id, isSelected, kind: isProblem ? "bad" : undefined, href: `#/time/${day}/${entry.id}`,
         title: main ?? t("time.noSelection"),
         meta: [
-            h("span", { class: "time-meta-line" }, [others.join(" · "), spanText(model, fields)].filter(Boolean)
-                .join(" · ")),
+            h("span", { class: "time-meta-line" }, others.join(" · "), others.length > 0 && span && " · ",
+                span && h("span", { class: "time-span" }, span)),
             fields.text && h("span", { class: "time-text" }, fields.text),
             h("span", { class: "time-chips" }, stateChip(model, entry),
                 missing && chip({ label: t("time.incomplete"), kind: "warn" }),

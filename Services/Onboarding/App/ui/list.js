@@ -1,0 +1,179 @@
+/** A list that renders only its visible rows. */
+
+import { h, morph } from "./dom.js";
+
+const overscan = 6;
+
+class VirtualList extends HTMLElement {
+    #options;
+    #items = [];
+    #offsets = [0];
+    #first = 0;
+    #last = 0;
+    #nodes = new Map();
+    #current;
+    #isScheduled = false;
+    #inner = h("div", { class: "list-inner", role: "presentation" });
+    #schedule = () => {
+        if (this.#isScheduled) return;
+        this.#isScheduled = true;
+        requestAnimationFrame(() => {
+            this.#isScheduled = false;
+            if (this.isConnected) this.#render(false);
+        });
+    };
+    #observer = new ResizeObserver(this.#schedule);
+
+    configure(options) {
+        this.#options = options;
+        this.className = "list";
+        this.setAttribute("role", "list");
+        if (options.label) this.setAttribute("aria-label", options.label);
+        this.append(this.#inner);
+        this.addEventListener("keydown", (event) => this.#keydown(event));
+        this.addEventListener("focusin", (event) => this.#focused(event));
+        this.update(options.items ?? []);
+    }
+
+    connectedCallback() {
+        document.addEventListener("scroll", this.#schedule, { capture: true, passive: true });
+        addEventListener("resize", this.#schedule);
+        this.#observer.observe(this);
+        this.#render(true);
+        this.#schedule();
+    }
+
+    disconnectedCallback() {
+        document.removeEventListener("scroll", this.#schedule, { capture: true });
+        removeEventListener("resize", this.#schedule);
+        this.#observer.disconnect();
+    }
+
+    connectedMoveCallback() {}
+
+    update(items) {
+        const { rowHeight } = this.#options;
+        this.#items = items;
+        const offsets = new Array(items.length + 1);
+        offsets[0] = 0;
+        for (let index = 0; index < items.length; index++) {
+            offsets[index + 1] = offsets[index]
+                + (typeof rowHeight === "function" ? rowHeight(items[index], index) : rowHeight);
+        }
+        this.#offsets = offsets;
+        this.#inner.style.height = `${offsets[items.length]}px`;
+        this.#render(true);
+    }
+
+    /** Scrolls to the item with this key and, if `focus` is true, moves the focus to it. */
+    reveal(key, { focus = false } = {}) {
+        const index = this.#items.findIndex((item) => String(this.#options.key(item)) === String(key));
+        if (index >= 0) this.#go(index, focus);
+    }
+
+    #indexAt(offset) {
+        let low = 0;
+        let high = this.#items.length;
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            if (this.#offsets[middle + 1] <= offset) low = middle + 1; else high = middle;
+        }
+        return low;
+    }
+
+    #scroller() {
+        for (let node = this.isConnected ? this : null; node; node = node.parentElement) {
+            if (/auto|scroll/.test(getComputedStyle(node).overflowY)) return node;
+        }
+        return document.scrollingElement;
+    }
+
+    #render(isChanged) {
+        const top = this.#inner.getBoundingClientRect().top;
+        const height = innerHeight || 800;
+        let first = Math.max(0, this.#indexAt(Math.max(0, -top)) - overscan);
+        let last = Math.min(this.#items.length, this.#indexAt(Math.max(0, height - top)) + overscan);
+        if (first > last) [first, last] = [Math.max(0, this.#items.length - overscan), this.#items.length];
+        if (!isChanged && first === this.#first && last === this.#last) return;
+        this.#first = first;
+        this.#last = last;
+        const { key, row } = this.#options;
+        const focusedKey = this.#current;
+        const nodes = new Map();
+        const rows = [];
+        const hasCurrent = focusedKey !== undefined && this.#nodes.has(focusedKey);
+        for (let index = first; index < last; index++) {
+            const item = this.#items[index];
+            const name = String(key(item));
+            const existing = isChanged ? undefined : this.#nodes.get(name);
+            const node = existing ?? h("div", { class: "list-row", role: "listitem", key: name,
+                "aria-setsize": this.#items.length, "aria-posinset": index + 1, dataset: { key: name },
+                style: { transform: `translateY(${this.#offsets[index]}px)`,
+                    height: `${this.#offsets[index + 1] - this.#offsets[index]}px` } }, row(item, index));
+            const isCurrent = hasCurrent ? name === focusedKey : index === first;
+            for (const control of controls(node)) control.setAttribute("tabindex", isCurrent ? "0" : "-1");
+            rows.push(node);
+            nodes.set(name, node);
+        }
+        morph(this.#inner, rows.map((node) => node.isConnected ? h("div", null, node).firstChild : node));
+        this.#nodes = new Map();
+        for (const node of this.#inner.children) this.#nodes.set(node.dataset.key, node);
+    }
+
+    #focused(event) {
+        const node = event.target.closest(".list-row");
+        if (!node || node.dataset.key === this.#current) return;
+        this.#current = node.dataset.key;
+        for (const other of this.#inner.children) {
+            for (const control of controls(other)) control.setAttribute("tabindex", other === node ? "0" : "-1");
+        }
+    }
+
+    #keydown(event) {
+        const node = event.target.closest(".list-row");
+        const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.nodeName);
+        if (!node || isTyping || event.ctrlKey || event.altKey || event.metaKey) return;
+        const index = Number(node.getAttribute("aria-posinset")) - 1;
+        const page = Math.max(1, this.#indexAt(this.#offsets[index] + innerHeight * 0.8) - index);
+        const steps = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + page, PageUp: index - page, Home: 0,
+            End: this.#items.length - 1 };
+        if (!(event.key in steps)) return;
+        event.preventDefault();
+        this.#go(Math.min(this.#items.length - 1, Math.max(0, steps[event.key])), true);
+    }
+
+    #go(index, focus) {
+        const scroller = this.#scroller();
+        const isDocument = scroller === document.scrollingElement;
+        const box = isDocument ? { top: 0, bottom: innerHeight } : scroller.getBoundingClientRect();
+        const style = getComputedStyle(scroller);
+        const top = this.#inner.getBoundingClientRect().top + this.#offsets[index];
+        const bottom = this.#inner.getBoundingClientRect().top + this.#offsets[index + 1];
+        const above = top - box.top - (parseFloat(style.scrollPaddingTop) || 0);
+        const below = bottom - box.bottom + (parseFloat(style.scrollPaddingBottom) || 0);
+        if (above < 0) scroller.scrollBy(0, above); else if (below > 0) scroller.scrollBy(0, below);
+        this.#render(false);
+        const node = this.#nodes.get(String(this.#options.key(this.#items[index])));
+        if (focus && node) (controls(node)[0] ?? node).focus({ preventScroll: true });
+    }
+}
+
+function controls(node) {
+    return node.querySelectorAll("a, button, summary, input, select");
+}
+
+if (!customElements.get("fieldpost-list")) customElements.define("fieldpost-list", VirtualList);
+
+/**
+ * Creates a list. Keep the element and call `update(items)`; pass it again in each render of a view. It renders the
+ * rows that are visible in the window, whichever element scrolls.
+ *
+ * @param {object} options `items`; `key(item)`; `rowHeight`, pixels or a function of the item; `row(item, index)`,
+ *     a node; `label` for screen readers.
+ * @returns {HTMLElement & {update(items: any[]): void, reveal(key: string, options?: {focus: boolean}): void}}
+ */
+export function virtualList(options) {
+    const element = document.createElement("fieldpost-list");
+    element.configure(options);
+    return element;
+}

@@ -75,6 +75,7 @@ SELECT create_distributed_table('submission.attempt', 'environment_id', colocate
 SELECT create_distributed_table('submission.ledger', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('pipeline.parked', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('task.copy', 'environment_id', colocate_with => 'realm.environment');
+SELECT create_distributed_table('task.note', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('audience.tree', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('audience.catalogue', 'environment_id', colocate_with => 'realm.environment');
 SELECT create_distributed_table('audience.person', 'environment_id', colocate_with => 'realm.environment');

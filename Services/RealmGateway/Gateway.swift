@@ -21,7 +21,7 @@ struct Gateway: Sendable {
     private let commits: CommitPools
 
     /// The oldest supported version of the database schema: it has authors of tasks.
-    private static let schemaOldest: Int32 = 34
+    private static let schemaOldest: Int32 = 35
 
     /// Connects to the database, checks its schema and loads the environments.
     ///

@@ -172,6 +172,7 @@ struct TaskBatch {
             let fields = try fields(item, decision) ?? stored
             if decision.isArchived {
                 archive(fields, item, in: realm, &batch)
+                moveNotes(of: item, &batch, &rows)
                 rows.deleted.append((item.task, item.decision))
             } else {
                 if fields != stored { batch.put(fixedRealms.master(item.task), fields, decision: item.decision) }
@@ -179,15 +180,25 @@ struct TaskBatch {
                 var row = item.row
                 (row.realm, row.team, row.assignee) = (realm, decision.team, decision.assignee)
                 (row.progress, row.due) = (decision.progress, plan.due)
+                if realm != item.row.realm { moveNotes(of: item, &batch, &rows) }
                 if row.version == 0 || row != item.row { rows.saved.append((item.task, row, item.decision)) }
             }
-        } else if item.row.version > 0 {
-            deleteCopy(of: item, &batch)
-            rows.deleted.append((item.task, item.decision))
+        } else {
+            if item.row.version > 0 {
+                deleteCopy(of: item, &batch)
+                rows.deleted.append((item.task, item.decision))
+            }
+            if item.row.version > 0 || item.snapshot.hasNotes { moveNotes(of: item, &batch, &rows) }
         }
         // Also without writes: if a team is deleted meanwhile, the task is re-queued under its key, and a decision
         // based on the earlier state must not finish that key.
         expect(item, &batch, &rows)
+    }
+
+    /// Re-queues the notes, which are decided from the committed state of the task.
+    private func moveNotes(of item: Item, _ batch: inout WriteBatch, _ rows: inout TaskRows) {
+        rows.moved.append((item.task, item.decision))
+        if item.snapshot.hasNotes { batch.defersDueKeys = true }
     }
 
     /// Adds the preconditions of a task's inputs. The first one is the object of each event.

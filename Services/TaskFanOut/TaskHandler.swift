@@ -5,10 +5,10 @@ import Model
 import ObjectStore
 import Postgres
 
-/// Maintains the tasks' copies, unassigns tasks of deleted teams and people, removes the memberships of both, and
-/// notifies people of their tasks.
+/// Maintains the copies of tasks and of their notes, unassigns tasks of deleted teams and people, removes the
+/// memberships of both, and notifies people of their tasks.
 struct TaskHandler: Handler {
-    static let schemaOldest: Int32 = 34
+    static let schemaOldest: Int32 = 35
 
     private let retention: TaskRetention
     private let now: @Sendable () -> Timestamp
@@ -28,23 +28,39 @@ struct TaskHandler: Handler {
     ) throws -> [Disposition<Never>] {
         var dispositions = Array(repeating: Disposition<Never>.finished, count: inputs.count)
         var decisions: [UUID: [Int]] = [:]
+        var notes: [UUID: [Int]] = [:]
         var causes: [Int] = []
         for (index, input) in inputs.enumerated() {
-            guard input.subject.kind == .fieldTask else {
+            let isNote = input.subject.kind == .taskNote
+            guard isNote || input.subject.kind == .fieldTask else {
                 causes.append(index)
                 continue
             }
             // A copy that no device edited was written by a decision with complete state. Masters are always processed,
             // so that a republication repairs everything.
             guard input.isEdit || input.subject.realm == .manager else { continue }
-            decisions[input.subject.id, default: []].append(index)
+            if isNote {
+                notes[input.subject.id, default: []].append(index)
+            } else {
+                decisions[input.subject.id, default: []].append(index)
+            }
         }
-        if decisions.isEmpty, causes.isEmpty { return dispositions }
+        if decisions.isEmpty, notes.isEmpty, causes.isEmpty { return dispositions }
+        let changed = [decisions, notes].flatMap { $0.values.joined() }.map { inputs[$0].subject.realm }
         let fixed = try directory.ids(
-            of: Set([.common, .manager] + decisions.values.joined().map { inputs[$0].subject.realm }), in: environment,
-            create: true, on: &connection)
+            of: Set([.common, .manager] + (notes.isEmpty ? [] : [.archive]) + changed), in: environment, create: true,
+            on: &connection)
         guard let common = fixed[.common], let manager = fixed[.manager] else { return dispositions }
         let fixedRealms = TaskRealms(common: common, manager: manager)
+        if let archive = fixed[.archive], !notes.isEmpty {
+            let subjects = notes.mapValues { indexes in
+                indexes.map { (decision: $0, realm: fixed[inputs[$0].subject.realm] ?? manager) }
+            }
+            var changes = NoteBatch(subjects, environment: environment, fixedRealms: fixedRealms, archive: archive)
+            try changes.load(on: &connection)
+            changes.write(to: &batch)
+        }
+        if decisions.isEmpty, causes.isEmpty { return dispositions }
         let causeKeys = causes.map { index in
             ObjectKey(realm: common, kind: inputs[index].subject.kind, id: inputs[index].subject.id)
         }

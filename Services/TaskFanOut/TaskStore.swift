@@ -69,7 +69,8 @@ enum TaskStore {
                 coalesce(c.completed_at < now() - make_interval(secs => \(retention.copies.inSeconds)), false),
                 coalesce(c.completed_at < now() - make_interval(secs => \(retention.masters.inSeconds)), false),
                 k.position, k.edit_position, k.fields, t.position, t.deleted, p.position, p.deleted,
-                s.position, s.deleted, a.edit_position, a.author_id
+                s.position, s.deleted, a.edit_position, a.author_id,
+                EXISTS (SELECT FROM task.note n WHERE n.environment_id = \(environment.rawValue) AND n.task_id = i.id)
             FROM unnest(\(Array(tasks))) AS i(id)
             \(object(stored, manager, .fieldTask, "i.id")) m ON true
             LEFT JOIN LATERAL (
@@ -201,11 +202,14 @@ struct TaskRows {
     var deleted: [(task: UUID, decision: Int)] = []
     /// The tasks whose changes are processed, with the position of the last one.
     var processed: [(task: UUID, editPosition: Int64, decision: Int)] = []
+    /// The tasks whose notes must follow them.
+    var moved: [(task: UUID, decision: Int)] = []
 
     func write(to batch: inout WriteBatch, in environment: EnvironmentID) {
         if !versions.isEmpty { batch.expect(TaskStore.expect(versions, in: environment)) }
         if !saved.isEmpty { batch.append(TaskStore.put(saved, in: environment)) }
         if !deleted.isEmpty { batch.append(TaskStore.remove(deleted, in: environment)) }
+        if !moved.isEmpty { batch.append(TaskCascade.notes(of: moved, in: environment)) }
         if !processed.isEmpty { batch.append(TaskStore.removeAuthors(processed, in: environment)) }
     }
 }
@@ -235,6 +239,8 @@ struct TaskSnapshot: Sendable {
     let references: ReferencePresences
     /// The unprocessed changes, if there are any.
     let author: TaskAuthor?
+    /// Whether it has notes that were processed.
+    let hasNotes: Bool
 
     /// Reads a row of ``TaskStore/load(_:_:_:in:)``.
     init(_ row: Row) throws(PostgresError) {
@@ -247,6 +253,7 @@ struct TaskSnapshot: Sendable {
             team: Presence(&columns), person: Presence(&columns), membership: Presence(&columns))
         let (editPosition, person) = (try columns.optional(Int64.self), try columns.optional(UUID.self))
         author = editPosition.map { TaskAuthor(editPosition: $0, person: person) }
+        hasNotes = try columns.next()
         try columns.end()
     }
 }

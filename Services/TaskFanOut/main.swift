@@ -1,5 +1,5 @@
-// Maintains the one copy of each task in the realm of its team or its assignee, merges completions into the master, and
-// notifies people of their tasks.
+// Maintains the one copy of each task in the realm of its team or its assignee, merges completions into the master,
+// keeps notes equal on both sides, and notifies people of their tasks.
 // Consumes `task.events` and `team.events`.
 
 import KeyedWorker

@@ -27,6 +27,8 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case location = "Location"
     /// A task; fields: ``FieldTask`` (the type).
     case fieldTask = "FieldTask"
+    /// A note about a task; fields: ``TaskNote`` (the type).
+    case taskNote = "TaskNote"
     /// A relation in which one person shares items with another; fields: ``Share`` (the type).
     case share = "Share"
     /// A calendar event of a person; fields: ``Appointment`` (the type).
@@ -76,6 +78,7 @@ extension Kind {
         case .membership: Membership.row
         case .location: Location.row
         case .fieldTask: FieldTask.row
+        case .taskNote: TaskNote.row
         case .share: Share.row
         case .appointment: Appointment.row
         case .note: Note.row
@@ -128,6 +131,7 @@ extension Kind {
         case .privateProfile: 26
         case .deletedObject: 27
         case .endedShare: 28
+        case .taskNote: 29
         }
     }
 

@@ -64,7 +64,7 @@ public enum Topics {
     public static let entry = Topic(name: "entry.events", partitions: 24)
     /// Requests to poll back ends, for the poller.
     public static let poll = Topic(name: "poll.events", partitions: 12)
-    /// Master tasks and copies, for the task fan-out.
+    /// Tasks and their notes, both masters and copies, for the task fan-out.
     public static let task = Topic(name: "task.events", partitions: 24)
     /// People, teams and memberships, for the fan-out services.
     public static let team = Topic(name: "team.events", partitions: 6)

@@ -138,6 +138,10 @@ import Testing
             "SELECT version, realm_id, coalesce(assignee_id, completed_by) FROM task.copy")[0].decode(
                 Int64.self, Int32?.self, UUID?.self)
         #expect(version == 5 && realm == nil && assignee == nil)
+        #expect(try fixture.objects(.taskNote, 16) == [])
+        #expect(try fixture.objects(.taskNote, 17).count == 1, "the note of another person")
+        let notes = try connection.run("SELECT version, realm_id FROM task.note")[0].decode(Int64.self, Int32?.self)
+        #expect(notes == (2, nil))
         let reasons = try connection.run("SELECT reason FROM pipeline.parked ORDER BY 1").decode(String.self)
         #expect(reasons.count == 2 && reasons[0] == "not registered: bo@example.com")
         #expect(reasons[1].hasPrefix("not registered: erased-"), "the key of another person is still processed")

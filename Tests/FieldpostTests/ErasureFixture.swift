@@ -21,6 +21,8 @@ struct ErasureFixture {
     private let poll = UUID()
     private let avatar = UUID()
     private let shown = UUID()
+    /// The image of a note that Ana wrote.
+    private let noted = UUID()
     private let client = UUID()
 
     init() throws {
@@ -166,6 +168,9 @@ struct ErasureFixture {
             (16, .fieldTask, task, #"{"title":"roof","assignee":"\#(ana)","completedBy":"\#(ana)"}"#),
             (16, .location, self.ana, #"{"latitude":1,"longitude":2,"placeName":"anasecret"}"#),
             (17, .fieldTask, UUID(), #"{"title":"wall","completedBy":"\#(ana)"}"#),
+            (16, .taskNote, UUID(), #"{"text":"anasecret","author":"\#(ana)","image":"\#(noted.text)"}"#),
+            (17, .taskNote, UUID(), #"{"text":"anasecret","author":"\#(ana)","image":"\#(noted.text)"}"#),
+            (17, .taskNote, UUID(), #"{"text":"Bo's own","author":"\#(bo)"}"#),
             (18, .poll, poll, #"{"person":"ana@example.com","run":1}"#),
             (18, .defectPoll, UUID(), #"{"person":"ana@example.com","run":1}"#),
             (19, .share, UUID(), share),
@@ -283,11 +288,16 @@ struct ErasureFixture {
             INSERT INTO blob.content (environment_id, uploader, id, type, digest, bytes)
             VALUES (1, 71, \(avatar), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
                 (1, 70, gen_random_uuid(), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
+                (1, 70, \(noted), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
                 (1, 70, \(shown), 'image/png', '\\x00', '\\x0102')
             """,
             """
             INSERT INTO task.copy (environment_id, task_id, version, realm_id, assignee_id, is_completed, completed_by)
             VALUES (1, \(task), 4, 11, \(ana), true, \(ana))
+            """,
+            """
+            INSERT INTO task.note (environment_id, note_id, version, task_id, realm_id, position)
+            VALUES (1, gen_random_uuid(), 1, \(task), 11, 1)
             """,
             """
             INSERT INTO pipeline.parked (group_name, environment_id, key, topic, partition, subject, position, reason,

@@ -25,6 +25,11 @@ import Testing
         #expect(action(kind) == .keep)
     }
 
+    @Test func notesOfThePersonAreDeleted() {
+        #expect(action(.taskNote, references: ["author"]) == .delete)
+        #expect(action(.taskNote) == .keep, "a note of another person that mentions the person")
+    }
+
     @Test func textsOfOthersAreKept() {
         #expect(action(.note) == .keep)
         #expect(action(.note, isShared: true) == .delete, "a copy that was shared with the person or by them")

@@ -59,7 +59,7 @@ import Testing
         #expect(
             realms == [
                 "Realms": [.users], "TimeEntry": [.user], "SeenRecord": [.system], "Poll": [.system],
-                "FieldTask": [.manager, .team, .user], "Location": [.user],
+                "FieldTask": [.manager, .team, .user], "TaskNote": [.manager, .team, .user], "Location": [.user],
                 "Person": [.common], "Team": [.common], "Membership": [.common],
                 "Appointment": [.user, .share], "Note": [.user, .share], "SharedItem": [.user], "Share": [.share],
                 "DefectPoll": [.system], "Notice": [.user], "DefectCommand": [.user], "DefectAccount": [.user],

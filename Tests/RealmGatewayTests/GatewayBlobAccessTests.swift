@@ -56,6 +56,7 @@ import Testing
     static let references = [
         ReferenceCase(kind: .person, path: .common, field: "avatar", isWorkers: true),
         ReferenceCase(kind: .team, path: .common, field: "image", isWorkers: true),
+        ReferenceCase(kind: .taskNote, path: .manager, field: "image", isWorkers: false),
         ReferenceCase(kind: .fieldTask, path: .manager, field: "image", isWorkers: false),
         ReferenceCase(
             kind: .fieldTask, path: RealmPath("/users/ana@example.com") ?? .common, field: "image", isWorkers: true,

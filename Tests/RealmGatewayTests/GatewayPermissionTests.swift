@@ -115,7 +115,7 @@ import Testing
             let (target, path) = (cell.target, realmCase.path)
             let key = "\(path) \(target.kind.rawValue)/\(target.id.text)"
             let isThere = there.contains(key)
-            var object = WriteTarget(target.kind, isOwn: target.id == caller.person)
+            var object = WriteTarget(target.kind, isOwn: target.isOwn(caller))
             if cell.field == "role" { (object.roleBefore, object.roleAfter) = (target.role, .worker) }
             let problem = PermissionTable.problem(
                 of: cell.operation, object, fields: cell.names, in: path.realmClass,

@@ -143,7 +143,7 @@ import Testing
     @Test func serverKindsAreRejected() {
         let own: [Kind] = [
             .timeEntry, .appointment, .note, .sharedItem, .fieldTask, .notice, .defectCommand, .deletedObject,
-            .endedShare,
+            .endedShare, .taskNote,
         ]
         for kind in Kind.allCases where !own.contains(kind) {
             for operation in Mutation.Operation.allCases {

@@ -21,6 +21,8 @@ enum PermissionBodies {
         samples[.defectCommand]?["submitRequested"] = "false"
         // On a copy it must be the writer's.
         samples[.fieldTask]?["completedBy"] = "null"
+        // A text or an image is required: here the text.
+        samples[.taskNote]?["image"] = "null"
         return samples
     }()
 

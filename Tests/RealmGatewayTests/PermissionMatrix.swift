@@ -40,6 +40,12 @@ struct PermissionMatrix: Sendable {
         /// Creates an object whose id is derived from others.
         init(_ kind: Kind, _ pair: (id: UUID, own: [String: String])) { self.init(kind, pair.id, pair.own) }
 
+        /// Whether permissions for own objects apply.
+        func isOwn(_ caller: Caller) -> Bool {
+            guard kind == .taskNote else { return id == caller.person }
+            return values["author"] == caller.person.map { "\"\($0.text)\"" }
+        }
+
         /// The initial fields.
         var fields: String {
             let role = kind == .person ? ["role": "\"\(role.rawValue)\""] : [:]
@@ -80,6 +86,10 @@ struct PermissionMatrix: Sendable {
         case .personLookup: Target(.personLookup, id ?? third)
         case .sharedItem: Target(.sharedItem, PermissionBodies.sharedItem(id ?? UUID(), other))
         case .share: Target(.share, id ?? UUID(), PermissionBodies.share(caller.person ?? third, other))
+        case .taskNote:
+            Target(
+                .taskNote, id ?? UUID(),
+                ["task": "\"\(task.text)\"", "author": "\"\((caller.person ?? third).text)\""])
         default: Target(kind, id ?? UUID())
         }
     }
@@ -91,6 +101,8 @@ struct PermissionMatrix: Sendable {
     private let third: UUID
     /// A team that memberships refer to.
     private let team = UUID()
+    /// A task in each realm with tasks, to which notes refer.
+    private let task = UUID()
 
     private static let people: [(name: String, role: Role)] = [
         ("worker", .worker), ("manager", .manager), ("admin", .admin),
@@ -110,8 +122,11 @@ struct PermissionMatrix: Sendable {
         for caller in callers { try addOwn(caller) }
         let system = try #require(RealmPath("/polls"))
         realmCases.append(RealmCase(path: system, stored: [Target(.fieldTask)]))
-        realmCases.append(RealmCase(path: .manager, stored: [Target(.fieldTask), Target(.location)]))
-        realmCases.append(RealmCase(path: .archive, stored: [Target(.fieldTask)]))
+        realmCases.append(
+            RealmCase(
+                path: .manager,
+                stored: [Target(.fieldTask), Target(.fieldTask, task), Target(.location), Target(.taskNote)]))
+        realmCases.append(RealmCase(path: .archive, stored: [Target(.fieldTask), Target(.taskNote)]))
         addCommon()
         realmCases.append(RealmCase(path: .catalogue(UUID()), stored: [Target(.reportingTreeNode)]))
         try addTeam(of: other, nil, fixture)
@@ -143,7 +158,8 @@ struct PermissionMatrix: Sendable {
         realmCases.append(
             RealmCase(
                 path: try .user(email), relations: [caller.name: .owner],
-                stored: [user, item] + ownKinds.map { Target($0, person) } + kinds.map { Target($0) }))
+                stored: [user, item, Target(.fieldTask, task)] + ownKinds.map { Target($0, person) }
+                    + kinds.map { Target($0) }))
         realmCases.append(
             RealmCase(
                 path: .catalogue(catalogue), relations: [caller.name: .referrer],
@@ -173,7 +189,7 @@ struct PermissionMatrix: Sendable {
         realmCases.append(
             RealmCase(
                 path: .team(team), relations: name.map { [$0: .member] } ?? [:],
-                stored: [Target(.fieldTask), Target(.location)]))
+                stored: [Target(.fieldTask), Target(.fieldTask, task), Target(.location), Target(.taskNote)]))
     }
 
     private mutating func addShare(_ owner: String, _ recipient: String) {

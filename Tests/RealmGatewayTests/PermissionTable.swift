@@ -38,6 +38,9 @@ enum PermissionTable {
         user person owner Note any put,patch,delete *
         user person owner SharedItem any put,delete kind,item,recipient,since
         user person owner FieldTask any patch isCompleted,completionDate,completedBy
+        user person owner TaskNote own put,patch,delete *
+        user admin owner TaskNote other delete -
+        user manager owner TaskNote other delete -
         user person owner Notice any patch,delete isRead
         user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,devices,digestAt,quietHours,\
         timeZone,excludedCodes
@@ -56,6 +59,13 @@ enum PermissionTable {
         common person any PersonLookup own put,patch,delete *
         manager admin any FieldTask any put,patch,delete *
         manager manager any FieldTask any put,patch,delete *
+        manager admin any TaskNote own put,patch,delete *
+        manager manager any TaskNote own put,patch,delete *
+        manager admin any TaskNote other delete -
+        manager manager any TaskNote other delete -
+        team person member TaskNote own put,patch,delete *
+        team admin any TaskNote any delete -
+        team manager any TaskNote any delete -
         team person member FieldTask any patch isCompleted,completionDate,completedBy
         share person owner Share any delete -
         share person recipient Share any delete -
@@ -80,6 +90,7 @@ enum PermissionTable {
         common integration any Team any put,patch,delete *
         common integration any Membership any put,patch,delete *
         manager integration any FieldTask any put,patch,delete *
+        manager integration any TaskNote any put,patch,delete *
         share integration any Share any delete -
         """
 

@@ -43,14 +43,15 @@ struct TaskWorld: ~Copyable {
     }
 
     /// Writes a patch as the gateway does for a device.
-    mutating func patch(_ id: UUID, _ fields: String, in path: RealmPath) throws {
-        try TaskWorld.patch(id, fields, in: try acme.realm(path), of: acme.id, on: &acme.connection)
+    mutating func patch(_ id: UUID, _ fields: String, kind: Kind = .fieldTask, in path: RealmPath) throws {
+        try TaskWorld.patch(id, fields, kind: kind, in: try acme.realm(path), of: acme.id, on: &acme.connection)
     }
 
     static func patch(
-        _ id: UUID, _ fields: String, in realm: Int32, of environment: EnvironmentID, on connection: inout Connection
+        _ id: UUID, _ fields: String, kind: Kind = .fieldTask, in realm: Int32, of environment: EnvironmentID,
+        on connection: inout Connection
     ) throws {
-        let key = ObjectKey(realm: realm, kind: .fieldTask, id: id)
+        let key = ObjectKey(realm: realm, kind: kind, id: id)
         let stored = try RealmObject.stored(key, in: environment, on: &connection)
         var batch = WriteBatch(environment: environment)
         try batch.patch(stored, try CanonicalJSON(fields), decision: 0, isEdit: true)
@@ -118,13 +119,13 @@ struct TaskWorld: ~Copyable {
         try acme.connection.run("SELECT position FROM realm.environment WHERE id = \(acme.id.rawValue)")[0].value(0)
     }
 
-    /// Returns the objects of the task by realm, the master first.
-    mutating func objectsByRealm(_ task: UUID) throws -> [String: String] {
+    /// Returns the objects of the task, or of another kind, by realm.
+    mutating func objectsByRealm(_ id: UUID, kind: Kind = .fieldTask) throws -> [String: String] {
         let rows = try acme.connection.run(
             """
             SELECT r.path, o.fields FROM store.object o JOIN realm.realm r ON (r.environment_id, r.id)
                 = (o.environment_id, o.realm_id)
-            WHERE o.environment_id = \(acme.id.rawValue) AND o.kind = \(Kind.fieldTask) AND o.id = \(task)
+            WHERE o.environment_id = \(acme.id.rawValue) AND o.kind = \(kind) AND o.id = \(id)
                 AND NOT o.deleted
             """)
         return Dictionary(uniqueKeysWithValues: try rows.decode(String.self, String.self).map { ($0, $1) })

@@ -107,7 +107,7 @@ extension CheckSlice {
     /// Returns the statement that checks a target.
     func statement(_ target: CheckTarget) -> Statement {
         switch target {
-        case .tasks: tasks
+        case .tasks: "(\(tasks)) UNION ALL (\(notes))"
         case .positions: positions
         case .shares: shares
         case .memberships: memberships

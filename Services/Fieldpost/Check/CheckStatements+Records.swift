@@ -153,6 +153,6 @@ extension CheckSlice {
         """
     }
 
-    /// Kinds that name images: those of the triggers of `019-blobs.sql`.
-    static let imageKinds: [Kind] = [.fieldTask, .person, .team]
+    /// Kinds that name images: those of the triggers of `035-task-notes.sql`.
+    static let imageKinds: [Kind] = [.fieldTask, .person, .team, .taskNote]
 }

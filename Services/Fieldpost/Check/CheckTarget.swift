@@ -9,7 +9,7 @@ enum CheckTarget: String, CaseIterable, Encodable, ExpressibleByArgument {
     /// A description for the help text.
     var summary: String {
         switch self {
-        case .tasks: "master tasks and their copies"
+        case .tasks: "master tasks, their notes, and the copies of both"
         case .positions: "copies of last positions for managers and teams"
         case .shares: "copies of shared items, and the shares between people"
         case .memberships: "memberships and their people and teams"

@@ -143,7 +143,7 @@ struct Repair {
     }
 }
 
-/// Repairs `blob.reference`, whose rows are written by the triggers of `019-blobs.sql`.
+/// Repairs `blob.reference`, whose rows are written by the triggers of `035-task-notes.sql`.
 enum ImageReferences {
     /// Returns statements that rewrite the references of these objects, under the lock of the environment's counter.
     static func write(_ keys: [ObjectKey], in environment: EnvironmentID) -> [Statement] {

@@ -24,6 +24,7 @@ enum ErasureRule {
             return .delete
         // The history of a share with the person, or a text of others.
         case .deletedObject, .endedShare: return references.isEmpty ? .keep : .delete
+        case .taskNote: return references.contains("author") ? .delete : .keep
         case .fieldTask: return references.isEmpty ? .keep : .clear(references)
         case .person, .location, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry,
             .timeEntryStatus, .team, .appointment, .note, .defect, .defectCommand, .defectAccount, .deliveryChoice,
@@ -33,7 +34,7 @@ enum ErasureRule {
     }
 
     /// The fields of other people's objects that name a person.
-    static let references = ["assignee", "completedBy", "owner", "recipient"]
+    static let references = ["assignee", "author", "completedBy", "owner", "recipient"]
 
     /// Returns a POSIX regular expression that matches an address and an id, but not as part of a longer address.
     static func mention(of email: String, id: String?) -> String {

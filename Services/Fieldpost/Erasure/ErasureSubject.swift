@@ -155,6 +155,9 @@ struct ErasureSubject {
                     completed_by = nullif(completed_by, \(objectID)),
                     realm_id = CASE WHEN realm_id = ANY (\(realms)) THEN NULL ELSE realm_id END
                     """),
+            rows(
+                "task.note", "states of notes in the person's realms", ofOwnRealms,
+                changes: "SET version = version + 1, realm_id = NULL"),
             rows("pipeline.parked", "deferred keys", "subject ~* \(mention)"),
             rows(
                 "pipeline.parked", "deferred keys of others, under a pseudonym",
@@ -164,12 +167,16 @@ struct ErasureSubject {
         ]
     }
 
-    /// Whether an object of others shows a row of `blob.content`.
+    /// Whether an object of others shows a row of `blob.content`. The person's notes are deleted with their images.
     private var isShownByOthers: Statement {
         """
         EXISTS (
             SELECT FROM blob.reference r WHERE r.environment_id = \(environment) AND r.blob_id = blob.content.id
-                AND r.id <> \(objectID) AND r.realm_id <> ALL (\(realms)))
+                AND r.id <> \(objectID) AND r.realm_id <> ALL (\(realms)) AND NOT (
+                    r.kind = \(Kind.taskNote) AND EXISTS (
+                        SELECT FROM store.object o WHERE o.environment_id = \(environment) AND o.realm_id = r.realm_id
+                            AND o.kind = r.kind AND o.id = r.id
+                            AND lower(o.fields::json->>'author') = \(objectID.text))))
         """
     }
 

@@ -22,7 +22,8 @@ enum ImportRule {
         case .appointment, .note: ([.user], "other realms have copies, which share-fan-out creates")
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
-            .defectPoll, .defectCommand, .defectAccount, .deliveryChoice, .deletedObject, .endedShare, .privateProfile:
+            .defectPoll, .defectCommand, .defectAccount, .deliveryChoice, .deletedObject, .endedShare, .privateProfile,
+            .taskNote:
             (kind.row.realms, nil)
         }
     }
@@ -34,6 +35,7 @@ enum ImportRule {
         case .share: "share-fan-out creates Share objects from SharedItem objects"
         case .deliveryChoice: "people choose their deliveries of notices on their devices"
         case .deletedObject: "the gateway and share-fan-out create DeletedObject objects at deletions"
+        case .taskNote: "people write TaskNote objects on their devices"
         case .endedShare: "share-fan-out creates EndedShare objects"
         case .defectCommand: "DefectCommand objects are submitted by people's devices, and executed once"
         case .defectAccount: "DefectAccount objects are created by: PUT /v1/credentials/compass"

@@ -20,8 +20,10 @@ struct TargetKey: Hashable, Sendable {
 
 extension TargetKey {
     /// Creates the key of a referenced object.
-    init(_ reference: OwnerRules.RequiredReference) {
-        self.init(realm: .common, kind: reference.kind, id: reference.id)
+    ///
+    /// - Parameter realm: The realm of the referring object.
+    init(_ reference: OwnerRules.RequiredReference, from realm: RealmPath) {
+        self.init(realm: reference.isInReferringRealm ? realm : .common, kind: reference.kind, id: reference.id)
     }
 }
 
@@ -205,7 +207,7 @@ struct MutationPlan: Sendable {
         let change = try MutationRules.decide(
             mutation, current: before, at: target.position, in: realm.realmClass, by: author, now: now)
         let required = mutation.requiredReferences
-        if let missing = required.first(where: { !exists(TargetKey($0), for: caller, loaded) }) {
+        if let missing = required.first(where: { !exists(TargetKey($0, from: realm), for: caller, loaded) }) {
             throw MutationProblem(.invalidField, missing.problem)
         }
         do { try target.apply(change, restores: mutation.restores) } catch {
@@ -215,7 +217,7 @@ struct MutationPlan: Sendable {
         acceptedCount += 1
         target.lastMutation = acceptedCount
         targets[key] = target
-        for reference in required { references[TargetKey(reference), default: []].insert(caller) }
+        for reference in required { references[TargetKey(reference, from: realm), default: []].insert(caller) }
         let audited = PermissionAudit(mutation, in: realm, before: before, after: target.object, request)
         if change != .unchanged, let record = audited.record { audit.append((caller, record)) }
         return key

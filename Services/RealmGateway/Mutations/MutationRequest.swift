@@ -81,7 +81,7 @@ struct SubmittedMutation: Sendable {
 }
 
 extension Mutation {
-    /// The objects of `/common` that must exist for this put to be accepted.
+    /// The objects that must exist for this put to be accepted.
     var requiredReferences: [OwnerRules.RequiredReference] {
         guard hasRequiredReferences, let object = fields.flatMap({ try? JSONObject($0) }) else { return [] }
         return OwnerRules.requiredReferences(of: kind, id, object)

@@ -55,6 +55,7 @@ enum MutationRules {
             let now = position.map { "is at \($0)" } ?? "was changed earlier in this request"
             throw MutationProblem(.versionConflict, "the object \(now), not at \(expected)")
         }
+        if mutation.kind == .taskNote { try checkTask(of: given, current) }
         let change = try change(mutation, given, current, writer)
         return isOutdated(change, of: mutation.kind, current, now) ? .unchanged : change
     }
@@ -82,7 +83,7 @@ enum MutationRules {
     private static func permit(
         _ mutation: Mutation, _ given: JSONObject?, _ current: StoredObject?, _ realm: RealmClass, _ author: Author
     ) throws(MutationProblem) -> Writer {
-        var object = WriteTarget(mutation.kind, isOwn: mutation.id == author.person)
+        var object = WriteTarget(mutation.kind, isOwn: try isOwn(mutation, current, author))
         if mutation.kind == .person, let given, given.value(of: "role") != nil {
             object.roleAfter = given.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker
             if let stored = current?.fields { object.roleBefore = Role(of: try self.object(stored)) }
@@ -98,7 +99,16 @@ enum MutationRules {
         return .person(author.person, emails: author.emails, fields: grant?.fields ?? [])
     }
 
-    /// No person can report another person's task as done.
+    /// Returns whether the caller's permissions for own objects apply. A new note is the author's own.
+    private static func isOwn(
+        _ mutation: Mutation, _ current: StoredObject?, _ author: Author
+    ) throws(MutationProblem) -> Bool {
+        guard mutation.kind == .taskNote else { return mutation.id == author.person }
+        guard let stored = current?.fields else { return true }
+        return try object(stored).id(of: "author") == author.person
+    }
+
+    /// No person can report another person's task as done, or write a note in another person's name.
     private static func checkPerson(
         in given: JSONObject, of mutation: Mutation, _ realm: RealmClass, _ person: UUID
     ) throws(MutationProblem) {
@@ -107,8 +117,18 @@ enum MutationRules {
             guard let value = given.value(of: "completedBy"), !value.elementsEqual("null".utf8) else { return }
             guard given.id(of: "completedBy") != person else { return }
             throw MutationProblem(.invalidField, "'completedBy' must be your own Person's id, \(person.text), or null")
+        case (.taskNote, _):
+            guard given.value(of: "author") != nil, given.id(of: "author") != person else { return }
+            throw MutationProblem(.invalidField, "'author' must be your own Person's id, \(person.text)")
         default: return
         }
+    }
+
+    /// A note stays with its task.
+    private static func checkTask(of given: JSONObject?, _ current: StoredObject?) throws(MutationProblem) {
+        guard let given, given.value(of: "task") != nil, let stored = current?.fields else { return }
+        guard let task = try object(stored).id(of: "task"), given.id(of: "task") != task else { return }
+        throw MutationProblem(.invalidField, "'task' cannot be changed; it is \(task.text)")
     }
 
     private static func change(

@@ -22,10 +22,10 @@ struct MutationStore {
         var deletable: Set<ObjectKey> = []
         for request in requests {
             for (path, change) in request.writes.map({ ($0.realm, $0.mutation) }) {
-                if let common = realms[.common] {
-                    for reference in change.requiredReferences {
-                        targets[ObjectKey(realm: common, kind: reference.kind, id: reference.id)] = TargetKey(reference)
-                    }
+                for reference in change.requiredReferences {
+                    let target = TargetKey(reference, from: path)
+                    guard let realm = realms[target.realm] else { continue }
+                    targets[ObjectKey(realm: realm, kind: target.kind, id: target.id)] = target
                 }
                 guard let realm = realms[path] else { continue }
                 let key = ObjectKey(realm: realm, kind: change.kind, id: change.id)

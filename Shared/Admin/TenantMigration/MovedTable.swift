@@ -38,6 +38,7 @@ package struct MovedTable: Sendable {
         MovedTable("audience.catalogue", ["id"], .immediate),
         MovedTable("audience.person", ["email"], .immediate),
         MovedTable("task.copy", ["task_id"], .immediate),
+        MovedTable("task.note", ["note_id"], .immediate),
         MovedTable("defect.mirror", ["defect_id", "realm_id"], .immediate),
         MovedTable("defect.seen", ["row_id"], .immediate),
         MovedTable("defect.attempt", ["target_id"], .immediate),

@@ -37,7 +37,7 @@ public struct ImageNeeds: Equatable, Sendable {
     private static func field(of kind: Kind) -> String? {
         switch kind {
         case .person: "avatar"
-        case .team, .fieldTask: "image"
+        case .team, .fieldTask, .taskNote: "image"
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .personLookup, .membership, .location, .share, .appointment, .note, .sharedItem, .poll, .seenRecord,
             .notice, .defect, .defectPoll, .defectCommand, .defectAccount, .deliveryChoice, .deletedObject,

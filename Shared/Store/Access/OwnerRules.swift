@@ -41,7 +41,8 @@ package enum OwnerRules {
         }
     }
 
-    /// A reference to an object in `/common` that must exist when the referring object is put.
+    /// A reference to an object that must exist when the referring object is put: a `FieldTask` in the realm of the
+    /// referring object, others in `/common`.
     package struct RequiredReference: Hashable, Sendable {
         /// The field with the id, or `id` for the object's own.
         package let field: String
@@ -52,13 +53,17 @@ package enum OwnerRules {
 
         /// The problem of a reference to an object that does not exist, or was deleted.
         package var problem: String {
-            "'\(field)' must be the id of a \(kind.rawValue); /common has no \(kind.rawValue) \(id.text)"
+            let realm = isInReferringRealm ? "this realm" : "/common"
+            return "'\(field)' must be the id of a \(kind.rawValue); \(realm) has no \(kind.rawValue) \(id.text)"
         }
+
+        /// Whether the object is in the realm of the referring object, instead of `/common`.
+        package var isInReferringRealm: Bool { kind == .fieldTask }
     }
 
     /// Whether objects of a kind have required references.
     package static func hasRequiredReferences(_ kind: Kind) -> Bool {
-        [.membership, .personLookup, .sharedItem].contains(kind)
+        [.membership, .personLookup, .sharedItem, .taskNote].contains(kind)
     }
 
     /// Returns the required references of an object: those that no service removes if their object never existed.
@@ -68,6 +73,7 @@ package enum OwnerRules {
             case .membership:
                 [("person", .person, fields.id(of: "person")), ("team", .team, fields.id(of: "team"))]
             case .personLookup: [("id", .person, id)]
+            case .taskNote: [("task", .fieldTask, fields.id(of: "task"))]
             case .sharedItem: [("recipient", .person, fields.id(of: "recipient"))]
             default: []
             }

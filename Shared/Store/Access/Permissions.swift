@@ -48,7 +48,7 @@ package struct Grant: Equatable, Sendable {
 package struct WriteTarget: Equatable, Sendable {
     /// The object's kind.
     package var kind: Kind
-    /// Whether its id is the caller's own.
+    /// Whether its id is the caller's own; for a `TaskNote`, whether the caller is its author.
     package var isOwn: Bool
     /// The stored role of a `Person`.
     package var roleBefore: Role
@@ -131,18 +131,36 @@ package enum Permissions {
         case (.common, .team), (.manager, .fieldTask): return grant(all, when: isManager)
         case (.common, .membership): return grant([.put, .delete], when: isManager)
         case (.team, .fieldTask): return grant([.patch], FieldTask.progressNames, when: relation == .member)
+        case (.user, .taskNote), (.team, .taskNote), (.manager, .taskNote):
+            return grantToNote(isOwn: object.isOwn, in: realm, to: relation, isManager: isManager)
         case (.share, .share): return grant([.delete], [], when: relation == .owner || relation == .recipient)
         case (.share, .appointment), (.share, .note): return grant([.delete], [], when: relation == .recipient)
         default: return nil
         }
     }
 
-    /// Integrations may write everything except derived objects (copied tasks, positions, shared items, defects),
-    /// people's delivery choices, deleted objects, ended shares, and commands and accounts of personal logins in defect
-    /// trackers.
+    /// Authors write their own notes about tasks where their tasks are; managers delete all notes.
+    private static func grantToNote(
+        isOwn: Bool, in realm: RealmClass, to relation: Relation, isManager: Bool
+    ) -> Grant? {
+        let (mayWrite, mayDelete) =
+            switch realm.name {
+            case .user: (relation == .owner, isManager && relation == .owner)
+            case .team: (relation == .member, isManager)
+            case .manager: (isManager, isManager)
+            case .users, .catalogue, .common, .archive, .share, .system: (false, false)
+            }
+        if isOwn, mayWrite { return Grant(operations: [.put, .patch, .delete], fields: Kind.taskNote.fieldNames) }
+        return mayDelete ? Grant(operations: [.delete], fields: []) : nil
+    }
+
+    /// Integrations may write everything except derived objects (copied tasks and notes, positions, shared items,
+    /// defects), people's delivery choices, deleted objects, ended shares, and commands and accounts of personal logins
+    /// in defect trackers.
     private static func grantToIntegration(_ kind: Kind, in realm: RealmClass) -> Grant? {
         switch (realm, kind) {
         case (.user, .fieldTask), (.team, .fieldTask), (.archive, .fieldTask): nil
+        case (.user, .taskNote), (.team, .taskNote), (.archive, .taskNote): nil
         case (.manager, .location), (.team, .location): nil
         case (.user, .share), (.share, .appointment), (.share, .note), (.user, .defect): nil
         case (.user, .deliveryChoice), (.user, .deletedObject), (.user, .endedShare): nil

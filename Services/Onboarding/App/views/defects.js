@@ -14,7 +14,6 @@ import { DefectModel } from "./defect-model.js";
 export const route = "defects";
 
 const tabs = ["assigned", "reported", "queries", "account"];
-const icons = { assigned: "defects", reported: "flag", queries: "search", account: "user" };
 
 /**
  * Renders the view. Addresses: `defects`, `defects/reported`, `defects/queries`, `defects/queries/FOLDER`,
@@ -258,7 +257,7 @@ export function mount(app, root, segments) {
             actions: button({ label: t("defects.new"), icon: "plus", kind: "primary", href: "#/defects/new" }) },
         segmented({ label: t("defects.sections"), name: "defects-tab", value: state.tab,
             onChange: (tab) => app.navigate(tab === "assigned" ? "defects" : `defects/${tab}`),
-            options: tabs.map((value) => ({ value, label: t(`defects.${value}`), icon: icons[value] })) }),
+            options: tabs.map((value) => ({ value, label: t(`defects.${value}`) })) }),
         h("div", { class: "stack defects-content", key: `content-${state.tab}` },
             isLoading ? skeleton(5) : [loginBanner(), contents[state.tab]()]));
         return panes({ list: left, detail: detail(),

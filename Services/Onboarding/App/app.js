@@ -304,8 +304,6 @@ async function start() {
     statusChanged();
     await show();
     registerWorker();
-    const preload = () => routes.forEach((route) => import(`./views/${route}.js`).catch(() => {}));
-    if ("requestIdleCallback" in window) requestIdleCallback(preload, { timeout: 4_000 }); else setTimeout(preload, 1_500);
 }
 
 start();

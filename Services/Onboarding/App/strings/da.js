@@ -608,7 +608,7 @@ export default {
     "defects.account.unchecked": "Kontrolleres",
     "defects.reading": "Læser …",
     "defects.readLater": "Læses, når du er online",
-    "defects.readAt": "Læst {time}",
+    "defects.readAt": "Senest læst: {time}",
     "defects.refresh": "Læs igen",
     "defects.readNow": "Læs nu",
     "defects.notRead": "Endnu ikke på denne enhed",

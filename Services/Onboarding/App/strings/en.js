@@ -603,7 +603,7 @@ export default {
     "defects.account.unchecked": "Being checked",
     "defects.reading": "Reading …",
     "defects.readLater": "Will be read when you are online",
-    "defects.readAt": "Read {time}",
+    "defects.readAt": "Last read: {time}",
     "defects.refresh": "Read again",
     "defects.readNow": "Read now",
     "defects.notRead": "Not on this device yet",

@@ -143,7 +143,11 @@ export class DefectForm {
         const isChange = operation.startsWith("change ");
         const fields = editableFields(form);
         const outside = this.#isChecked ? outsideChoices(form, this.#edits) : [];
-        const isMain = ({ name, requiredness }) => !isChange || requiredness === "mandatory" || name in this.#edits;
+        // Of a change of state, fields that the action makes mandatory, and mandatory ones without a value, come first.
+        const always = new Set((record ? this.#model.result({ operation: "read", record }).detail?.fields ?? [] : [])
+            .filter(({ requiredness, value }) => requiredness === "mandatory" && value?.trim()).map(({ name }) => name));
+        const isMain = ({ name, requiredness }) => !isChange || name in this.#edits
+            || (requiredness === "mandatory" && !always.has(name));
         const controls = (list) => list.map((definition) => this.#control(form, definition, outside));
         const rest = fields.filter((definition) => !isMain(definition));
         const isDependentPending = this.#dependent && this.#model.result(this.#dependent).isPending;

@@ -7,6 +7,7 @@ import { banner, button, card, chip, empty, field, icon, input, page, panes, seg
     from "../ui/components.js";
 import { h, view } from "../ui/dom.js";
 import { virtualList } from "../ui/list.js";
+import { scrollMemory } from "./shared-scroll.js";
 import { commandBanner, detailPage } from "./defect-detail.js";
 import { DefectForm } from "./defect-form.js";
 import { DefectModel } from "./defect-model.js";
@@ -37,10 +38,11 @@ export function mount(app, root, segments) {
             isSelected: state.selected === fields.record || state.selected === id,
             kind: { bad: "bad", warn: "warn" }[rankKind(fields.severity)],
             meta: [h("span", { class: "mono" }, fields.record),
-                fields.state && chip({ label: fields.state, kind: stateKind(fields.state) }),
-                fields.severity && chip({ label: valueLabel(fields.severity), kind: rankKind(fields.severity) }),
                 change && chip({ label: t(`defects.status.${change}`),
                     kind: { conflict: "bad", refused: "bad", unknown: "warn" }[change] ?? "muted" }),
+                fields.state && chip({ label: fields.state, kind: stateKind(fields.state) }),
+                !change && fields.severity && chip({ label: valueLabel(fields.severity),
+                    kind: rankKind(fields.severity) }),
                 h("span", { class: "truncate" }, state.tab === "reported" ? fields.owner : fields.submitter)] }));
     }
 
@@ -214,16 +216,17 @@ export function mount(app, root, segments) {
         const kinds = { good: "ok", refused: "bad", unchecked: "info" };
         const text = (name, options) => field({ label: t(`defects.${name}`), id: `defects-${name}`,
             control: input({ value: values[name], autocomplete: "off", ...options,
-                onInput: (value) => { values[name] = value; } }) });
+                onInput: (value) => { values[name] = value; display.update(); } }) });
         return [
             account && card({ title: account.user || t("defects.tokenLogin"),
                 meta: [chip({ label: t(`defects.account.${account.status}`), kind: kinds[account.status] }),
                     t("defects.storedAt", { time: format.dateTime(account.storedAt) })],
                 body: account.reason && h("p", null, account.reason),
-                actions: button({ label: t("defects.removeLogin"), kind: "danger", onClick: async () => {
-                    if (await app.confirm({ title: t("defects.removeLogin"), text: t("defects.removeLoginText"),
-                        confirm: t("defects.removeLogin"), isDangerous: true })) login("DELETE");
-                } }) }),
+                actions: button({ label: t("defects.removeLogin"), icon: "delete", kind: "quiet", isIconOnly: true,
+                    onClick: async () => {
+                        if (await app.confirm({ title: t("defects.removeLogin"), text: t("defects.removeLoginText"),
+                            confirm: t("defects.removeLogin"), isDangerous: true })) login("DELETE");
+                    } }) }),
             h("p", { class: "muted" }, t("defects.loginText")),
             h("form", { class: "form", on: { submit: (event) => {
                 event.preventDefault();
@@ -264,13 +267,18 @@ export function mount(app, root, segments) {
             placeholder: h("div", null, icon("defects", { size: "large" }), h("p", null, t("defects.select"))) });
     }
 
+    const scroll = scrollMemory(root);
+    const pageKey = () => state.selected ? `${state.selected} ${state.page}`
+        : `list ${state.tab} ${state.folder ?? state.query ?? ""}`;
     read(segments);
     display = view(root, render);
     fieldpost.addEventListener("status", display.update);
     return {
         update(list) {
+            scroll.leave(pageKey());
             read(list);
-            display.update();
+            display.flush();
+            scroll.enter(pageKey());
         },
         unmount() {
             fieldpost.removeEventListener("status", display.update);

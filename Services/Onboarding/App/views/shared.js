@@ -7,6 +7,7 @@ import {
 import { avatar, banner, button, card, chip, empty, icon, input, menu, page, panes, segmented, skeleton }
     from "../ui/components.js";
 import { h, view } from "../ui/dom.js";
+import { scrollMemory } from "./shared-scroll.js";
 import { deleteItem, detailPage, editItem, endShare, setDone, stopSharing } from "./shared-editor.js";
 
 export const route = "shared";
@@ -241,9 +242,10 @@ export function mount(app, root, segments) {
             h("div", { class: "grow" }, h("h3", null, entry.title || t("shared.untitled")),
                 h("p", { class: "muted small" }, details),
                 entry.since && h("p", { class: "muted small" }, t("shared.since", { date: format.date(entry.since) }))),
-            entry.canRestore && button({ label: t("shared.restore"), icon: "undo", onClick: () => restore(entry) }),
-            menu({ label: t("app.more"), items: [{ label: t("shared.forget"), icon: "delete", kind: "danger",
-                run: () => forget(entry) }] }));
+            h("div", { class: "row end" },
+                entry.canRestore && button({ label: t("shared.restore"), icon: "undo", onClick: () => restore(entry) }),
+                menu({ label: t("app.more"), items: [{ label: t("shared.forget"), icon: "delete", kind: "danger",
+                    run: () => forget(entry) }] })));
     }
 
     function deletedTab() {
@@ -292,11 +294,15 @@ export function mount(app, root, segments) {
     address(segments);
     const startsEarlier = () => !agenda(read().list, app.now()).upcoming.some((day) => day.items.length > 0);
     state.isEarlierShown = startsEarlier();
+    const scroll = scrollMemory(root);
+    const pageKey = () => state.selected ?? `list ${state.tab}`;
     display = view(root, render);
     return {
         update(list) {
+            scroll.leave(pageKey());
             address(list);
-            display.update();
+            display.flush();
+            scroll.enter(pageKey());
         },
         unmount() {
             markSeen();

@@ -145,7 +145,8 @@ export class DefectForm {
         const outside = this.#isChecked ? outsideChoices(form, this.#edits) : [];
         // Of a change of state, fields that the action makes mandatory, and mandatory ones without a value, come first.
         const always = new Set((record ? this.#model.result({ operation: "read", record }).detail?.fields ?? [] : [])
-            .filter(({ requiredness, value }) => requiredness === "mandatory" && value?.trim()).map(({ name }) => name));
+            .filter(({ requiredness, value }) => requiredness === "mandatory" && value?.trim())
+            .map(({ name }) => name));
         const isMain = ({ name, requiredness }) => !isChange || name in this.#edits
             || (requiredness === "mandatory" && !always.has(name));
         const controls = (list) => list.map((definition) => this.#control(form, definition, outside));

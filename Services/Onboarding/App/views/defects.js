@@ -7,10 +7,10 @@ import { banner, button, card, chip, empty, field, icon, input, page, panes, seg
     from "../ui/components.js";
 import { h, view } from "../ui/dom.js";
 import { virtualList } from "../ui/list.js";
-import { scrollMemory } from "./shared-scroll.js";
 import { commandBanner, detailPage } from "./defect-detail.js";
 import { DefectForm } from "./defect-form.js";
 import { DefectModel } from "./defect-model.js";
+import { scrollMemory } from "./shared-editor.js";
 
 export const route = "defects";
 

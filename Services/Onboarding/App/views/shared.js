@@ -7,8 +7,7 @@ import {
 import { avatar, banner, button, card, chip, empty, icon, input, menu, page, panes, segmented, skeleton }
     from "../ui/components.js";
 import { h, view } from "../ui/dom.js";
-import { scrollMemory } from "./shared-scroll.js";
-import { deleteItem, detailPage, editItem, endShare, setDone, stopSharing } from "./shared-editor.js";
+import { deleteItem, detailPage, editItem, endShare, scrollMemory, setDone, stopSharing } from "./shared-editor.js";
 
 export const route = "shared";
 

@@ -69,7 +69,8 @@ test("recordStates: the most urgent state wins", () => {
 });
 
 test("listDefects: scope, search and order", () => {
-    const list = [defect("S10", { severity: "2-Major", state: "Opened", isAssignedToMe: true, submitDate: "2026-01-01" }),
+    const list = [
+        defect("S10", { severity: "2-Major", state: "Opened", isAssignedToMe: true, submitDate: "2026-01-01" }),
         defect("S2", { severity: "2-Major", isAssignedToMe: true, submitDate: "2026-02-01" }),
         defect("S3", { severity: "1-Critical", isAssignedToMe: true, isReportedByMe: true })];
     const records = (options) => listDefects(list, options).map(({ id }) => id);

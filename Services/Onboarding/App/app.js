@@ -76,10 +76,10 @@ async function loadLanguage() {
     const preferred = navigator.languages ?? [navigator.language];
     const language = chooseLanguage(app.settings.language, preferred);
     const locale = chooseLocale(language, preferred);
-    const [texts, fallback] = await Promise.all([import(`./strings/${language}.js`), import("./strings/en.js")]);
+    const texts = await import(`./strings/${language}.js`);
     app.language = language;
     app.format = formatter(locale, { now: app.now });
-    app.t = translator(texts.default, locale, fallback.default, app.format.number);
+    app.t = translator(texts.default, locale, {}, app.format.number);
     document.documentElement.lang = language;
 }
 
@@ -304,8 +304,6 @@ async function start() {
     statusChanged();
     await show();
     registerWorker();
-    const preload = () => routes.forEach((route) => import(`./views/${route}.js`).catch(() => {}));
-    if ("requestIdleCallback" in window) requestIdleCallback(preload, { timeout: 4_000 }); else setTimeout(preload, 1_500);
 }
 
 start();

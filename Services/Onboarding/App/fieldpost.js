@@ -67,7 +67,9 @@ class DeviceCopy {
     }
 
     /** Forgets which parts the store lacks. */
-    clean() { this.dirty = { objects: new Set(), realms: new Set(), pages: [], unstaged: new Set(), closed: new Set() }; }
+    clean() {
+        this.dirty = { objects: new Set(), realms: new Set(), pages: [], unstaged: new Set(), closed: new Set() };
+    }
 
     realm(path) {
         let realm = this.realms.get(path);
@@ -425,9 +427,12 @@ export class DeviceState {
     contents(path = null) {
         const addresses = new Set();
         for (const [name, realm] of this.copy.realms) {
-            if (path === null || name === path) { for (const address of realm.content.keys()) { addresses.add(address); } }
+            if (path !== null && name !== path) { continue; }
+            for (const address of realm.content.keys()) { addresses.add(address); }
         }
-        for (const [address, [{ realm }]] of this.pending) { if (path === null || realm === path) { addresses.add(address); } }
+        for (const [address, [{ realm }]] of this.pending) {
+            if (path === null || realm === path) { addresses.add(address); }
+        }
         return [...addresses].map((address) => this.at(address)).filter(Boolean);
     }
 
@@ -566,7 +571,9 @@ function checkMutation({ realm, operation, kind, id, fields, position }) {
     if (typeof realm !== "string" || !realm.startsWith("/")) { fail(`'${realm}' is no realm.`); }
     if (typeof kind !== "string" || !/^[A-Za-z]+$/.test(kind)) { fail(`'${kind}' is no kind.`); }
     if (!uuidPattern.test(id)) { fail(`'${id}' is no id: a UUID is expected.`); }
-    if (position !== undefined && !(Number.isSafeInteger(position) && position >= 0)) { fail("The position is invalid."); }
+    if (position !== undefined && !(Number.isSafeInteger(position) && position >= 0)) {
+        fail("The position is no whole number.");
+    }
     if (operation === "delete") { return; }
     if (typeof fields !== "object" || fields === null || Array.isArray(fields)) { fail("The fields are no object."); }
     const text = JSON.stringify(fields);
@@ -949,7 +956,8 @@ export class Fieldpost extends EventTarget {
     }
 
     async #reread() {
-        const content = await this.#store.transact(storeNames.filter((name) => name !== "images"), "readonly", async (tx) => {
+        const names = storeNames.filter((name) => name !== "images");
+        const content = await this.#store.transact(names, "readonly", async (tx) => {
             const [meta, realms, objects, pages, queue, rejections, uploads] = await Promise.all([
                 tx.get("meta", "meta"), tx.getAll("realms"), tx.getAll("objects"), tx.getAll("pages"),
                 tx.getAll("queue"), tx.getAll("rejections"), tx.getAll("uploads"),
@@ -997,14 +1005,17 @@ export class Fieldpost extends EventTarget {
         await this.#store.transact(["meta", "queue"], "readwrite", async (tx) => {
             if (await tx.get("meta", "meta")) { return; }
             const meta = { ...emptyMeta(), login, owner, realms, isPaused, baseURL, nextSequence: waiting.length + 1 };
+            meta.leader = this.#isLeader ? this.#tab : null;
             tx.put("meta", meta, "meta");
             waiting.forEach((item, index) => tx.put("queue", { ...item, sequence: index + 1 }, index + 1));
         });
+        this.#streamAbort?.abort();
         return this.#reread();
     }
 
     #adoptMeta(meta) {
-        const isChanged = ["login", "isPaused", "realms", "baseURL"].some((key) => !isEqual(this.#meta[key], meta[key]));
+        const keys = ["login", "isPaused", "realms", "baseURL"];
+        const isChanged = keys.some((key) => !isEqual(this.#meta[key], meta[key]));
         this.#meta = meta;
         if (!isChanged) { return; }
         const resting = this.#restingConnection();
@@ -1055,7 +1066,9 @@ export class Fieldpost extends EventTarget {
         for (const revision of [...this.#early.keys()]) { if (revision <= upTo) { this.#early.delete(revision); } }
     }
 
-    #reloadSafely() { return this.#serially(() => this.#reload()).catch((error) => this.#setConnection("failed", error)); }
+    #reloadSafely() {
+        return this.#serially(() => this.#reload()).catch((error) => this.#setConnection("failed", error));
+    }
 
     #applyMessage({ meta, events }) {
         this.#adoptMeta(meta);
@@ -1111,7 +1124,10 @@ export class Fieldpost extends EventTarget {
                 this.#setFull(true);
                 throw new FieldpostError("storage-full", "The device's storage is full.");
             }
-            if (error.code === "store-evicted") { await this.#reload(); }
+            if (error.code === "store-evicted") {
+                await this.#reload();
+                if (!isOwn) { return this.#change(names, body); }
+            }
             throw error;
         }
         this.#setFull(false);
@@ -1158,7 +1174,7 @@ export class Fieldpost extends EventTarget {
             isWaiting: true,
         };
         checkMutation(mutation);
-        if (!this.#meta.login) { throw new FieldpostError("signed-out", "Nobody is signed in."); }
+        if (!this.#meta.login) { throw new FieldpostError("signed-out", "No person is signed in."); }
         let item;
         await this.#change([], async (tx, meta) => {
             item = { ...mutation, sequence: meta.nextSequence };
@@ -1278,7 +1294,7 @@ export class Fieldpost extends EventTarget {
 
     /** Sends a request with the token and returns a successful response. */
     async #fetch(method, path, { body, signal, headers = {}, token = this.#meta.login?.token } = {}) {
-        if (!token) { throw new FieldpostError("signed-out", "Nobody is signed in.", 401); }
+        if (!token) { throw new FieldpostError("signed-out", "No person is signed in.", 401); }
         let response;
         try {
             response = await fetch(this.#base + path, {
@@ -1339,8 +1355,8 @@ export class Fieldpost extends EventTarget {
                 finish();
             }
         };
-        const expiry = setTimeout(
-            () => end(new FieldpostError("session-expired", "The login took too long.")), registered.expires_in * 1_000);
+        const expire = () => end(new FieldpostError("session-expired", "The login took too long."));
+        const expiry = setTimeout(expire, registered.expires_in * 1_000);
         const login = {
             loginURL: registered.login_url, done, onproblem: undefined,
             cancel: () => end(new FieldpostError("cancelled", "The login was cancelled.")),
@@ -1388,8 +1404,9 @@ export class Fieldpost extends EventTarget {
             socket.onclose = async ({ code, reason }) => {
                 await turn;
                 if (isDone || code === 1000) { return; }
-                if (code >= 4000) { end(new FieldpostError("session-closed", reason || `Close code ${code}.`)); return; }
+                if (code >= 4000) { end(new FieldpostError("session-closed", reason || `Close code ${code}.`)); }
                 if (!isOffered && attempt > 3) { end(new FieldpostError("offline", "The session cannot be opened.")); }
+                if (isDone) { return; }
                 await delay(Math.min(500 * 2 ** attempt, 10_000));
                 connect(attempt + 1);
             };
@@ -1499,7 +1516,7 @@ export class Fieldpost extends EventTarget {
 
     async #renewNow(isRefused) {
         const { token } = this.#meta.login ?? {};
-        if (!token) { throw new FieldpostError("signed-out", "Nobody is signed in.", 401); }
+        if (!token) { throw new FieldpostError("signed-out", "No person is signed in.", 401); }
         if (!isRefused && !this.#expiresSoon(token)) { return; }
         if (!token.credential) {
             if (!isRefused) { return; }
@@ -1633,7 +1650,12 @@ export class Fieldpost extends EventTarget {
 
     /** Chooses the state of the connection after a failure. */
     async #handleFailure(error) {
-        if (error.code === "not-leader") { this.#follow(); return; }
+        if (error.code === "not-leader") {
+            // Another tab stole the lock, which ends the lead, or created an evicted store.
+            await delay(500);
+            if (this.#isActive) { await this.#serially(() => this.#claimLead()); }
+            return;
+        }
         if (!this.#meta.login || this.#meta.isPaused) { this.#setConnection(this.#restingConnection()); return; }
         if (error.code === "aborted") { return; }
         this.#retryAfter = error.retryAfter ?? null;
@@ -1785,9 +1807,10 @@ export class Fieldpost extends EventTarget {
         for (const [path, { staged }] of copy.realms) {
             if (staged.size === 0) { continue; }
             const list = [...staged].map(([address, object]) => {
-                if (object) { return { kind: object.kind, id: object.id, position: object.position, fields: object.fields }; }
                 const [, kind, id] = address.split(" ");
-                return { kind, id, position: 0, deleted: true };
+                return object
+                    ? { kind, id, position: object.position, fields: object.fields }
+                    : { kind, id, position: 0, deleted: true };
             });
             tx.put("pages", { realm: path, list });
         }
@@ -1860,7 +1883,10 @@ export class Fieldpost extends EventTarget {
             for (const item of update.answers) {
                 if (item.outcome.rejected) { rejections.push(item); } else { dismissed.push(item.key); }
             }
-            for (const item of rejections) { tx.put("rejections", item, item.key); this.#rejections.set(item.key, item); }
+            for (const item of rejections) {
+                tx.put("rejections", item, item.key);
+                this.#rejections.set(item.key, item);
+            }
             for (const key of dismissed) { tx.remove("rejections", key); this.#rejections.delete(key); }
             if (update.isRequeued) {
                 tx.clear("queue");
@@ -1975,7 +2001,8 @@ function isIncluded(object, { realm, realmPrefix, id, fields, where }) {
 
 /** Reads the token of an event or of a renewal. */
 function tokenOf({ access_token: accessToken, expires_at: expiresAt, credential, device_id: deviceId }) {
-    return { accessToken, expiresAt: Date.parse(expiresAt), credential: credential ?? null, deviceId: deviceId ?? null };
+    const expiry = Date.parse(expiresAt);
+    return { accessToken, expiresAt: expiry, credential: credential ?? null, deviceId: deviceId ?? null };
 }
 
 // MARK: Images

@@ -112,7 +112,8 @@ export function listDefects(defects, { scope, query = "", state = "", sort = "se
         record: () => 0,
     }[sort];
     return defects.filter(({ fields }) => {
-        if (scope === "assigned" ? !fields.isAssignedToMe : scope === "reported" && !fields.isReportedByMe) return false;
+        if (scope === "assigned" && !fields.isAssignedToMe) return false;
+        if (scope === "reported" && !fields.isReportedByMe) return false;
         if (state && fields.state !== state) return false;
         const searched = fold([fields.record, fields.headline, fields.state, fields.severity, fields.priority,
             fields.owner, fields.submitter].join(" "));
@@ -278,7 +279,8 @@ export function queryRows(details, query) {
         result.columns = page.columns ?? [];
         result.rows.push(...page.rows ?? []);
         result.pages += 1;
-        if (!result.readAt || (page.readAt && page.readAt < result.readAt)) result.readAt = page.readAt ?? result.readAt;
+        const readAt = page.readAt ?? null;
+        if (!result.readAt || (readAt && readAt < result.readAt)) result.readAt = readAt;
         const next = page.nextRow ?? null;
         result.nextRow = next !== null && next > result.nextRow ? next : null;
     }

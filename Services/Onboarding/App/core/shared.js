@@ -9,7 +9,7 @@ export function personName(person, lookup) {
 }
 
 /**
- * Returns all people except the own one, sorted by name.
+ * Returns all people except the own one, sorted by name. A person without a name has the beginning of their id.
  *
  * @param {object[]} people `Person` objects.
  * @param {object[]} lookups `PersonLookup` objects.
@@ -21,7 +21,8 @@ export function directory(people, lookups, me) {
     return people.filter(({ id }) => id !== me).map(({ id, fields }) => ({
         id, name: personName(fields, byID.get(id)) || id.slice(0, 8), email: byID.get(id)?.email ?? null,
         avatar: fields.avatar ?? null,
-    })).sort((a, b) => a.name.localeCompare(b.name) || (a.id < b.id ? -1 : 1));
+    })).sort((a, b) => a.id.startsWith(a.name) - b.id.startsWith(b.name) || a.name.localeCompare(b.name)
+        || (a.id < b.id ? -1 : 1));
 }
 
 /** Returns the people whose name or address contains each word of the query. */
@@ -121,9 +122,10 @@ export function items({ own, copies, shares, ended, links, me }) {
     }
     const current = new Set(result.filter(({ source }) => source === "copy").map(({ owner, id }) => `${owner} ${id}`));
     for (const object of ended) {
-        if (object.fields.kind !== "Appointment" || current.has(`${object.fields.owner} ${object.fields.item}`)) continue;
-        result.push({ ...item({ ...object, kind: "Appointment", fields: { ...object.fields, why: object.fields.title } },
-            "ended", object.fields.owner, false), id: object.fields.item, object });
+        const { fields } = object;
+        if (fields.kind !== "Appointment" || current.has(`${fields.owner} ${fields.item}`)) continue;
+        const last = { ...object, kind: "Appointment", fields: { ...fields, why: fields.title } };
+        result.push({ ...item(last, "ended", fields.owner, false), id: fields.item, object });
     }
     return result;
 }

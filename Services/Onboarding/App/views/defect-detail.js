@@ -31,7 +31,8 @@ export function detailPage(model, state, { back, update }) {
     const shown = { state: value("State") ?? fields?.state, severity: value("Severity") ?? fields?.severity,
         priority: value("Priority") ?? fields?.priority, headline: value("Headline") ?? fields?.headline };
     const changes = model.changes(record);
-    const visible = changes.filter(({ id, state: status }) => status !== "done" || model.submitted.has(id));
+    const newestDone = changes.find(({ id, state: status }) => status === "done" && model.submitted.has(id));
+    const visible = changes.filter((command) => command.state !== "done" || command === newestDone);
     const isDeleted = changes.some(({ fields: command, state: status }) => command.operation === "delete"
         && status === "done");
     const actions = detail?.actions ?? [];
@@ -87,10 +88,12 @@ function allFields(detail, messages, state, t, update) {
             const text = field.value ?? t("defects.unreadable");
             return h("div", { class: ["defects-field", isMultiline(field) && text && "is-long"], key: field.name },
                 h("dt", null, fieldLabel(field.name)),
-                h("dd", { class: "preserve" }, text || "–", field.isTruncated && chip({ label: t("defects.truncated") })));
+                h("dd", { class: "preserve" }, text || "–",
+                    field.isTruncated && chip({ label: t("defects.truncated") })));
         })),
         filled.length < fields.length && button({ kind: "quiet",
-            label: state.showsEmpty ? t("defects.hideEmpty") : t("defects.showEmpty", { n: fields.length - filled.length }),
+            label: state.showsEmpty ? t("defects.hideEmpty")
+                : t("defects.showEmpty", { n: fields.length - filled.length }),
             onClick: () => { state.showsEmpty = !state.showsEmpty; update(); } }),
     ];
 }
@@ -143,8 +146,9 @@ function conflictPanel(model, command, state, update) {
             h("div", { class: "defects-values" }, cell(t("defects.seen"), text(seen)),
                 cell(t("defects.now"), text(now), isChanged && "is-changed"),
                 mine !== undefined && cell(t("defects.yours"), text(mine), "is-mine")),
-            mine !== undefined && isChanged && segmented({ label: fieldLabel(name), name: `conflict-${command.id}-${name}`,
-                value: choices[name] ?? "mine", onChange: (value) => { choices[name] = value; update(); },
+            mine !== undefined && isChanged && segmented({ label: fieldLabel(name),
+                name: `conflict-${command.id}-${name}`, value: choices[name] ?? "mine",
+                onChange: (value) => { choices[name] = value; update(); },
                 options: ["mine", "theirs"].map((value) => ({ value, label: t(`defects.keep.${value}`) })) }))),
         !hasRecord && (command.fields.messages ?? []).map((message) => h("p", { class: "small" }, message)),
         h("div", { class: "form-actions" },

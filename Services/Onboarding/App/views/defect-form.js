@@ -17,8 +17,13 @@ export class DefectForm {
     #seen = {};
     #isChecked = false;
     #dependent;
+    #lists;
 
-    /** @param {object} options `record`, `actionName`, `operation` ("create", "modify" or "change NAME"), `back`, `update`. */
+    /**
+     * @param {DefectModel} model
+     * @param {object} options `record`, `actionName`, `operation` ("create", "modify" or "change NAME"), `back` and
+     *     `update`.
+     */
     constructor(model, options) {
         this.#model = model;
         this.#options = options;
@@ -41,8 +46,10 @@ export class DefectForm {
         const { record } = this.#options;
         const first = this.#model.result(this.#request).detail;
         if (first) {
+            // Until a newer one arrives, the last lists that depend on edited values stay.
             const second = this.#dependent && this.#model.result(this.#dependent).detail;
-            return { ...mergeForms(first, second), isRead: true };
+            if (second) this.#lists = second;
+            return { ...mergeForms(first, this.#dependent && this.#lists), isRead: true };
         }
         if (!record || this.#options.operation !== "modify") return undefined;
         const detail = this.#model.result({ operation: "read", record }).detail;
@@ -57,8 +64,8 @@ export class DefectForm {
         const current = form.fields.find((candidate) => candidate.name === name);
         if (!(name in this.#seen)) this.#seen[name] = current.value;
         this.#edits[name] = value;
-        // A list may depend on the values of others.
-        if (isFinal && current.choices?.length) {
+        // A list may depend on the values of others. Of a new record, the tracker has only the lists of an empty one.
+        if (isFinal && current.choices?.length && this.#options.record) {
             const fields = dependencies(this.#model.result(this.#request).detail, this.#edits);
             this.#dependent = Object.keys(fields).length > 0 ? { ...this.#request, fields } : undefined;
             if (this.#dependent && this.#model.hasLogin) this.#model.request(this.#dependent);
@@ -136,7 +143,12 @@ export class DefectForm {
         const isChange = operation.startsWith("change ");
         const fields = editableFields(form);
         const outside = this.#isChecked ? outsideChoices(form, this.#edits) : [];
-        const isMain = ({ name, requiredness }) => !isChange || requiredness === "mandatory" || name in this.#edits;
+        // Of a change of state, fields that the action makes mandatory, and mandatory ones without a value, come first.
+        const always = new Set((record ? this.#model.result({ operation: "read", record }).detail?.fields ?? [] : [])
+            .filter(({ requiredness, value }) => requiredness === "mandatory" && value?.trim())
+            .map(({ name }) => name));
+        const isMain = ({ name, requiredness }) => !isChange || name in this.#edits
+            || (requiredness === "mandatory" && !always.has(name));
         const controls = (list) => list.map((definition) => this.#control(form, definition, outside));
         const rest = fields.filter((definition) => !isMain(definition));
         const isDependentPending = this.#dependent && this.#model.result(this.#dependent).isPending;
@@ -165,7 +177,8 @@ export class DefectForm {
         isDependentPending && h("p", { class: "muted small", role: "status" },
             t(this.#model.isLive ? "defects.readingChoices" : "defects.oldChoices")),
         rest.length > 0 && h("details", { class: "defects-more", key: "more" },
-            h("summary", null, t("defects.moreFields", { n: rest.length })), h("div", { class: "form" }, controls(rest))),
+            h("summary", null, t("defects.moreFields", { n: rest.length })),
+            h("div", { class: "form" }, controls(rest))),
         h("div", { class: "form-actions" }, button({ label: t("app.cancel"), href: `#/${target}` }),
             button({ label: operation === "create" ? t("defects.create") : isChange ? title : t("app.save"),
                 kind: "primary", type: "submit" }))));

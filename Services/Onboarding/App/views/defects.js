@@ -10,11 +10,11 @@ import { virtualList } from "../ui/list.js";
 import { commandBanner, detailPage } from "./defect-detail.js";
 import { DefectForm } from "./defect-form.js";
 import { DefectModel } from "./defect-model.js";
+import { scrollMemory } from "./shared-editor.js";
 
 export const route = "defects";
 
 const tabs = ["assigned", "reported", "queries", "account"];
-const icons = { assigned: "defects", reported: "flag", queries: "search", account: "user" };
 
 /**
  * Renders the view. Addresses: `defects`, `defects/reported`, `defects/queries`, `defects/queries/FOLDER`,
@@ -38,10 +38,11 @@ export function mount(app, root, segments) {
             isSelected: state.selected === fields.record || state.selected === id,
             kind: { bad: "bad", warn: "warn" }[rankKind(fields.severity)],
             meta: [h("span", { class: "mono" }, fields.record),
-                fields.state && chip({ label: fields.state, kind: stateKind(fields.state) }),
-                fields.severity && chip({ label: valueLabel(fields.severity), kind: rankKind(fields.severity) }),
                 change && chip({ label: t(`defects.status.${change}`),
                     kind: { conflict: "bad", refused: "bad", unknown: "warn" }[change] ?? "muted" }),
+                fields.state && chip({ label: fields.state, kind: stateKind(fields.state) }),
+                !change && fields.severity && chip({ label: valueLabel(fields.severity),
+                    kind: rankKind(fields.severity) }),
                 h("span", { class: "truncate" }, state.tab === "reported" ? fields.owner : fields.submitter)] }));
     }
 
@@ -215,16 +216,17 @@ export function mount(app, root, segments) {
         const kinds = { good: "ok", refused: "bad", unchecked: "info" };
         const text = (name, options) => field({ label: t(`defects.${name}`), id: `defects-${name}`,
             control: input({ value: values[name], autocomplete: "off", ...options,
-                onInput: (value) => { values[name] = value; } }) });
+                onInput: (value) => { values[name] = value; display.update(); } }) });
         return [
             account && card({ title: account.user || t("defects.tokenLogin"),
                 meta: [chip({ label: t(`defects.account.${account.status}`), kind: kinds[account.status] }),
                     t("defects.storedAt", { time: format.dateTime(account.storedAt) })],
                 body: account.reason && h("p", null, account.reason),
-                actions: button({ label: t("defects.removeLogin"), kind: "danger", onClick: async () => {
-                    if (await app.confirm({ title: t("defects.removeLogin"), text: t("defects.removeLoginText"),
-                        confirm: t("defects.removeLogin"), isDangerous: true })) login("DELETE");
-                } }) }),
+                actions: button({ label: t("defects.removeLogin"), icon: "delete", kind: "quiet", isIconOnly: true,
+                    onClick: async () => {
+                        if (await app.confirm({ title: t("defects.removeLogin"), text: t("defects.removeLoginText"),
+                            confirm: t("defects.removeLogin"), isDangerous: true })) login("DELETE");
+                    } }) }),
             h("p", { class: "muted" }, t("defects.loginText")),
             h("form", { class: "form", on: { submit: (event) => {
                 event.preventDefault();
@@ -258,20 +260,25 @@ export function mount(app, root, segments) {
             actions: button({ label: t("defects.new"), icon: "plus", kind: "primary", href: "#/defects/new" }) },
         segmented({ label: t("defects.sections"), name: "defects-tab", value: state.tab,
             onChange: (tab) => app.navigate(tab === "assigned" ? "defects" : `defects/${tab}`),
-            options: tabs.map((value) => ({ value, label: t(`defects.${value}`), icon: icons[value] })) }),
+            options: tabs.map((value) => ({ value, label: t(`defects.${value}`) })) }),
         h("div", { class: "stack defects-content", key: `content-${state.tab}` },
             isLoading ? skeleton(5) : [loginBanner(), contents[state.tab]()]));
         return panes({ list: left, detail: detail(),
             placeholder: h("div", null, icon("defects", { size: "large" }), h("p", null, t("defects.select"))) });
     }
 
+    const scroll = scrollMemory(root);
+    const pageKey = () => state.selected ? `${state.selected} ${state.page}`
+        : `list ${state.tab} ${state.folder ?? state.query ?? ""}`;
     read(segments);
     display = view(root, render);
     fieldpost.addEventListener("status", display.update);
     return {
         update(list) {
+            scroll.leave(pageKey());
             read(list);
-            display.update();
+            display.flush();
+            scroll.enter(pageKey());
         },
         unmount() {
             fieldpost.removeEventListener("status", display.update);

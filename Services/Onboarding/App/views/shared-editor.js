@@ -57,12 +57,14 @@ export function detailPage(model, id, back) {
     fields.body && h("p", { class: "preserve shared-body" }, fields.body),
     isOwn && h("section", { class: "section" },
         h("div", { class: "row" }, h("h2", { class: "grow" }, t("shared.sharedWith")),
-            button({ label: t("shared.share"), icon: "shared", kind: "primary", onClick: () => shareItem(model, item) })),
+            button({ label: t("shared.share"), icon: "shared", kind: "primary",
+                onClick: () => shareItem(model, item) })),
         itemLinks.length === 0 ? h("p", { class: "muted" }, t("shared.onlyYou"))
             : h("div", { class: "group" }, itemLinks.map((link) => h("div", { class: "row", key: link.id },
                 avatar({ app, name: name(link.recipient), image: model.person.get(link.recipient)?.avatar }),
                 h("div", { class: "grow" }, h("p", null, name(link.recipient)),
-                    link.since && h("p", { class: "muted small" }, t("shared.since", { date: format.date(link.since) })),
+                    link.since && h("p", { class: "muted small" },
+                        t("shared.since", { date: format.date(link.since) })),
                     link.problem && h("p", { class: "small shared-problem" }, icon("warning", { size: "small" }),
                         link.problem)),
                 link.isPending && chip({ label: t("app.pending"), icon: "sync" }),
@@ -228,4 +230,29 @@ export function editItem(model, kind, item) {
     content.addEventListener("keydown", (event) => {
         if (event.key === "Enter" && event.target.nodeName === "INPUT" && save()) dialog.close();
     });
+}
+
+/**
+ * Keeps the positions of lists, whose keys begin with "list"; details begin at the top.
+ *
+ * @param {Element} root
+ * @returns {{leave: (key: string) => void, enter: (key: string) => void}}
+ */
+export function scrollMemory(root) {
+    const positions = new Map();
+    const isList = (key) => key.startsWith("list");
+    const pane = (name) => root.querySelector(`.pane-${name}`);
+    let last;
+    return {
+        leave(key) {
+            last = key;
+            if (isList(key)) positions.set(key, root.closest("main")?.scrollTop ?? 0);
+        },
+        enter(key) {
+            if (key === last) return;
+            const main = root.closest("main");
+            if (main) main.scrollTop = isList(key) ? positions.get(key) ?? 0 : 0;
+            if (!isList(key) && pane("detail")) pane("detail").scrollTop = 0;
+        },
+    };
 }

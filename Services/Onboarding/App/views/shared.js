@@ -7,12 +7,11 @@ import {
 import { avatar, banner, button, card, chip, empty, icon, input, menu, page, panes, segmented, skeleton }
     from "../ui/components.js";
 import { h, view } from "../ui/dom.js";
-import { deleteItem, detailPage, editItem, endShare, setDone, stopSharing } from "./shared-editor.js";
+import { deleteItem, detailPage, editItem, endShare, scrollMemory, setDone, stopSharing } from "./shared-editor.js";
 
 export const route = "shared";
 
 const tabs = ["agenda", "notes", "people", "deleted"];
-const icons = { agenda: "calendar", notes: "note", people: "team", deleted: "history" };
 
 /** Renders the view. Addresses: `shared`, `shared/notes`, `shared/people`, `shared/deleted`, `shared/ID`. */
 export function mount(app, root, segments) {
@@ -101,7 +100,7 @@ export function mount(app, root, segments) {
                 h("span", { class: "shared-number" }, String(dayDate(day).getDate())),
                 h("span", { class: "visually-hidden" }, ` ${format.date(dayDate(day))}`),
                 h("span", { class: "shared-month", "aria-hidden": true }, day === today ? t("shared.today")
-                    : format.date(dayDate(day)).replace(/^\D*\d+\.?\s?|\s?\d+$/u, ""))),
+                    : monthOf(dayDate(day)))),
             h("div", { class: "shared-events" },
                 list.length === 0 && h("p", { class: "muted shared-free" }, t("shared.free")),
                 list.map((item) => card({ key: item.key, title: item.title || t("shared.untitled"),
@@ -116,6 +115,11 @@ export function mount(app, root, segments) {
                     })));
     }
 
+    function monthOf(date) {
+        const year = date.getFullYear() === app.now().getFullYear() ? {} : { year: "2-digit" };
+        return date.toLocaleDateString(format.locale, { month: "short", ...year });
+    }
+
     function agendaTab() {
         const { earlier, upcoming, today } = agenda(read().list, app.now());
         const isEmpty = earlier.length === 0 && upcoming.every((day) => day.items.length === 0);
@@ -125,13 +129,13 @@ export function mount(app, root, segments) {
                     onClick: () => editItem(read(), "Appointment") }) });
         }
         const count = earlier.reduce((sum, day) => sum + day.items.length, 0);
-        const shown = state.isEarlierShown ? earlier : [];
         return [
-            count > 0 && button({ key: "earlier", icon: state.isEarlierShown ? "down" : "up", kind: "quiet",
+            h("div", { class: "shared-agenda", key: "agenda" }, upcoming.map((day) => agendaDay(day, today))),
+            count > 0 && button({ key: "earlier", icon: state.isEarlierShown ? "up" : "down", kind: "quiet",
                 label: state.isEarlierShown ? t("shared.hideEarlier") : t("shared.showEarlier", { n: count }),
                 onClick: () => { state.isEarlierShown = !state.isEarlierShown; display.update(); } }),
-            h("div", { class: "shared-agenda", key: "agenda" },
-                [...shown, ...upcoming].map((day) => agendaDay(day, today))),
+            state.isEarlierShown && h("div", { class: "shared-agenda", key: "past" },
+                [...earlier].reverse().map((day) => agendaDay(day, today))),
         ];
     }
 
@@ -200,16 +204,18 @@ export function mount(app, root, segments) {
         if (fromOthers.length === 0 && toOthers.length === 0) {
             return empty({ icon: "shared", title: t("shared.noShares"), text: t("shared.noSharesText") });
         }
-        const sorted = (list) => list.sort((a, b) => (b.items.length > 0) - (a.items.length > 0)
-            || format.compare(read().name(a.person), read().name(b.person)));
-        return [
-            h("section", { class: "section", key: "in" }, h("h2", null, t("shared.withMe")),
-                fromOthers.length === 0 ? h("p", { class: "muted" }, t("shared.nobody"))
-                    : h("div", { class: "group" }, sorted(fromOthers).map((entry) => personRow(entry, "in")))),
-            h("section", { class: "section", key: "out" }, h("h2", null, t("shared.byMe")),
-                toOthers.length === 0 ? h("p", { class: "muted" }, t("shared.nothingShared"))
-                    : h("div", { class: "group" }, sorted(toOthers).map((entry) => personRow(entry, "out")))),
-        ];
+        const rows = (list, direction) => list.length > 0 && h("div", { class: "group" }, list
+            .sort((a, b) => format.compare(read().name(a.person), read().name(b.person)))
+            .map((entry) => personRow(entry, direction)));
+        const section = (list, direction, title, none) => {
+            const [current, idle] = [true, false].map((has) => list.filter((entry) => entry.items.length > 0 === has));
+            return h("section", { class: "section", key: direction }, h("h2", null, title),
+                current.length === 0 && h("p", { class: "muted" }, none), rows(current, direction),
+                idle.length > 0 && h("details", { class: "shared-idle", key: "idle" },
+                    h("summary", null, t("shared.idle", { n: idle.length })), rows(idle, direction)));
+        };
+        return [section(fromOthers, "in", t("shared.withMe"), t("shared.nobody")),
+            section(toOthers, "out", t("shared.byMe"), t("shared.nothingShared"))];
     }
 
     async function restore(entry) {
@@ -226,7 +232,8 @@ export function mount(app, root, segments) {
 
     function historyRow(entry) {
         const days = daysRetained(entry.at, app.now());
-        const details = entry.type === "item" ? t("shared.deletedAt", { date: format.dateTime(entry.at) })
+        const details = entry.type === "item" ? [t("shared.deletedAt", { date: format.dateTime(entry.at) }),
+            t("shared.daysLeft", { n: days })].join(" · ")
             : t(`shared.history.${entry.type}.${entry.reason}`, { name: read().name(entry.person),
                 date: format.dateTime(entry.at) });
         return h("div", { class: "shared-past row", key: entry.id },
@@ -234,10 +241,10 @@ export function mount(app, root, segments) {
             h("div", { class: "grow" }, h("h3", null, entry.title || t("shared.untitled")),
                 h("p", { class: "muted small" }, details),
                 entry.since && h("p", { class: "muted small" }, t("shared.since", { date: format.date(entry.since) }))),
-            entry.type === "item" && h("span", { class: "muted small shared-left" }, t("shared.daysLeft", { n: days })),
-            entry.canRestore && button({ label: t("shared.restore"), icon: "undo", onClick: () => restore(entry) }),
-            menu({ label: t("app.more"), items: [{ label: t("shared.forget"), icon: "delete", kind: "danger",
-                run: () => forget(entry) }] }));
+            h("div", { class: "row end" },
+                entry.canRestore && button({ label: t("shared.restore"), icon: "undo", onClick: () => restore(entry) }),
+                menu({ label: t("app.more"), items: [{ label: t("shared.forget"), icon: "delete", kind: "danger",
+                    run: () => forget(entry) }] })));
     }
 
     function deletedTab() {
@@ -245,13 +252,15 @@ export function mount(app, root, segments) {
         if (all.length === 0) {
             return empty({ icon: "history", title: t("shared.noDeleted"), text: t("shared.noDeletedText") });
         }
-        const groups = ["item", "incoming", "outgoing"].map((type) => [type, all.filter((entry) => entry.type === type)]);
+        const groups = ["item", "incoming", "outgoing"]
+            .map((type) => [type, all.filter((entry) => entry.type === type)]);
         return [h("p", { class: "muted", key: "hint" }, t("shared.retention")),
             groups.filter(([, list]) => list.length > 0).map(([type, list]) => {
                 const isAll = state.open.has(`history-${type}`);
                 return h("section", { class: "section", key: type }, h("h2", null, t(`shared.history.${type}`)),
                     h("div", { class: "group" }, list.slice(0, isAll ? list.length : 20).map(historyRow)),
-                    !isAll && list.length > 20 && button({ kind: "quiet", label: t("shared.showAll", { n: list.length }),
+                    !isAll && list.length > 20 && button({ kind: "quiet",
+                        label: t("shared.showAll", { n: list.length }),
                         onClick: () => { state.open.add(`history-${type}`); display.update(); } }));
             })];
     }
@@ -274,7 +283,7 @@ export function mount(app, root, segments) {
                 label: t(`shared.new${kind}`), onClick: () => editItem(read(), kind) })] },
         segmented({ label: t("shared.sections"), name: "shared-tab", value: state.tab,
             onChange: (tab) => app.navigate(path(tab)),
-            options: tabs.map((tab) => ({ value: tab, label: t(`shared.${tab}`), icon: icons[tab] })) }),
+            options: tabs.map((tab) => ({ value: tab, label: t(`shared.${tab}`) })) }),
         h("div", { class: "stack shared-content", key: `content-${state.tab}` },
             isLoading ? skeleton(4) : [state.tab !== "deleted" && changesBanner(), contents[state.tab]()]));
         return panes({ list, detail: state.selected && detailPage(read(), state.selected, path(state.tab)),
@@ -284,11 +293,15 @@ export function mount(app, root, segments) {
     address(segments);
     const startsEarlier = () => !agenda(read().list, app.now()).upcoming.some((day) => day.items.length > 0);
     state.isEarlierShown = startsEarlier();
+    const scroll = scrollMemory(root);
+    const pageKey = () => state.selected ?? `list ${state.tab}`;
     display = view(root, render);
     return {
         update(list) {
+            scroll.leave(pageKey());
             address(list);
-            display.update();
+            display.flush();
+            scroll.enter(pageKey());
         },
         unmount() {
             markSeen();

@@ -12,6 +12,9 @@ import { openPicker } from "./time-picker.js";
 const inlineOptionsMax = 5;
 const durations = [1800, 3600, 7200, 14_400, 27_000, 28_800];
 
+/** The form that was left with changes; opened again, it has them. */
+let unsaved;
+
 /** The state of the form. It lives as long as the address of the entry. */
 export class EntryEditor {
     #model;
@@ -25,6 +28,7 @@ export class EntryEditor {
     #until;
     #isWithProblems = false;
     #isChanged = false;
+    #isRestored = false;
 
     constructor(model, { key, day, entry, isAbsence, update }) {
         this.key = key;
@@ -42,13 +46,30 @@ export class EntryEditor {
         if (isAbsence && !entry) this.#fields.durationSeconds = 28_800;
         this.#start = clockOf(this.#fields.startTime);
         this.#end = clockOf(this.#fields.endTime);
+        if (unsaved?.key === key) {
+            ({ fields: this.#fields, duration: this.#duration, start: this.#start, end: this.#end,
+                until: this.#until } = unsaved);
+            this.#isChanged = this.#isRestored = true;
+        }
+        unsaved = undefined;
         this.#preventLoss = (event) => { if (this.#isChanged) event.preventDefault(); };
         addEventListener("beforeunload", this.#preventLoss);
     }
 
     #preventLoss;
 
-    stop() { removeEventListener("beforeunload", this.#preventLoss); }
+    stop() {
+        removeEventListener("beforeunload", this.#preventLoss);
+        if (this.#isChanged) {
+            unsaved = { key: this.key, fields: this.#fields, duration: this.#duration, start: this.#start,
+                end: this.#end, until: this.#until };
+        }
+    }
+
+    #discard(back) {
+        this.#isChanged = false;
+        this.#model.app.navigate(back);
+    }
 
     /** The content as it is written. */
     get #content() {
@@ -90,6 +111,8 @@ export class EntryEditor {
         const errorOf = (name) => this.#isWithProblems
             ? problems.find((problem) => problem.field === name)?.text : undefined;
         return page({ title: t(title), back: { href: `#/${back}`, label: t("app.cancel") } },
+            this.#isRestored && h("div", { key: "restored" }, banner({ kind: "info", text: t("time.restored"),
+                action: button({ label: t("time.discard"), kind: "quiet", onClick: () => this.#discard(back) }) })),
             entry && this.#hint(entry),
             h("form", { class: "form time-form", key: "form", novalidate: true, on: { submit: (event) => {
                 event.preventDefault();
@@ -119,7 +142,7 @@ export class EntryEditor {
                 h("strong", null, t(state === "invalid" ? "time.reasonInvalid" : "time.reasonRejected")),
                 h("ul", { class: "time-reasons" }, reasons.map((text) => h("li", null, text))));
         }
-        return changesRecord ? h("div", { key: "hint" }, banner({ kind: "info", text: t("time.editHint") })) : undefined;
+        return changesRecord && h("div", { key: "hint" }, banner({ kind: "info", text: t("time.editHint") }));
     }
 
     /** Returns the favourites and recent selections. */
@@ -280,6 +303,7 @@ export class EntryEditor {
         const count = this.#range().length;
         if (entry && !actionsOf(entry.fields).canEdit) return undefined;
         return h("div", { class: "form-actions time-form-actions", key: "buttons" },
+            h("a", { class: "button button-quiet time-cancel", href: `#/${back}` }, t("app.cancel")),
             isRecord
                 ? button({ label: t(state === "rejected" ? "time.saveAgain" : "time.saveChange"), icon: "send",
                     kind: "primary", type: "submit" })

@@ -116,7 +116,8 @@ export class TimeModel {
 
     /** Returns whether a template is for leave, sickness and the like: its type of time is no project. */
     isAbsence(template) {
-        return /absence|leave|sick|vacation|holiday/i.test(this.picker.template(template)?.type ?? "");
+        const type = this.picker.template(template)?.type ?? "";
+        return /absence|leave|sick|illness|vacation|holiday|time.?off/i.test(type);
     }
 
     log(entry) {
@@ -146,10 +147,12 @@ export class TimeModel {
 
     // Mutations
 
+    /** Creates an entry. Resolves with its id when it is stored on the device; undefined if that failed. */
     async create(fields) {
         const id = newID();
-        await this.#app.report(this.#app.fieldpost.put(this.#own, "TimeEntry", id, fields));
-        return id;
+        const stored = this.#app.fieldpost.put(this.#own, "TimeEntry", id, fields);
+        this.#app.report(stored);
+        return stored.then(() => id, () => undefined);
     }
 
     patch(id, fields) {
@@ -226,11 +229,12 @@ export class TimeModel {
     editTimer(content) { this.#write("timer", { ...this.timer, ...content }); }
     discardTimer() { this.#write("timer", undefined); }
 
-    /** Stops the timer. Returns the day and id of the draft that has its time. */
+    /** Stops the timer. Returns the day and id of the draft with its time; without `id`, nothing was stored. */
     async stopTimer() {
         const fields = timerFields(this.timer, this.#app.now(), this.timerStep);
-        this.discardTimer();
-        return { day: fields.entryDate, id: await this.create(fields), fields };
+        const id = await this.create(fields);
+        if (id) this.discardTimer();
+        return { day: fields.entryDate, id, fields };
     }
 
     #read(name) {

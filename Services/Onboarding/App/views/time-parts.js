@@ -10,7 +10,7 @@ export function entryItems(model, day, entry) {
     const actions = actionsOf(entry.fields);
     const copyTo = (target) => async () => {
         const id = await model.create(copyOf(entry.fields, target, model.today));
-        app.navigate(`time/${target}/${id}/edit`);
+        if (id) app.navigate(`time/${target}/${id}/edit`);
     };
     return [
         actions.canEdit && { label: t("app.edit"), icon: "edit", run: () => app.navigate(

@@ -1,7 +1,7 @@
 /** The Time view: a day with its entries and the timer, a week, an entry with its log, and the editor. */
 
 import {
-    actionsOf, addDays, dateOf, dayWarnings, entrySeconds, isDay, overlapping, stateOf, submittable, timerSeconds,
+    addDays, dateOf, dayWarnings, entrySeconds, isDay, overlapping, stateOf, submittable, timerSeconds,
     totals, weekOf,
 } from "../core/time.js";
 import { banner, button, card, chip, empty, icon, menu, page, skeleton } from "../ui/components.js";
@@ -20,6 +20,7 @@ export const route = "time";
  */
 export function mount(app, root, segments) {
     let address;
+    let current = segments;
     let editor;
     let display;
     let clock;
@@ -50,8 +51,8 @@ export function mount(app, root, segments) {
 
     function detail() {
         if (address.page === "editor") {
-            const current = currentEditor();
-            if (current) return current.render();
+            const shownEditor = currentEditor();
+            if (shownEditor) return shownEditor.render();
         } else if (address.page === "entry" && model.entry(address.id)) {
             return entryPage(model, model.entry(address.id), address.day);
         }
@@ -84,7 +85,11 @@ export function mount(app, root, segments) {
     }
 
     // The day may have changed while the page was hidden.
-    const shown = () => document.hidden || update();
+    const shown = () => {
+        if (document.hidden) return;
+        address = readAddress(current);
+        update();
+    };
     document.addEventListener("visibilitychange", shown);
     const statusChanged = () => update();
     app.fieldpost.addEventListener("status", statusChanged);
@@ -93,6 +98,7 @@ export function mount(app, root, segments) {
 
     return {
         update(next) {
+            current = next;
             address = readAddress(next);
             if (address.page !== "editor") {
                 editor?.stop();
@@ -185,6 +191,7 @@ function timerCard(model) {
     const { t, format } = app;
     const stop = async () => {
         const { day, id, fields } = await model.stopTimer();
+        if (!id) return;
         if (model.problems(fields).length > 0) app.navigate(`time/${day}/${id}/edit`);
         else app.toast(t("time.timerSaved"), { action: { label: t("app.edit"),
             run: () => app.navigate(`time/${day}/${id}/edit`) } });
@@ -287,10 +294,9 @@ function entryCard(model, day, entry, { isSelected, overlaps }) {
     const isProblem = state === "invalid" || state === "rejected";
     const reason = isProblem ? model.reasons(entry.id).map(({ message }) => message).join(" · ") : undefined;
     const missing = state === "draft" && model.problems(fields).length > 0;
-    const actions = actionsOf(fields);
     const span = spanText(model, fields);
     const canAccept = state === "suggestion";
-    const canSubmit = actions.canSubmit && !canAccept && state !== "withdrawing" && !missing;
+    const canSubmit = state === "draft" && !missing;
     const node = card({
         key: entry.id, isSelected, kind: isProblem ? "bad" : undefined, href: `#/time/${day}/${entry.id}`,
         title: main ?? t("time.noSelection"),

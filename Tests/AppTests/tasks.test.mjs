@@ -150,7 +150,7 @@ test("a position is written at most every 30 seconds", () => {
     assert.ok(tasks.isPositionDue(now + 60_000, now));
 });
 
-test("10,000 tasks are filtered and sorted in a fraction of a second", () => {
+test("10,000 tasks are filtered and sorted", () => {
     const list = listed(...Array.from({ length: 10_000 }, (_, index) => task(`task ${index * 7919 % 10_000}`,
         { dueDate: new Date(now + index * 104_729 % 1e9).toISOString() })));
     const result = tasks.sortTasks(tasks.filterTasks(list, { state: "open", query: "task 1", now }), "due");

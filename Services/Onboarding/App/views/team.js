@@ -117,7 +117,7 @@ export function mount(app, root, segments) {
 
     function sharingCard() {
         const { isOn, problem } = sharing();
-        const own = app.fieldpost.object(model.own, app.me.person ?? "");
+        const [own] = app.fieldpost.objects("Location", { realm: model.own });
         const isAvailable = "geolocation" in navigator;
         const hint = !isAvailable ? app.t("team.shareUnavailable") : problem ? app.t(`team.share.${problem}`)
             : isOn ? app.t("team.shareOn") : app.t("team.shareHint");

@@ -86,7 +86,8 @@ function checkVersion() {
     check = store().then(async (name) => {
         if (!name) return;
         await setCurrent(name);
-        for (const client of await self.clients.matchAll({ type: "window" })) client.postMessage({ type: "new-version" });
+        const clients = await self.clients.matchAll({ type: "window" });
+        for (const client of clients) client.postMessage({ type: "new-version" });
     }).catch(() => {}).finally(() => { check = undefined; });
     return check;
 }

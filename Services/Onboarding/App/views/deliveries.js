@@ -64,7 +64,8 @@ export function openDeliveries(app) {
             if (isOn) {
                 const push = await beginPush(state.offer.pushKey);
                 state.endpoint = push.endpoint;
-                await write({ pushes: [...others.filter(({ endpoint }) => endpoint !== push.endpoint), push].slice(-8) });
+                const kept = others.filter(({ endpoint }) => endpoint !== push.endpoint);
+                await write({ pushes: [...kept, push].slice(-8) });
             } else {
                 await endPush();
                 state.endpoint = undefined;

@@ -79,7 +79,8 @@ export function mountSignIn(app, root, { email = "", isFixed = false, onDone } =
             h("p", null, h("strong", null, state.loginURL ? app.t("signin.waiting") : app.t("signin.preparing"))),
             state.loginURL && h("p", { class: "muted" }, app.t("signin.waitingText", { email: state.email }))),
         progress({ label: app.t("signin.waiting") }),
-        state.loginURL && h("a", { id: "login-link", class: "button button-primary", href: state.loginURL, target: "_blank",
+        state.loginURL && h("a", { id: "login-link", class: "button button-primary", href: state.loginURL,
+            target: "_blank",
             rel: "noopener noreferrer" }, app.t("signin.open")),
         button({ label: app.t("app.cancel"), kind: "quiet", onClick: cancel }));
 

@@ -63,7 +63,7 @@ export function mount(app, root) {
                     h("p", { class: "muted" }, app.t(`sync.about.${connection}`))),
                 connection === "login-required" && button({ label: app.t("signin.again"), kind: "primary",
                     onClick: signInAgain })),
-            problem && connection !== "live" && h("div", null, banner({ kind: "warn",
+            problem && problem.code !== "offline" && connection !== "live" && h("div", null, banner({ kind: "warn",
                 text: app.problemText(problem) })),
             status.clockOffset && h("div", null, banner({ kind: "warn", text: app.t("sync.clock",
                 { n: Math.round(Math.abs(status.clockOffset) / 60_000) }) })),
@@ -117,13 +117,20 @@ export function mount(app, root) {
         return sort === "other" ? path : app.t(`sync.realm.${sort}`);
     }
 
-    function renderRealms(realms) {
-        const sorted = [...realms].sort((left, right) => app.format.compare(left.path, right.path));
-        return h("ul", { class: "group sync-realms" }, sorted.map((realm) => h("li", { key: realm.path,
-            title: realm.path },
-        h("span", { class: "grow" }, realmName(realm)),
-        !realm.isOpen && chip({ label: app.t("sync.closed"), kind: "muted" }),
-        h("span", { class: "muted number" }, app.t("sync.objects", { n: realm.count })))));
+    function renderRealms({ realms, connection }) {
+        const rows = new Map();
+        for (const realm of realms) {
+            const name = realmName(realm);
+            const row = rows.get(name) ?? { name, count: 0, isOpen: true, paths: [] };
+            rows.set(name, { ...row, count: row.count + realm.count, isOpen: row.isOpen && realm.isOpen,
+                paths: [...row.paths, realm.path] });
+        }
+        const sorted = [...rows.values()].sort((left, right) => app.format.compare(left.name, right.name));
+        return h("ul", { class: "group sync-realms" }, sorted.map((row) => h("li", { key: row.name,
+            title: row.paths.slice(0, 10).join("\n") },
+        h("span", { class: "grow" }, row.name),
+        !row.isOpen && connection === "live" && chip({ label: app.t("sync.closed"), kind: "muted" }),
+        h("span", { class: "muted number" }, app.t("sync.objects", { n: row.count })))));
     }
 
     function renderStorage(storage) {
@@ -183,7 +190,7 @@ export function mount(app, root) {
                 onClick: () => { isListComplete = true; rendered.update(); } })),
             h("div", { class: "sync-columns" },
                 section(app.t("sync.data"), status.realms.length === 0 ? h("div", { class: "group" },
-                    h("p", { class: "muted" }, app.t("sync.noData"))) : renderRealms(status.realms)),
+                    h("p", { class: "muted" }, app.t("sync.noData"))) : renderRealms(status)),
                 h("div", { class: "sync-column" },
                     section(app.t("sync.storage"), renderStorage(status.storage)),
                     section(app.t("sync.settings"), renderSettings()),

@@ -93,10 +93,11 @@ export class TaskDetail {
     assigneeSelection(task) {
         const { app, model } = this;
         const people = task.team ? model.members(task.team) : model.people;
-        return select({ label: app.t("tasks.assignee"), value: task.assignee ?? "", options: [
-            { value: "", label: app.t("tasks.noAssignee") },
-            ...people.map(({ id, name }) => ({ value: id, label: name }))],
-        onChange: (value) => this.patch(task, { assignee: value || null }) });
+        // The key replaces the control together with its options.
+        return select({ key: `assignee-${task.team}`, label: app.t("tasks.assignee"), value: task.assignee ?? "",
+            options: [{ value: "", label: app.t("tasks.noAssignee") },
+                ...people.map(({ id, name }) => ({ value: id, label: name }))],
+            onChange: (value) => this.patch(task, { assignee: value || null }) });
     }
 
     patch(task, fields) {

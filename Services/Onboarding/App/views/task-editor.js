@@ -46,7 +46,8 @@ export class TaskEditor {
                 } }) }),
                 field({ label: app.t("tasks.assignee"), id: "task-assignee",
                     hint: form.team && people.length === 0 ? app.t("tasks.noMembers") : undefined,
-                    control: select({ value: form.assignee, options: [{ value: "", label: app.t("tasks.noAssignee") },
+                    control: select({ key: `assignee-${form.team}`, value: form.assignee, options: [
+                        { value: "", label: app.t("tasks.noAssignee") },
                         ...people.map(({ id, name }) => ({ value: id, label: name }))],
                     onChange: (assignee) => { form.assignee = assignee; } }) })),
             h("fieldset", { class: "task-fieldset" }, h("legend", null, app.t("tasks.place")),

@@ -96,8 +96,9 @@ export function mount(app, root, segments) {
         const counts = [app.t("tasks.count", { n: tasks.length }),
             overdue > 0 && app.t("tasks.overdueCount", { n: overdue })];
         return page({ title: app.t("tasks.title"),
-            subtitle: !model.isLoading && counts.filter(Boolean).join(", "), actions: app.isManager && button({ label: app.t("tasks.new"), icon: "plus", kind: "primary",
-            href: "#/tasks/new" }) }, filters(), content);
+            subtitle: !model.isLoading && counts.filter(Boolean).join(", "),
+            actions: app.isManager && button({ label: app.t("tasks.new"), icon: "plus", kind: "primary",
+                href: "#/tasks/new" }) }, filters(), content);
     }
 
     function detailPage() {

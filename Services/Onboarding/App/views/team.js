@@ -40,7 +40,7 @@ export function mount(app, root, segments) {
             outline = await app.fieldpost.request("GET", "/v1/outline").then((data) => {
                 cacheOutline(data);
                 return data;
-            }, (error) => (error.code === "not-found" ? null : cachedOutline()));
+            }, (error) => (error.status === 404 ? cacheOutline(null) : cachedOutline()));
         }
         const geometry = await outline;
         map.setOutline(geometry);
@@ -117,7 +117,7 @@ export function mount(app, root, segments) {
 
     function sharingCard() {
         const { isOn, problem } = sharing();
-        const own = app.fieldpost.object(model.own, app.me.person ?? "");
+        const [own] = app.fieldpost.objects("Location", { realm: model.own });
         const isAvailable = "geolocation" in navigator;
         const hint = !isAvailable ? app.t("team.shareUnavailable") : problem ? app.t(`team.share.${problem}`)
             : isOn ? app.t("team.shareOn") : app.t("team.shareHint");
@@ -150,8 +150,8 @@ export function mount(app, root, segments) {
         const others = model.teams.filter(({ id }) => !model.ownTeams.has(id));
         const teams = (items) => items.map((team) => card({ key: team.id, href: `#/team/team/${team.id}`,
             isSelected: address[1] === team.id, title: team.name,
-            lead: h("span", { class: "team-sign", style: team.colour ? { background: team.colour } : {} },
-                initials(team.name)),
+            lead: team.colour ? h("span", { class: "team-sign", style: { background: team.colour } },
+                initials(team.name)) : avatar({ app, name: team.name, image: team.image }),
             meta: [h("span", null, app.t("team.members", { n: model.members(team.id).length })),
                 (app.isManager || model.ownTeams.has(team.id)) && load(model.teamLoads.get(team.id))] }));
         const group = (title, items) => items.length > 0 && h("section", { class: "section" },
@@ -266,4 +266,5 @@ function cachedOutline() {
 
 function cacheOutline(data) {
     try { localStorage.setItem("fieldpost.outline", JSON.stringify(data)); } catch { /* Larger than the storage. */ }
+    return null;
 }

@@ -1,5 +1,4 @@
-import FoundationEssentials
-import ObjectStore
+import Postgres
 
 /// The facts about a note that the decision depends on.
 struct NoteFacts: Equatable, Sendable {

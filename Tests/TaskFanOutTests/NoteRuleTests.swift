@@ -1,4 +1,3 @@
-import ObjectStore
 import Postgres
 import Testing
 

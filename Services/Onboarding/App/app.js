@@ -200,7 +200,7 @@ function focusHeading() {
 
 function readPerson() {
     const { email, person } = app.fieldpost.status;
-    const object = person && app.fieldpost.object("/common", person);
+    const object = person && app.fieldpost.object("/common", person, "Person");
     const role = { admin: "admin", manager: "manager" }[object?.fields.role] ?? "employee";
     const hasManagerRealm = app.fieldpost.status.realms.some((realm) => realm.path === "/manager" && realm.isOpen);
     const name = object?.fields.name || [object?.fields.firstName, object?.fields.lastName].filter(Boolean).join(" ");

@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    /// A gateway's URL adds nothing else to the policy.
+    /// No URL of a gateway adds a directive to the policy.
     @Test func originOfGatewayIsRestricted() {
         #expect(AppFolder.origin(of: "https://a.example") == "https://a.example")
         #expect(AppFolder.origin(of: "https://a.example/base") == "https://a.example")

@@ -172,9 +172,11 @@ private struct TranscriptRun {
             for (realm, content) in state.contents {
                 for (id, object) in content { objects.append(try Self.json(realm, id, object)) }
             }
-            #expect(objects.sorted { Self.order($0) < Self.order($1) } == shown.sorted {
-                Self.order($0) < Self.order($1)
-            }, comment)
+            #expect(
+                objects.sorted { Self.order($0) < Self.order($1) }
+                    == shown.sorted {
+                        Self.order($0) < Self.order($1)
+                    }, comment)
         }
         if let position = expected.position { #expect(state.copy.position == position, comment) }
         if let cursors = expected.cursors {

@@ -19,8 +19,9 @@ extension Browser {
                 form.requestSubmit();
             })()
             """, on: page)
-        try await wait("document.querySelector('\(link)')?.href.startsWith('http') && "
-            + "document.querySelector('\(link)').offsetParent", on: page)
+        try await wait(
+            "document.querySelector('\(link)')?.href.startsWith('http') && "
+                + "document.querySelector('\(link)').offsetParent", on: page)
         let login = try await open(try await value("document.querySelector('\(link)').href", on: page))
         try await wait("document.querySelector('input[name=password]')", on: login)
         _ = try await value(

@@ -335,7 +335,8 @@ struct BrowserClientFaults {
     }
 
     @discardableResult
-    private func call(_ name: String, _ arguments: (any Encodable & Sendable)..., on index: Int) async throws -> String {
+    private func call(_ name: String, _ arguments: (any Encodable & Sendable)..., on index: Int) async throws -> String
+    {
         let list = try arguments.map { try json($0) }.joined(separator: ", ")
         return try await browser.result(of: "harness.\(name)(\(list))", on: tabs[index].page)
     }

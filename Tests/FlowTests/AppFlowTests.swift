@@ -40,26 +40,7 @@ extension FlowTests {
         }
 
         private func signIn(_ browser: Browser, _ page: Browser.Page, _ email: String) async throws {
-            try await browser.wait("document.querySelector('input[name=email]')", on: page)
-            _ = try await browser.value(
-                """
-                ((field) => {
-                    field.value = '\(email)';
-                    field.dispatchEvent(new Event('input', { bubbles: true }));
-                    field.form.querySelector('button[type=submit]').click();
-                })(document.querySelector('input[name=email]'))
-                """, on: page)
-            try await browser.wait("document.querySelector('a#login-link').href.startsWith('http')", on: page)
-            let login = try await browser.open(
-                try await browser.value("document.querySelector('a#login-link').href", on: page))
-            do {
-                try await browser.logIn(as: email, on: login, password: "sandbox")
-                try await browser.choose("allow", on: login)
-                try await browser.wait("document.getElementById('done')", on: login)
-            } catch {
-                await browser.keepPicture(of: login, "app-login")
-                throw error
-            }
+            try await browser.signIn(email, on: page, form: "form", link: "a#login-link")
             try await browser.wait("fieldpostApp.fieldpost.status.connection === 'live'", on: page)
         }
 

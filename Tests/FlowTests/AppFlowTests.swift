@@ -81,18 +81,22 @@ extension FlowTests {
         }
 
         /// Stops the servers, and opens the app again: the service worker has its files, and the store has the entry.
+        /// It is live again as soon as the servers run.
         private func reopenOffline(
             _ browser: Browser, _ page: Browser.Page, _ email: String, _ cluster: LocalCluster
         ) async throws {
             _ = try await browser.value(
                 "(navigator.serviceWorker.ready.then(() => { globalThis.testReady = true; }), '')", on: page)
             try await browser.wait("globalThis.testReady", on: page)
-            for part in [LocalCluster.Part.onboarding, .gateway] { await cluster.kill9(part) }
+            let servers = [LocalCluster.Part.onboarding, .gateway]
+            for part in servers { await cluster.kill9(part) }
             try await browser.go(to: cluster.onboardingURL + "/app/", on: page)
             try await browser.wait(
                 "!globalThis.testReady && \(Self.entry(of: email)).fields.status === 'released'", on: page)
             try await browser.wait("fieldpostApp.fieldpost.status.connection !== 'live'", on: page)
             #expect(try await browser.value("document.querySelector('input[name=email]') === null", on: page) == "true")
+            try await cluster.startAll(servers)
+            try await browser.wait("fieldpostApp.fieldpost.status.connection === 'live'", on: page)
         }
     }
 }

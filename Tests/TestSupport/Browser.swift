@@ -160,6 +160,8 @@ package actor Browser {
 
     /// Returns a screenshot of the page as PNG.
     package func screenshot(of page: Page) async throws -> Data {
+        // A page in the background is not drawn.
+        _ = try await send("Page.bringToFront", on: page)
         let answer = try await send("Page.captureScreenshot", on: page)
         return Data(base64Encoded: try text(answer, "data")) ?? Data()
     }

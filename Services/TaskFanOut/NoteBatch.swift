@@ -98,7 +98,7 @@ struct NoteBatch {
             .compactMap { (try? JSONObject($0.bytes))?.id(of: "task") }.first
     }
 
-    private func state(of id: UUID) -> NoteFacts.TaskState {
+    private func state(of id: UUID) -> NoteFacts<CanonicalJSON>.TaskState {
         let master = presences[task(id, in: fixedRealms.manager)] ?? Presence()
         if master.isThere { return .existing(copyRealm: copies[id]?.realm) }
         if presences[task(id, in: archive)]?.isThere == true { return .archived }
@@ -172,13 +172,13 @@ struct NoteBatch {
         }
     }
 
-    private func facts(_ note: UUID, _ task: UUID) -> NoteFacts {
-        var sides: [Int32: NoteFacts.Side] = [:]
+    private func facts(_ note: UUID, _ task: UUID) -> NoteFacts<CanonicalJSON> {
+        var sides: [Int32: NoteFacts<CanonicalJSON>.Side] = [:]
         for realm in realms[note] ?? [] {
             guard let object = objects[key(note, in: realm)] else { continue }
-            sides[realm] = NoteFacts.Side(fields: object.fields, editPosition: object.editPosition)
+            sides[realm] = NoteFacts<CanonicalJSON>.Side(fields: object.fields, editPosition: object.editPosition)
         }
-        return NoteFacts(
+        return NoteFacts<CanonicalJSON>(
             manager: fixedRealms.manager, archive: archive, sides: sides,
             registration: rows[note].map { .init(realm: $0.realm, isOverLimit: $0.isOverLimit) },
             task: state(of: task))

@@ -1,11 +1,9 @@
-import Postgres
-
-/// The facts about a note that the decision depends on.
-struct NoteFacts: Equatable, Sendable {
+/// The facts about a note that the decision depends on; `Content` are its fields.
+struct NoteFacts<Content: Equatable & Sendable>: Equatable, Sendable {
     /// The note in one realm.
     struct Side: Equatable, Sendable {
         /// `nil`: it was deleted there.
-        var fields: CanonicalJSON?
+        var fields: Content?
         /// The position of the last write by a device or an integration.
         var editPosition: Int64 = 0
     }
@@ -46,21 +44,21 @@ struct NoteFacts: Equatable, Sendable {
 }
 
 /// The decision about a note.
-enum NoteDecision: Equatable, Sendable {
+enum NoteDecision<Content: Equatable & Sendable>: Equatable, Sendable {
     /// Nothing is written.
     case unchanged
     /// The note is removed from all realms and is no longer registered.
     case deleted
     /// The note moves to the archive and is no longer registered.
-    case archived(CanonicalJSON)
+    case archived(Content)
     /// The note has these fields in `/manager` and in the copy's realm, if any, and is in no other.
-    case copied(CanonicalJSON, realm: Int32?)
+    case copied(Content, realm: Int32?)
 }
 
 /// Decides about a note of a task.
 enum NoteRule {
     /// A deletion on either side is final: it takes precedence over a concurrent edit.
-    static func decide(_ facts: NoteFacts) -> NoteDecision {
+    static func decide<Content>(_ facts: NoteFacts<Content>) -> NoteDecision<Content> {
         guard let content = content(facts) else { return facts.registration == nil ? .unchanged : .deleted }
         switch facts.task {
         case .unknown: return facts.registration == nil ? .unchanged : .deleted
@@ -76,7 +74,7 @@ enum NoteRule {
     ///
     /// A registered note has two sides, of which one may have been deleted. One that is missing without a tombstone was
     /// lost, and is written again. Objects in other realms are not the note's.
-    private static func content(_ facts: NoteFacts) -> CanonicalJSON? {
+    private static func content<Content>(_ facts: NoteFacts<Content>) -> Content? {
         let realms: [Int32]
         if let registration = facts.registration {
             realms = [facts.manager] + (registration.realm.map { [$0] } ?? [])
@@ -85,7 +83,7 @@ enum NoteRule {
             // The archive's note is a copy.
             realms = [facts.manager] + facts.sides.keys.filter { $0 != facts.manager && $0 != facts.archive }.sorted()
         }
-        var last: (fields: CanonicalJSON, editPosition: Int64)?
+        var last: (fields: Content, editPosition: Int64)?
         for side in realms.compactMap({ facts.sides[$0] }) {
             guard let fields = side.fields, side.editPosition > last?.editPosition ?? -1 else { continue }
             last = (fields, side.editPosition)

@@ -91,8 +91,10 @@ extension FlowTests {
 
         private func add(_ text: String, _ browser: Browser, _ page: Browser.Page) async throws {
             _ = try await browser.value(
-                "(document.querySelector('#add input').value = '\(text)', document.querySelector('#add button').click())",
-                on: page)
+                """
+                (document.querySelector('#add input').value = '\(text)',
+                    document.querySelector('#add button').click())
+                """, on: page)
         }
     }
 }

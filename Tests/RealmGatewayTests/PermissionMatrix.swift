@@ -125,7 +125,10 @@ struct PermissionMatrix: Sendable {
         realmCases.append(
             RealmCase(
                 path: .manager,
-                stored: [Target(.fieldTask), Target(.fieldTask, task), Target(.location), Target(.taskNote)]))
+                stored: [
+                    Target(.fieldTask), Target(.fieldTask, task), Target(.location),
+                    Target(.taskNote, UUID(), ["task": "\"\(task.text)\""]),
+                ]))
         realmCases.append(RealmCase(path: .archive, stored: [Target(.fieldTask), Target(.taskNote)]))
         addCommon()
         realmCases.append(RealmCase(path: .catalogue(UUID()), stored: [Target(.reportingTreeNode)]))
@@ -189,7 +192,10 @@ struct PermissionMatrix: Sendable {
         realmCases.append(
             RealmCase(
                 path: .team(team), relations: name.map { [$0: .member] } ?? [:],
-                stored: [Target(.fieldTask), Target(.fieldTask, task), Target(.location), Target(.taskNote)]))
+                stored: [
+                    Target(.fieldTask), Target(.fieldTask, task), Target(.location),
+                    Target(.taskNote, UUID(), ["task": "\"\(task.text)\""]),
+                ]))
     }
 
     private mutating func addShare(_ owner: String, _ recipient: String) {

@@ -39,8 +39,6 @@ enum PermissionTable {
         user person owner SharedItem any put,delete kind,item,recipient,since
         user person owner FieldTask any patch isCompleted,completionDate,completedBy
         user person owner TaskNote own put,patch,delete *
-        user admin owner TaskNote other delete -
-        user manager owner TaskNote other delete -
         user person owner Notice any patch,delete isRead
         user person owner DeliveryChoice own put,patch,delete webhook,email,pushes,devices,digestAt,quietHours,\
         timeZone,excludedCodes

@@ -37,7 +37,9 @@ struct SchemaObject {
     func problem(with field: String, _ value: String?) throws -> String? {
         var fields = fields
         fields[field] = value
-        let person = UUID()
+        // A note has its author's id.
+        let text = fields["author"].map { String($0.dropFirst().dropLast()) } ?? ""
+        let person = UUID(uuidString: text) ?? UUID()
         let owner = Author(Access(.person(.worker), .owner), person: person, emails: [Self.email(fields)])
         for (author, standing) in [(owner, owner.access), (Author(Access(.integration)), Access(.integration))] {
             for realm in kind.row.realms.map(Self.realm) {

@@ -8,13 +8,13 @@ import Testing
     /// Realms: 1 `/manager`, 2 `/archive`, 3 and 4 teams.
     private func facts(
         _ sides: [Int32: (String?, Int64)], in realm: Int32?? = .none, isOverLimit: Bool = false,
-        task: NoteFacts.TaskState = .existing(copyRealm: 3)
-    ) throws -> NoteFacts {
+        task: NoteFacts<CanonicalJSON>.TaskState = .existing(copyRealm: 3)
+    ) throws -> NoteFacts<CanonicalJSON> {
         let sides = try sides.mapValues { text, position in
-            NoteFacts.Side(fields: try text.map { try Self.fields($0) }, editPosition: position)
+            NoteFacts<CanonicalJSON>.Side(fields: try text.map { try Self.fields($0) }, editPosition: position)
         }
-        let registration = realm.map { NoteFacts.Registration(realm: $0, isOverLimit: isOverLimit) }
-        return NoteFacts(manager: 1, archive: 2, sides: sides, registration: registration, task: task)
+        let registration = realm.map { NoteFacts<CanonicalJSON>.Registration(realm: $0, isOverLimit: isOverLimit) }
+        return NoteFacts<CanonicalJSON>(manager: 1, archive: 2, sides: sides, registration: registration, task: task)
     }
 
     private static func fields(_ text: String) throws -> CanonicalJSON { try CanonicalJSON("{\"text\":\"\(text)\"}") }

@@ -112,7 +112,10 @@ async function networkFirst(request) {
 }
 
 self.addEventListener("install", (event) => {
-    event.waitUntil(store().then((name) => name && setCurrent(name)).then(() => self.skipWaiting()));
+    // The configuration too: the page has requested it before this worker controls it.
+    const configured = caches.open(stateCache).then((cache) => cache.add(configuration));
+    const stored = store().then((name) => name && setCurrent(name));
+    event.waitUntil(Promise.all([configured, stored]).then(() => self.skipWaiting()));
 });
 
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));

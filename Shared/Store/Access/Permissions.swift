@@ -139,13 +139,14 @@ package enum Permissions {
         }
     }
 
-    /// Authors write their own notes about tasks where their tasks are; managers delete all notes.
+    /// Authors write their own notes about tasks where their tasks are; managers delete all notes in `/manager` and in
+    /// teams.
     private static func grantToNote(
         isOwn: Bool, in realm: RealmClass, to relation: Relation, isManager: Bool
     ) -> Grant? {
         let (mayWrite, mayDelete) =
             switch realm.name {
-            case .user: (relation == .owner, isManager && relation == .owner)
+            case .user: (relation == .owner, false)
             case .team: (relation == .member, isManager)
             case .manager: (isManager, isManager)
             case .users, .catalogue, .common, .archive, .share, .system: (false, false)

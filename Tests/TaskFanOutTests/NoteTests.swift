@@ -8,7 +8,7 @@ import Testing
 
 @testable import TaskFanOut
 
-/// Notes about tasks in PostgreSQL: both sides are equal whatever happens, and follow the task.
+/// Notes about tasks in PostgreSQL: both sides converge in every order of events, and follow the task.
 @Suite(.ownThreads) struct NoteTests {
     private static func note(_ task: UUID, _ text: String) -> String {
         let note = "\"task\":\"\(task.text)\",\"text\":\"\(text)\",\"author\":\"\(UUID().text)\""

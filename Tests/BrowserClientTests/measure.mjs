@@ -19,7 +19,7 @@ import { Chromium } from "./chromium.mjs";
 const [app, gatewayArgument, identity, environment, measurement, email] = process.argv.slice(2);
 if (!email) {
     console.error("measure.mjs APP GATEWAY IDENTITY ENVIRONMENT sync|paint|scroll|heap EMAIL");
-    process.exit(64);
+    process.exit(2);
 }
 const { origin } = new URL(app);
 const gateway = gatewayArgument === "-" ? origin : gatewayArgument;

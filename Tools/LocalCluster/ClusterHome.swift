@@ -62,6 +62,7 @@ package struct ClusterHome: Sendable {
         switch value {
         case .text(let text): text
         case .folder(let path): LocalCluster.sourceFolder(path)
+        case .list(let values): values.map(text).joined(separator: ",")
         case .url(let name):
             Services.all.first { $0.endpoint?.name == name }.map { url(LocalCluster.Part($0)) } ?? ""
         }

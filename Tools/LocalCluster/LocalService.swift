@@ -32,6 +32,8 @@ extension ServiceDescription {
         case url(of: String)
         /// A folder of the sources.
         case folder(String)
+        /// Values separated by commas.
+        indirect case list([LocalValue])
     }
 
     package var needs: Set<Need> { local.needs }
@@ -63,6 +65,9 @@ private struct LocalService: Sendable {
     var settings: [String: ServiceDescription.LocalValue] = [:]
     var showcaseSettings: [String: ServiceDescription.LocalValue] = [:]
 
+    /// The origin of the app that docs/apps/app-in-an-hour.md builds.
+    private static let tutorialOrigin = ServiceDescription.LocalValue.text("http://localhost:8000")
+
     /// A row for each service, by its name.
     static let all = [
         Services.onboarding.name: LocalService(
@@ -74,6 +79,7 @@ private struct LocalService: Sendable {
                 "FIELDPOST_ONBOARDING_DEVICE_PAGE": .text("true"),
                 "FIELDPOST_ONBOARDING_DEVICE_GATEWAY": .url(of: "gateway"),
                 "FIELDPOST_ONBOARDING_APP_FOLDER": .folder("Services/Onboarding/App"),
+                "FIELDPOST_CORS_ORIGINS": tutorialOrigin,
             ]),
         Services.realmGateway.name: LocalService(
             needs: [.identityProviders],
@@ -81,7 +87,7 @@ private struct LocalService: Sendable {
                 name: "gateway", title: "device API", variable: "GATEWAY_URL", localPort: 18080),
             adminPort: 18092,
             // The app is served by onboarding, and calls the device API.
-            showcaseSettings: ["FIELDPOST_CORS_ORIGINS": .url(of: "device")]),
+            showcaseSettings: ["FIELDPOST_CORS_ORIGINS": .list([.url(of: "device"), tutorialOrigin])]),
         Services.changeRelay.name: LocalService(needs: [.kafka], adminPort: 18091),
         Services.realmInitializer.name: LocalService(needs: [.kafka, .backEnds], adminPort: 18093),
         Services.entrySubmitter.name: LocalService(

@@ -604,18 +604,26 @@ class DatabaseStore {
         this.database = null;
     }
 
-    async open() {
+    async open(attemptMax = 3) {
         const request = indexedDB.open(this.name, 1);
         request.onupgradeneeded = () => {
             for (const name of storeNames) {
                 request.result.createObjectStore(name, { autoIncrement: name === "pages" });
             }
         };
-        const database = await result(request);
+        let database;
+        try {
+            database = await result(request);
+        } catch (error) {
+            // An eviction aborts requests in flight.
+            if (error.name !== "AbortError" || attemptMax <= 1) { throw error; }
+            return this.open(attemptMax - 1);
+        }
         database.onversionchange = () => database.close();
         // The browser closes databases that it evicts.
-        database.onclose = () => { this.database = null; };
+        database.onclose = () => { if (this.database === database) { this.database = null; } };
         this.database = database;
+        return undefined;
     }
 
     /** Runs `body` in one transaction. It must await requests of the transaction only. */
@@ -629,16 +637,20 @@ class DatabaseStore {
             await this.open();
             transaction = this.database.transaction(names, mode);
         }
+        const { db } = transaction;
+        let fail;
         const done = new Promise((resolve, reject) => {
+            fail = () => reject(transaction.error ?? new DOMException("aborted", "AbortError"));
             transaction.oncomplete = resolve;
-            transaction.onabort = () => reject(transaction.error ?? new DOMException("aborted", "AbortError"));
+            transaction.onabort = fail;
+            db.addEventListener("close", fail);
         });
-        done.catch(() => {});
+        done.catch(() => {}).finally(() => db.removeEventListener("close", fail));
         const store = (name) => transaction.objectStore(name);
         const from = (lower) => (lower === undefined ? undefined : IDBKeyRange.lowerBound(lower));
         let value;
         try {
-            value = await body({
+            const running = body({
                 get: (name, key) => result(store(name).get(key)),
                 getAll: (name, lower) => result(store(name).getAll(from(lower))),
                 keys: (name) => result(store(name).getAllKeys()),
@@ -647,6 +659,8 @@ class DatabaseStore {
                 removeBelow: (name, key) => { store(name).delete(IDBKeyRange.upperBound(key, true)); },
                 clear: (name) => { store(name).clear(); },
             });
+            // Requests of an evicted database may end without an event.
+            value = await Promise.race([running, done.then(() => running)]);
         } catch (error) {
             try { transaction.abort(); } catch { /* It has ended already. */ }
             await done.catch(() => {});
@@ -698,8 +712,9 @@ class MemoryStore {
 /** Returns the content of an empty store. */
 function emptyMeta() {
     return {
-        revision: 0, clientId: newID(), nextSequence: 1, position: 0, resetCount: 0, queriedResetCount: 0, login: null,
-        owner: null, isPaused: false, realms: [], baseURL: null, leader: null,
+        storeId: newID(), revision: 0, clientId: newID(), nextSequence: 1, position: 0, resetCount: 0,
+        queriedResetCount: 0, login: null, owner: null, isPaused: false, realms: [], baseURL: null, leader: null,
+        isSignedOut: false,
     };
 }
 
@@ -747,7 +762,7 @@ class Signal {
 /** The client of one tab. See `fieldpost.d.ts` for its interface. */
 export class Fieldpost extends EventTarget {
     #gateway; #onboarding; #name; #tab = newID();
-    #store; #channel = null; #meta = emptyMeta(); #state = new DeviceState("");
+    #store; #channel = null; #meta = emptyMeta(); #state = new DeviceState(this.#meta.clientId);
     #rejections = new Map(); #uploads = new Map();
     /** Kind → address → displayed object. */
     #view = new Map();
@@ -784,12 +799,11 @@ export class Fieldpost extends EventTarget {
         } catch {
             this.#store = new MemoryStore();
         }
-        await this.#initialise();
         await this.#reload();
         if (this.#store.kind === "indexed-db" && "BroadcastChannel" in globalThis) {
             this.#channel = new BroadcastChannel(`fieldpost ${this.#name}`);
             this.#channel.onmessage = ({ data }) => this.#receiveMessage(data);
-            this.#channel.postMessage({ hello: true });
+            this.#share({ hello: true });
         }
         this.#wakeListener = () => this.#wake();
         globalThis.addEventListener?.("online", this.#wakeListener);
@@ -799,13 +813,6 @@ export class Fieldpost extends EventTarget {
         this.#setConnection(this.#restingConnection());
         this.#competeForLead();
         this.#measureStorage();
-    }
-
-    /** Creates the store's content if the store is new or was evicted. */
-    #initialise() {
-        return this.#store.transact(["meta"], "readwrite", async (tx) => {
-            if (!await tx.get("meta", "meta")) { tx.put("meta", emptyMeta(), "meta"); }
-        });
     }
 
     // MARK: Status
@@ -848,7 +855,7 @@ export class Fieldpost extends EventTarget {
     }
 
     #shareStatus() {
-        this.#channel?.postMessage({
+        this.#share({
             status: {
                 connection: this.#connection, problem: this.#problem, receivedAt: this.#receivedAt,
                 offset: this.#offset, isFull: this.#isFull,
@@ -948,6 +955,9 @@ export class Fieldpost extends EventTarget {
 
     // MARK: Messages between tabs
 
+    /** Sends a message, with the id of the store that it belongs to, to the other tabs. */
+    #share(message) { this.#channel?.postMessage({ storeId: this.#meta.storeId, ...message }); }
+
     /** Rereads the whole store. */
     async #reload() {
         this.#reloadCount += 1;
@@ -956,6 +966,7 @@ export class Fieldpost extends EventTarget {
     }
 
     async #reread() {
+        const storeId = await this.#restore();
         const names = storeNames.filter((name) => name !== "images");
         const content = await this.#store.transact(names, "readonly", async (tx) => {
             const [meta, realms, objects, pages, queue, rejections, uploads] = await Promise.all([
@@ -964,7 +975,8 @@ export class Fieldpost extends EventTarget {
             ]);
             return { meta, realms, objects, pages, queue, rejections, uploads };
         });
-        if (!content.meta) { return this.#recreate(); }
+        // The browser deleted the store meanwhile.
+        if (!content.meta || content.meta.storeId !== storeId) { return this.#reread(); }
         const state = new DeviceState(content.meta.clientId);
         state.copy.position = content.meta.position;
         for (const stored of content.realms) { Object.assign(state.copy.realm(stored.path), stored.state); }
@@ -982,6 +994,11 @@ export class Fieldpost extends EventTarget {
         state.rebuild();
         state.copy.clean();
         const before = [...this.#view.values()].flatMap((all) => [...all.keys()]);
+        if (storeId !== this.#meta.storeId) {
+            // The lines and messages of the previous store do not belong to this one.
+            this.#streamAbort?.abort();
+            this.#early.clear();
+        }
         this.#state = state;
         this.#adoptMeta(content.meta);
         this.#dropEarly(content.meta.revision);
@@ -998,20 +1015,66 @@ export class Fieldpost extends EventTarget {
         Object.assign(queue, { clientId, nextSequence, resetCount, queriedResetCount });
     }
 
-    /** Fills a store that the browser evicted with the login and the queue of this tab, under a new client id. */
-    async #recreate() {
-        const { login, owner, realms, isPaused, baseURL } = this.#meta;
-        const waiting = this.#state.queue.waiting;
-        await this.#store.transact(["meta", "queue"], "readwrite", async (tx) => {
-            if (await tx.get("meta", "meta")) { return; }
-            const meta = { ...emptyMeta(), login, owner, realms, isPaused, baseURL, nextSequence: waiting.length + 1 };
-            meta.leader = this.#isLeader ? this.#tab : null;
-            tx.put("meta", meta, "meta");
-            waiting.forEach((item, index) => tx.put("queue", { ...item, sequence: index + 1 }, index + 1));
-        });
-        this.#streamAbort?.abort();
-        return this.#reread();
+    /**
+     * Adds the login and the queue of this tab to a store that replaces an evicted one; returns the store's id.
+     *
+     * One transaction decides which tab creates the store. Only the leader sends, so its client id and its numbers
+     * replace those of other tabs, and the server recognises repeats. Another tab adds the mutations that are missing.
+     */
+    async #restore() {
+        const { meta, isChanged } = await this.#store.transact(
+            ["meta", "queue", "rejections", "uploads"], "readwrite", async (tx) => {
+                const stored = await tx.get("meta", "meta");
+                const { storeId, login, owner, isPaused, realms, baseURL, leader } = this.#meta;
+                if (stored?.storeId === storeId) { return { meta: stored, isChanged: false }; }
+                const isOtherLogin = stored?.owner ? stored.owner !== owner : stored?.isSignedOut;
+                if (stored && (!owner || isOtherLogin)) { return { meta: stored, isChanged: false }; }
+                const { queue } = this.#state;
+                const own = [...queue.history.map((item) => ({ ...item, isWaiting: false })),
+                    ...queue.waiting.map((item) => ({ ...item, isWaiting: true }))];
+                // Mutations that wait for an earlier message were not sent yet.
+                const early = [...this.#early.values()].flatMap(({ events }) => events)
+                    .flatMap(({ enqueue }) => enqueue ?? []).sort((left, right) => left.sequence - right.sequence);
+                const others = await tx.getAll("queue");
+                const created = stored?.owner ? stored
+                    : { ...emptyMeta(), ...stored, login, owner, isPaused, realms, baseURL };
+                const isNumbering = !stored?.owner || !stored.leader || stored.leader === this.#tab;
+                if (isNumbering) {
+                    const { clientId, nextSequence, resetCount, queriedResetCount } = queue;
+                    created.leader ??= leader;
+                    Object.assign(created, { clientId, nextSequence, resetCount, queriedResetCount });
+                    for (const item of this.#rejections.values()) { tx.put("rejections", item, item.key); }
+                    for (const upload of this.#uploads.values()) { tx.put("uploads", upload, upload.id); }
+                }
+                const [numbered, added] = isNumbering ? [own, [...early, ...others]] : [others, [...own, ...early]];
+                const keys = new Set(numbered.map(({ key }) => key));
+                tx.clear("queue");
+                for (const item of numbered) { tx.put("queue", item, item.sequence); }
+                for (const item of added) {
+                    if (!item.isWaiting || keys.has(item.key)) { continue; }
+                    keys.add(item.key);
+                    tx.put("queue", { ...item, sequence: created.nextSequence }, created.nextSequence);
+                    created.nextSequence += 1;
+                }
+                if (login?.token.expiresAt > created.login?.token.expiresAt) { created.login = login; }
+                created.revision += 1;
+                tx.put("meta", created, "meta");
+                return { meta: created, isChanged: true };
+            });
+        const { storeId, revision } = meta;
+        if (isChanged) { this.#share({ storeId, revision, meta, events: [{ reload: true }] }); }
+        return storeId;
     }
+
+    /** Returns whether this tab has loaded the current store and its client id; otherwise, rereads the store. */
+    async #verify() {
+        const meta = await this.#store.transact(["meta"], "readonly", (tx) => tx.get("meta", "meta"));
+        const isCurrent = this.#isLoaded(meta) && meta.clientId === this.#state.queue.clientId;
+        if (!isCurrent) { await this.#reload(); }
+        return isCurrent;
+    }
+
+    #isLoaded(meta) { return meta !== undefined && meta.storeId === this.#meta.storeId; }
 
     #adoptMeta(meta) {
         const keys = ["login", "isPaused", "realms", "baseURL"];
@@ -1028,7 +1091,13 @@ export class Fieldpost extends EventTarget {
 
     #receiveMessage(message) {
         if (this.#isClosed) { return; }
-        if (message.hello) {
+        if (message.storeId !== this.#meta.storeId) {
+            // Another tab has recreated the store, or has not reread it yet.
+            this.#serially(async () => {
+                await this.#verify();
+                if (message.storeId === this.#meta.storeId) { this.#receiveMessage(message); }
+            }).catch((error) => this.#setConnection("failed", error));
+        } else if (message.hello) {
             if (this.#isLeader) { this.#shareStatus(); }
         } else if (message.status) {
             this.#leaderSeenAt = Date.now();
@@ -1071,11 +1140,16 @@ export class Fieldpost extends EventTarget {
     }
 
     #applyMessage({ meta, events }) {
+        if (events.some(({ reload }) => reload)) {
+            // The previous revision remains, so that the leader reads the queue before it writes.
+            this.#adoptMeta({ ...meta, revision: this.#meta.revision });
+            this.#reloadSafely();
+            return;
+        }
         this.#adoptMeta(meta);
         const changed = new Set();
         const add = (update) => { for (const address of update.changed) { changed.add(address); } };
         for (const event of events) {
-            if (event.reload) { this.#reloadSafely(); return; }
             if (event.enqueue) { this.#addQueued(event.enqueue, changed); }
             if (event.begin) { this.#state.copy.beginStream(); }
             for (const line of event.lines ?? []) { add(this.#state.takeLine(line)); }
@@ -1107,38 +1181,42 @@ export class Fieldpost extends EventTarget {
      */
     async #change(names, body, { isOwn = false } = {}) {
         let message;
+        const { storeId } = this.#meta;
         const all = [...new Set(["meta", "queue", "rejections", "uploads", ...names])];
         try {
             message = await this.#store.transact(all, "readwrite", async (tx) => {
                 const meta = await tx.get("meta", "meta");
-                if (!meta) { throw new FieldpostError("store-evicted", "The browser deleted the store."); }
-                const pulled = isOwn && meta.revision !== this.#meta.revision ? await this.#pull(tx, meta) : null;
+                if (!this.#isLoaded(meta) || (isOwn && meta.clientId !== this.#state.queue.clientId)) {
+                    throw new FieldpostError("store-replaced", "The browser deleted the store.");
+                }
                 if (isOwn && meta.leader !== this.#tab) { throw new FieldpostError("not-leader"); }
+                const pulled = isOwn && meta.revision !== this.#meta.revision ? await this.#pull(tx, meta) : null;
                 const events = await body(tx, meta);
                 meta.revision += 1;
                 tx.put("meta", meta, "meta");
-                return { revision: meta.revision, meta, events, pulled };
+                return { storeId: meta.storeId, revision: meta.revision, meta, events, pulled };
             });
         } catch (error) {
             if (error.name === "QuotaExceededError") {
                 this.#setFull(true);
                 throw new FieldpostError("storage-full", "The device's storage is full.");
             }
-            if (error.code === "store-evicted") {
-                await this.#reload();
-                if (!isOwn) { return this.#change(names, body); }
+            // The browser may evict the store in the middle of the transaction, too.
+            if (error.code === "store-replaced" || error.name === "AbortError") {
+                await this.#verify();
+                if (!isOwn && this.#meta.storeId !== storeId) { return this.#change(names, body); }
             }
             throw error;
         }
         this.#setFull(false);
         const { pulled, ...shared } = message;
-        this.#channel?.postMessage(shared);
+        this.#share(shared);
         if (isOwn) {
             this.#dropEarly(shared.revision);
             this.#adoptMeta(shared.meta);
             if (pulled) { this.#show(pulled); }
         } else {
-            this.#receive(shared);
+            this.#receiveMessage(shared);
         }
         return shared;
     }
@@ -1464,7 +1542,8 @@ export class Fieldpost extends EventTarget {
                     throw new FieldpostError("queued-mutations", "Another person's changes wait on this device.");
                 }
                 for (const name of storeNames) { if (name !== "meta") { tx.clear(name); } }
-                Object.assign(meta, emptyMeta(), { revision: meta.revision, leader: meta.leader });
+                const { storeId, revision, leader } = meta;
+                Object.assign(meta, emptyMeta(), { storeId, revision, leader });
                 events.push({ reload: true });
             }
             meta.login = { token, email, person: person ?? (meta.login?.email === email ? meta.login.person : null) };
@@ -1495,7 +1574,8 @@ export class Fieldpost extends EventTarget {
                 throw new FieldpostError("queued-mutations", `${count} changes were not sent yet.`);
             }
             for (const name of storeNames) { if (name !== "meta") { tx.clear(name); } }
-            Object.assign(meta, emptyMeta(), { revision: meta.revision, leader: meta.leader });
+            const { storeId, revision, leader } = meta;
+            Object.assign(meta, emptyMeta(), { storeId, revision, leader, isSignedOut: true });
             return [{ reload: true }];
         });
         await this.#reloadSafely();
@@ -1606,7 +1686,7 @@ export class Fieldpost extends EventTarget {
     /** Takes the lead from a tab that the browser has suspended. */
     async #checkLeader() {
         const started = Date.now();
-        this.#channel.postMessage({ hello: true });
+        this.#share({ hello: true });
         await delay(4_000);
         const isIdle = document.visibilityState === "visible" && this.#leaderSeenAt < started;
         if (isIdle && !this.#isLeader && !this.#isClosed) { this.#competeForLead(true); }
@@ -1657,7 +1737,7 @@ export class Fieldpost extends EventTarget {
             return;
         }
         if (!this.#meta.login || this.#meta.isPaused) { this.#setConnection(this.#restingConnection()); return; }
-        if (error.code === "aborted") { return; }
+        if (error.code === "aborted" || error.code === "store-replaced") { return; }
         this.#retryAfter = error.retryAfter ?? null;
         if (error.code === "environment-moved" && error.body?.baseURL) { await this.#move(error.body.baseURL); return; }
         if (error.status === 401 && error.code !== "login-required") {
@@ -1744,10 +1824,10 @@ export class Fieldpost extends EventTarget {
                 const objectCount = lines.reduce((count, { objects }) => count + (objects?.list.length ?? 0), 0);
                 const isComplete = lines.some(({ checkpoint, keepalive, closed }) => checkpoint || keepalive || closed);
                 if (!isComplete && objectCount < 2_000) { continue; }
-                await this.#takeLines(lines);
+                await this.#takeLines(lines, abort.signal);
                 lines = [];
             }
-            if (lines.length > 0) { await this.#takeLines(lines); }
+            if (lines.length > 0) { await this.#takeLines(lines, abort.signal); }
         } catch (error) {
             if (abort.signal.aborted && error.name === "AbortError") { throw new FieldpostError("aborted"); }
             if (error instanceof TypeError) { throw new FieldpostError("offline", "The connection was lost."); }
@@ -1761,8 +1841,9 @@ export class Fieldpost extends EventTarget {
     }
 
     /** Applies and stores lines in one transaction. */
-    #takeLines(lines) {
+    #takeLines(lines, signal) {
         return this.#serially(async () => {
+            signal.throwIfAborted();
             const changed = new Set();
             await this.#change(["realms", "objects", "pages"], async (tx, meta) => {
                 for (const line of lines) {
@@ -1836,6 +1917,7 @@ export class Fieldpost extends EventTarget {
 
     /** Sends the next image or mutations; returns whether there were any. */
     async #sendNext() {
+        if (!await this.#serially(() => this.#verify())) { return true; }
         const { queue } = this.#state;
         const uploads = [...this.#uploads.values()].filter(({ state }) => state === "queued")
             .sort((left, right) => left.sequence - right.sequence);
@@ -1912,7 +1994,7 @@ export class Fieldpost extends EventTarget {
             return [{ response: event, rejections, dismissed, uploads }];
         }, { isOwn: true }).catch(async (error) => {
             // The results are not stored: the same request gets them again.
-            await this.#reload();
+            if (error.code !== "store-replaced") { await this.#reload(); }
             throw error;
         });
         this.#show(update.changed);

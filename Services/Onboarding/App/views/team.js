@@ -36,14 +36,8 @@ export function mount(app, root, segments) {
     loadOutline();
 
     async function loadOutline() {
-        if (outline === undefined) {
-            outline = await app.fieldpost.request("GET", "/v1/outline").then((data) => {
-                cacheOutline(data);
-                return data;
-            }, (error) => (error.status === 404 ? cacheOutline(null) : cachedOutline()));
-        }
-        const geometry = await outline;
-        map.setOutline(geometry);
+        outline ??= readOutline();
+        map.setOutline(await outline);
     }
 
     function open(point) {
@@ -260,11 +254,15 @@ export function mount(app, root, segments) {
     };
 }
 
-function cachedOutline() {
-    try { return JSON.parse(localStorage.getItem("fieldpost.outline")); } catch { return null; }
-}
-
-function cacheOutline(data) {
-    try { localStorage.setItem("fieldpost.outline", JSON.stringify(data)); } catch { /* Larger than the storage. */ }
-    return null;
+/** Returns the optional GeoJSON file in the app's folder; offline, the last one. */
+async function readOutline() {
+    const key = "fieldpost.outline";
+    try {
+        const response = await fetch("outline.json");
+        const data = response.ok ? await response.json() : null;
+        try { localStorage.setItem(key, JSON.stringify(data)); } catch { /* Larger than the storage. */ }
+        return data;
+    } catch {
+        try { return JSON.parse(localStorage.getItem(key)); } catch { return null; }
+    }
 }

@@ -177,7 +177,7 @@ import Testing
                     ])))
         let export = SpanExport(
             recorder: recorder, collector: collector, text: SpanText(service: "a-service", instance: "host:1"),
-            logger: Logger(label: "test"))
+            logger: Logger(label: "test"), lastMax: .seconds(60))
         let group = ServiceGroup(services: [export], logger: Logger(label: "test"))
         async let running: Void = group.run()
         let outcome: Result<Void, any Error>

@@ -26,10 +26,13 @@ package struct SpanExport: Service {
     static let countMax = 1_024
     private static let interval = Duration.milliseconds(500)
     private static let responseMax = Duration.seconds(5)
-    /// Maximum time for exporting the remaining spans at shutdown.
-    private static let lastMax = Duration.seconds(2)
+    private let lastMax: Duration
 
-    package init(recorder: SpanRecorder, collector: Collector, text: SpanText, logger: Logger) {
+    /// - Parameter lastMax: Maximum time for exporting the remaining spans at shutdown.
+    package init(
+        recorder: SpanRecorder, collector: Collector, text: SpanText, logger: Logger, lastMax: Duration = .seconds(2)
+    ) {
+        self.lastMax = lastMax
         self.recorder = recorder
         self.collector = collector
         self.text = text
@@ -43,7 +46,7 @@ package struct SpanExport: Service {
     package func run() async throws {
         var left = await cancelWhenGracefulShutdown { await sendUntilCancelled() }
         left += take()
-        let end = ContinuousClock.now + Self.lastMax
+        let end = ContinuousClock.now + lastMax
         while let batch = Self.nextBatch(&left) {
             let time = end - .now
             if time > .zero {

@@ -54,7 +54,8 @@ struct NoteModel {
     private var uncertainOfStore = 0
     /// The number of the server's mutations that no tab reported as stored.
     private var unreportedCount = 0
-    private var clients: Set<UUID> = []
+    /// The last compared sequence of each client.
+    private var compared: [UUID: Int64] = [:]
 
     // MARK: Writes
 
@@ -79,28 +80,31 @@ struct NoteModel {
         uncertainOfStore += ids.count
     }
 
-    /// Ends the current store, whose queue is empty: the server has all of its mutations under one new client, once.
+    /// Ends the current store, whose queue is empty: the server has all of its mutations under one client, once. A store
+    /// that an open tab recreates continues with the numbers of its client.
     mutating func endStore(_ results: [Result]) throws {
-        let new = results.filter { $0.client != otherClient && !clients.contains($0.client) }
-        let newClients = Set(new.map(\.client))
-        guard newClients.count <= 1 else { throw Violation(description: "one store has the clients \(newClients)") }
-        guard new.map(\.sequence) == (0..<new.count).map({ Int64($0) + 1 }) else {
+        let new = results.filter { $0.client != otherClient && $0.sequence > compared[$0.client] ?? 0 }
+        let clients = Set(new.map(\.client))
+        guard clients.count <= 1 else { throw Violation(description: "one store has the clients \(clients)") }
+        let former = clients.first.flatMap { compared[$0] } ?? 0
+        let last = former + Int64(new.count)
+        guard new.map(\.sequence) == new.indices.map({ former + Int64($0) + 1 }) else {
             throw Violation(description: "a gap in \(new.map(\.sequence))")
         }
         if let rejected = new.first(where: { !$0.problem.isEmpty }) {
             throw Violation(description: "\(rejected.sequence) is rejected: \(rejected.problem)")
         }
-        for (sequence, write) in stored where sequence < 1 || sequence > new.count {
-            throw Violation(description: "\(sequence) of \(new.count) is lost: \(write)")
+        for (sequence, write) in stored where sequence <= former || sequence > last {
+            throw Violation(description: "\(sequence) of \(last) is lost: \(write)")
         }
         let unreported = new.count - stored.count
         guard unreported <= uncertainOfStore else {
             throw Violation(description: "\(new.count) mutations, \(stored.count) written, \(uncertainOfStore) maybe")
         }
-        if let client = newClients.first {
+        if let client = clients.first {
+            compared[client] = last
             all += stored.map { NumberedWrite(client: client, sequence: $0, write: $1) }
         }
-        clients.formUnion(newClients)
         unreportedCount += unreported
         stored = [:]
         uncertainOfStore = 0

@@ -80,8 +80,8 @@ struct NoteModel {
         uncertainOfStore += ids.count
     }
 
-    /// Ends the current store, whose queue is empty: the server has all of its mutations under one client, once. A store
-    /// that an open tab recreates continues with the numbers of its client.
+    /// Ends the current store, whose queue is empty: the server has all of its mutations under one client, once. A
+    /// store that an open tab recreates continues with the numbers of its client.
     mutating func endStore(_ results: [Result]) throws {
         let new = results.filter { $0.client != otherClient && $0.sequence > compared[$0.client] ?? 0 }
         let clients = Set(new.map(\.client))

@@ -128,7 +128,7 @@ import Testing
             let fields = "authorization, content-type, if-none-match, traceparent"
             #expect(preflight.contains("access-control-allow-headers: \(fields)\r\n"))
             #expect(preflight.contains("access-control-allow-methods: get, post, put, delete\r\n"))
-            #expect(preflight.contains("access-control-expose-headers: etag, retry-after, www-authenticate\r\n"))
+            #expect(preflight.contains("access-control-expose-headers: date, etag, retry-after, www-authenticate\r\n"))
             #expect(!preflight.contains("allow-credentials"))
             #expect(await request("GET", "/page", origin: "https://app.example.com").contains(allowed))
             #expect(await request("GET", "/nothing", origin: "https://app.example.com").contains(allowed))

@@ -97,7 +97,7 @@ struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
         }
         if let origin {
             response.headers[.accessControlAllowOrigin] = origin
-            response.headers[.accessControlExposeHeaders] = "etag, retry-after, www-authenticate"
+            response.headers[.accessControlExposeHeaders] = "date, etag, retry-after, www-authenticate"
         }
         // A shared cache must not serve one origin's response to another.
         if !edge.origins.isEmpty { response.headers[.vary] = "Origin" }

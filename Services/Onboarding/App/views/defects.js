@@ -5,12 +5,11 @@ import {
 } from "../core/defects.js";
 import { banner, button, card, chip, empty, field, icon, input, page, panes, segmented, select, skeleton }
     from "../ui/components.js";
-import { h, view } from "../ui/dom.js";
+import { h, scrollMemory, view } from "../ui/dom.js";
 import { virtualList } from "../ui/list.js";
 import { commandBanner, detailPage } from "./defect-detail.js";
 import { DefectForm } from "./defect-form.js";
 import { DefectModel } from "./defect-model.js";
-import { scrollMemory } from "./shared-editor.js";
 
 export const route = "defects";
 

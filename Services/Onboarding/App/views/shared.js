@@ -6,8 +6,8 @@ import {
 } from "../core/shared.js";
 import { avatar, banner, button, card, chip, empty, icon, input, menu, page, panes, segmented, skeleton }
     from "../ui/components.js";
-import { h, view } from "../ui/dom.js";
-import { deleteItem, detailPage, editItem, endShare, scrollMemory, setDone, stopSharing } from "./shared-editor.js";
+import { h, scrollMemory, view } from "../ui/dom.js";
+import { deleteItem, detailPage, editItem, endShare, setDone, stopSharing } from "./shared-editor.js";
 
 export const route = "shared";
 

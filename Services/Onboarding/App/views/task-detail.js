@@ -1,9 +1,10 @@
 /** The detail of a task: values, location, completion, and the notes and photos of those who work on it. */
 
 import { completion, directionsLink, isOverdue, noteRealm } from "../core/tasks.js";
-import { newID, scaleImage } from "../fieldpost.js";
+import { newID } from "../fieldpost.js";
 import { avatar, button, chip, icon, menu, page, picture, select } from "../ui/components.js";
 import { h } from "../ui/dom.js";
+import { chosenPhoto } from "./tasks-model.js";
 
 const textMax = 4_000;
 const drafts = new Map();
@@ -218,14 +219,8 @@ export class TaskDetail {
     }
 
     async choosePhoto(control) {
-        const [file] = control.files;
-        control.value = "";
-        if (!file) return;
-        try {
-            this.setPhoto(await scaleImage(file));
-        } catch {
-            this.app.toast(this.app.t("tasks.photoUnreadable"));
-        }
+        const photo = await chosenPhoto(this.app, control);
+        if (photo) this.setPhoto(photo);
         this.update();
     }
 

@@ -1,9 +1,10 @@
 /** The form of a task, for managers: title, description, due date, team, assignee, location and picture. */
 
 import { changedFields, formFields, formProblems, taskForm } from "../core/tasks.js";
-import { newID, scaleImage } from "../fieldpost.js";
+import { newID } from "../fieldpost.js";
 import { button, field, icon, input, page, picture, select } from "../ui/components.js";
 import { h } from "../ui/dom.js";
+import { chosenPhoto } from "./tasks-model.js";
 
 export class TaskEditor {
     constructor(model, { key, task, update }) {
@@ -88,14 +89,8 @@ export class TaskEditor {
     }
 
     async choosePhoto(control) {
-        const [file] = control.files;
-        control.value = "";
-        if (!file) return;
-        try {
-            this.setPhoto(await scaleImage(file));
-        } catch {
-            this.app.toast(this.app.t("tasks.photoUnreadable"));
-        }
+        const photo = await chosenPhoto(this.app, control);
+        if (photo) this.setPhoto(photo);
         this.update();
     }
 

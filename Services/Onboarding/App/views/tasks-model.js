@@ -1,8 +1,21 @@
 /** Tasks, teams, people and positions of the store, for the views Tasks and Team. */
 
 import { membersOf, notesOf, positionsOf, teamsOf, uniqueTasks, workloads } from "../core/tasks.js";
+import { scaleImage } from "../fieldpost.js";
 
 const kinds = ["FieldTask", "Team", "Membership", "Person", "PersonLookup", "Location", "TaskNote"];
+
+/** Returns the scaled image that was chosen in a file input; undefined if there is none, or it is unreadable. */
+export async function chosenPhoto(app, control) {
+    const [file] = control.files;
+    control.value = "";
+    try {
+        return file && await scaleImage(file);
+    } catch {
+        app.toast(app.t("tasks.photoUnreadable"));
+        return undefined;
+    }
+}
 
 export class TasksModel {
     #objects = {};

@@ -50,15 +50,12 @@ extension FlowTests {
                         try await faults.run(stepCount: 40)
                     } catch {
                         let statuses = await faults.statuses()
-                        // After evictions, a store rarely has two clients, or a change waits for a minute.
-                        withKnownIssue("recreated stores are not whole in each case") {
-                            Issue.record(
-                                """
-                                seed \(seed): \(error)
-                                \(faults.steps.joined(separator: "\n"))
-                                \(statuses.joined(separator: "\n"))
-                                """)
-                        }
+                        Issue.record(
+                            """
+                            seed \(seed): \(error)
+                            \(faults.steps.joined(separator: "\n"))
+                            \(statuses.joined(separator: "\n"))
+                            """)
                     }
                     await faults.end()
                 }

@@ -67,7 +67,7 @@ import Yams
                     Request(
                         "POST", "http://127.0.0.1:\(port)/v1/sync",
                         headers: [("Authorization", "Bearer \(token)"), ("Content-Type", "application/json")],
-                        body: Array(#"{"live":true}"#.utf8)), idleMax: .seconds(15))
+                        body: Array(#"{"live":true}"#.utf8)), idleMax: patienceMax)
                 #expect(response.status == 200)
                 #expect(response.headers["Cache-Control"] == "no-store, no-transform")
                 let id = UUID()

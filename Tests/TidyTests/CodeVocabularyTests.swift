@@ -97,7 +97,8 @@ extension SourceFile {
         lines.map { line in
             let text = line.drop { $0 == " " }
             guard text.hasPrefix("//") else { return "" }
-            return String(text.drop { $0 == "/" || $0 == " " }).replacing(/`[^`]*`/, with: "§")
+            let comment = String(text.drop { $0 == "/" || $0 == " " })
+            return comment.utf8.contains(UInt8(ascii: "`")) ? comment.replacing(/`[^`]*`/, with: "§") : comment
         }.joined(separator: "\n")
     }
 
@@ -108,6 +109,8 @@ extension SourceFile {
         var isInText = false
         var isSQL = false
         return lines.map { line -> String in
+            // Matching each line takes minutes in a debug build.
+            if !isInText, !line.utf8.contains(UInt8(ascii: "\"")) { return "" }
             let text = line.drop { $0 == " " }
             if text.hasPrefix("//") { return "" }
             if !line.matches(of: /"""/).count.isMultiple(of: 2) {
@@ -125,11 +128,16 @@ extension SourceFile {
         }.joined(separator: "\n")
     }
 
+    private static let declarations = [
+        "func ", "var ", "let ", "case ", "struct ", "class ", "enum ", "actor ", "protocol ", "typealias ",
+    ]
+
     /// Declared names with blanks between their parts; other lines are empty.
     fileprivate var nameText: String {
         lines.map { line -> String in
             let text = line.drop { $0 == " " }
             if text.hasPrefix("//") || text.hasPrefix("\"") { return "" }
+            guard Self.declarations.contains(where: line.contains) else { return "" }
             return line.matches(
                 of: /\b(?:func|var|let|case|struct|class|enum|actor|protocol|typealias) `?([A-Za-z_]\w*)/
             )

@@ -50,7 +50,7 @@ element("sign-in").addEventListener("submit", async (event) => {
 
 // 4. Display the visits of this person, now and after each change.
 fieldpost.watch("Appointment", { realmPrefix: "/users/" }, (visits) => {
-    const sorted = visits.toSorted((one, other) => one.fields.when.localeCompare(other.fields.when));
+    const sorted = visits.sort((one, other) => one.fields.when.localeCompare(other.fields.when));
     element("list").replaceChildren(...sorted.map((visit) => {
         const item = document.createElement("li");
         const remove = document.createElement("button");

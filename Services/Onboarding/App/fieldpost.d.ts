@@ -156,7 +156,10 @@ export class Fieldpost extends EventTarget {
     objects<F extends object = Fields>(kind: Kind, filter?: Filter<F> | null): FieldpostObject<F>[];
     /** Pass the kind if several kinds share an id in a realm, such as `Person` and `PersonLookup`. */
     object<F extends object = Fields>(realm: string, id: string, kind?: Kind | null): FieldpostObject<F> | undefined;
-    /** Calls `callback` at once, and after each change of the result. Returns the function that ends the watch. */
+    /**
+     * Calls `callback` at once, and after each change of the result, with an array that it may sort. Returns the
+     * function that ends the watch.
+     */
     watch<F extends object = Fields>(
         kind: Kind, filter: Filter<F> | null, callback: (objects: FieldpostObject<F>[]) => void): () => void;
 

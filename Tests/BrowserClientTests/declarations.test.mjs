@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import fs from "node:fs";
 import test from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import * as library from "../../Services/Onboarding/App/fieldpost.js";
@@ -54,6 +55,7 @@ test("all members of statuses, mutations and errors are declared", async (contex
     const client = await library.Fieldpost.open({ onboarding: "http://onboarding", gateway: "http://gateway" });
     try {
         await client.signInWithToken({ accessToken: "token", expiresAt: Date.now() + 3_600_000 });
+        for (let count = 0; !client.status.isLeader && count < 100; count += 1) { await delay(20); }
         const mutation = await client.put(realms[0].realm, "Note", library.newID(), { title: "milk" });
         const error = await client.request("GET", "/v1/deliveries").catch((error) => error);
         assert.deepEqual(sorted(Object.keys(client.status)), sorted(members("Status")));

@@ -13,14 +13,17 @@ const fieldpost = await Fieldpost.open({
 function showStatus() {
     const { connection, email, queued } = fieldpost.status;
     const isSignedIn = email !== undefined;
-    element("status").textContent = `${connection}, ${queued} changes to send`;
+    element("status").textContent = `${connection}, ${queued} to send`;
     element("sign-in").hidden = isSignedIn;
     element("visits").hidden = !isSignedIn;
     element("sign-out").hidden = !isSignedIn;
     const rejected = fieldpost.mutations.filter((mutation) => mutation.state === "rejected");
     element("problems").replaceChildren(...rejected.map((mutation) => {
         const item = document.createElement("li");
-        item.textContent = mutation.problem.detail;
+        const dismiss = document.createElement("button");
+        dismiss.textContent = "Dismiss";
+        dismiss.addEventListener("click", () => fieldpost.dismiss(mutation));
+        item.append(`${mutation.problem.detail} `, dismiss);
         return item;
     }));
 }
@@ -32,25 +35,30 @@ element("sign-in").addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
         const signIn = await fieldpost.signIn(event.target.email.value);
+        signIn.onproblem = (problem, loginURL) => {
+            element("status").textContent = problem.detail;
+            if (loginURL) { element("login").href = loginURL; }
+        };
         element("login").href = signIn.loginURL;
         element("login").hidden = false;
         await signIn.done;
-        element("login").hidden = true;
     } catch (error) {
         element("status").textContent = error.message;
     }
+    element("login").hidden = true;
 });
 
 // 4. Display the visits of this person, now and after each change.
 fieldpost.watch("Appointment", { realmPrefix: "/users/" }, (visits) => {
-    const sorted = visits.toSorted((one, other) => one.fields.when.localeCompare(other.fields.when));
+    const sorted = visits.sort((one, other) => one.fields.when.localeCompare(other.fields.when));
     element("list").replaceChildren(...sorted.map((visit) => {
         const item = document.createElement("li");
         const remove = document.createElement("button");
         remove.textContent = "Remove";
         remove.addEventListener("click", () => fieldpost.delete(visit.realm, "Appointment", visit.id));
-        const time = new Date(visit.fields.when).toLocaleString();
-        item.append(`${time}: ${visit.fields.why} ${visit.isPending ? "(saving) " : ""}`, remove);
+        const { when, durationMinutes, why } = visit.fields;
+        const time = new Date(when).toLocaleString();
+        item.append(`${time}, ${durationMinutes} min: ${why} ${visit.isPending ? "(saving) " : ""}`, remove);
         return item;
     }));
 });
@@ -59,7 +67,8 @@ fieldpost.watch("Appointment", { realmPrefix: "/users/" }, (visits) => {
 element("add").addEventListener("submit", async (event) => {
     event.preventDefault();
     const form = event.target;
-    const fields = { when: new Date().toISOString(), durationMinutes: 30, why: form.why.value };
+    const durationMinutes = form.minutes.valueAsNumber;
+    const fields = { when: new Date().toISOString(), durationMinutes, why: form.why.value };
     await fieldpost.put(`/users/${fieldpost.status.email}`, "Appointment", newID(), fields);
     form.reset();
 });

@@ -187,7 +187,7 @@ enum MutationRules {
         }
         // A person's entry may be incomplete: each given field is validated on its own.
         do { return try kind.checked(given) } catch {
-            throw MutationProblem(.invalidField, "this is not a \(kind.rawValue): \(error)")
+            throw MutationProblem(.invalidField, "\(kind.rawValue) is invalid: \(error)")
         }
     }
 
@@ -247,7 +247,7 @@ enum MutationRules {
         do throws(FieldObjection) {
             fields = try mutation.kind.checked(whole, given: Set(given.members.map(\.key)))
         } catch {
-            throw MutationProblem(.invalidField, "this is not a \(mutation.kind.rawValue): \(error)")
+            throw MutationProblem(.invalidField, "\(mutation.kind.rawValue) is invalid: \(error)")
         }
         if let objection = OwnerRules.objection(to: mutation.id, of: mutation.kind, fields) {
             throw MutationProblem(.invalidField, objection)

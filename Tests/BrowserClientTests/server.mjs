@@ -6,6 +6,8 @@ const paths = [own, shared, gained];
 
 /** A minimal server: objects in realms, a counter, and the results of a client. */
 export class Server {
+    /** Maximum number of objects per line. */
+    pageCount = 2;
     generation = 1;
     position = 0;
     compacted = 0;
@@ -155,7 +157,7 @@ export class Stream {
             if (whole !== undefined) { continue; }
             const page = [...server.realms.get(path)]
                 .filter(([id, object]) => id > after && object.position > base && (base > 0 || object.fields))
-                .sort(([left], [right]) => (left < right ? -1 : 1)).slice(0, 2);
+                .sort(([left], [right]) => (left < right ? -1 : 1)).slice(0, server.pageCount);
             if (page.length === 0) {
                 this.open.set(path, { whole: start });
                 return Stream.line(path, [], null);
@@ -172,7 +174,7 @@ export class Stream {
             const changes = [...server.realms.get(path)].filter(([, { position }]) => position > whole)
                 .sort(([, left], [, right]) => left.position - right.position);
             while (changes.length > 0) {
-                const page = changes.splice(0, 2);
+                const page = changes.splice(0, server.pageCount);
                 const last = page.at(-1)[1].position;
                 this.queue.push({ line: Stream.line(path, page, `${this.generation}:${last}:${last}`) });
             }

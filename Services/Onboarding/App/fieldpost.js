@@ -717,9 +717,11 @@ class DatabaseStore {
     constructor(name) {
         this.name = name;
         this.database = null;
+        this.isClosed = false;
     }
 
     async open(attemptMax = 3) {
+        if (this.isClosed) { throw new FieldpostError("closed", "The client was closed."); }
         const request = indexedDB.open(this.name, 2);
         request.onupgradeneeded = () => {
             const created = request.result;
@@ -789,7 +791,7 @@ class DatabaseStore {
         return value;
     }
 
-    close() { this.database?.close(); this.database = null; }
+    close() { this.isClosed = true; this.database?.close(); this.database = null; }
 }
 
 /** A store that lives as long as the tab, if IndexedDB is unavailable. */
@@ -1096,11 +1098,15 @@ export class Fieldpost extends EventTarget {
     /** Sends a message, with the id of the store that it belongs to, to the other tabs. */
     #share(message) { this.#channel?.postMessage({ storeId: this.#meta.storeId, ...message }); }
 
-    /** Rereads the whole store. */
-    async #reload() {
+    /** Rereads the whole store, and retries at once unless `isFailure`. */
+    async #reload({ isFailure = false } = {}) {
+        const { storeId } = this.#meta;
         this.#reloadCount += 1;
         try { await this.#reread(); } finally { this.#reloadCount -= 1; }
         this.#drain();
+        if (isFailure && storeId === this.#meta.storeId) { return; }
+        this.#streamSignal.set();
+        this.#sendSignal.set();
     }
 
     async #reread() {
@@ -1125,8 +1131,6 @@ export class Fieldpost extends EventTarget {
         this.#rejections = new Map(content.rejections.map((item) => [item.key, item]));
         this.#uploads = new Map(content.uploads.map((upload) => [upload.id, upload]));
         this.#showAll();
-        this.#streamSignal.set();
-        this.#sendSignal.set();
     }
 
     /**
@@ -1315,7 +1319,7 @@ export class Fieldpost extends EventTarget {
         } catch (error) {
             const isReplaced = error.code === "store-replaced" || error.name === "AbortError";
             // The state of this tab has changes that are not stored.
-            if (isAhead) { await this.#reload(); }
+            if (isAhead) { await this.#reload({ isFailure: true }); }
             if (error.name === "QuotaExceededError") {
                 this.#setFull(true);
                 throw new FieldpostError("storage-full", "The device's storage is full.");

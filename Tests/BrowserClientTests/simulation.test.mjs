@@ -1,14 +1,14 @@
 /**
  * One device and a naive server in random steps, like `Tests/DeviceClientTests/DeviceSimulationTests.swift`: streams
  * are interrupted, requests and responses are lost, delayed and repeated, the device is killed and resumes from its
- * stored state, and the database is compacted and restored. Run other seeds with `SEEDS=1,2,3 node --test`.
+ * store, whose log is compacted meanwhile, and the database is compacted and restored. Run other seeds with `SEEDS=1,2,3 node --test`.
  */
 import assert from "node:assert/strict";
 import test from "node:test";
 import { DeviceState, fieldsAfter } from "../../Services/Onboarding/App/fieldpost.js";
+import { gained, own, Server, shared, Stream } from "./server.mjs";
+import { StateStore } from "./state-store.mjs";
 
-const own = "/users/ana@example.com", shared = "/common", gained = "/manager";
-const paths = [own, shared, gained];
 const clientId = "00000000-0000-4000-8000-0000000000c1";
 const idOf = (number) => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
 const seeds = (process.env.SEEDS ?? "1,2,3,4").split(",").map(Number);
@@ -24,191 +24,23 @@ function generator(seed) {
     };
 }
 
-/** A minimal server: objects in realms, a counter, and the results of a client. */
-class Server {
-    generation = 1;
-    position = 0;
-    compacted = 0;
-    realms = new Map(paths.map((path) => [path, new Map()]));
-    permitted = new Set(paths);
-    results = [];
-    processed = [];
-
-    write(path, id, fields) {
-        this.position += 1;
-        this.realms.get(path).set(id, { position: this.position, fields });
-        return { accepted: this.position };
-    }
-
-    compact() {
-        this.compacted = this.position;
-        for (const realm of this.realms.values()) {
-            for (const [id, { fields }] of realm) { if (!fields) { realm.delete(id); } }
-        }
-    }
-
-    backup() { return structuredClone({ ...this, permitted: null }); }
-
-    restore(backup) {
-        const { generation, permitted } = this;
-        Object.assign(this, structuredClone(backup), { generation: generation + 1, permitted });
-    }
-
-    /** Applies each number once and in order. */
-    apply(request) {
-        let next = this.results.length + 1;
-        for (const { sequence } of request.mutations) {
-            if (sequence > next) { return { outcomes: null, expectedSequence: this.results.length + 1 }; }
-            next = Math.max(next, sequence + 1);
-        }
-        const outcomes = new Map();
-        for (const item of request.mutations) {
-            if (item.sequence === this.results.length + 1) {
-                this.processed.push(item.key);
-                this.results.push(this.process(item));
-            }
-            outcomes.set(item.sequence, this.results[item.sequence - 1]);
-        }
-        return { outcomes, expectedSequence: this.results.length + 1 };
-    }
-
-    process({ realm, operation, id, fields }) {
-        const rejected = (code) => ({ rejected: { code, detail: "" } });
-        if (!this.permitted.has(realm)) { return rejected("not-permitted"); }
-        if (fields?.title === -1) { return rejected("invalid-field"); }
-        const stored = this.realms.get(realm).get(id);
-        if (!stored) {
-            if (operation === "put") { return this.write(realm, id, fields); }
-            return operation === "patch" ? rejected("unknown-object") : { accepted: 0 };
-        }
-        if (!stored.fields) { return operation === "delete" ? { accepted: stored.position } : rejected("deleted"); }
-        return this.write(realm, id, fieldsAfter({ operation, kind: "FieldTask", fields }, stored.fields));
-    }
-
-    content(path) {
-        const objects = [...this.realms.get(path)].filter(([, { fields }]) => fields)
-            .map(([id, { position, fields }]) => [id, { position, fields }]);
-        return new Map(objects);
-    }
-
-    contents() { return new Map([...this.permitted].sort().map((path) => [path, this.content(path)])); }
-}
-
-/** One response to `POST /v1/sync`, which continues while it is read. */
-class Stream {
-    open = new Map();
-    queue = [];
-    checkpoint = -1;
-    isEnded = false;
-
-    constructor(server, named) {
-        this.generation = server.generation;
-        this.named = new Map(Object.entries(named ?? {}));
-    }
-
-    next(server) {
-        if (this.queue.length > 0) { return this.queue.shift(); }
-        if (server.generation !== this.generation) { this.isEnded = true; return null; }
-        const line = this.opened(server) ?? this.page(server);
-        if (line) { return { line }; }
-        if (server.position <= this.checkpoint) { return null; }
-        this.catchUp(server);
-        return this.queue.shift();
-    }
-
-    keepalive(server) {
-        const isIdle = this.queue.length === 0 && server.generation === this.generation
-            && server.position === this.checkpoint && this.open.size === server.permitted.size;
-        return isIdle
-            ? { line: { keepalive: { expiresIn: 60, position: this.checkpoint, cursor: this.cursor() } },
-                contents: server.contents() }
-            : null;
-    }
-
-    cursor() { return `${this.generation}:${this.checkpoint}:${this.checkpoint}`; }
-
-    opened(server) {
-        for (const path of [...new Set([...this.open.keys(), ...this.named.keys()])]) {
-            if (server.permitted.has(path)) { continue; }
-            this.open.delete(path);
-            this.named.delete(path);
-            return { closed: { realm: path } };
-        }
-        for (const path of [...server.permitted].sort()) {
-            let progress = this.open.get(path);
-            if (progress && this.isGood(progress, server)) { continue; }
-            progress = progress ? null : this.progress(this.named.get(path), server);
-            this.named.delete(path);
-            this.open.set(path, progress ?? { start: server.position, base: 0, after: "" });
-            this.checkpoint = -1;
-            return { open: progress ? { realm: path } : { realm: path, reset: true } };
-        }
-        return null;
-    }
-
-    isGood({ whole, start, base }, server) {
-        if (whole !== undefined) { return whole >= server.compacted; }
-        return start >= server.compacted && (base === 0 || base >= server.compacted);
-    }
-
-    progress(cursor, server) {
-        const [generation, start, base, after] = (cursor ?? "0").split(":");
-        if (Number(generation) !== server.generation) { return null; }
-        let progress = { whole: Number(base) };
-        if (after) {
-            progress = { start: Number(start), base: Number(base), after };
-        } else if (server.position - Number(base) > 40) {
-            progress = { start: server.position, base: Number(base), after: "" };
-        }
-        return this.isGood(progress, server) ? progress : null;
-    }
-
-    static line(path, page, cursor) {
-        const list = page.map(([id, { position, fields }]) => (fields
-            ? { kind: "FieldTask", id, position, fields: structuredClone(fields) }
-            : { kind: "FieldTask", id, position, deleted: true }));
-        return { objects: { realm: path, list, ...(cursor ? { cursor } : {}) } };
-    }
-
-    page(server) {
-        for (const [path, { whole, start, base, after }] of this.open) {
-            if (whole !== undefined) { continue; }
-            const page = [...server.realms.get(path)]
-                .filter(([id, object]) => id > after && object.position > base && (base > 0 || object.fields))
-                .sort(([left], [right]) => (left < right ? -1 : 1)).slice(0, 2);
-            if (page.length === 0) {
-                this.open.set(path, { whole: start });
-                return Stream.line(path, [], null);
-            }
-            const last = page.at(-1)[0];
-            this.open.set(path, { start, base, after: last });
-            return Stream.line(path, page, `${this.generation}:${start}:${base}:${last}`);
-        }
-        return null;
-    }
-
-    catchUp(server) {
-        for (const [path, { whole }] of this.open) {
-            const changes = [...server.realms.get(path)].filter(([, { position }]) => position > whole)
-                .sort(([, left], [, right]) => left.position - right.position);
-            while (changes.length > 0) {
-                const page = changes.splice(0, 2);
-                const last = page.at(-1)[1].position;
-                this.queue.push({ line: Stream.line(path, page, `${this.generation}:${last}:${last}`) });
-            }
-            this.open.set(path, { whole: server.position });
-        }
-        this.checkpoint = server.position;
-        const cursors = Object.fromEntries([...this.open.keys()].map((path) => [path, this.cursor()]));
-        const checkpoint = { position: this.checkpoint, cursor: this.cursor(), cursors: this.checkpoint % 2 ? cursors : undefined };
-        this.queue.push({ line: { checkpoint }, contents: server.contents() });
-    }
+/** Returns a state as a value to compare. */
+function describe({ copy, queue }) {
+    const realms = [...copy.realms].map(([path, { content, staged, ...realm }]) => (
+        { path, ...realm, content: [...content].sort(), staged: [...staged].sort() }));
+    const { clientId: client, nextSequence, waiting, history, resetCount, queriedResetCount } = queue;
+    return JSON.stringify({
+        realms: realms.sort((left, right) => (left.path < right.path ? -1 : 1)), position: copy.position,
+        queue: { client, nextSequence, waiting, history, resetCount, queriedResetCount },
+    });
 }
 
 /** A person with one device. */
 class Phone {
     server = new Server();
     state = new DeviceState(clientId);
+    disk = new StateStore();
+    compaction = null;
     backup = null;
     stream = null;
     late = null;
@@ -223,9 +55,14 @@ class Phone {
     }
 
     count(event) { this.counts[event] = (this.counts[event] ?? 0) + 1; }
-    store() { this.stored = { state: JSON.stringify(this.state), made: structuredClone(this.made) }; }
+    store() {
+        this.disk.save(this.state);
+        this.stored = { state: describe(this.state), made: JSON.stringify(this.made) };
+    }
 
-    step() {
+    takeLine(line) { return this.state.takeLine(line, JSON.stringify(line)); }
+
+    async step() {
         const choice = this.random(100);
         if (choice < 18) { this.act(); }
         else if (choice < 60) { this.read(); }
@@ -234,12 +71,13 @@ class Phone {
         else if (choice < 80) { this.receiveLate(); }
         else if (choice < 82) { if (this.sent.length > 0) { this.server.apply(this.sent[this.random(this.sent.length)]); } }
         else if (choice < 86) { this.store(); }
-        else if (choice < 88) { this.kill(); }
+        else if (choice < 88) { await this.kill(); }
         else if (choice < 95) { this.writeElsewhere(); }
         else if (choice < 97) { this.changePermission(); }
         else if (choice === 97) { this.writeElsewhere(true); this.server.compact(); this.count("compactions"); }
         else if (choice === 98) { this.backup = this.server.backup(); }
         else { this.restore(); }
+        if (this.random(10) === 0) { await this.compact(); }
         this.checkOwn();
     }
 
@@ -304,7 +142,7 @@ class Phone {
 
     take({ line, contents }) {
         const before = this.copy();
-        this.state.takeLine(line);
+        this.takeLine(line);
         this.count("lines");
         const filled = (map) => new Map([...map].filter(([, content]) => content.size > 0)
             .map(([path, content]) => [path, new Map([...content].sort())]).sort());
@@ -347,13 +185,30 @@ class Phone {
         this.count("late responses");
     }
 
-    kill() {
+    async kill() {
         this.stream = null;
         this.late = null;
-        this.state = DeviceState.fromJSON(JSON.parse(this.stored.state));
-        this.made = structuredClone(this.stored.made);
-        assert.deepEqual(JSON.parse(JSON.stringify(this.state)), JSON.parse(this.stored.state), "the state is stored");
+        this.compaction = null;
+        this.state = await this.disk.load();
+        this.made = JSON.parse(this.stored.made);
+        assert.deepEqual(JSON.parse(describe(this.state)), JSON.parse(this.stored.state), "the state is stored");
         this.count("kills");
+    }
+
+    /** Runs one step of a compaction of the log; the device may do anything before the next one. */
+    async compact() {
+        this.store();
+        if (!this.compaction) {
+            const realms = [...this.state.copy.realms].map(([path, { settled }]) => ({ path, upTo: settled, after: 0 }));
+            this.compaction = { realms };
+        }
+        const [next] = this.compaction.realms;
+        if (!next) { this.compaction = null; return; }
+        const step = await this.disk.compact(this.state, next);
+        if (step.isChanged) { this.count("merged pages"); }
+        this.store();
+        next.after = step.pages.at(-1);
+        if (next.after === undefined) { this.compaction.realms.shift(); }
     }
 
     writeElsewhere(isDelete = this.random(3) === 0) {
@@ -413,6 +268,7 @@ class Phone {
             assert.deepEqual(shown, [...this.server.content(path)].sort(), `${path} is displayed`);
         }
         assert.equal(this.state.pending.size, 0);
+        this.disk.check();
     }
 
     /** Restores a backup while the device has nothing to send. Every second time only the last result is lost. */
@@ -436,14 +292,14 @@ class Phone {
 }
 
 for (const seed of seeds) {
-    test(`simulated device converges, seed ${seed}`, () => {
+    test(`simulated device converges, seed ${seed}`, async () => {
         const random = generator(seed);
         const counts = {};
         for (let number = 1; number <= 15; number += 1) {
             const phone = new Phone(random(4_000_000_000));
             for (let step = 1; step <= 600; step += 1) {
                 try {
-                    phone.step();
+                    await phone.step();
                     if (step % 120 === 0) { phone.rest(); phone.restoreIdle(); }
                 } catch (error) {
                     error.message = `seed ${seed}, phone ${number}, step ${step}: ${error.message}`;
@@ -454,7 +310,7 @@ for (const seed of seeds) {
         }
         const least = {
             idle: 75, checkpoints: 500, gaps: 5, restores: 5, compactions: 20, kills: 80, "late responses": 10,
-            permissions: 60, cuts: 100, rejected: 40, "last results lost": 15,
+            permissions: 60, cuts: 100, "merged pages": 50, rejected: 40, "last results lost": 15,
         };
         for (const [event, count] of Object.entries(least)) { assert.ok(counts[event] >= count, `${event}: ${counts[event]}`); }
     });

@@ -2,27 +2,29 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import test from "node:test";
 import { DeviceState, readResponse } from "../../Services/Onboarding/App/fieldpost.js";
+import { StateStore } from "./state-store.mjs";
 
 const folder = new URL("../../examples/sync/", import.meta.url);
 const defaultClientID = "00000000-0000-4000-8000-0000000000ff";
 
 for (const name of fs.readdirSync(folder).filter((file) => file.endsWith(".json")).sort()) {
     const transcript = JSON.parse(fs.readFileSync(new URL(name, folder), "utf8"));
-    test(`${name}: ${transcript.title}`, () => {
-        const run = { state: new DeviceState(transcript.clientId, transcript.historyCountMin), requests: [] };
-        transcript.steps.forEach((step, index) => {
+    test(`${name}: ${transcript.title}`, async () => {
+        const { clientId, historyCountMin, steps } = transcript;
+        const run = { state: new DeviceState(clientId, historyCountMin), store: new StateStore(), requests: [] };
+        for (const [index, step] of steps.entries()) {
             try {
-                perform(step, run);
+                await perform(step, run);
                 check(step.expect ?? {}, run.state);
             } catch (error) {
                 error.message = `step ${index + 1}: ${error.message}`;
                 throw error;
             }
-        });
+        }
     });
 }
 
-function perform(step, run) {
+async function perform(step, run) {
     const { state, requests } = run;
     if (step.enqueue) {
         const mutation = structuredClone(step.enqueue);
@@ -33,7 +35,7 @@ function perform(step, run) {
     } else if (step.syncRequest) {
         assert.deepEqual(state.syncRequest(step.syncRequest), step.body);
     } else if (step.line) {
-        state.takeLine(step.line);
+        state.takeLine(step.line, JSON.stringify(step.line));
     } else if (step.nextRequest) {
         const request = state.nextRequest(step.nextRequest.countMax);
         if (request) { requests.push(request); }
@@ -49,7 +51,8 @@ function perform(step, run) {
             assert.deepEqual(update.answers.map(({ sequence, outcome }) => ({ sequence, ...outcome })), step.answers);
         }
     } else if (step.restart) {
-        run.state = DeviceState.fromJSON(JSON.parse(JSON.stringify(state)));
+        run.store.save(state);
+        run.state = await run.store.load(state.queue.historyCountMin);
     } else {
         assert.fail("unknown step");
     }

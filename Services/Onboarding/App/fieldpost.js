@@ -26,6 +26,20 @@ const backoffMax = 30_000;
 const messageGapMax = 300;
 /** Minimum remaining validity of a token before it is renewed, in milliseconds. */
 const renewalMargin = 300_000;
+/** Number of changes after which the leader stores what it has read of a stream. */
+const groupCountMin = 2_000;
+/** Number of changed objects above which all are displayed again. */
+const changedCountMax = 5_000;
+/** Maximum number of objects in a page that a compaction merges. */
+const mergedCountMax = 1_000;
+/** Maximum length of the text of a page that a compaction merges. */
+const mergedLengthMax = 500_000;
+/** Maximum number of pages that one step of a compaction reads. */
+const mergedPageCountMax = 200;
+/** Number of changes that take as long to load as an empty page. */
+const changesPerPage = 20;
+/** Number of changes that may be appended before a compaction, in addition to the number of objects. */
+const appendedCountMin = 20_000;
 
 const bytesOf = (text) => new TextEncoder().encode(text).length;
 const addressOf = (realm, kind, id) => `${realm} ${kind} ${id}`;
@@ -57,25 +71,32 @@ export function pairedID(first, second) { return first.slice(0, 18) + second.sli
 
 // MARK: Copy
 
-/** The copy of the realms: the content of the last consistent checkpoint, and staged changes received since. */
+/**
+ * The copy of the realms: the content of the last consistent checkpoint, and staged changes received since.
+ *
+ * The store has it as a log: each received line with objects is a page, under an increasing number. The pages of a
+ * realm up to `settled` are its content; those above are staged. A checkpoint moves `settled` and copies nothing.
+ */
 class DeviceCopy {
     constructor() {
-        /** Realm path → {content, staged, isReset, cursor, isOpen, isUnnamed}; contents by address. */
+        /** Realm path → its state (see `realm`); contents by address. */
         this.realms = new Map();
         this.position = 0;
+        this.nextPage = 1;
+        /** Number of changes, and of pages by weight, that were appended since the last compaction. */
+        this.appended = 0;
         this.clean();
     }
 
-    /** Forgets which parts the store lacks. */
-    clean() {
-        this.dirty = { objects: new Set(), realms: new Set(), pages: [], unstaged: new Set(), closed: new Set() };
-    }
+    /** Forgets which changes the store lacks: of realms, added pages by number, and numbers of removed pages. */
+    clean() { this.dirty = { realms: new Set(), pages: new Map(), removed: new Set() }; }
 
     realm(path) {
         let realm = this.realms.get(path);
         if (!realm) {
             realm = {
                 content: new Map(), staged: new Map(), isReset: false, cursor: null, isOpen: false, isUnnamed: false,
+                pages: [], settled: 0,
             };
             this.realms.set(path, realm);
         }
@@ -101,11 +122,11 @@ class DeviceCopy {
         return Object.fromEntries(named.map(([path, realm]) => [path, realm.cursor]));
     }
 
-    /** Applies a line and returns the addresses of changed objects. */
-    apply(line) {
+    /** Applies a line and its text, and returns the addresses of changed objects. */
+    apply(line, text) {
         if (line.open) { this.open(line.open.realm, line.open.reset === true); return new Set(); }
         if (line.closed) { return this.close(line.closed.realm); }
-        if (line.objects) { this.stage(line.objects); return new Set(); }
+        if (line.objects) { this.stage(line.objects, text); return new Set(); }
         if (line.checkpoint) { return this.checkpoint(line.checkpoint); }
         if (line.keepalive) { this.keepalive(line.keepalive); }
         return new Set();
@@ -115,47 +136,69 @@ class DeviceCopy {
         const realm = this.realm(path);
         realm.isOpen = true;
         // Without a cursor the server sends the complete realm.
-        if (!isReset && realm.cursor !== null) { return; }
+        if (isReset || realm.cursor === null) { this.restart(realm); }
+    }
+
+    /** Downloads a realm again: its content remains until the next checkpoint. */
+    restart(realm) {
         realm.isReset = true;
         realm.staged = new Map();
         realm.cursor = null;
-        this.unstage(path);
+        this.removePages(realm, (page) => page > realm.settled);
+    }
+
+    /** Downloads all realms again. */
+    restartAll() {
+        for (const path of this.realms.keys()) { this.restart(this.realm(path)); }
+        this.position = 0;
     }
 
     close(path) {
         const realm = this.realms.get(path);
+        if (!realm) { return new Set(); }
+        this.removePages(realm, () => true);
         this.realms.delete(path);
-        this.unstage(path);
-        this.dirty.closed.add(path);
-        this.dirty.realms.delete(path);
-        const changed = new Set(realm?.content.keys());
-        for (const address of changed) { this.dirty.objects.add(address); }
-        return changed;
+        this.dirty.realms.add(path);
+        return new Set(realm.content.keys());
     }
 
-    /** Removes the staged pages of a realm from those to store. */
-    unstage(path) {
-        this.dirty.unstaged.add(path);
-        this.dirty.pages = this.dirty.pages.filter((page) => page.realm !== path);
+    removePages(realm, isRemoved) {
+        for (const page of realm.pages.filter(isRemoved)) {
+            if (!this.dirty.pages.delete(page)) { this.dirty.removed.add(page); }
+        }
+        realm.pages = realm.pages.filter((page) => !isRemoved(page));
     }
 
-    stage({ realm: path, list, cursor }) {
+    stage({ realm: path, list, cursor }, text) {
         const realm = this.realm(path);
         realm.isOpen = true;
-        this.stagePage(realm, path, list);
         if (cursor !== undefined && cursor !== null) { realm.cursor = cursor; }
-        this.dirty.pages.push({ realm: path, list });
+        if (list.length === 0) { return; }
+        for (const change of list) {
+            realm.staged.set(addressOf(path, change.kind, change.id), change.deleted ? null : objectOf(path, change));
+        }
+        realm.pages.push(this.nextPage);
+        this.dirty.pages.set(this.nextPage, text);
+        this.nextPage += 1;
+        this.appended += changesPerPage + list.length;
     }
 
-    stagePage(realm, path, list) {
+    /** Adds a stored page. Pages are loaded in the order of their numbers. */
+    load({ number, text }) {
+        const { realm: path, list } = JSON.parse(text).objects;
+        const realm = this.realms.get(path);
+        realm.pages.push(number);
+        const isStaged = number > realm.settled;
+        const target = isStaged ? realm.staged : realm.content;
         for (const change of list) {
-            const { kind, id, position } = change;
-            const object = change.deleted
-                ? null
-                : Object.freeze({
-                    realm: path, kind, id, position, fields: Object.freeze(change.fields), isPending: false,
-                });
-            realm.staged.set(addressOf(path, kind, id), object);
+            const address = addressOf(path, change.kind, change.id);
+            if (!change.deleted) {
+                target.set(address, objectOf(path, change));
+            } else if (isStaged) {
+                target.set(address, null);
+            } else {
+                target.delete(address);
+            }
         }
     }
 
@@ -176,19 +219,21 @@ class DeviceCopy {
     settle(path, cursor, changed) {
         const realm = this.realm(path);
         realm.cursor = cursor ?? realm.cursor;
-        const mark = (address) => { changed.add(address); this.dirty.objects.add(address); };
         if (realm.isReset) {
-            for (const address of realm.content.keys()) { mark(address); }
+            for (const address of realm.content.keys()) { changed.add(address); }
+            this.removePages(realm, (page) => page <= realm.settled);
             realm.content = new Map();
             realm.isReset = false;
         }
-        if (realm.staged.size === 0) { return; }
+        // A complete download is not copied.
+        const isComplete = realm.content.size === 0;
+        if (isComplete) { realm.content = realm.staged; }
         for (const [address, object] of realm.staged) {
-            mark(address);
-            if (object) { realm.content.set(address, object); } else { realm.content.delete(address); }
+            changed.add(address);
+            if (!object) { realm.content.delete(address); } else if (!isComplete) { realm.content.set(address, object); }
         }
         realm.staged = new Map();
-        this.unstage(path);
+        realm.settled = realm.pages.at(-1) ?? realm.settled;
     }
 
     /** Processes a keepalive: a checkpoint, unless staged changes wait for theirs. */
@@ -202,6 +247,53 @@ class DeviceCopy {
             if (isOpen && next) { this.realm(path).cursor = next; }
         }
     }
+
+    /** Whether so much was appended that the log should be compacted. */
+    get isCompactionDue() {
+        const count = [...this.realms.values()].reduce((sum, { content }) => sum + content.size, 0);
+        return this.appended > appendedCountMin + count;
+    }
+
+    /**
+     * Returns a step of a compaction: the settled pages from `after` to `upTo` that one page can replace.
+     *
+     * `read` returns the text of a page. Superseded changes and deletions are dropped. That is safe because a
+     * compaction begins with the oldest page of a realm: no page before a dropped deletion has its object.
+     */
+    async compactionStep(path, after, upTo, read) {
+        const { pages, content, settled } = this.realms.get(path) ?? { pages: [] };
+        const step = { path, pages: [], text: null, isChanged: false };
+        const kept = new Map();
+        let length = 0;
+        for (const page of pages) {
+            if (page <= after || page > Math.min(upTo, settled)) { continue; }
+            const text = await read(page) ?? "";
+            const list = text ? JSON.parse(text).objects.list : [];
+            const live = list.filter(({ kind, id, position, deleted }) => (
+                !deleted && content.get(addressOf(path, kind, id))?.position === position));
+            const size = text.length * live.length / Math.max(list.length, 1);
+            const isFull = kept.size + live.length > mergedCountMax || length + size > mergedLengthMax
+                || step.pages.length >= mergedPageCountMax;
+            if (step.pages.length > 0 && isFull) { break; }
+            step.isChanged ||= step.pages.length > 0 || live.length < list.length;
+            step.pages.push(page);
+            length += size;
+            for (const change of live) { kept.set(addressOf(path, change.kind, change.id), change); }
+        }
+        if (kept.size > 0) { step.text = JSON.stringify({ objects: { realm: path, list: [...kept.values()] } }); }
+        return step;
+    }
+
+    /** Replaces the pages of a step by one under the last number, or by none. */
+    applyStep({ path, pages, text }) {
+        const realm = this.realms.get(path);
+        const removed = new Set(text === null ? pages : pages.slice(0, -1));
+        realm.pages = realm.pages.filter((page) => !removed.has(page));
+    }
+}
+
+function objectOf(realm, { kind, id, position, fields }) {
+    return Object.freeze({ realm, kind, id, position, fields: Object.freeze(fields), isPending: false });
 }
 
 // MARK: Queue
@@ -455,11 +547,11 @@ export class DeviceState {
         return body;
     }
 
-    /** Processes one line of the stream. */
-    takeLine(line) {
+    /** Processes one line of the stream; `text` is stored. */
+    takeLine(line, text) {
         if (line.open?.reset === true) { this.queue.resetCount += 1; }
         const before = this.copy.position;
-        const changed = this.copy.apply(line);
+        const changed = this.copy.apply(line, text);
         if (this.copy.position < before) {
             // The database was restored from a backup: mutations that it lacks are shown on top again.
             for (const address of this.rebuild()) { changed.add(address); }
@@ -543,23 +635,46 @@ export class DeviceState {
         return changed;
     }
 
-    /** Returns the state as JSON, for tests and exports. */
-    toJSON() {
-        const realms = [...this.copy.realms].map(([path, realm]) => [path, {
-            ...realm, content: [...realm.content], staged: [...realm.staged],
-        }]);
-        return { realms, position: this.copy.position, queue: { ...this.queue } };
+    /** Returns what the store keeps in `meta`. */
+    get counts() {
+        const { position, nextPage, appended } = this.copy;
+        const { clientId, nextSequence, resetCount, queriedResetCount } = this.queue;
+        return { position, nextPage, appended, clientId, nextSequence, resetCount, queriedResetCount };
     }
 
-    /** Creates a state from its JSON. */
-    static fromJSON({ realms, position, queue }) {
-        const state = new DeviceState(queue.clientId, queue.historyCountMin);
-        for (const [path, realm] of structuredClone(realms)) {
-            state.copy.realms.set(path, { ...realm, content: new Map(realm.content), staged: new Map(realm.staged) });
+    /** Writes the changes of the copy that the store lacks. */
+    writeCopy(tx) {
+        const { dirty, realms } = this.copy;
+        for (const path of dirty.realms) {
+            if (!realms.has(path)) { tx.remove("realms", path); continue; }
+            const { isReset, cursor, isOpen, isUnnamed, settled } = realms.get(path);
+            tx.put("realms", { path, state: { isReset, cursor, isOpen, isUnnamed, settled } }, path);
         }
-        state.copy.position = position;
-        Object.assign(state.queue, structuredClone(queue));
+        for (const number of dirty.removed) { tx.remove("pages", number); }
+        for (const [number, text] of dirty.pages) { tx.put("pages", { number, text }, number); }
+    }
+
+    /** Reads a state from the store. */
+    static async read(tx, meta, historyCountMin = 10_000) {
+        const state = new DeviceState(meta.clientId, historyCountMin);
+        const { position, nextPage = 1, appended = 0, clientId, nextSequence, resetCount, queriedResetCount } = meta;
+        Object.assign(state.copy, { position, nextPage, appended });
+        Object.assign(state.queue, { clientId, nextSequence, resetCount, queriedResetCount });
+        const [realms, items] = await Promise.all([tx.getAll("realms"), tx.getAll("queue")]);
+        for (const { path, state: stored } of realms) { Object.assign(state.copy.realm(path), stored); }
+        for (const item of items) { (item.isWaiting ? state.queue.waiting : state.queue.history).push(item); }
+        // The store reads the next pages while these are parsed.
+        let [count, next] = [8, tx.getAll("pages", 0, 8)];
+        for (;;) {
+            const pages = await next;
+            if (pages.length === 0) { break; }
+            const length = pages.reduce((sum, { text }) => sum + text.length, 0);
+            count = Math.min(Math.ceil(count * mergedLengthMax / length), 2 * count, 1_000);
+            next = tx.getAll("pages", pages.at(-1).number + 1, count);
+            for (const page of pages) { state.copy.load(page); }
+        }
         state.rebuild();
+        state.copy.clean();
         return state;
     }
 }
@@ -586,7 +701,7 @@ function checkMutation({ realm, operation, kind, id, fields, position }) {
 
 // MARK: Store
 
-const storeNames = ["meta", "realms", "objects", "pages", "queue", "rejections", "uploads", "images"];
+const storeNames = ["meta", "realms", "pages", "queue", "rejections", "uploads", "images"];
 
 function result(request) {
     return new Promise((resolve, reject) => {
@@ -602,13 +717,20 @@ class DatabaseStore {
     constructor(name) {
         this.name = name;
         this.database = null;
+        this.isClosed = false;
     }
 
     async open(attemptMax = 3) {
-        const request = indexedDB.open(this.name, 1);
+        if (this.isClosed) { throw new FieldpostError("closed", "The client was closed."); }
+        const request = indexedDB.open(this.name, 2);
         request.onupgradeneeded = () => {
+            const created = request.result;
+            // Version 1 stored the copy by object; it is downloaded again.
+            for (const name of ["realms", "objects", "pages"]) {
+                if (created.objectStoreNames.contains(name)) { created.deleteObjectStore(name); }
+            }
             for (const name of storeNames) {
-                request.result.createObjectStore(name, { autoIncrement: name === "pages" });
+                if (!created.objectStoreNames.contains(name)) { created.createObjectStore(name); }
             }
         };
         let database;
@@ -652,8 +774,7 @@ class DatabaseStore {
         try {
             const running = body({
                 get: (name, key) => result(store(name).get(key)),
-                getAll: (name, lower) => result(store(name).getAll(from(lower))),
-                keys: (name) => result(store(name).getAllKeys()),
+                getAll: (name, lower, countMax) => result(store(name).getAll(from(lower), countMax)),
                 put: (name, object, key) => { store(name).put(object, key); },
                 remove: (name, key) => { store(name).delete(key); },
                 removeBelow: (name, key) => { store(name).delete(IDBKeyRange.upperBound(key, true)); },
@@ -670,7 +791,7 @@ class DatabaseStore {
         return value;
     }
 
-    close() { this.database?.close(); this.database = null; }
+    close() { this.isClosed = true; this.database?.close(); this.database = null; }
 }
 
 /** A store that lives as long as the tab, if IndexedDB is unavailable. */
@@ -678,7 +799,6 @@ class MemoryStore {
     kind = "memory";
     stores = Object.fromEntries(storeNames.map((name) => [name, new Map()]));
     turn = Promise.resolve();
-    pageCount = 0;
 
     async open() {}
 
@@ -687,11 +807,11 @@ class MemoryStore {
         const run = async () => {
             const ended = [];
             const value = await body({
-                get: async (name, key) => this.stores[name].get(key),
-                getAll: async (name, lower) => sorted(name)
-                    .filter(([key]) => lower === undefined || key >= lower).map(([, object]) => object),
-                keys: async (name) => sorted(name).map(([key]) => key),
-                put: (name, object, key = ++this.pageCount) => ended.push(() => this.stores[name].set(key, object)),
+                get: async (name, key) => structuredClone(this.stores[name].get(key)),
+                getAll: async (name, lower, countMax) => sorted(name)
+                    .filter(([key]) => lower === undefined || key >= lower).slice(0, countMax)
+                    .map(([, object]) => object),
+                put: (name, object, key) => ended.push(() => this.stores[name].set(key, object)),
                 remove: (name, key) => ended.push(() => this.stores[name].delete(key)),
                 removeBelow: (name, bound) => ended.push(() => {
                     for (const key of this.stores[name].keys()) { if (key < bound) { this.stores[name].delete(key); } }
@@ -712,8 +832,8 @@ class MemoryStore {
 /** Returns the content of an empty store. */
 function emptyMeta() {
     return {
-        storeId: newID(), revision: 0, clientId: newID(), nextSequence: 1, position: 0, resetCount: 0,
-        queriedResetCount: 0, login: null, owner: null, isPaused: false, realms: [], baseURL: null, leader: null,
+        storeId: newID(), revision: 0, clientId: newID(), nextSequence: 1, position: 0, nextPage: 1, appended: 0,
+        resetCount: 0, queriedResetCount: 0, login: null, owner: null, isPaused: false, realms: [], baseURL: null, leader: null,
         isSignedOut: false,
     };
 }
@@ -925,15 +1045,35 @@ export class Fieldpost extends EventTarget {
 
     /** Updates the displayed objects at changed addresses. */
     #show(changed) {
-        for (const address of changed) {
-            const kind = address.split(" ", 2)[1];
-            const object = this.#state.at(address);
-            let all = this.#view.get(kind);
-            if (!all) { this.#view.set(kind, all = new Map()); }
-            if (object) { all.set(address, object); } else { all.delete(address); }
-            this.#changedKinds.add(kind);
-        }
+        if (changed.size > changedCountMax) { this.#showAll(); return; }
+        for (const address of changed) { this.#showAt(address); }
         this.#notify();
+    }
+
+    #showAt(address) {
+        const object = this.#state.at(address);
+        const kind = object?.kind ?? address.split(" ", 2)[1];
+        if (object) { this.#shown(kind).set(address, object); } else { this.#shown(kind).delete(address); }
+        this.#changedKinds.add(kind);
+    }
+
+    /** Displays the objects of the whole state, which takes less time than many single changes. */
+    #showAll() {
+        for (const kind of this.#view.keys()) { this.#changedKinds.add(kind); }
+        this.#view = new Map();
+        for (const { content } of this.#state.copy.realms.values()) {
+            for (const [address, object] of content) { this.#shown(object.kind).set(address, object); }
+        }
+        for (const kind of this.#view.keys()) { this.#changedKinds.add(kind); }
+        for (const address of this.#state.pending.keys()) { this.#showAt(address); }
+        this.#notify();
+    }
+
+    /** Returns the displayed objects of a kind by address. */
+    #shown(kind) {
+        let all = this.#view.get(kind);
+        if (!all) { this.#view.set(kind, all = new Map()); }
+        return all;
     }
 
     /** Calls watches and listeners once per task. */
@@ -958,61 +1098,39 @@ export class Fieldpost extends EventTarget {
     /** Sends a message, with the id of the store that it belongs to, to the other tabs. */
     #share(message) { this.#channel?.postMessage({ storeId: this.#meta.storeId, ...message }); }
 
-    /** Rereads the whole store. */
-    async #reload() {
+    /** Rereads the whole store, and retries at once unless `isFailure`. */
+    async #reload({ isFailure = false } = {}) {
+        const { storeId } = this.#meta;
         this.#reloadCount += 1;
         try { await this.#reread(); } finally { this.#reloadCount -= 1; }
         this.#drain();
+        if (isFailure && storeId === this.#meta.storeId) { return; }
+        this.#streamSignal.set();
+        this.#sendSignal.set();
     }
 
     async #reread() {
         const storeId = await this.#restore();
         const names = storeNames.filter((name) => name !== "images");
         const content = await this.#store.transact(names, "readonly", async (tx) => {
-            const [meta, realms, objects, pages, queue, rejections, uploads] = await Promise.all([
-                tx.get("meta", "meta"), tx.getAll("realms"), tx.getAll("objects"), tx.getAll("pages"),
-                tx.getAll("queue"), tx.getAll("rejections"), tx.getAll("uploads"),
-            ]);
-            return { meta, realms, objects, pages, queue, rejections, uploads };
+            const meta = await tx.get("meta", "meta");
+            // The browser deleted the store meanwhile.
+            if (meta?.storeId !== storeId) { return null; }
+            const [rejections, uploads] = await Promise.all([tx.getAll("rejections"), tx.getAll("uploads")]);
+            return { meta, rejections, uploads, state: await DeviceState.read(tx, meta) };
         });
-        // The browser deleted the store meanwhile.
-        if (!content.meta || content.meta.storeId !== storeId) { return this.#reread(); }
-        const state = new DeviceState(content.meta.clientId);
-        state.copy.position = content.meta.position;
-        for (const stored of content.realms) { Object.assign(state.copy.realm(stored.path), stored.state); }
-        for (const object of content.objects) {
-            Object.freeze(object.fields);
-            Object.freeze(object);
-            state.copy.realms.get(object.realm)?.content.set(addressOf(object.realm, object.kind, object.id), object);
-        }
-        for (const { realm, list } of content.pages) {
-            const target = state.copy.realms.get(realm);
-            if (target) { state.copy.stagePage(target, realm, list); }
-        }
-        for (const item of content.queue) { (item.isWaiting ? state.queue.waiting : state.queue.history).push(item); }
-        this.#adoptQueueCounts(state, content.meta);
-        state.rebuild();
-        state.copy.clean();
-        const before = [...this.#view.values()].flatMap((all) => [...all.keys()]);
+        if (!content) { await this.#reread(); return; }
         if (storeId !== this.#meta.storeId) {
             // The lines and messages of the previous store do not belong to this one.
             this.#streamAbort?.abort();
             this.#early.clear();
         }
-        this.#state = state;
+        this.#state = content.state;
         this.#adoptMeta(content.meta);
         this.#dropEarly(content.meta.revision);
         this.#rejections = new Map(content.rejections.map((item) => [item.key, item]));
         this.#uploads = new Map(content.uploads.map((upload) => [upload.id, upload]));
-        this.#view = new Map();
-        this.#show([...before, ...content.objects.map(({ realm, kind, id }) => addressOf(realm, kind, id)),
-            ...state.pending.keys()]);
-        this.#streamSignal.set();
-        this.#sendSignal.set();
-    }
-
-    #adoptQueueCounts({ queue }, { clientId, nextSequence, resetCount, queriedResetCount }) {
-        Object.assign(queue, { clientId, nextSequence, resetCount, queriedResetCount });
+        this.#showAll();
     }
 
     /**
@@ -1152,7 +1270,7 @@ export class Fieldpost extends EventTarget {
         for (const event of events) {
             if (event.enqueue) { this.#addQueued(event.enqueue, changed); }
             if (event.begin) { this.#state.copy.beginStream(); }
-            for (const line of event.lines ?? []) { add(this.#state.takeLine(line)); }
+            for (const text of event.lines ?? []) { add(this.#state.takeLine(JSON.parse(text), text)); }
             if (event.response) {
                 const { response, request, newClientId } = event.response;
                 this.#state.queue.requestInFlight = request.number;
@@ -1181,6 +1299,7 @@ export class Fieldpost extends EventTarget {
      */
     async #change(names, body, { isOwn = false } = {}) {
         let message;
+        let isAhead = false;
         const { storeId } = this.#meta;
         const all = [...new Set(["meta", "queue", "rejections", "uploads", ...names])];
         try {
@@ -1190,6 +1309,7 @@ export class Fieldpost extends EventTarget {
                     throw new FieldpostError("store-replaced", "The browser deleted the store.");
                 }
                 if (isOwn && meta.leader !== this.#tab) { throw new FieldpostError("not-leader"); }
+                isAhead = isOwn;
                 const pulled = isOwn && meta.revision !== this.#meta.revision ? await this.#pull(tx, meta) : null;
                 const events = await body(tx, meta);
                 meta.revision += 1;
@@ -1197,12 +1317,15 @@ export class Fieldpost extends EventTarget {
                 return { storeId: meta.storeId, revision: meta.revision, meta, events, pulled };
             });
         } catch (error) {
+            const isReplaced = error.code === "store-replaced" || error.name === "AbortError";
+            // The state of this tab has changes that are not stored.
+            if (isAhead) { await this.#reload({ isFailure: true }); }
             if (error.name === "QuotaExceededError") {
                 this.#setFull(true);
                 throw new FieldpostError("storage-full", "The device's storage is full.");
             }
             // The browser may evict the store in the middle of the transaction, too.
-            if (error.code === "store-replaced" || error.name === "AbortError") {
+            if (isReplaced && !isAhead) {
                 await this.#verify();
                 if (!isOwn && this.#meta.storeId !== storeId) { return this.#change(names, body); }
             }
@@ -1664,6 +1787,7 @@ export class Fieldpost extends EventTarget {
         this.#setConnection(this.#restingConnection());
         this.#shareStatus();
         this.#notify();
+        this.#compactSafely();
         this.#leading = Promise.all([this.#streamLoop(), this.#sendLoop()]);
         return undefined;
     }
@@ -1752,28 +1876,22 @@ export class Fieldpost extends EventTarget {
         } else if (error.code === "offline") {
             this.#setConnection("offline", error);
         } else if (error.code === "storage-full") {
-            await this.#reloadSafely();
             this.#retryAfter = backoffMax;
             this.#setConnection("failed", error);
         } else {
             this.#setConnection(isTransient(error.status ?? 0) ? "offline" : "failed", error);
             if (!isTransient(error.status ?? 0)) { this.#retryAfter ??= backoffMax; }
-            if (!(error instanceof FieldpostError)) { await this.#reloadSafely(); }
         }
     }
 
     /** Continues at another installation: the queue is kept, and all realms are downloaded again. */
     async #move(baseURL) {
-        await this.#change(["realms", "objects", "pages"], async (tx, meta) => {
-            const realms = await tx.getAll("realms");
-            for (const { path, state } of realms) {
-                tx.put("realms", { path, state: { ...state, cursor: null, isReset: true } }, path);
-            }
-            tx.clear("pages");
-            meta.baseURL = baseURL.replace(/\/$/, "");
-            meta.position = 0;
+        await this.#serially(() => this.#change(["realms", "pages"], async (tx, meta) => {
+            this.#state.copy.restartAll();
+            this.#state.writeCopy(tx);
+            Object.assign(meta, this.#state.counts, { baseURL: baseURL.replace(/\/$/, "") });
             return [{ reload: true }];
-        });
+        }, { isOwn: true }));
         await this.#reloadSafely();
     }
 
@@ -1788,9 +1906,9 @@ export class Fieldpost extends EventTarget {
         const token = this.#meta.login.token;
         const body = await this.#serially(async () => {
             let request;
-            await this.#change(["realms"], async (tx) => {
+            await this.#change(["realms", "pages"], async (tx) => {
                 request = this.#state.syncRequest({ live: true, further: this.#meta.realms });
-                this.#writeCopy(tx);
+                this.#state.writeCopy(tx);
                 return [{ begin: true }];
             }, { isOwn: true });
             this.#state.copy.clean();
@@ -1813,21 +1931,35 @@ export class Fieldpost extends EventTarget {
             });
             const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
             let rest = "";
-            let lines = [];
+            let group = [];
+            let count = 0;
+            let stored = Promise.resolve();
+            // The next group is read and parsed while one is stored.
+            const store = async () => {
+                await stored;
+                stored = this.#takeLines(group, abort.signal);
+                stored.catch(() => {});
+                [group, count] = [[], 0];
+            };
             for (;;) {
                 const { value, done } = await reader.read();
                 if (done) { break; }
                 heard();
-                const texts = (rest + value).split("\n");
+                const texts = value.split("\n");
+                texts[0] = rest + texts[0];
                 rest = texts.pop();
-                for (const text of texts) { if (text) { lines.push(JSON.parse(text)); } }
-                const objectCount = lines.reduce((count, { objects }) => count + (objects?.list.length ?? 0), 0);
-                const isComplete = lines.some(({ checkpoint, keepalive, closed }) => checkpoint || keepalive || closed);
-                if (!isComplete && objectCount < 2_000) { continue; }
-                await this.#takeLines(lines, abort.signal);
-                lines = [];
+                let isComplete = false;
+                for (const text of texts.filter(Boolean)) {
+                    const line = JSON.parse(text);
+                    group.push({ line, text });
+                    count += line.objects?.list.length ?? 0;
+                    isComplete ||= Boolean(line.checkpoint || line.keepalive || line.closed);
+                    if (count >= groupCountMin) { await store(); }
+                }
+                if (isComplete && group.length > 0) { await store(); await stored; }
             }
-            if (lines.length > 0) { await this.#takeLines(lines, abort.signal); }
+            await store();
+            await stored;
         } catch (error) {
             if (abort.signal.aborted && error.name === "AbortError") { throw new FieldpostError("aborted"); }
             if (error instanceof TypeError) { throw new FieldpostError("offline", "The connection was lost."); }
@@ -1841,60 +1973,73 @@ export class Fieldpost extends EventTarget {
     }
 
     /** Applies and stores lines in one transaction. */
-    #takeLines(lines, signal) {
+    #takeLines(group, signal) {
         return this.#serially(async () => {
             signal.throwIfAborted();
-            const changed = new Set();
-            await this.#change(["realms", "objects", "pages"], async (tx, meta) => {
-                for (const line of lines) {
-                    for (const address of this.#state.takeLine(line).changed) { changed.add(address); }
-                }
-                this.#writeCopy(tx);
-                meta.position = this.#state.position;
-                meta.resetCount = this.#state.queue.resetCount;
-                if (this.#state.copy.dirty.unstaged.size > 0) { await this.#removePages(tx); }
-                return [{ lines }];
+            if (group.length === 0) { return; }
+            let updates;
+            await this.#change(["realms", "pages"], async (tx, meta) => {
+                updates = group.map(({ line, text }) => this.#state.takeLine(line, text));
+                this.#state.writeCopy(tx);
+                Object.assign(meta, this.#state.counts);
+                return [{ lines: group.map(({ text }) => text) }];
             }, { isOwn: true });
             this.#state.copy.clean();
             this.#receivedAt = Date.now();
             this.#backoff = 0;
-            this.#show(changed);
+            for (const { changed } of updates) { this.#show(changed); }
             if (this.#state.queue.isInDoubt) { this.#sendSignal.set(); }
-            if (lines.some(({ checkpoint, keepalive }) => checkpoint || keepalive)) { this.#setConnection("live"); }
+            if (group.some(({ line }) => line.checkpoint || line.keepalive)) { this.#setConnection("live"); }
             this.#shareStatus();
+            this.#compactSafely();
         });
     }
 
-    #writeCopy(tx) {
-        const { dirty, realms } = this.#state.copy;
-        for (const path of dirty.closed) { if (!realms.has(path)) { tx.remove("realms", path); } }
-        for (const path of dirty.realms) {
-            const realm = realms.get(path);
-            if (!realm) { continue; }
-            const { isReset, cursor, isOpen, isUnnamed } = realm;
-            tx.put("realms", { path, state: { isReset, cursor, isOpen, isUnnamed } }, path);
+    /** Compacts the log in the background if that is due. An error ends it; the next lines start another. */
+    #compactSafely() {
+        if (this.#isCompacting || !this.#isActive || !this.#state.copy.isCompactionDue) { return; }
+        this.#isCompacting = true;
+        this.#compact().catch(() => {}).finally(() => { this.#isCompacting = false; });
+    }
+    #isCompacting = false;
+
+    /** Rewrites the settled pages of each realm, oldest first. Each step is a transaction, so it may end anywhere. */
+    async #compact() {
+        const state = this.#state;
+        const { copy } = state;
+        const { appended } = copy;
+        for (const [path, { settled }] of [...copy.realms]) {
+            let after = 0;
+            while (after !== null) {
+                await delay(1);
+                after = await this.#serially(async () => {
+                    if (this.#state !== state || !this.#isActive) { throw new FieldpostError("aborted"); }
+                    return this.#compactNext(path, after, settled);
+                });
+            }
         }
-        for (const address of dirty.objects) {
-            const object = realms.get(address.slice(0, address.indexOf(" ")))?.content.get(address);
-            if (object) { tx.put("objects", object, address); } else { tx.remove("objects", address); }
-        }
-        for (const page of dirty.pages) { tx.put("pages", page); }
+        await this.#serially(() => this.#change([], async (tx, meta) => {
+            copy.appended -= appended;
+            Object.assign(meta, state.counts);
+            return [];
+        }, { isOwn: true }));
     }
 
-    /** Removes stored pages that were settled or discarded. Pages of realms with staged changes are written again. */
-    async #removePages(tx) {
-        const { copy } = this.#state;
-        tx.clear("pages");
-        for (const [path, { staged }] of copy.realms) {
-            if (staged.size === 0) { continue; }
-            const list = [...staged].map(([address, object]) => {
-                const [, kind, id] = address.split(" ");
-                return object
-                    ? { kind, id, position: object.position, fields: object.fields }
-                    : { kind, id, position: 0, deleted: true };
-            });
-            tx.put("pages", { realm: path, list });
-        }
+    /** Runs a step of a compaction; returns its last page, or `null` after the last step. */
+    async #compactNext(path, after, upTo) {
+        const step = await this.#store.transact(["meta", "pages"], "readwrite", async (tx) => {
+            const meta = await tx.get("meta", "meta");
+            if (!this.#isLoaded(meta) || meta.leader !== this.#tab) { throw new FieldpostError("not-leader"); }
+            const read = async (page) => (await tx.get("pages", page))?.text;
+            const next = await this.#state.copy.compactionStep(path, after, upTo, read);
+            if (!next.isChanged) { return next; }
+            for (const number of next.pages) { tx.remove("pages", number); }
+            const number = next.pages.at(-1);
+            if (next.text !== null) { tx.put("pages", { number, text: next.text }, number); }
+            return next;
+        });
+        if (step.isChanged) { this.#state.copy.applyStep(step); }
+        return step.pages.at(-1) ?? null;
     }
 
     async #sendLoop() {
@@ -1988,15 +2133,10 @@ export class Fieldpost extends EventTarget {
                     this.#uploads.set(moved.id, moved);
                 }
             }
-            const { clientId, nextSequence, queriedResetCount } = queue;
-            Object.assign(meta, { clientId, nextSequence, queriedResetCount, resetCount: queue.resetCount });
+            Object.assign(meta, this.#state.counts);
             const event = { response, request: { number, resetCount, isQuery }, newClientId };
             return [{ response: event, rejections, dismissed, uploads }];
-        }, { isOwn: true }).catch(async (error) => {
-            // The results are not stored: the same request gets them again.
-            if (error.code !== "store-replaced") { await this.#reload(); }
-            throw error;
-        });
+        }, { isOwn: true });
         this.#show(update.changed);
         return update;
     }

@@ -11,7 +11,9 @@ class VirtualList extends HTMLElement {
     #first = 0;
     #last = 0;
     #nodes = new Map();
+    /** Key of the row that had the focus last, and the row whose controls are in the tab order. */
     #current;
+    #entry;
     #isScheduled = false;
     #inner = h("div", { class: "list-inner", role: "presentation" });
     #schedule = () => {
@@ -62,7 +64,7 @@ class VirtualList extends HTMLElement {
         }
         this.#offsets = offsets;
         this.#inner.style.height = `${offsets[items.length]}px`;
-        this.#render(true);
+        if (this.isConnected) this.#render(true);
     }
 
     /** Scrolls to the item with this key and, if `focus` is true, moves the focus to it. */
@@ -97,36 +99,69 @@ class VirtualList extends HTMLElement {
         if (!isChanged && first === this.#first && last === this.#last) return;
         this.#first = first;
         this.#last = last;
-        const { key, row } = this.#options;
-        const focusedKey = this.#current;
-        const nodes = new Map();
+        if (isChanged) this.#replace(); else this.#slide();
+        this.#setEntry(this.#nodes.get(this.#current) ?? this.#inner.firstElementChild);
+    }
+
+    #name(index) {
+        return String(this.#options.key(this.#items[index]));
+    }
+
+    #row(index, name) {
+        const node = h("div", { class: "list-row", role: "listitem", key: name,
+            "aria-setsize": this.#items.length, "aria-posinset": index + 1, dataset: { key: name },
+            style: { transform: `translateY(${this.#offsets[index]}px)`,
+                height: `${this.#offsets[index + 1] - this.#offsets[index]}px` } },
+        this.#options.row(this.#items[index], index));
+        setTabIndex(node, name === this.#entry?.dataset.key);
+        return node;
+    }
+
+    /** Renders all visible rows from changed items. */
+    #replace() {
         const rows = [];
-        const hasCurrent = focusedKey !== undefined && this.#nodes.has(focusedKey);
-        for (let index = first; index < last; index++) {
-            const item = this.#items[index];
-            const name = String(key(item));
-            const existing = isChanged ? undefined : this.#nodes.get(name);
-            const node = existing ?? h("div", { class: "list-row", role: "listitem", key: name,
-                "aria-setsize": this.#items.length, "aria-posinset": index + 1, dataset: { key: name },
-                style: { transform: `translateY(${this.#offsets[index]}px)`,
-                    height: `${this.#offsets[index + 1] - this.#offsets[index]}px` } }, row(item, index));
-            const isCurrent = hasCurrent ? name === focusedKey : index === first;
-            for (const control of controls(node)) control.setAttribute("tabindex", isCurrent ? "0" : "-1");
-            rows.push(node);
-            nodes.set(name, node);
-        }
-        morph(this.#inner, rows.map((node) => node.isConnected ? h("div", null, node).firstChild : node));
+        for (let index = this.#first; index < this.#last; index++) rows.push(this.#row(index, this.#name(index)));
+        morph(this.#inner, rows);
         this.#nodes = new Map();
         for (const node of this.#inner.children) this.#nodes.set(node.dataset.key, node);
+    }
+
+    /** Removes the rows that became invisible, and creates only those that became visible. */
+    #slide() {
+        const nodes = new Map();
+        for (let index = this.#first; index < this.#last; index++) {
+            const name = this.#name(index);
+            nodes.set(name, this.#nodes.get(name));
+        }
+        for (const [name, node] of this.#nodes) if (!nodes.has(name)) node.remove();
+        let next = this.#inner.firstElementChild;
+        let index = this.#first;
+        for (const [name, node] of nodes) {
+            if (node) {
+                next = node.nextElementSibling;
+            } else {
+                const row = this.#row(index, name);
+                this.#inner.insertBefore(row, next);
+                nodes.set(name, row);
+            }
+            index += 1;
+        }
+        this.#nodes = nodes;
+    }
+
+    /** Makes one row the entry of the tab order; the arrow keys reach the others. */
+    #setEntry(node) {
+        if (node === this.#entry) return;
+        if (this.#entry) setTabIndex(this.#entry, false);
+        if (node) setTabIndex(node, true);
+        this.#entry = node ?? undefined;
     }
 
     #focused(event) {
         const node = event.target.closest(".list-row");
         if (!node || node.dataset.key === this.#current) return;
         this.#current = node.dataset.key;
-        for (const other of this.#inner.children) {
-            for (const control of controls(other)) control.setAttribute("tabindex", other === node ? "0" : "-1");
-        }
+        this.#setEntry(node);
     }
 
     #keydown(event) {
@@ -134,9 +169,10 @@ class VirtualList extends HTMLElement {
         const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.nodeName);
         if (!node || isTyping || event.ctrlKey || event.altKey || event.metaKey) return;
         const index = Number(node.getAttribute("aria-posinset")) - 1;
-        const page = Math.max(1, this.#indexAt(this.#offsets[index] + innerHeight * 0.8) - index);
-        const steps = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + page, PageUp: index - page, Home: 0,
-            End: this.#items.length - 1 };
+        const page = (height) => this.#indexAt(Math.max(0, this.#offsets[index] + height));
+        const steps = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: this.#items.length - 1,
+            PageDown: Math.max(index + 1, page(innerHeight * 0.8)),
+            PageUp: Math.min(index - 1, page(innerHeight * -0.8)) };
         if (!(event.key in steps)) return;
         event.preventDefault();
         this.#go(Math.min(this.#items.length - 1, Math.max(0, steps[event.key])), true);
@@ -160,6 +196,10 @@ class VirtualList extends HTMLElement {
 
 function controls(node) {
     return node.querySelectorAll("a, button, summary, input, select");
+}
+
+function setTabIndex(node, isEntry) {
+    for (const control of controls(node)) control.setAttribute("tabindex", isEntry ? "0" : "-1");
 }
 
 if (!customElements.get("fieldpost-list")) customElements.define("fieldpost-list", VirtualList);

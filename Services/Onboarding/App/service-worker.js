@@ -33,8 +33,18 @@ async function currentName() {
     return response?.text();
 }
 
+/** The cache of the current version; read once, because a page requests about 40 files. */
+let opened;
+
+function currentCache() {
+    opened ??= currentName().then((name) => name && caches.open(name));
+    opened.catch(() => { opened = undefined; });
+    return opened;
+}
+
 async function setCurrent(name) {
     await (await caches.open(stateCache)).put(currentKey, new Response(name));
+    opened = undefined;
     const names = await caches.keys();
     await Promise.all(names.filter((other) => other.startsWith(prefix) && other !== name)
         .map((other) => caches.delete(other)));
@@ -94,8 +104,7 @@ function checkVersion() {
 }
 
 async function fromStore(address, request) {
-    const name = await currentName();
-    const stored = name && await (await caches.open(name)).match(address);
+    const stored = await (await currentCache())?.match(address);
     return stored ?? fetch(request);
 }
 

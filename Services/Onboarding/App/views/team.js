@@ -24,6 +24,7 @@ export function mount(app, root, segments) {
     let points;
     let listed;
     let isListOpen = false;
+    const cards = new Map();
     const update = () => display?.update();
     const model = new TasksModel(app, update);
     const stopListening = onSharing(update);
@@ -148,6 +149,18 @@ export function mount(app, root, segments) {
                 position && h("span", null, app.t("team.seen", { time: ageText(position) }))], actions: extra });
     }
 
+    /** Returns a person's card: the same element while its content stays, because there may be hundreds. */
+    function keptCard(person) {
+        const load = model.loads.get(person.id);
+        const key = [person, load?.open, load?.overdue, model.positions.get(person.id)?.time,
+            address[1] === person.id, model.minute];
+        const known = cards.get(person.id);
+        if (known && !person.avatar && key.every((part, index) => part === known.key[index])) return known.node;
+        const node = personCard(person);
+        cards.set(person.id, { key, node });
+        return node;
+    }
+
     function listPage() {
         const isEmpty = model.teams.length === 0 && model.people.length === 0;
         const mine = model.teams.filter(({ id }) => model.ownTeams.has(id));
@@ -162,7 +175,7 @@ export function mount(app, root, segments) {
             h("div", { class: "section-head" }, h("h2", null, title)), teams(items));
         const content = model.isLoading && isEmpty ? skeleton(5)
             : isEmpty ? empty({ icon: "team", title: app.t("team.empty"), text: app.t("team.emptyText") })
-                : choices.list === "people" ? h("div", { class: "section" }, model.people.map((one) => personCard(one)))
+                : choices.list === "people" ? h("div", { class: "section" }, model.people.map(keptCard))
                     : model.teams.length === 0 ? empty({ icon: "team", title: app.t("team.noTeams"),
                         text: app.t(app.isManager ? "team.noTeamsManager" : "team.noTeamsText") })
                         : [group(app.t("team.mine"), mine), group(app.t("team.others"), others)];

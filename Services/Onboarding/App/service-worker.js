@@ -6,7 +6,7 @@
 const files = [
     "./", "app.css", "app.js", "fieldpost.js", "manifest.webmanifest",
     "core/defects.js", "core/format.js", "core/map.js", "core/notices.js", "core/picker.js", "core/shared.js",
-    "core/strings.js", "core/sync.js", "core/tasks.js", "core/time.js",
+    "core/strings.js", "core/sync.js", "core/task-order.js", "core/tasks.js", "core/time.js",
     "icons/icon-192.png", "icons/icon-512.png", "icons/icon.svg",
     "strings/da.js", "strings/de.js", "strings/en.js",
     "ui/components.js", "ui/dialogs.js", "ui/dom.js", "ui/icons.js", "ui/list.js",

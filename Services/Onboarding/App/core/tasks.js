@@ -1,9 +1,10 @@
 /** Tasks, notes and workload, computed from the objects of the store. Pure functions. */
 
-const managerRealm = "/manager";
+import { codePoints } from "./task-order.js";
 
-/** The orders of a task list. */
-export const sortings = ["due", "title", "created", "place"];
+export { distance, resortTasks, sortings, sortTasks } from "./task-order.js";
+
+const managerRealm = "/manager";
 
 /** The states by which a list is filtered. */
 export const states = ["open", "overdue", "completed", "all"];
@@ -102,40 +103,6 @@ export function filterTasks(tasks, { state = "all", team = "", assignee = "", qu
         const person = nameOf && task.assignee ? fold(nameOf(task.assignee)) : "";
         return words.every((word) => task.words.includes(word) || person.includes(word));
     });
-}
-
-/**
- * Returns the tasks in order; open tasks precede completed ones. Tasks with the same value are ordered by title, then
- * by id, as in the device client's `TaskLists`.
- *
- * @param {object[]} tasks
- * @param {string} sorting one of `sortings`; `place` needs `near`
- * @param {{near?: {latitude: number, longitude: number}, compare?: (a: string, b: string) => number}} options
- */
-export function sortTasks(tasks, sorting = "due", { near, compare = codePoints } = {}) {
-    const distances = new Map();
-    if (sorting === "place" && near) for (const task of tasks) distances.set(task.id, distance(near, task));
-    const byTitle = (a, b) => compare(a.title, b.title) || codePoints(a.id, b.id);
-    const orders = {
-        title: byTitle,
-        created: (a, b) => (b.created ?? -Infinity) - (a.created ?? -Infinity) || byTitle(a, b),
-        place: near ? (a, b) => difference(distances.get(a.id), distances.get(b.id)) || byTitle(a, b)
-            : (a, b) => compare(a.address || "\uffff", b.address || "\uffff") || byTitle(a, b),
-        due: (a, b) => (a.isCompleted ? difference(b.done ?? -Infinity, a.done ?? -Infinity)
-            : difference(a.due ?? Infinity, b.due ?? Infinity)) || byTitle(a, b),
-    };
-    const order = orders[sorting] ?? orders.due;
-    return [...tasks].sort((a, b) => Number(a.isCompleted) - Number(b.isCompleted) || order(a, b));
-}
-
-/**
- * Returns the tasks in order, as `sortTasks`. The previous result makes it fast if few tasks have changed: those that
- * it contains are in order already, and the sort of the engine merges ordered sequences.
- */
-export function resortTasks(previous, tasks, sorting, options) {
-    const added = new Set(tasks);
-    const kept = previous.filter((task) => added.delete(task));
-    return sortTasks([...kept, ...added], sorting, options);
 }
 
 /** Returns the number of open, overdue and completed tasks. */
@@ -294,15 +261,6 @@ export function isPositionDue(written, now, interval = 30_000) {
     return written === undefined || now - written >= interval || now < written;
 }
 
-/** Returns the distance of two coordinates in metres; Infinity if one has none. */
-export function distance(a, b) {
-    if (a?.latitude == null || b?.latitude == null) return Infinity;
-    const radians = (degrees) => degrees * Math.PI / 180;
-    const squared = Math.sin(radians(b.latitude - a.latitude) / 2) ** 2 + Math.cos(radians(a.latitude))
-        * Math.cos(radians(b.latitude)) * Math.sin(radians(b.longitude - a.longitude) / 2) ** 2;
-    return 2 * 6_371_008.8 * Math.asin(Math.min(1, Math.sqrt(squared)));
-}
-
 /** Returns a text without case and marks, for a search. */
 export function fold(value) {
     const plain = String(value ?? "");
@@ -337,12 +295,4 @@ function isCoordinate(value, limit) {
 
 function text(value) {
     return typeof value === "string" && value !== "" ? value : null;
-}
-
-function codePoints(a, b) {
-    return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function difference(a, b) {
-    return a === b ? 0 : a < b ? -1 : 1;
 }

@@ -8,6 +8,9 @@ class VirtualList extends HTMLElement {
     #options;
     #items = [];
     #offsets = [0];
+    #source;
+    /** Row → the item and the source from which it was rendered. */
+    #rendered = new WeakMap();
     #first = 0;
     #last = 0;
     #nodes = new Map();
@@ -53,9 +56,13 @@ class VirtualList extends HTMLElement {
 
     connectedMoveCallback() {}
 
-    update(items) {
+    /** Displays other items. Rows whose item and `source` are the same as before are not rendered again. */
+    update(items, source = {}) {
         const { rowHeight } = this.#options;
+        // Read before the height changes: reading it afterwards would compute the layout twice.
+        const top = this.isConnected ? this.#top : 0;
         this.#items = items;
+        this.#source = source;
         const offsets = new Array(items.length + 1);
         offsets[0] = 0;
         for (let index = 0; index < items.length; index++) {
@@ -64,7 +71,7 @@ class VirtualList extends HTMLElement {
         }
         this.#offsets = offsets;
         this.#inner.style.height = `${offsets[items.length]}px`;
-        if (this.isConnected) this.#render(true);
+        if (this.isConnected) this.#render(true, top);
     }
 
     /** Scrolls to the item with this key and, if `focus` is true, moves the focus to it. */
@@ -90,8 +97,9 @@ class VirtualList extends HTMLElement {
         return document.scrollingElement;
     }
 
-    #render(isChanged) {
-        const top = this.#inner.getBoundingClientRect().top;
+    get #top() { return this.#inner.getBoundingClientRect().top; }
+
+    #render(isChanged, top = this.#top) {
         const height = innerHeight || 800;
         let first = Math.max(0, this.#indexAt(Math.max(0, -top)) - overscan);
         let last = Math.min(this.#items.length, this.#indexAt(Math.max(0, height - top)) + overscan);
@@ -108,22 +116,38 @@ class VirtualList extends HTMLElement {
     }
 
     #row(index, name) {
-        const node = h("div", { class: "list-row", role: "listitem", key: name,
-            "aria-setsize": this.#items.length, "aria-posinset": index + 1, dataset: { key: name },
-            style: { transform: `translateY(${this.#offsets[index]}px)`,
-                height: `${this.#offsets[index + 1] - this.#offsets[index]}px` } },
-        this.#options.row(this.#items[index], index));
+        const node = h("div", { class: "list-row", role: "listitem", key: name, dataset: { key: name } },
+            this.#options.row(this.#items[index], index));
+        this.#place(node, index);
         setTabIndex(node, name === this.#entry?.dataset.key);
+        this.#rendered.set(node, { item: this.#items[index], source: this.#source });
         return node;
     }
 
-    /** Renders all visible rows from changed items. */
+    #place(node, index) {
+        node.setAttribute("aria-setsize", this.#items.length);
+        node.setAttribute("aria-posinset", index + 1);
+        node.style.transform = `translateY(${this.#offsets[index]}px)`;
+        node.style.height = `${this.#offsets[index + 1] - this.#offsets[index]}px`;
+    }
+
+    /** Renders the visible rows whose item or source changed, and moves the others. */
     #replace() {
         const rows = [];
-        for (let index = this.#first; index < this.#last; index++) rows.push(this.#row(index, this.#name(index)));
+        for (let index = this.#first; index < this.#last; index++) {
+            const name = this.#name(index);
+            const node = this.#nodes.get(name);
+            const before = node && this.#rendered.get(node);
+            const isSame = before?.item === this.#items[index] && before.source === this.#source;
+            if (isSame) this.#place(node, index);
+            rows.push(isSame ? node : this.#row(index, name));
+        }
         morph(this.#inner, rows);
         this.#nodes = new Map();
-        for (const node of this.#inner.children) this.#nodes.set(node.dataset.key, node);
+        [...this.#inner.children].forEach((node, place) => {
+            this.#nodes.set(node.dataset.key, node);
+            this.#rendered.set(node, { item: this.#items[this.#first + place], source: this.#source });
+        });
     }
 
     /** Removes the rows that became invisible, and creates only those that became visible. */
@@ -210,7 +234,8 @@ if (!customElements.get("fieldpost-list")) customElements.define("fieldpost-list
  *
  * @param {object} options `items`; `key(item)`; `rowHeight`, pixels or a function of the item; `row(item, index)`,
  *     a node; `label` for screen readers.
- * @returns {HTMLElement & {update(items: any[]): void, reveal(key: string, options?: {focus: boolean}): void}}
+ * @returns {HTMLElement & {update(items: any[], source?: object): void,
+ *     reveal(key: string, options?: {focus: boolean}): void}}
  */
 export function virtualList(options) {
     const element = document.createElement("fieldpost-list");

@@ -97,10 +97,11 @@ export function mount(app, root, segments) {
 
     function listPage() {
         const { scoped, tasks, overdue } = visibleTasks();
-        const key = [tasks, address[0], model.teams, model.people];
-        if (!shown || key.some((part, index) => part !== shown[index])) {
-            list.update(tasks);
-            shown = key;
+        const source = [address[0], model.teams, model.people, model.minute];
+        const isSame = shown && source.every((part, index) => part === shown.source[index]);
+        if (!isSame || shown.tasks !== tasks) {
+            shown = { tasks, source: isSame ? shown.source : source };
+            list.update(tasks, shown.source);
         }
         const content = model.isLoading && model.tasks.length === 0 ? skeleton(6)
             : tasks.length === 0 ? emptyState(scoped) : list;

@@ -156,3 +156,23 @@ test("10,000 tasks are filtered and sorted", () => {
     const result = tasks.sortTasks(tasks.filterTasks(list, { state: "open", query: "task 1", now }), "due");
     assert.ok(result.length > 1_000);
 });
+
+test("resorting a changed list equals sorting it", () => {
+    const object = (index, title, dueDate) => ({ realm: "/manager", id: `id-${index}`,
+        fields: { title, dueDate, isCompleted: index % 3 === 0 } });
+    const dueDate = (index) => new Date(Date.UTC(2026, 3, 1 + index * 7 % 11)).toISOString();
+    const before = listed(...Array.from({ length: 60 }, (_, index) => object(index, `Task ${index}`, dueDate(index))));
+    const changed = [...before.slice(1, 20), ...listed(object(0, "Task", dueDate(5)), object(70, "New", null)),
+        ...before.slice(25)];
+    for (const sorting of tasks.sortings) {
+        const sorted = tasks.sortTasks(changed, sorting);
+        assert.deepEqual(tasks.resortTasks(tasks.sortTasks(before, sorting), changed, sorting), sorted);
+        assert.deepEqual(tasks.resortTasks([], changed, sorting), sorted);
+    }
+});
+
+test("texts are folded the same with and without other letters", () => {
+    assert.equal(tasks.fold("Install METER 7"), "install meter 7");
+    assert.equal(tasks.fold("Nørregade ÆBLE Straße É"), "norregade aeble strasse e");
+    assert.equal(tasks.fold(undefined), "");
+});

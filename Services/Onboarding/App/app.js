@@ -11,6 +11,8 @@ export const version = "1.0";
 const tabs = ["time", "tasks", "team", "shared", "defects", "notices"];
 const routes = [...tabs, "sync"];
 const element = (id) => document.getElementById(id);
+/** Difference of the server's clock, in milliseconds. */
+let clockOffset = 0;
 const saved = (name) => { try { return localStorage.getItem(`fieldpost.${name}`); } catch { return null; } };
 
 const app = {
@@ -19,7 +21,7 @@ const app = {
     me: { email: "", person: undefined, role: "employee", name: "" },
     isManager: false,
     unread: 0,
-    now: () => new Date(Date.now() + (app.fieldpost?.status.clockOffset ?? 0)),
+    now: () => new Date(Date.now() + clockOffset),
     navigate(path) {
         const hash = `#/${path}`;
         if (location.hash === hash) show(); else location.hash = hash;
@@ -226,7 +228,8 @@ function watchStore() {
 let watched;
 let wasManager;
 function statusChanged() {
-    const { email, person, connection } = app.fieldpost.status;
+    const { email, person, connection, clockOffset: offset } = app.fieldpost.status;
+    clockOffset = offset ?? 0;
     readPerson();
     const identity = email && `${email} ${person ?? ""}`;
     if (identity !== watched) {
@@ -269,13 +272,21 @@ async function registerWorker() {
     }
 }
 
+async function openStore() {
+    const [{ Fieldpost }, config] = await Promise.all([import("./fieldpost.js"),
+        fetch("config.json").then((response) => response.json())]);
+    return Fieldpost.open({ onboarding: location.origin, gateway: config.gateway });
+}
+
 async function start() {
+    // The store, the texts and the view are loaded at the same time: none of them needs another one.
+    const opening = openStore();
+    opening.catch(() => {});
+    import(`./views/${readAddress().route}.js`).catch(() => {});
     await loadLanguage();
     applyTheme();
     try {
-        const [{ Fieldpost }, config] = await Promise.all([import("./fieldpost.js"),
-            fetch("config.json").then((response) => response.json())]);
-        app.fieldpost = await Fieldpost.open({ onboarding: location.origin, gateway: config.gateway });
+        app.fieldpost = await opening;
     } catch (error) {
         console.error(error);
         document.body.classList.add("is-signed-out");

@@ -6,10 +6,11 @@
 const files = [
     "./", "app.css", "app.js", "fieldpost.js", "manifest.webmanifest",
     "core/defects.js", "core/format.js", "core/map.js", "core/notices.js", "core/picker.js", "core/shared.js",
-    "core/strings.js", "core/sync.js", "core/tasks.js", "core/time.js",
+    "core/strings.js", "core/sync.js", "core/task-order.js", "core/tasks.js", "core/time.js",
     "icons/icon-192.png", "icons/icon-512.png", "icons/icon.svg",
     "strings/da.js", "strings/de.js", "strings/en.js",
-    "ui/components.js", "ui/dialogs.js", "ui/dom.js", "ui/icons.js", "ui/list.js", "ui/map.js", "ui/theme.js",
+    "ui/components.js", "ui/dialogs.js", "ui/dom.js", "ui/icons.js", "ui/list.js",
+    "ui/map-background.js", "ui/map.js", "ui/theme.js",
     "views/defect-detail.js", "views/defect-form.js", "views/defect-model.js", "views/defects.css",
     "views/defects.js", "views/deliveries.js", "views/notices.css", "views/notices.js", "views/shared-editor.js",
     "views/shared.css", "views/shared.js", "views/signin.js", "views/sync.css", "views/sync.js",
@@ -32,8 +33,18 @@ async function currentName() {
     return response?.text();
 }
 
+/** The cache of the current version; read once, because a page requests about 40 files. */
+let opened;
+
+function currentCache() {
+    opened ??= currentName().then((name) => name && caches.open(name));
+    opened.catch(() => { opened = undefined; });
+    return opened;
+}
+
 async function setCurrent(name) {
     await (await caches.open(stateCache)).put(currentKey, new Response(name));
+    opened = undefined;
     const names = await caches.keys();
     await Promise.all(names.filter((other) => other.startsWith(prefix) && other !== name)
         .map((other) => caches.delete(other)));
@@ -93,8 +104,7 @@ function checkVersion() {
 }
 
 async function fromStore(address, request) {
-    const name = await currentName();
-    const stored = name && await (await caches.open(name)).match(address);
+    const stored = await (await currentCache())?.match(address);
     return stored ?? fetch(request);
 }
 

@@ -1,38 +1,59 @@
 /** Tasks, notes and workload, computed from the objects of the store. Pure functions. */
 
-const managerRealm = "/manager";
+import { codePoints } from "./task-order.js";
 
-/** The orders of a task list. */
-export const sortings = ["due", "title", "created", "place"];
+export { distance, resortTasks, sortings, sortTasks } from "./task-order.js";
+
+const managerRealm = "/manager";
 
 /** The states by which a list is filtered. */
 export const states = ["open", "overdue", "completed", "all"];
 
 const listed = new WeakMap();
+const isASCII = /^[\0-\x7f]*$/;
+
+/** A task as the views display it. The texts for rows and searches are computed when they are needed. */
+class ListedTask {
+    #address;
+    #words;
+
+    constructor(object) {
+        const { fields } = object;
+        const place = isRecord(fields.place) ? fields.place : null;
+        const hasCoordinates = isCoordinate(place?.latitude, 90) && isCoordinate(place?.longitude, 180);
+        this.object = object;
+        this.id = object.id;
+        this.realm = object.realm;
+        this.isPending = Boolean(object.isPending);
+        this.title = text(fields.title) ?? "";
+        this.description = text(fields.taskDescription) ?? "";
+        this.due = milliseconds(fields.dueDate);
+        this.created = milliseconds(fields.creationDate);
+        this.isCompleted = fields.isCompleted === true;
+        this.done = milliseconds(fields.completionDate);
+        this.completedBy = text(fields.completedBy);
+        this.assignee = text(fields.assignee);
+        this.team = text(fields.team);
+        this.image = text(fields.image);
+        this.place = place;
+        this.latitude = hasCoordinates ? place.latitude : null;
+        this.longitude = hasCoordinates ? place.longitude : null;
+    }
+
+    get address() { return (this.#address ??= placeText(this.place)); }
+    get words() { return (this.#words ??= fold(`${this.title} ${this.description} ${this.address}`)); }
+}
 
 /**
  * Returns the values of a task that the views display. Invalid fields are treated as absent. The result is cached by
  * the object, which is frozen.
  *
  * @param {{realm: string, id: string, fields: object, isPending: boolean}} object a `FieldTask`
+ * @returns {ListedTask}
  */
 export function listedTask(object) {
-    const known = listed.get(object);
-    if (known) return known;
-    const { fields } = object;
-    const place = isRecord(fields.place) ? fields.place : null;
-    const hasCoordinates = isCoordinate(place?.latitude, 90) && isCoordinate(place?.longitude, 180);
-    const task = {
-        object, id: object.id, realm: object.realm, isPending: Boolean(object.isPending),
-        title: text(fields.title) ?? "", description: text(fields.taskDescription) ?? "",
-        due: milliseconds(fields.dueDate), created: milliseconds(fields.creationDate),
-        isCompleted: fields.isCompleted === true, done: milliseconds(fields.completionDate),
-        completedBy: text(fields.completedBy), assignee: text(fields.assignee), team: text(fields.team),
-        image: text(fields.image), place, address: placeText(place),
-        latitude: hasCoordinates ? place.latitude : null, longitude: hasCoordinates ? place.longitude : null,
-    };
-    task.words = fold([task.title, task.description, task.address].join(" "));
-    listed.set(object, task);
+    let task = listed.get(object);
+    if (!task) listed.set(object, task = new ListedTask(object));
     return task;
 }
 
@@ -82,30 +103,6 @@ export function filterTasks(tasks, { state = "all", team = "", assignee = "", qu
         const person = nameOf && task.assignee ? fold(nameOf(task.assignee)) : "";
         return words.every((word) => task.words.includes(word) || person.includes(word));
     });
-}
-
-/**
- * Returns the tasks in order; open tasks precede completed ones. Tasks with the same value are ordered by title, then
- * by id, as in the device client's `TaskLists`.
- *
- * @param {object[]} tasks
- * @param {string} sorting one of `sortings`; `place` needs `near`
- * @param {{near?: {latitude: number, longitude: number}, compare?: (a: string, b: string) => number}} options
- */
-export function sortTasks(tasks, sorting = "due", { near, compare = codePoints } = {}) {
-    const distances = new Map();
-    if (sorting === "place" && near) for (const task of tasks) distances.set(task.id, distance(near, task));
-    const byTitle = (a, b) => compare(a.title, b.title) || codePoints(a.id, b.id);
-    const orders = {
-        title: byTitle,
-        created: (a, b) => (b.created ?? -Infinity) - (a.created ?? -Infinity) || byTitle(a, b),
-        place: near ? (a, b) => difference(distances.get(a.id), distances.get(b.id)) || byTitle(a, b)
-            : (a, b) => compare(a.address || "\uffff", b.address || "\uffff") || byTitle(a, b),
-        due: (a, b) => (a.isCompleted ? difference(b.done ?? -Infinity, a.done ?? -Infinity)
-            : difference(a.due ?? Infinity, b.due ?? Infinity)) || byTitle(a, b),
-    };
-    const order = orders[sorting] ?? orders.due;
-    return [...tasks].sort((a, b) => Number(a.isCompleted) - Number(b.isCompleted) || order(a, b));
 }
 
 /** Returns the number of open, overdue and completed tasks. */
@@ -264,18 +261,11 @@ export function isPositionDue(written, now, interval = 30_000) {
     return written === undefined || now - written >= interval || now < written;
 }
 
-/** Returns the distance of two coordinates in metres; Infinity if one has none. */
-export function distance(a, b) {
-    if (a?.latitude == null || b?.latitude == null) return Infinity;
-    const radians = (degrees) => degrees * Math.PI / 180;
-    const squared = Math.sin(radians(b.latitude - a.latitude) / 2) ** 2 + Math.cos(radians(a.latitude))
-        * Math.cos(radians(b.latitude)) * Math.sin(radians(b.longitude - a.longitude) / 2) ** 2;
-    return 2 * 6_371_008.8 * Math.asin(Math.min(1, Math.sqrt(squared)));
-}
-
 /** Returns a text without case and marks, for a search. */
 export function fold(value) {
-    return String(value ?? "").normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().replaceAll("ø", "o")
+    const plain = String(value ?? "");
+    if (isASCII.test(plain)) return plain.toLowerCase();
+    return plain.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().replaceAll("ø", "o")
         .replaceAll("æ", "ae").replaceAll("ß", "ss");
 }
 
@@ -305,12 +295,4 @@ function isCoordinate(value, limit) {
 
 function text(value) {
     return typeof value === "string" && value !== "" ? value : null;
-}
-
-function codePoints(a, b) {
-    return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function difference(a, b) {
-    return a === b ? 0 : a < b ? -1 : 1;
 }

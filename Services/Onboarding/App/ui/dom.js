@@ -29,10 +29,11 @@ export function h(tag, props, ...children) {
     if (names) {
         element.setAttribute("class", Array.isArray(names) ? names.filter(Boolean).join(" ") : names);
     }
-    for (const [name, text] of Object.entries(dataset ?? {})) {
+    for (const name in dataset) {
+        const text = dataset[name];
         if (text !== undefined && text !== null && text !== false) element.dataset[name] = text === true ? "" : text;
     }
-    for (const [name, text] of Object.entries(attributes)) setAttribute(element, name, text);
+    for (const name in attributes) setAttribute(element, name, attributes[name]);
     if (style) {
         for (const [name, text] of Object.entries(style)) {
             if (name.includes("-")) element.style.setProperty(name, text); else element.style[name] = text;
@@ -146,9 +147,12 @@ function setListeners(element, on) {
     element[listeners] = on;
 }
 
+function isOmitted(child) {
+    return child === null || child === undefined || child === false || child === true || child === "";
+}
+
 function flatten(children) {
-    return [children].flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false
-        && child !== true && child !== "");
+    return [children].flat(Infinity).filter((child) => !isOmitted(child));
 }
 
 function toNode(child) {
@@ -156,7 +160,12 @@ function toNode(child) {
 }
 
 function append(element, children) {
-    for (const child of flatten(children)) {
+    for (const child of children) {
+        if (Array.isArray(child)) {
+            append(element, child);
+            continue;
+        }
+        if (isOmitted(child)) continue;
         const node = toNode(child);
         if (node.isConnected) {
             const placeholder = document.createComment("");
@@ -197,7 +206,8 @@ function patch(target, source) {
     for (const { name, value } of source.attributes) {
         if (name !== "style" && target.getAttribute(name) !== value) target.setAttribute(name, value);
     }
-    if (target.style && target.style.cssText !== source.style.cssText) target.style.cssText = source.style.cssText;
+    const isStyled = source.hasAttribute("style") || target.hasAttribute("style");
+    if (isStyled && target.style.cssText !== source.style.cssText) target.style.cssText = source.style.cssText;
     target[keyOf] = source[keyOf];
     if (source[listeners] || target[listeners]) setListeners(target, source[listeners] ?? {});
     const selected = target.nodeName === "SELECT" ? target.value : undefined;

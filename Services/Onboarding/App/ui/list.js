@@ -8,10 +8,15 @@ class VirtualList extends HTMLElement {
     #options;
     #items = [];
     #offsets = [0];
+    #source;
+    /** Row → the item and the source from which it was rendered. */
+    #rendered = new WeakMap();
     #first = 0;
     #last = 0;
     #nodes = new Map();
+    /** Key of the row that had the focus last, and the row whose controls are in the tab order. */
     #current;
+    #entry;
     #isScheduled = false;
     #inner = h("div", { class: "list-inner", role: "presentation" });
     #schedule = () => {
@@ -51,9 +56,13 @@ class VirtualList extends HTMLElement {
 
     connectedMoveCallback() {}
 
-    update(items) {
+    /** Displays other items. Rows whose item and `source` are the same as before are not rendered again. */
+    update(items, source = {}) {
         const { rowHeight } = this.#options;
+        // Read before the height changes: reading it afterwards would compute the layout twice.
+        const top = this.isConnected ? this.#top : 0;
         this.#items = items;
+        this.#source = source;
         const offsets = new Array(items.length + 1);
         offsets[0] = 0;
         for (let index = 0; index < items.length; index++) {
@@ -62,7 +71,7 @@ class VirtualList extends HTMLElement {
         }
         this.#offsets = offsets;
         this.#inner.style.height = `${offsets[items.length]}px`;
-        this.#render(true);
+        if (this.isConnected) this.#render(true, top);
     }
 
     /** Scrolls to the item with this key and, if `focus` is true, moves the focus to it. */
@@ -88,8 +97,9 @@ class VirtualList extends HTMLElement {
         return document.scrollingElement;
     }
 
-    #render(isChanged) {
-        const top = this.#inner.getBoundingClientRect().top;
+    get #top() { return this.#inner.getBoundingClientRect().top; }
+
+    #render(isChanged, top = this.#top) {
         const height = innerHeight || 800;
         let first = Math.max(0, this.#indexAt(Math.max(0, -top)) - overscan);
         let last = Math.min(this.#items.length, this.#indexAt(Math.max(0, height - top)) + overscan);
@@ -97,36 +107,85 @@ class VirtualList extends HTMLElement {
         if (!isChanged && first === this.#first && last === this.#last) return;
         this.#first = first;
         this.#last = last;
-        const { key, row } = this.#options;
-        const focusedKey = this.#current;
-        const nodes = new Map();
+        if (isChanged) this.#replace(); else this.#slide();
+        this.#setEntry(this.#nodes.get(this.#current) ?? this.#inner.firstElementChild);
+    }
+
+    #name(index) {
+        return String(this.#options.key(this.#items[index]));
+    }
+
+    #row(index, name) {
+        const node = h("div", { class: "list-row", role: "listitem", key: name, dataset: { key: name } },
+            this.#options.row(this.#items[index], index));
+        this.#place(node, index);
+        setTabIndex(node, name === this.#entry?.dataset.key);
+        this.#rendered.set(node, { item: this.#items[index], source: this.#source });
+        return node;
+    }
+
+    #place(node, index) {
+        node.setAttribute("aria-setsize", this.#items.length);
+        node.setAttribute("aria-posinset", index + 1);
+        node.style.transform = `translateY(${this.#offsets[index]}px)`;
+        node.style.height = `${this.#offsets[index + 1] - this.#offsets[index]}px`;
+    }
+
+    /** Renders the visible rows whose item or source changed, and moves the others. */
+    #replace() {
         const rows = [];
-        const hasCurrent = focusedKey !== undefined && this.#nodes.has(focusedKey);
-        for (let index = first; index < last; index++) {
-            const item = this.#items[index];
-            const name = String(key(item));
-            const existing = isChanged ? undefined : this.#nodes.get(name);
-            const node = existing ?? h("div", { class: "list-row", role: "listitem", key: name,
-                "aria-setsize": this.#items.length, "aria-posinset": index + 1, dataset: { key: name },
-                style: { transform: `translateY(${this.#offsets[index]}px)`,
-                    height: `${this.#offsets[index + 1] - this.#offsets[index]}px` } }, row(item, index));
-            const isCurrent = hasCurrent ? name === focusedKey : index === first;
-            for (const control of controls(node)) control.setAttribute("tabindex", isCurrent ? "0" : "-1");
-            rows.push(node);
-            nodes.set(name, node);
+        for (let index = this.#first; index < this.#last; index++) {
+            const name = this.#name(index);
+            const node = this.#nodes.get(name);
+            const before = node && this.#rendered.get(node);
+            const isSame = before?.item === this.#items[index] && before.source === this.#source;
+            if (isSame) this.#place(node, index);
+            rows.push(isSame ? node : this.#row(index, name));
         }
-        morph(this.#inner, rows.map((node) => node.isConnected ? h("div", null, node).firstChild : node));
+        morph(this.#inner, rows);
         this.#nodes = new Map();
-        for (const node of this.#inner.children) this.#nodes.set(node.dataset.key, node);
+        [...this.#inner.children].forEach((node, place) => {
+            this.#nodes.set(node.dataset.key, node);
+            this.#rendered.set(node, { item: this.#items[this.#first + place], source: this.#source });
+        });
+    }
+
+    /** Removes the rows that became invisible, and creates only those that became visible. */
+    #slide() {
+        const nodes = new Map();
+        for (let index = this.#first; index < this.#last; index++) {
+            const name = this.#name(index);
+            nodes.set(name, this.#nodes.get(name));
+        }
+        for (const [name, node] of this.#nodes) if (!nodes.has(name)) node.remove();
+        let next = this.#inner.firstElementChild;
+        let index = this.#first;
+        for (const [name, node] of nodes) {
+            if (node) {
+                next = node.nextElementSibling;
+            } else {
+                const row = this.#row(index, name);
+                this.#inner.insertBefore(row, next);
+                nodes.set(name, row);
+            }
+            index += 1;
+        }
+        this.#nodes = nodes;
+    }
+
+    /** Makes one row the entry of the tab order; the arrow keys reach the others. */
+    #setEntry(node) {
+        if (node === this.#entry) return;
+        if (this.#entry) setTabIndex(this.#entry, false);
+        if (node) setTabIndex(node, true);
+        this.#entry = node ?? undefined;
     }
 
     #focused(event) {
         const node = event.target.closest(".list-row");
         if (!node || node.dataset.key === this.#current) return;
         this.#current = node.dataset.key;
-        for (const other of this.#inner.children) {
-            for (const control of controls(other)) control.setAttribute("tabindex", other === node ? "0" : "-1");
-        }
+        this.#setEntry(node);
     }
 
     #keydown(event) {
@@ -134,9 +193,10 @@ class VirtualList extends HTMLElement {
         const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.nodeName);
         if (!node || isTyping || event.ctrlKey || event.altKey || event.metaKey) return;
         const index = Number(node.getAttribute("aria-posinset")) - 1;
-        const page = Math.max(1, this.#indexAt(this.#offsets[index] + innerHeight * 0.8) - index);
-        const steps = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + page, PageUp: index - page, Home: 0,
-            End: this.#items.length - 1 };
+        const page = (height) => this.#indexAt(Math.max(0, this.#offsets[index] + height));
+        const steps = { ArrowDown: index + 1, ArrowUp: index - 1, Home: 0, End: this.#items.length - 1,
+            PageDown: Math.max(index + 1, page(innerHeight * 0.8)),
+            PageUp: Math.min(index - 1, page(innerHeight * -0.8)) };
         if (!(event.key in steps)) return;
         event.preventDefault();
         this.#go(Math.min(this.#items.length - 1, Math.max(0, steps[event.key])), true);
@@ -162,6 +222,10 @@ function controls(node) {
     return node.querySelectorAll("a, button, summary, input, select");
 }
 
+function setTabIndex(node, isEntry) {
+    for (const control of controls(node)) control.setAttribute("tabindex", isEntry ? "0" : "-1");
+}
+
 if (!customElements.get("fieldpost-list")) customElements.define("fieldpost-list", VirtualList);
 
 /**
@@ -170,7 +234,8 @@ if (!customElements.get("fieldpost-list")) customElements.define("fieldpost-list
  *
  * @param {object} options `items`; `key(item)`; `rowHeight`, pixels or a function of the item; `row(item, index)`,
  *     a node; `label` for screen readers.
- * @returns {HTMLElement & {update(items: any[]): void, reveal(key: string, options?: {focus: boolean}): void}}
+ * @returns {HTMLElement & {update(items: any[], source?: object): void,
+ *     reveal(key: string, options?: {focus: boolean}): void}}
  */
 export function virtualList(options) {
     const element = document.createElement("fieldpost-list");

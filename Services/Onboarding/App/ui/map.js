@@ -1,14 +1,16 @@
 /** A map that the page draws by itself: graticule, outline and scale bar on a canvas, points as buttons above it. */
 
 import {
-    cluster, clusterScale, degreesText, fit, graticule, outlinePaths, pan, pinch, pixelsOf, project, scaleBar, scaleMax,
-    toScreen, zoomAt,
+    cluster, clusterScale, fit, outlinePaths, pan, pinch, project, scaleBar, scaleMax, toScreen, zoomAt,
 } from "../core/map.js";
 import { button, icon } from "./components.js";
 import { h, morph } from "./dom.js";
+import { MapBackground } from "./map-background.js";
 
 const icons = { task: "tasks", overdue: "warning", done: "check", person: "user", me: "user" };
 const margin = 60;
+/** Maximum number of scales whose groups are cached. */
+const scalesMax = 4;
 
 /**
  * Creates a map. Pass its `element` again in each render of a view.
@@ -29,7 +31,9 @@ class MapView {
         this.app = app;
         this.options = options;
         this.points = [];
-        this.outline = [];
+        /** The latest groups by scale, and the displayed markers by key. */
+        this.groups = new Map();
+        this.shown = new Map();
         this.size = { width: 0, height: 0 };
         this.pointers = new Map();
         this.isFitted = false;
@@ -37,19 +41,15 @@ class MapView {
         this.build();
         this.observer = new ResizeObserver(() => this.resized());
         this.observer.observe(this.element);
-        this.scheme = matchMedia("(prefers-color-scheme: dark)");
-        this.onScheme = () => this.draw();
-        this.scheme.addEventListener("change", this.onScheme);
-        this.themes = new MutationObserver(this.onScheme);
-        this.themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     }
 
     build() {
         const { app, options } = this;
-        this.canvas = h("canvas", { class: "map-canvas", "aria-hidden": true });
+        this.background = new MapBackground(() => this.draw());
         this.markers = h("div", { class: "map-markers" });
         this.surface = h("div", { class: "map-surface", tabindex: 0, role: "application", "aria-label": options.label,
-            "aria-roledescription": app.t("team.map"), "aria-describedby": "map-help" }, this.canvas);
+            "aria-roledescription": app.t("team.map"), "aria-describedby": "map-help" },
+        this.background.canvas);
         this.bar = h("div", { class: "map-bar-line" });
         this.barText = h("span", { class: "number" });
         const control = (key, name, run) => button({ label: app.t(key), icon: name, isIconOnly: true, onClick: run });
@@ -81,17 +81,20 @@ class MapView {
 
     /** Replaces the points. The first ones determine the visible part. */
     update(points, selected) {
-        const isSame = points === this.source && selected === this.selected;
-        if (isSame) return;
+        if (points === this.source && selected === this.selected) return;
         this.source = points;
         this.selected = selected;
-        this.points = points.map((point) => ({ ...project(point), point }));
-        this.groups = undefined;
+        this.points = points.map((point) => {
+            const { x, y } = project(point);
+            return { x, y, point };
+        });
+        this.background.circles = this.points.filter(({ point }) => point.accuracy);
+        this.groups = new Map();
         if (!this.isFitted && points.length > 0 && this.size.width > 0) this.fit(); else this.schedule();
     }
 
     setOutline(geometry) {
-        this.outline = outlinePaths(geometry);
+        this.background.outline = outlinePaths(geometry);
         this.schedule();
     }
 
@@ -122,8 +125,7 @@ class MapView {
 
     stop() {
         this.observer.disconnect();
-        this.themes.disconnect();
-        this.scheme.removeEventListener("change", this.onScheme);
+        this.background.stop();
         this.isStopped = true;
     }
 
@@ -255,137 +257,84 @@ class MapView {
     }
 
     draw() {
-        if (!this.view || this.size.width === 0 || this.isStopped) return;
-        this.drawCanvas();
+        if (!this.view || this.size.width === 0 || this.isStopped || !this.element.isConnected) return;
+        this.background.draw(this);
         this.drawMarkers();
         const bar = scaleBar(this.view);
-        const isKilometres = bar.metres >= 1_000;
-        this.barText.textContent = this.app.format.number(isKilometres ? bar.metres / 1_000 : bar.metres,
-            { style: "unit", unit: isKilometres ? "kilometer" : "meter" });
+        if (bar.metres !== this.barMetres) {
+            const isKilometres = bar.metres >= 1_000;
+            this.barText.textContent = this.app.format.number(isKilometres ? bar.metres / 1_000 : bar.metres,
+                { style: "unit", unit: isKilometres ? "kilometer" : "meter" });
+            this.barMetres = bar.metres;
+        }
         this.bar.style.width = `${Math.round(bar.pixels)}px`;
     }
 
-    drawCanvas() {
-        const { canvas, size, view } = this;
-        const ratio = devicePixelRatio || 1;
-        const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
-        if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-        const context = canvas.getContext("2d");
-        const style = getComputedStyle(this.element);
-        const colour = (name) => style.getPropertyValue(name).trim();
-        context.setTransform(ratio, 0, 0, ratio, 0, 0);
-        context.fillStyle = colour("--map-water");
-        context.fillRect(0, 0, size.width, size.height);
-        this.drawOutline(context, colour);
-        const lines = graticule(view, size);
-        context.lineWidth = 1;
-        context.strokeStyle = colour("--map-grid");
-        context.beginPath();
-        for (const { axis, at } of lines) {
-            const edge = Math.round(at) + 0.5;
-            context.moveTo(axis === "longitude" ? edge : 0, axis === "longitude" ? 0 : edge);
-            context.lineTo(axis === "longitude" ? edge : size.width, axis === "longitude" ? size.height : edge);
+    groupsAt(scale) {
+        if (!this.groups.has(scale)) {
+            if (this.groups.size >= scalesMax) this.groups.delete(this.groups.keys().next().value);
+            this.groups.set(scale, cluster(this.points, scale));
         }
-        context.stroke();
-        this.drawLabels(context, lines, colour, style.fontFamily);
-        for (const { x, y, point } of this.points) {
-            if (!point.accuracy) continue;
-            const centre = toScreen(view, size, { x, y });
-            const radius = Math.min(2_000, pixelsOf(point.accuracy, point.latitude, view));
-            if (radius < 16) continue;
-            context.beginPath();
-            context.arc(centre.x, centre.y, radius, 0, 2 * Math.PI);
-            context.globalAlpha = 0.15;
-            context.fillStyle = colour("--accent");
-            context.fill();
-            context.globalAlpha = 1;
-        }
+        return this.groups.get(scale);
     }
 
-    drawLabels(context, lines, colour, family) {
-        const { width, height } = this.size;
-        context.font = `500 11px ${family}`;
-        context.lineWidth = 3;
-        context.lineJoin = "round";
-        context.strokeStyle = colour("--map-water");
-        context.fillStyle = colour("--text-muted");
-        for (const { axis, value, step, at } of lines) {
-            const text = degreesText(value, axis, step);
-            const isMeridian = axis === "longitude";
-            const [x, y] = isMeridian ? [at + 4, 12] : [5, at - 4];
-            if (isMeridian ? x < 52 || x > width - 60 : y < 26 || y > height - 10) continue;
-            context.strokeText(text, x, y);
-            context.fillText(text, x, y);
-        }
-    }
-
-    drawOutline(context, colour) {
-        if (this.outline.length === 0) return;
-        const { view, size } = this;
-        const half = size.width / 2 / view.scale;
-        for (const offset of [-1, 0, 1]) {
-            if (view.x + half < offset || view.x - half > offset + 1) continue;
-            for (const isClosed of [true, false]) {
-                context.beginPath();
-                for (const path of this.outline) {
-                    if (path.isClosed !== isClosed) continue;
-                    for (let index = 0; index < path.points.length; index += 2) {
-                        const x = (path.points[index] + offset - view.x) * view.scale + size.width / 2;
-                        const y = (path.points[index + 1] - view.y) * view.scale + size.height / 2;
-                        if (index === 0) context.moveTo(x, y); else context.lineTo(x, y);
-                    }
-                    if (isClosed) context.closePath();
-                }
-                context.lineWidth = 1.25;
-                context.strokeStyle = colour("--map-outline");
-                context.fillStyle = colour("--map-land");
-                if (isClosed) context.fill("evenodd");
-                context.stroke();
-            }
-        }
-    }
-
+    /** Displays the groups of the visible part. While the map moves, markers only get another position. */
     drawMarkers() {
         const { view, size } = this;
         const scale = clusterScale(view.scale);
-        if (!this.groups || this.groups.scale !== scale) {
-            this.groups = { scale, items: cluster(this.points, scale) };
-        }
-        const nodes = [];
-        for (const group of this.groups.items) {
+        const visible = [];
+        for (const group of this.groupsAt(scale)) {
             const { x, y } = toScreen(view, size, group);
             if (x < -margin || y < -margin || x > size.width + margin || y > size.height + margin) continue;
-            nodes.push(group.points.length === 1 ? this.marker(group.points[0].point, x, y) : this.group(group, x, y));
+            visible.push({ group, x, y });
         }
-        nodes.sort((a, b) => a.rank - b.rank);
-        morph(this.markers, nodes.map(({ node }) => node));
+        visible.sort((a, b) => a.y - b.y);
+        const before = this.shown;
+        this.shown = new Map();
+        let isChanged = visible.length !== before.size;
+        for (const { group, x, y } of visible) {
+            const [{ point }] = group.points;
+            const key = group.points.length === 1 ? point.id : `group ${point.id}`;
+            const isSelected = group.points.some((member) => member.point.id === this.selected);
+            let marker = before.get(key);
+            if (marker?.group !== group || marker.isSelected !== isSelected) {
+                isChanged = true;
+                marker = { group, isSelected, node: group.points.length === 1
+                    ? this.marker(point, key, isSelected) : this.group(group, key, isSelected) };
+            }
+            marker.node.style.transform = `translate(${x}px, ${y}px)`;
+            this.shown.set(key, marker);
+        }
+        if (!isChanged) return;
+        morph(this.markers, [...this.shown.values()].map(({ node }) => node));
+        // An earlier element with the same key was updated instead.
+        let node = this.markers.firstElementChild;
+        for (const marker of this.shown.values()) {
+            marker.node = node;
+            node = node.nextElementSibling;
+        }
     }
 
-    marker(point, x, y) {
-        const node = h("button", { class: ["map-marker", `map-${point.kind}`,
-            point.id === this.selected && "is-selected"], type: "button", key: point.id, "aria-label": point.label,
-        title: point.label, style: { transform: `translate(${x}px, ${y}px)` },
-        on: { click: () => this.options.onSelect?.(point) } }, h("span", { class: ["map-sign", `map-${point.kind}`] },
+    marker(point, key, isSelected) {
+        return h("button", { class: ["map-marker", `map-${point.kind}`, isSelected && "is-selected"], type: "button",
+            key, "aria-label": point.label, title: point.label, on: { click: () => this.options.onSelect?.(point) } },
+        h("span", { class: ["map-sign", `map-${point.kind}`] },
             point.initials ?? icon(icons[point.kind], { size: "small" })));
-        return { node, rank: y };
     }
 
-    group(group, x, y) {
+    group(group, key, isSelected) {
         const members = group.points.map(({ point }) => point);
         const overdue = members.filter(({ kind }) => kind === "overdue").length;
         const people = members.filter(({ kind }) => kind === "person" || kind === "me").length;
-        const { app } = this;
-        const label = [app.t("team.groupLabel", { n: members.length }),
-            people > 0 && app.t("team.groupPeople", { n: people }),
-            overdue > 0 && app.t("team.groupOverdue", { n: overdue })].filter(Boolean).join(", ");
+        const label = [this.app.t("team.groupLabel", { n: members.length }),
+            people > 0 && this.app.t("team.groupPeople", { n: people }),
+            overdue > 0 && this.app.t("team.groupOverdue", { n: overdue })].filter(Boolean).join(", ");
         const size = Math.round(Math.min(64, 36 + 6 * Math.log2(members.length) / 2));
-        const node = h("button", { class: ["map-marker map-group", overdue > 0 && "has-overdue",
-            members.some(({ id }) => id === this.selected) && "is-selected"], type: "button",
-        key: `group ${members[0].id}`, "aria-label": label, title: label,
-        style: { transform: `translate(${x}px, ${y}px)` }, on: { click: () => this.open(members) } },
+        return h("button", { class: ["map-marker map-group", overdue > 0 && "has-overdue",
+            isSelected && "is-selected"], type: "button", key, "aria-label": label, title: label,
+        on: { click: () => this.open(members) } },
         h("span", { class: "map-count number", style: { width: `${size}px`, height: `${size}px` } },
-            app.format.number(members.length)));
-        return { node, rank: y };
+            this.app.format.number(members.length)));
     }
 
     /** Enlarges until the points separate; if they are at one location, they are selected together. */

@@ -1,6 +1,6 @@
 /** The Tasks view: a list with scopes, filters and a search; the detail and the editor are modules of their own. */
 
-import { filterTasks, isOverdue, sortings, sortTasks, states, tasksInScope } from "../core/tasks.js";
+import { filterTasks, isOverdue, resortTasks, sortings, states, tasksInScope } from "../core/tasks.js";
 import { button, chip, empty, icon, page, panes, segmented, select, skeleton } from "../ui/components.js";
 import { h, view } from "../ui/dom.js";
 import { virtualList } from "../ui/list.js";
@@ -20,6 +20,7 @@ export function mount(app, root, segments) {
     let detail;
     let editor;
     let shown;
+    let visible;
     const update = () => display?.update();
     const model = new TasksModel(app, update);
     choices.scope ??= app.isManager ? "all" : "mine";
@@ -27,12 +28,23 @@ export function mount(app, root, segments) {
     const list = virtualList({ items: [], key: (task) => task.id, rowHeight: 76, label: app.t("tasks.title"),
         row: (task) => taskRow(model, task, { isSelected: task.id === address[0] }) });
 
+    /** Returns the tasks to list; the same array while its sources and the choices stay. */
     function visibleTasks() {
+        const { now } = model;
+        const near = choices.sorting === "place" ? model.positions.get(app.me.person) : undefined;
+        const { isOpen, ...filter } = choices;
+        const key = [model.tasks, model.ownTeams, model.minute, near, choices.query && model.people,
+            JSON.stringify(filter)];
+        if (visible && key.every((part, index) => part === visible.key[index])) return visible;
         const scoped = tasksInScope(model.tasks, { scope: choices.scope, person: app.me.person, own: model.own,
             teams: model.ownTeams });
-        const filtered = filterTasks(scoped, { ...choices, now: model.now, nameOf: (id) => model.personName(id) });
-        const near = choices.sorting === "place" ? model.positions.get(app.me.person) : undefined;
-        return { scoped, tasks: sortTasks(filtered, choices.sorting, { near, compare: app.format.compare }) };
+        const filtered = filterTasks(scoped, { ...filter, now, nameOf: (id) => model.personName(id) });
+        const isResorted = visible?.sorting === choices.sorting && visible.key[3] === near;
+        const tasks = resortTasks(isResorted ? visible.tasks : [], filtered, choices.sorting,
+            { near, compare: app.format.compare });
+        visible = { key, scoped, tasks, sorting: choices.sorting,
+            overdue: tasks.filter((task) => isOverdue(task, now)).length };
+        return visible;
     }
 
     function choose(values) {
@@ -84,13 +96,13 @@ export function mount(app, root, segments) {
     }
 
     function listPage() {
-        const { scoped, tasks } = visibleTasks();
-        const key = JSON.stringify([choices, address[0]]);
-        if (shown?.key !== key || shown.source !== model.tasks) {
-            list.update(tasks);
-            shown = { key, source: model.tasks };
+        const { scoped, tasks, overdue } = visibleTasks();
+        const source = [address[0], model.teams, model.people, model.minute];
+        const isSame = shown && source.every((part, index) => part === shown.source[index]);
+        if (!isSame || shown.tasks !== tasks) {
+            shown = { tasks, source: isSame ? shown.source : source };
+            list.update(tasks, shown.source);
         }
-        const overdue = tasks.filter((task) => isOverdue(task, model.now)).length;
         const content = model.isLoading && model.tasks.length === 0 ? skeleton(6)
             : tasks.length === 0 ? emptyState(scoped) : list;
         const counts = [app.t("tasks.count", { n: tasks.length }),

@@ -22,6 +22,9 @@ export function mount(app, root, segments) {
     let display;
     let shown;
     let points;
+    let listed;
+    let isListOpen = false;
+    const cards = new Map();
     const update = () => display?.update();
     const model = new TasksModel(app, update);
     const stopListening = onSharing(update);
@@ -59,23 +62,27 @@ export function mount(app, root, segments) {
 
     /** Returns the points of the map; the same array while nothing changed. */
     function mapPoints() {
-        const key = [model.tasks, model.positions, model.people, choices.content];
+        const key = [model.tasks, model.positions, model.people, model.minute, choices.content];
         if (points && key.every((part, index) => part === points.key[index])) return points.items;
+        const { now } = model;
         const tasks = choices.content === "people" ? [] : model.tasks.filter((task) => task.latitude !== null
             && (choices.content === "all" || !task.isCompleted));
         const people = [...model.positions.values()].filter(({ id }) => model.person(id));
         const items = [
-            ...tasks.map((task) => ({ id: task.id, latitude: task.latitude, longitude: task.longitude,
-                kind: task.isCompleted ? "done" : isOverdue(task, model.now) ? "overdue" : "task",
-                label: app.t(isOverdue(task, model.now) ? "team.overdueTask" : "team.openTask",
-                    { title: task.title || app.t("tasks.untitled") }) })),
+            ...tasks.map((task) => taskPoint(app, task, now)),
             ...people.map((position) => ({ ...position, kind: position.id === app.me.person ? "me" : "person",
                 initials: initials(model.personName(position.id)),
                 label: app.t("team.personAt", { name: model.personName(position.id), time: ageText(position) }) })),
         ];
         points = { key, items };
-        pointList.update([...items].sort((a, b) => app.format.compare(a.label, b.label)));
         return items;
+    }
+
+    /** Updates the list of points while it is open: the labels of all points are needed for their order. */
+    function updatePointList(items) {
+        if (!isListOpen || listed === items) return;
+        listed = items;
+        pointList.update([...items].sort((a, b) => app.format.compare(a.label, b.label)));
     }
 
     function ageText(position) {
@@ -92,6 +99,7 @@ export function mount(app, root, segments) {
     function mapPage() {
         const items = mapPoints();
         map.update(items, address[1]);
+        updatePointList(items);
         const isDetail = address[0] === "map";
         return h("section", { class: "map-page" },
             h("header", { class: "map-head" },
@@ -105,7 +113,10 @@ export function mount(app, root, segments) {
             map.element,
             items.length === 0 && h("p", { class: "map-empty" }, model.isLoading ? app.t("team.loading")
                 : app.t("team.mapEmpty")),
-            h("details", { class: "map-list" }, h("summary", null, app.t("team.pointCount", { n: items.length })),
+            h("details", { class: "map-list", on: { toggle: (event) => {
+                isListOpen = event.target.open;
+                updatePointList(points.items);
+            } } }, h("summary", null, app.t("team.pointCount", { n: items.length })),
                 h("div", { class: "map-list-items" }, pointList)));
     }
 
@@ -138,6 +149,18 @@ export function mount(app, root, segments) {
                 position && h("span", null, app.t("team.seen", { time: ageText(position) }))], actions: extra });
     }
 
+    /** Returns a person's card: the same element while its content stays, because there may be hundreds. */
+    function keptCard(person) {
+        const load = model.loads.get(person.id);
+        const key = [person, load?.open, load?.overdue, model.positions.get(person.id)?.time,
+            address[1] === person.id, model.minute];
+        const known = cards.get(person.id);
+        if (known && !person.avatar && key.every((part, index) => part === known.key[index])) return known.node;
+        const node = personCard(person);
+        cards.set(person.id, { key, node });
+        return node;
+    }
+
     function listPage() {
         const isEmpty = model.teams.length === 0 && model.people.length === 0;
         const mine = model.teams.filter(({ id }) => model.ownTeams.has(id));
@@ -152,7 +175,7 @@ export function mount(app, root, segments) {
             h("div", { class: "section-head" }, h("h2", null, title)), teams(items));
         const content = model.isLoading && isEmpty ? skeleton(5)
             : isEmpty ? empty({ icon: "team", title: app.t("team.empty"), text: app.t("team.emptyText") })
-                : choices.list === "people" ? h("div", { class: "section" }, model.people.map((one) => personCard(one)))
+                : choices.list === "people" ? h("div", { class: "section" }, model.people.map(keptCard))
                     : model.teams.length === 0 ? empty({ icon: "team", title: app.t("team.noTeams"),
                         text: app.t(app.isManager ? "team.noTeamsManager" : "team.noTeamsText") })
                         : [group(app.t("team.mine"), mine), group(app.t("team.others"), others)];
@@ -167,12 +190,13 @@ export function mount(app, root, segments) {
     }
 
     function tasksSection(tasks) {
-        const sorted = sortTasks(tasks.filter((task) => !task.isCompleted), "due", { compare: app.format.compare });
-        const key = [model.tasks, address.join("/")];
-        if (!shown || key.some((part, index) => part !== shown[index])) {
-            taskList.update(sorted);
-            shown = key;
+        const key = [model.tasks, model.minute, address.join("/")];
+        if (!shown || key.some((part, index) => part !== shown.key[index])) {
+            shown = { key, sorted: sortTasks(tasks().filter((task) => !task.isCompleted), "due",
+                { compare: app.format.compare }) };
+            taskList.update(shown.sorted);
         }
+        const { sorted } = shown;
         return h("section", { class: "section" }, h("div", { class: "section-head" },
             h("h2", null, app.t("team.openTasks", { n: sorted.length }))),
         sorted.length > 0 ? taskList : h("p", { class: "muted" }, app.t("team.noOpenTasks")));
@@ -199,7 +223,7 @@ export function mount(app, root, segments) {
                     : h("span", { class: "muted" }, app.t("team.noPosition")))),
             position && h("div", { class: "row" }, button({ label: app.t("tasks.onMap"), icon: "map",
                 href: `#/team/map/${person.id}` })),
-            tasksSection(model.tasks.filter((task) => task.assignee === person.id)));
+            tasksSection(() => model.tasks.filter((task) => task.assignee === person.id)));
     }
 
     function teamPage(team) {
@@ -209,7 +233,7 @@ export function mount(app, root, segments) {
                 onClick: () => editTeam(model, team) }) },
         team.description && h("p", { class: "preserve" }, team.description),
         teamMembers(model, team, personCard),
-        canSee ? tasksSection(model.tasks.filter((task) => task.team === team.id))
+        canSee ? tasksSection(() => model.tasks.filter((task) => task.team === team.id))
             : h("p", { class: "muted" }, app.t("team.hidden")));
     }
 
@@ -250,6 +274,19 @@ export function mount(app, root, segments) {
             map.stop();
             model.stop();
             display.stop();
+        },
+    };
+}
+
+/** Returns the point of a task. Its label is computed when it is displayed: most points are parts of groups. */
+function taskPoint(app, task, now) {
+    const isLate = isOverdue(task, now);
+    return {
+        id: task.id, latitude: task.latitude, longitude: task.longitude,
+        kind: task.isCompleted ? "done" : isLate ? "overdue" : "task",
+        get label() {
+            return app.t(isLate ? "team.overdueTask" : "team.openTask",
+                { title: task.title || app.t("tasks.untitled") });
         },
     };
 }

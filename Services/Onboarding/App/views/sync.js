@@ -1,6 +1,6 @@
 /** Sync: connection, rejected and queued mutations, data on the device, settings, and sign-out. */
 
-import { adviceKey, describeRealm, mutationRoute, nameOf } from "../core/sync.js";
+import { adviceKey, describeRealm, mutationRoute, nameOf, personalKeys } from "../core/sync.js";
 import { languages } from "../core/strings.js";
 import { avatar, banner, button, card, chip, field, icon, page, progress, segmented, select, toggle }
     from "../ui/components.js";
@@ -42,7 +42,12 @@ export function mount(app, root) {
             : { title: app.t("sync.signOutTitle"), text: app.t("sync.signOutText"), confirm: app.t("sync.signOut") });
         if (!isConfirmed) return;
         await endPush().catch(() => {});
+        const { email } = fieldpost.status;
         await app.report(fieldpost.signOut({ discard: waiting > 0 }));
+        if (fieldpost.status.email) return;
+        try {
+            for (const key of personalKeys(Object.keys(localStorage), email)) localStorage.removeItem(key);
+        } catch { /* Without storage there is nothing to remove. */ }
     }
 
     async function keepStorage() {
@@ -70,8 +75,7 @@ export function mount(app, root) {
             h("div", null, toggle({ label: app.t("sync.paused"), hint: app.t("sync.pausedHint"),
                 checked: connection === "paused", disabled: connection === "signed-out",
                 onChange: (isOn) => app.report(isOn ? fieldpost.pause() : fieldpost.resume()) })),
-            h("div", { class: "muted small row wrap" }, received,
-                !status.isLeader && h("span", null, " · ", app.t("sync.follower"))));
+            h("div", { class: "muted small" }, received, !status.isLeader && ` · ${app.t("sync.follower")}`));
     }
 
     function title(mutation) {

@@ -94,17 +94,17 @@ export function chip({ label, kind = "muted", icon: name }) {
 
 /**
  * Returns a card. With `onClick` or `href` its title becomes a button or link that covers the card; `actions` stay
- * separate.
+ * separate. `level` is that of the heading. With a `role` it is not an article.
  */
-export function card({ title, meta, body, actions, onClick, href, key, lead, isSelected, kind }) {
+export function card({ title, meta, body, actions, onClick, href, key, lead, isSelected, kind, level = 3, role }) {
     const heading = href ? h("a", { class: "card-link", href, "aria-current": isSelected ? "true" : undefined }, title)
         : onClick ? h("button", { class: "card-link", type: "button", on: { click: onClick },
             "aria-current": isSelected ? "true" : undefined }, title) : title;
-    return h("article", { class: ["card", (href || onClick) && "card-active", isSelected && "is-selected",
-        kind && `card-${kind}`], key },
+    return h(role ? "div" : "article", { role, key, class: ["card", (href || onClick) && "card-active",
+        isSelected && "is-selected", kind && `card-${kind}`] },
         lead && h("div", { class: "card-lead" }, lead),
         h("div", { class: "card-main" },
-            title && h("h3", { class: "card-title" }, heading),
+            title && h(`h${level}`, { class: "card-title" }, heading),
             meta && h("div", { class: "card-meta" }, meta),
             body && h("div", { class: "card-body" }, body)),
         actions && h("div", { class: "card-actions" }, actions));

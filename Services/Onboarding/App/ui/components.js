@@ -131,6 +131,8 @@ export function banner({ kind = "info", text, action, title }) {
 }
 
 const images = new Map();
+// Instead of the alternative text while an image is loaded.
+const blank = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
 
 /** Returns the address of an image of the store, as a promise. It resolves with undefined if there is none. */
 export function imageURL(app, id) {
@@ -143,13 +145,20 @@ export function imageURL(app, id) {
     return images.get(id);
 }
 
-/** Returns an image by its blob's id; a placeholder appears until it is loaded. */
+/** Returns an image by its blob's id; a placeholder appears until it is loaded, and a text if that failed. */
 export function picture({ app, image, alt = "", class: name }) {
     const shown = loaded.get(image);
-    const node = h("img", { class: ["picture", name], alt, src: shown, key: `image-${image}`,
+    const isFailed = Date.now() - (failed.get(image) ?? 0) < retryInterval;
+    if (!shown && isFailed) return missingPicture(app, image, name);
+    const node = h("img", { class: ["picture", name], alt, src: shown ?? blank, key: `image-${image}`,
         dataset: { loading: !shown } });
-    if (!shown) load(app, image, node);
+    if (!shown) load(app, image, node, name);
     return node;
+}
+
+function missingPicture(app, image, name) {
+    return h("span", { class: ["picture picture-missing", name], key: `image-${image}` }, icon("image"),
+        app.t("app.imageMissing"));
 }
 
 /** Returns a person's or team's picture, or the initials on a colour that the name determines. */
@@ -170,10 +179,17 @@ export function avatar({ name, image, app, size }) {
 }
 
 const loaded = new Map();
+const failed = new Map();
+const retryInterval = 30_000;
 
-function load(app, image, node) {
+function load(app, image, node, name) {
     imageURL(app, image).then((url) => {
-        if (!url) return;
+        if (!url) {
+            failed.set(image, Date.now());
+            node.replaceWith(missingPicture(app, image, name));
+            app.refresh?.();
+            return;
+        }
         loaded.set(image, url);
         node.src = url;
         delete node.dataset.loading;

@@ -15,6 +15,8 @@ const connectionIcons = { live: "check-circle", connecting: "sync", "signing-in"
 const connectionKinds = { live: "ok", connecting: "info", "signing-in": "info", offline: "warn", paused: "warn",
     "login-required": "bad", failed: "bad", "signed-out": "muted" };
 const listMax = 50;
+// Problems that the connection's text describes.
+const explained = ["offline", "login-required"];
 
 export function mount(app, root) {
     const { fieldpost } = app;
@@ -68,8 +70,8 @@ export function mount(app, root) {
                     h("p", { class: "muted" }, app.t(`sync.about.${connection}`))),
                 connection === "login-required" && button({ label: app.t("signin.again"), kind: "primary",
                     onClick: signInAgain })),
-            problem && problem.code !== "offline" && connection !== "live" && h("div", null, banner({ kind: "warn",
-                text: app.problemText(problem) })),
+            problem && !explained.includes(problem.code) && connection !== "live" && h("div", null,
+                banner({ kind: "warn", text: app.problemText(problem) })),
             status.clockOffset && h("div", null, banner({ kind: "warn", text: app.t("sync.clock",
                 { n: Math.round(Math.abs(status.clockOffset) / 60_000) }) })),
             h("div", null, toggle({ label: app.t("sync.paused"), hint: app.t("sync.pausedHint"),
@@ -94,7 +96,7 @@ export function mount(app, root) {
             meta: [h("span", null, isUpload ? app.format.bytes(item.bytes) : action(item)),
                 item.queuedAt && h("span", null, app.format.relative(item.queuedAt))],
             body: h("div", { class: "sync-rejection" },
-                h("p", null, item.problem?.detail || app.t("problem.unknown")),
+                h("p", null, app.problemText(item.problem)),
                 h("p", { class: "muted" }, app.t(adviceKey(code), { code: code ?? "" })),
                 h("div", { class: "row wrap" },
                     target && button({ label: app.t("sync.open"), icon: "right", onClick: () => app.navigate(target) }),

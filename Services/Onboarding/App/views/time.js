@@ -219,7 +219,7 @@ function timerCard(model) {
             h("button", { class: "time-quick-item", type: "button", key: one.key, on: { click: () =>
                 model.editTimer({ reportingTemplate: one.reportingTemplate, reporting: one.reporting }) } },
             one.isFavourite && icon("star", { size: "small" }),
-            h("span", { class: "truncate" }, one.names.map(({ title }) => title).join(" · "))))));
+            h("span", { class: "grow" }, one.names.map(({ title }) => title).join(" · "))))));
 }
 
 function warnings({ app }, entries) {

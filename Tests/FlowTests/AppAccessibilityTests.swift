@@ -127,7 +127,7 @@ extension FlowTests {
             for width in [360, 1_200] {
                 for isDark in [false, true] {
                     try await browser.show(width: width, height: 780, isDark: isDark, on: page)
-                    // Transitions of colours last 120 ms, and a hidden page has no frames.
+                    // Views render in the next frame; a page that is not displayed has none, and uses a timer.
                     let found = try await browser.result(
                         of: """
                             new Promise((resolve) => setTimeout(resolve, 200)).then(() => axe.run(document, {

@@ -98,13 +98,17 @@ package actor Browser {
         _ = try await send("Target.closeTarget", ["targetId": page.target])
     }
 
-    /// Sets the size of a page in CSS pixels, and the theme that its system prefers.
+    /// Sets the size of a page in CSS pixels, and the theme that its system prefers. The system prefers reduced motion,
+    /// so that colours change at once.
     package func show(width: Int, height: Int, isDark: Bool, on page: Page) async throws {
         _ = try await send(
             "Emulation.setDeviceMetricsOverride",
             ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700], on: page)
-        let theme = ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"]
-        _ = try await send("Emulation.setEmulatedMedia", ["features": [theme]], on: page)
+        let features = [
+            ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"],
+            ["name": "prefers-reduced-motion", "value": "reduce"],
+        ]
+        _ = try await send("Emulation.setEmulatedMedia", ["features": features], on: page)
     }
 
     /// Cuts a page's network, its open connections included, or restores it.

@@ -116,7 +116,7 @@ export function mount(app, root, segments) {
     }
 
     function monthOf(date) {
-        const year = date.getFullYear() === app.now().getFullYear() ? {} : { year: "2-digit" };
+        const year = date.getFullYear() === app.now().getFullYear() ? {} : { year: "numeric" };
         return date.toLocaleDateString(format.locale, { month: "short", ...year });
     }
 

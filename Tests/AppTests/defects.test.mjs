@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-    changedFields, changesOf, collectDetails, commandState, conflictLines, dependencies, editableFields, listDefects,
-    mergeForms, missingFields, outsideChoices, queryRows, rankKind, recordStates, requestKey, resolution, rowRecord,
+    changedFields, changesOf, collectDetails, commandState, conflictLines, dependencies, editableFields, fieldLabel,
+    fieldValue, listDefects, mergeForms, missingFields, outsideChoices, queryRows, rankKind, recordStates, requestKey, resolution, rowRecord,
     statesOf,
 } from "../../Services/Onboarding/App/core/defects.js";
 
@@ -147,4 +147,14 @@ test("queryRows: joins consecutive pages, and has the oldest time", () => {
     assert.equal(rowRecord(result.columns, result.rows[1]), "B");
     assert.equal(rowRecord(["Headline"], ["x"]), undefined);
     assert.equal(queryRows(details, "other").nextRow, 0);
+});
+
+test("names and times of the tracker are displayed for people", () => {
+    assert.equal(fieldLabel("record_type"), "Record type");
+    assert.equal(fieldLabel("Submit_Date"), "Submit Date");
+    const format = { dateTime: (value) => `<${value}>` };
+    assert.equal(fieldValue("2026-11-27 06:48:05", format), "<2026-11-27T06:48:05>");
+    for (const value of ["2026-11-27", "version 2026-11-27 06:48", "", undefined]) {
+        assert.equal(fieldValue(value, format), value);
+    }
 });

@@ -37,10 +37,11 @@ test("firstWeekday follows the locale", () => {
 });
 
 test("formatter omits the current year and returns an empty text without a date", () => {
-    const { date, time, dateTime, relative } = formatter("en-GB", { now });
+    const { date, dayMonth, time, dateTime, relative } = formatter("en-GB", { now });
     assert.equal(date("2026-11-26"), "26 Nov");
     assert.equal(date("2025-11-26"), "26 Nov 2025");
-    for (const format of [date, time, dateTime, relative]) {
+    assert.equal(dayMonth("2025-11-26"), "26 Nov");
+    for (const format of [date, dayMonth, time, dateTime, relative]) {
         assert.equal(format(undefined), "");
         assert.equal(format("no date"), "");
     }

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { excludeSort, noticeRows, noticeSort, noticeTarget } from "../../Services/Onboarding/App/core/notices.js";
-import { adviceKey, describeRealm, mutationRoute, nameOf } from "../../Services/Onboarding/App/core/sync.js";
+import { adviceKey, describeRealm, mutationRoute, nameOf, personalKeys } from "../../Services/Onboarding/App/core/sync.js";
 import english from "../../Services/Onboarding/App/strings/en.js";
 
 const folder = new URL("../../Services/Onboarding/App/", import.meta.url);
@@ -104,4 +104,11 @@ test("nameOf ignores empty and other values", () => {
     assert.equal(nameOf({ title: " A " }), "A");
     assert.equal(nameOf({ text: " " }), undefined);
     assert.equal(nameOf(undefined), undefined);
+});
+
+test("personalKeys selects the timer, favourites and seen items of one person", () => {
+    const own = ["fieldpost.time.timer:/users/a@b.c", "fieldpost.time.favourites:/users/a@b.c",
+        "fieldpost.shared.seen.a@b.c"];
+    const others = ["fieldpost.theme", "fieldpost.time.timer:/users/other-a@b.c", "fieldpost.shared.seen.d.a@b.c"];
+    assert.deepEqual(personalKeys([...own, ...others], "a@b.c"), own);
 });

@@ -292,7 +292,8 @@ async function start() {
         document.body.classList.add("is-signed-out");
         const text = problemText({ code: error.code, detail: app.t("app.startFailedText") });
         morph(element("main"), h("div", { class: "signin" }, h("div", { class: "signin-box" },
-            h("h1", null, app.t("app.startFailed")), banner({ kind: "bad", text }),
+            h("div", { class: "signin-brand" }, h("img", { src: "icons/icon.svg", alt: "" }),
+                h("h1", null, app.t("app.startFailed"))), banner({ kind: "bad", text }),
             button({ label: app.t("app.reload"), icon: "refresh", onClick: () => location.reload() }))));
         registerWorker();
         return;

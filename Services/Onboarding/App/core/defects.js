@@ -148,9 +148,16 @@ export function valueLabel(value) {
     return text(value).replace(/^\d+-/, "");
 }
 
-/** Returns the name of a field for people: "Submit_Date" is "Submit Date". */
+/** Returns the name of a field for people: "Submit_Date" is "Submit Date", "record_type" is "Record type". */
 export function fieldLabel(name) {
-    return text(name).replaceAll("_", " ").trim();
+    const label = text(name).replaceAll("_", " ").trim();
+    return label.charAt(0).toUpperCase() + label.slice(1);
+}
+
+/** Returns a value for people. The tracker's times, such as "2026-11-27 06:48:05", follow the locale. */
+export function fieldValue(value, format) {
+    const time = /^(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}(?::\d{2})?)$/.exec(text(value));
+    return time ? format.dateTime(`${time[1]}T${time[2]}`) : value;
 }
 
 /** Returns the names of fields that are displayed as several lines. */

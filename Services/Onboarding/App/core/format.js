@@ -61,10 +61,12 @@ export function formatter(locale, { now = () => new Date(), timeZone } = {}) {
     const isThisYear = (value) => toDate(value).getFullYear() === now().getFullYear();
     const date = (value) => format(value, isThisYear(value)
         ? { day: "numeric", month: "short" } : { day: "numeric", month: "short", year: "numeric" });
+    const dayMonth = (value) => format(value, { day: "numeric", month: "short" });
     const time = (value) => format(value, { hour: "numeric", minute: "2-digit" });
     return {
         locale,
         date,
+        dayMonth,
         time,
         dateTime: (value) => {
             const parts = [date(value), time(value)].filter(Boolean);

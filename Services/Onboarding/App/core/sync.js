@@ -28,6 +28,12 @@ export function mutationRoute({ kind, id, fields }) {
     return target ? `${route}/${target}` : route;
 }
 
+/** Returns those keys of `localStorage` that hold a person's data, such as the timer and the favourites. */
+export function personalKeys(keys, email) {
+    return keys.filter((key) => key === `fieldpost.shared.seen.${email}`
+        || (key.startsWith("fieldpost.time.") && key.endsWith(`:/users/${email}`)));
+}
+
 /** Returns the sort of a realm and the id in its path: {sort: "team", id: "…"}. */
 export function describeRealm(path, email) {
     if (path === `/users/${email}`) return { sort: "own" };

@@ -101,17 +101,17 @@ export function chip({ label, kind = "muted", icon: name }) {
 
 /**
  * Returns a card. With `onClick` or `href` its title becomes a button or link that covers the card; `actions` stay
- * separate.
+ * separate. `level` is that of the heading. With a `role` it is not an article.
  */
-export function card({ title, meta, body, actions, onClick, href, key, lead, isSelected, kind }) {
+export function card({ title, meta, body, actions, onClick, href, key, lead, isSelected, kind, level = 3, role }) {
     const heading = href ? h("a", { class: "card-link", href, "aria-current": isSelected ? "true" : undefined }, title)
         : onClick ? h("button", { class: "card-link", type: "button", on: { click: onClick },
             "aria-current": isSelected ? "true" : undefined }, title) : title;
-    return h("article", { class: ["card", (href || onClick) && "card-active", isSelected && "is-selected",
-        kind && `card-${kind}`], key },
+    return h(role ? "div" : "article", { role, key, class: ["card", (href || onClick) && "card-active",
+        isSelected && "is-selected", kind && `card-${kind}`] },
         lead && h("div", { class: "card-lead" }, lead),
         h("div", { class: "card-main" },
-            title && h("h3", { class: "card-title" }, heading),
+            title && h(`h${level}`, { class: "card-title" }, heading),
             meta && h("div", { class: "card-meta" }, meta),
             body && h("div", { class: "card-body" }, body)),
         actions && h("div", { class: "card-actions" }, actions));
@@ -138,6 +138,8 @@ export function banner({ kind = "info", text, action, title }) {
 }
 
 const images = new Map();
+// Instead of the alternative text while an image is loaded.
+const blank = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
 
 /** Returns the address of an image of the store, as a promise. It resolves with undefined if there is none. */
 export function imageURL(app, id) {
@@ -150,13 +152,20 @@ export function imageURL(app, id) {
     return images.get(id);
 }
 
-/** Returns an image by its blob's id; a placeholder appears until it is loaded. */
+/** Returns an image by its blob's id; a placeholder appears until it is loaded, and a text if that failed. */
 export function picture({ app, image, alt = "", class: name }) {
     const shown = loaded.get(image);
-    const node = h("img", { class: ["picture", name], alt, src: shown, key: `image-${image}`,
+    const isFailed = Date.now() - (failed.get(image) ?? 0) < retryInterval;
+    if (!shown && isFailed) return missingPicture(app, image, name);
+    const node = h("img", { class: ["picture", name], alt, src: shown ?? blank, key: `image-${image}`,
         dataset: { loading: !shown } });
-    if (!shown) load(app, image, node);
+    if (!shown) load(app, image, node, name);
     return node;
+}
+
+function missingPicture(app, image, name) {
+    return h("span", { class: ["picture picture-missing", name], key: `image-${image}` }, icon("image"),
+        app.t("app.imageMissing"));
 }
 
 /** Returns a person's or team's picture, or the initials on a colour that the name determines. */
@@ -177,10 +186,17 @@ export function avatar({ name, image, app, size }) {
 }
 
 const loaded = new Map();
+const failed = new Map();
+const retryInterval = 30_000;
 
-function load(app, image, node) {
+function load(app, image, node, name) {
     imageURL(app, image).then((url) => {
-        if (!url) return;
+        if (!url) {
+            failed.set(image, Date.now());
+            node.replaceWith(missingPicture(app, image, name));
+            app.refresh?.();
+            return;
+        }
         loaded.set(image, url);
         node.src = url;
         delete node.dataset.loading;

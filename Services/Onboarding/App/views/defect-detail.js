@@ -1,6 +1,6 @@
 /** The page of a defect: its fields, its actions, and the results of the person's commands. */
 
-import { conflictLines, fieldLabel, isMultiline, rankKind, resolution, stateKind, valueLabel }
+import { conflictLines, fieldLabel, fieldValue, isMultiline, rankKind, resolution, stateKind, valueLabel }
     from "../core/defects.js";
 import { banner, button, chip, empty, icon, menu, page, segmented, skeleton } from "../ui/components.js";
 import { h } from "../ui/dom.js";
@@ -62,30 +62,30 @@ export function detailPage(model, state, { back, update }) {
     fields && h("dl", { class: "facts" }, [["owner", fields.owner], ["submitter", fields.submitter],
         ["submitDate", fields.submitDate], ["severity", fields.severity], ["priority", fields.priority]]
         .filter(([, text]) => text).flatMap(([name, text]) =>
-            [h("dt", null, t(`defects.field.${name}`)), h("dd", null, text)])),
+            [h("dt", null, t(`defects.field.${name}`)), h("dd", null, fieldValue(text, format))])),
     h("section", { class: "section" },
-        h("div", { class: "row" }, h("h2", { class: "grow" }, t("defects.allFields")),
+        h("div", { class: "section-head" }, h("h2", { class: "grow" }, t("defects.allFields")),
             h("span", { class: "muted small", role: "status" }, isPending
                 ? t(model.isLive ? "defects.reading" : "defects.readLater")
                 : detail?.readAt && t("defects.readAt", { time: format.relative(detail.readAt) })),
             button({ label: t("defects.refresh"), icon: "refresh", kind: "quiet", isIconOnly: true,
                 disabled: isPending || !model.hasLogin, onClick: () => model.request(request) })),
         failure && banner({ kind: "bad", text: failure.fields.messages?.join(" ") || t("defects.failed") }),
-        detail ? allFields(detail, messages, state, t, update)
+        detail ? allFields(detail, messages, state, app, update)
             : isPending && model.isLive ? skeleton(3)
                 : !failure && empty({ icon: "offline", title: t("defects.notRead"), text: t(model.hasLogin
                     ? "defects.notReadText" : "defects.needsLogin") })),
     changes.length > 0 && commandLog(model, changes));
 }
 
-function allFields(detail, messages, state, t, update) {
+function allFields(detail, messages, state, { t, format }, update) {
     const fields = detail.fields ?? [];
     const filled = fields.filter(({ value }) => value === undefined || value === null || value.trim() !== "");
     const shown = state.showsEmpty ? fields : filled;
     return [
         messages.map((text) => h("p", { class: "muted small" }, text)),
         h("dl", { class: "facts defects-fields" }, shown.map((field) => {
-            const text = field.value ?? t("defects.unreadable");
+            const text = fieldValue(field.value, format) ?? t("defects.unreadable");
             return h("div", { class: ["defects-field", isMultiline(field) && text && "is-long"], key: field.name },
                 h("dt", null, fieldLabel(field.name)),
                 h("dd", { class: "preserve" }, text || "–",

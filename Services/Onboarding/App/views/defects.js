@@ -33,7 +33,7 @@ export function mount(app, root, segments) {
 
     function row({ id, fields }) {
         const change = model.collected.states.get(fields.record);
-        return h("div", { class: "defects-row" }, card({ title: fields.headline, href: `#/defects/${id}`,
+        return h("div", { class: "defects-row" }, card({ title: fields.headline, href: `#/defects/${id}`, level: 2,
             isSelected: state.selected === fields.record || state.selected === id,
             kind: { bad: "bad", warn: "warn" }[rankKind(fields.severity)],
             meta: [h("span", { class: "mono" }, fields.record),
@@ -217,7 +217,7 @@ export function mount(app, root, segments) {
             control: input({ value: values[name], autocomplete: "off", ...options,
                 onInput: (value) => { values[name] = value; display.update(); } }) });
         return [
-            account && card({ title: account.user || t("defects.tokenLogin"),
+            account && card({ level: 2, title: account.user || t("defects.tokenLogin"),
                 meta: [chip({ label: t(`defects.account.${account.status}`), kind: kinds[account.status] }),
                     t("defects.storedAt", { time: format.dateTime(account.storedAt) })],
                 body: account.reason && h("p", null, account.reason),

@@ -116,7 +116,7 @@ export function mount(app, root, segments) {
     }
 
     function monthOf(date) {
-        const year = date.getFullYear() === app.now().getFullYear() ? {} : { year: "2-digit" };
+        const year = date.getFullYear() === app.now().getFullYear() ? {} : { year: "numeric" };
         return date.toLocaleDateString(format.locale, { month: "short", ...year });
     }
 
@@ -157,7 +157,7 @@ export function mount(app, root, segments) {
             found.length === 0 && empty({ icon: "search", title: t("shared.noMatch") }),
             h("div", { class: "stack shared-notes" }, found.map((item) => {
                 const { fields } = item.object;
-                const node = card({ key: item.key, title: item.title || t("shared.untitled"),
+                const node = card({ key: item.key, level: 2, title: item.title || t("shared.untitled"),
                     href: `#/shared/${item.object.id}`, isSelected: state.selected === item.object.id,
                     lead: fields.isTask ? h("input", { type: "checkbox", class: "shared-check",
                         checked: Boolean(fields.isDone), disabled: item.source !== "own",

@@ -1,6 +1,6 @@
 /** Sync: connection, rejected and queued mutations, data on the device, settings, and sign-out. */
 
-import { adviceKey, describeRealm, mutationRoute, nameOf } from "../core/sync.js";
+import { adviceKey, describeRealm, mutationRoute, nameOf, personalKeys } from "../core/sync.js";
 import { languages } from "../core/strings.js";
 import { avatar, banner, button, card, chip, field, icon, page, progress, segmented, select, toggle }
     from "../ui/components.js";
@@ -15,6 +15,8 @@ const connectionIcons = { live: "check-circle", connecting: "sync", "signing-in"
 const connectionKinds = { live: "ok", connecting: "info", "signing-in": "info", offline: "warn", paused: "warn",
     "login-required": "bad", failed: "bad", "signed-out": "muted" };
 const listMax = 50;
+// Problems that the connection's text describes.
+const explained = ["offline", "login-required"];
 
 export function mount(app, root) {
     const { fieldpost } = app;
@@ -42,7 +44,12 @@ export function mount(app, root) {
             : { title: app.t("sync.signOutTitle"), text: app.t("sync.signOutText"), confirm: app.t("sync.signOut") });
         if (!isConfirmed) return;
         await endPush().catch(() => {});
+        const { email } = fieldpost.status;
         await app.report(fieldpost.signOut({ discard: waiting > 0 }));
+        if (fieldpost.status.email) return;
+        try {
+            for (const key of personalKeys(Object.keys(localStorage), email)) localStorage.removeItem(key);
+        } catch { /* Without storage there is nothing to remove. */ }
     }
 
     async function keepStorage() {
@@ -63,15 +70,14 @@ export function mount(app, root) {
                     h("p", { class: "muted" }, app.t(`sync.about.${connection}`))),
                 connection === "login-required" && button({ label: app.t("signin.again"), kind: "primary",
                     onClick: signInAgain })),
-            problem && problem.code !== "offline" && connection !== "live" && h("div", null, banner({ kind: "warn",
-                text: app.problemText(problem) })),
+            problem && !explained.includes(problem.code) && connection !== "live" && h("div", null,
+                banner({ kind: "warn", text: app.problemText(problem) })),
             status.clockOffset && h("div", null, banner({ kind: "warn", text: app.t("sync.clock",
                 { n: Math.round(Math.abs(status.clockOffset) / 60_000) }) })),
             h("div", null, toggle({ label: app.t("sync.paused"), hint: app.t("sync.pausedHint"),
                 checked: connection === "paused", disabled: connection === "signed-out",
                 onChange: (isOn) => app.report(isOn ? fieldpost.pause() : fieldpost.resume()) })),
-            h("div", { class: "muted small row wrap" }, received,
-                !status.isLeader && h("span", null, " · ", app.t("sync.follower"))));
+            h("div", { class: "muted small" }, received, !status.isLeader && ` · ${app.t("sync.follower")}`));
     }
 
     function title(mutation) {
@@ -90,7 +96,7 @@ export function mount(app, root) {
             meta: [h("span", null, isUpload ? app.format.bytes(item.bytes) : action(item)),
                 item.queuedAt && h("span", null, app.format.relative(item.queuedAt))],
             body: h("div", { class: "sync-rejection" },
-                h("p", null, item.problem?.detail || app.t("problem.unknown")),
+                h("p", null, app.problemText(item.problem)),
                 h("p", { class: "muted" }, app.t(adviceKey(code), { code: code ?? "" })),
                 h("div", { class: "row wrap" },
                     target && button({ label: app.t("sync.open"), icon: "right", onClick: () => app.navigate(target) }),

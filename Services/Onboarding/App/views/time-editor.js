@@ -157,7 +157,7 @@ export class EntryEditor {
                 class: "time-quick-item", "aria-pressed": one.key === current, on: { click: () => this.#set(
                     { reportingTemplate: one.reportingTemplate, reporting: one.reporting }) } },
             one.isFavourite && icon("star", { size: "small" }),
-            h("span", { class: "truncate" }, one.names.map(({ title }) => title).join(" · "))))));
+            h("span", { class: "grow" }, one.names.map(({ title }) => title).join(" · "))))));
     }
 
     #template() {

@@ -219,7 +219,7 @@ function timerCard(model) {
             h("button", { class: "time-quick-item", type: "button", key: one.key, on: { click: () =>
                 model.editTimer({ reportingTemplate: one.reportingTemplate, reporting: one.reporting }) } },
             one.isFavourite && icon("star", { size: "small" }),
-            h("span", { class: "truncate" }, one.names.map(({ title }) => title).join(" · "))))));
+            h("span", { class: "grow" }, one.names.map(({ title }) => title).join(" · "))))));
 }
 
 function warnings({ app }, entries) {
@@ -298,7 +298,8 @@ function entryCard(model, day, entry, { isSelected, overlaps }) {
     const canAccept = state === "suggestion";
     const canSubmit = state === "draft" && !missing;
     const node = card({
-        key: entry.id, isSelected, kind: isProblem ? "bad" : undefined, href: `#/time/${day}/${entry.id}`,
+        key: entry.id, role: "listitem", level: 2, isSelected, kind: isProblem ? "bad" : undefined,
+        href: `#/time/${day}/${entry.id}`,
         title: main ?? t("time.noSelection"),
         meta: [
             h("span", { class: "time-meta-line" }, others.join(" · "), others.length > 0 && span && " · ",
@@ -319,7 +320,6 @@ function entryCard(model, day, entry, { isSelected, overlaps }) {
                 items: entryItems(model, day, entry) }),
         ],
     });
-    node.setAttribute("role", "listitem");
     node.classList.add("time-card");
     node.querySelector(".card-main").after(h("div", { class: "time-card-hours number" },
         format.hours(entrySeconds(fields))));

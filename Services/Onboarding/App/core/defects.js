@@ -148,9 +148,16 @@ export function valueLabel(value) {
     return text(value).replace(/^\d+-/, "");
 }
 
-/** Returns the name of a field for people: "Submit_Date" is "Submit Date". */
+/** Returns the name of a field for people: "Submit_Date" is "Submit Date", "customer" is "Customer". */
 export function fieldLabel(name) {
-    return text(name).replaceAll("_", " ").trim();
+    const label = text(name).replaceAll("_", " ").trim();
+    return label.charAt(0).toUpperCase() + label.slice(1);
+}
+
+/** Returns whether a field serves the tracker rather than people. */
+export function isTechnical(name) {
+    return /^(dbid|id|is_active|is_duplicate|lock_version|locked_by|ratl_\w+|record_type|unduplicate_state|version)$/i
+        .test(name);
 }
 
 /** Returns the names of fields that are displayed as several lines. */

@@ -203,3 +203,11 @@ test("problems of day, time and text are those of the submitter", () => {
     assert.deepEqual(codes({ entryDate: "2026-11-27", durationSeconds: 60, text: "x".repeat(41) }), ["text-too-long"]);
     assert.deepEqual(codes({ entryDate: "2026-11-27", durationSeconds: 60 }), []);
 });
+
+test("a corrected start of the timer is today's, or of the last 12 hours", () => {
+    const noon = new Date(2026, 10, 27, 12, 0);
+    const at = (now, text) => time.startBefore(now, time.parseClock(text));
+    assert.equal(at(noon, "08:15"), new Date(2026, 10, 27, 8, 15).getTime());
+    assert.equal(at(noon, "13:00"), undefined);
+    assert.equal(at(new Date(2026, 10, 27, 0, 30), "23:50"), new Date(2026, 10, 26, 23, 50).getTime());
+});

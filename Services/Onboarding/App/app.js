@@ -96,8 +96,10 @@ export function describeStatus(app) {
     const { connection, queued, rejected } = app.fieldpost.status;
     const kinds = { live: "ok", connecting: "busy", "signing-in": "busy", offline: "warn", paused: "warn",
         "login-required": "bad", failed: "bad", "signed-out": "muted" };
-    const parts = [rejected > 0 ? app.t("status.rejected", { n: rejected }) : app.t(`status.${connection}`)];
-    if (queued > 0) parts.push(app.t("status.queued", { n: queued }));
+    const isSending = queued > 0 && rejected === 0 && connection === "live";
+    const parts = [rejected > 0 ? app.t("status.rejected", { n: rejected })
+        : isSending ? app.t("status.sending", { n: queued }) : app.t(`status.${connection}`)];
+    if (queued > 0 && !isSending) parts.push(app.t("status.queued", { n: queued }));
     return { kind: rejected > 0 ? "bad" : kinds[connection] ?? "muted", text: parts.join(" · ") };
 }
 
@@ -136,6 +138,16 @@ function announce() {
     if (connection === "connecting" || state === announced) return;
     if (announced !== undefined) element("announcer").textContent = describeStatus(app).text;
     announced = state;
+}
+
+/** Confirms that changes which waited without a connection were sent. */
+let hasWaited = false;
+function confirmSent() {
+    const { connection, queued, rejected } = app.fieldpost.status;
+    if (queued > 0 && ["offline", "paused"].includes(connection)) hasWaited = true;
+    if (!hasWaited || queued > 0 || connection !== "live") return;
+    hasWaited = false;
+    if (rejected === 0) app.toast(app.t("sync.queueEmpty"));
 }
 
 /** Returns the route and segments of the address. */
@@ -238,6 +250,7 @@ function statusChanged() {
     }
     renderShell();
     announce();
+    confirmSent();
     renderLogin(connection);
     const isRoleChanged = wasManager !== undefined && wasManager !== app.isManager;
     wasManager = email ? app.isManager : undefined;

@@ -160,6 +160,12 @@ export function fieldValue(value, format) {
     return time ? format.dateTime(`${time[1]}T${time[2]}`) : value;
 }
 
+/** Returns whether a field serves the tracker rather than people. */
+export function isTechnical(name) {
+    return /^(dbid|id|is_active|is_duplicate|lock_version|locked_by|ratl_\w+|record_type|unduplicate_state|version)$/i
+        .test(name);
+}
+
 /** Returns the names of fields that are displayed as several lines. */
 export function isMultiline({ name, type, value }) {
     return type === "MULTILINE_STRING" || /\n/.test(value ?? "") || /description|note/i.test(name);

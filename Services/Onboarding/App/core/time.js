@@ -280,6 +280,18 @@ export function timerFields(timer, now, stepMinutes) {
     return fields;
 }
 
+/**
+ * Returns the last instant at which the clock showed these minutes of the day, in milliseconds since 1970. A time of
+ * the day before counts if it is at most 12 hours ago; otherwise the result is undefined.
+ */
+export function startBefore(now, minutes) {
+    const start = new Date(now);
+    start.setHours(0, minutes, 0, 0);
+    if (start > now) start.setDate(start.getDate() - 1);
+    const isToday = start.getDate() === now.getDate();
+    return isToday || now - start <= 43_200_000 ? start.getTime() : undefined;
+}
+
 // Statuses
 
 const chipKinds = { suggestion: "muted", draft: "muted", submitting: "info", submitted: "info", withdrawing: "info",

@@ -204,9 +204,11 @@ function load(app, image, node, name) {
     });
 }
 
-/** Returns the first letters of the first and last word of a name. */
+/** Returns the first letters of the first and last word of a name; of one word with a number, as in "emp012": "E12". */
 export function initials(name) {
     const words = String(name ?? "").trim().split(/[\s.@_-]+/u).filter(Boolean);
+    const number = words.length === 1 && /^\D.*?0*(\d{1,2})$/u.exec(words[0]);
+    if (number) return [...words[0]][0].toLocaleUpperCase() + number[1];
     const letters = words.length > 1 ? [words[0], words[words.length - 1]] : words;
     return letters.map((word) => [...word][0].toLocaleUpperCase()).join("") || "?";
 }

@@ -1,7 +1,7 @@
 /** The page of a defect: its fields, its actions, and the results of the person's commands. */
 
-import { conflictLines, fieldLabel, fieldValue, isMultiline, rankKind, resolution, stateKind, valueLabel }
-    from "../core/defects.js";
+import { conflictLines, fieldLabel, fieldValue, isMultiline, isTechnical, rankKind, resolution, stateKind,
+    valueLabel } from "../core/defects.js";
 import { banner, button, chip, empty, icon, menu, page, segmented, skeleton } from "../ui/components.js";
 import { h } from "../ui/dom.js";
 
@@ -43,7 +43,7 @@ export function detailPage(model, state, { back, update }) {
         actions: menu({ label: t("app.more"), items: [
             { label: t("defects.keepOffline"), icon: "download", disabled: !model.hasLogin,
                 run: () => keepOffline(model, record, transitions) },
-            { label: t("defects.delete"), icon: "delete", kind: "danger", disabled: !model.hasLogin || isDeleted,
+            { label: t("defects.delete"), icon: "trash", kind: "danger", disabled: !model.hasLogin || isDeleted,
                 run: () => deleteDefect(model, record, removal) },
         ] }) },
     h("div", { class: "row wrap" },
@@ -56,11 +56,13 @@ export function detailPage(model, state, { back, update }) {
         : commandBanner(model, command, state)),
     !isDeleted && h("div", { class: "row wrap defects-actions" },
         button({ label: t("defects.modify"), icon: "edit", kind: "primary", href: `${path}/modify` }),
+        transitions.length > 0 && h("span", { class: "muted small", key: "transitions" }, t("defects.changeState")),
         transitions.map(({ name, state: target }) => button({ key: name, label: fieldLabel(name),
             title: target ? t("defects.leadsTo", { state: target }) : undefined,
             href: `${path}/change/${encodeURIComponent(name)}` }))),
     fields && h("dl", { class: "facts" }, [["owner", fields.owner], ["submitter", fields.submitter],
-        ["submitDate", fields.submitDate], ["severity", fields.severity], ["priority", fields.priority]]
+        ["submitDate", fields.submitDate], ["severity", fields.severity],
+        ["priority", fields.priority]]
         .filter(([, text]) => text).flatMap(([name, text]) =>
             [h("dt", null, t(`defects.field.${name}`)), h("dd", null, fieldValue(text, format))])),
     h("section", { class: "section" },
@@ -80,7 +82,8 @@ export function detailPage(model, state, { back, update }) {
 
 function allFields(detail, messages, state, { t, format }, update) {
     const fields = detail.fields ?? [];
-    const filled = fields.filter(({ value }) => value === undefined || value === null || value.trim() !== "");
+    const filled = fields.filter(({ name, value }) => !isTechnical(name)
+        && (value === undefined || value === null || value.trim() !== ""));
     const shown = state.showsEmpty ? fields : filled;
     return [
         messages.map((text) => h("p", { class: "muted small" }, text)),
@@ -109,9 +112,11 @@ export function commandBanner(model, command, state) {
         .map(([field, value]) => `${fieldLabel(field)}: ${value || "–"}`).join(" · ");
     const text = isFinal && command.state !== "done" ? (messages ?? []).join(" ") || t("defects.failed") : values;
     return h("div", { key: command.id, class: "defects-command" }, banner({ kind: kinds[command.state], text,
-        title: `${name}: ${t(`defects.status.${command.state}`)}`,
+        title: command.state === "done" ? t(`defects.done.${operation}`, { name })
+            : `${name}: ${t(`defects.status.${command.state}`)}`,
         action: h("div", { class: "row" },
-            operation === "create" && record && state.selected !== record && button({ label: record, kind: "quiet",
+            operation === "create" && record && state.selected !== record && button({
+                kind: "quiet", label: t("defects.openRecord", { record }),
                 href: `#/defects/${encodeURIComponent(record)}` }),
             ["refused", "unknown"].includes(command.state) && operation !== "delete" && button({ kind: "quiet",
                 label: t("defects.editAgain"), onClick: () => editAgain(model, command) }),

@@ -147,7 +147,10 @@ export class DefectForm {
         const always = new Set((record ? this.#model.result({ operation: "read", record }).detail?.fields ?? [] : [])
             .filter(({ requiredness, value }) => requiredness === "mandatory" && value?.trim())
             .map(({ name }) => name));
-        const isMain = ({ name, requiredness }) => !isChange || name in this.#edits
+        // Of a new defect, fields that the reporter can usually fill in come first.
+        const isCreation = operation === "create";
+        const isMain = ({ name, requiredness }) => (!isChange && !isCreation)
+            || (isCreation && /^(description|priority|project)$/i.test(name)) || name in this.#edits
             || (requiredness === "mandatory" && !always.has(name));
         const controls = (list) => list.map((definition) => this.#control(form, definition, outside));
         const rest = fields.filter((definition) => !isMain(definition));
@@ -164,8 +167,9 @@ export class DefectForm {
             text: t("defects.noFormText"), action: button({ label: t("defects.readNow"), icon: "refresh",
                 disabled: !this.#model.hasLogin, onClick: () => this.#model.request(request) }) }),
         !form && isPending && !this.#model.isLive && banner({ kind: "info", text: t("defects.readLater") }),
-        detail && h("p", { class: "muted small", role: "status" }, isPending && this.#model.isLive
-            ? t("defects.reading") : t("defects.readAt", { time: format.relative(detail.readAt) })),
+        detail && (isPending || !this.#model.isLive) && h("p", { class: "muted small", role: "status" },
+            this.#model.isLive ? t("defects.reading")
+                : t("defects.readAt", { time: format.relative(detail.readAt) })),
         messages.map((text) => h("p", { class: "muted small" }, text)),
         (form || isChange) && h("form", { class: "form defects-form", novalidate: true, on: { submit: (event) => {
             event.preventDefault();
@@ -174,13 +178,14 @@ export class DefectForm {
         controls(fields.filter(isMain)),
         isChange && form && fields.every((definition) => !isMain(definition))
             && h("p", null, t("defects.nothingRequired")),
-        isDependentPending && h("p", { class: "muted small", role: "status" },
-            t(this.#model.isLive ? "defects.readingChoices" : "defects.oldChoices")),
         rest.length > 0 && h("details", { class: "defects-more", key: "more" },
             h("summary", null, t("defects.moreFields", { n: rest.length })),
             h("div", { class: "form" }, controls(rest))),
         h("div", { class: "form-actions" }, button({ label: t("app.cancel"), href: `#/${target}` }),
             button({ label: operation === "create" ? t("defects.create") : isChange ? title : t("app.save"),
-                kind: "primary", type: "submit" }))));
+                kind: "primary", type: "submit" })),
+        // Below the buttons, so that they stay in place when it appears.
+        isDependentPending && h("p", { class: "muted small", role: "status" },
+            t(this.#model.isLive ? "defects.readingChoices" : "defects.oldChoices"))));
     }
 }

@@ -221,7 +221,7 @@ export function mount(app, root, segments) {
                 meta: [chip({ label: t(`defects.account.${account.status}`), kind: kinds[account.status] }),
                     t("defects.storedAt", { time: format.dateTime(account.storedAt) })],
                 body: account.reason && h("p", null, account.reason),
-                actions: button({ label: t("defects.removeLogin"), icon: "delete", kind: "quiet", isIconOnly: true,
+                actions: button({ label: t("defects.removeLogin"), icon: "trash", kind: "quiet", isIconOnly: true,
                     onClick: async () => {
                         if (await app.confirm({ title: t("defects.removeLogin"), text: t("defects.removeLoginText"),
                             confirm: t("defects.removeLogin"), isDangerous: true })) login("DELETE");

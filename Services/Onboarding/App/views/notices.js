@@ -57,7 +57,7 @@ export function mount(app, root, segments) {
             h("span", { class: ["notice-icon", `notice-${isBad ? "bad" : sort}`] }, icon(icons[sort])),
             h("button", { class: "notice-main card-link", type: "button", on: { click: () => open(notice) } },
                 h("span", { class: "notice-text" }, isUnread && h("span", { class: "visually-hidden" },
-                    app.t("app.unread"), ": "), notice.fields.text),
+                    app.t("app.unread"), ": "), readable(notice.fields.text)),
                 h("span", { class: "notice-meta" }, app.t(`notices.sort.${sort}`), " · ",
                     app.format.relative(notice.fields.timestamp))),
             h("span", { class: "card-actions" }, isUnread && h("span", { class: "notice-dot" }),
@@ -65,9 +65,12 @@ export function mount(app, root, segments) {
                     onClick: (event) => remove(notice, event) })));
     };
 
+    // The server's sentences have ISO dates.
+    const readable = (text) => String(text ?? "").replace(/\b\d{4}-\d{2}-\d{2}\b/g, (day) => app.format.date(day));
+
     const list = virtualList({ label: app.t("notices.title"), row,
         key: (item) => item.notice?.id ?? `day ${item.day}`,
-        rowHeight: (item) => item.notice ? 84 : 40 });
+        rowHeight: (item) => !item.notice ? 40 : innerWidth < 600 ? 104 : 84 });
 
     function render() {
         const unread = (notices ?? []).filter((notice) => !notice.fields.isRead);

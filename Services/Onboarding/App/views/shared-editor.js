@@ -37,9 +37,9 @@ export function detailPage(model, id, back) {
             isOwn && button({ label: t("app.edit"), icon: "edit", isIconOnly: true, kind: "quiet",
                 onClick: () => editItem(model, item.kind, item) }),
             menu({ label: t("app.more"), items: [item.source === "ended"
-                ? { label: t("shared.forget"), icon: "delete", kind: "danger", run: () => app.report(
+                ? { label: t("shared.forget"), icon: "trash", kind: "danger", run: () => app.report(
                     app.fieldpost.delete(model.realm, "EndedShare", item.object.id)) }
-                : { label: isOwn ? t("app.delete") : t("shared.removeCopy", { title: item.title }), icon: "delete",
+                : { label: isOwn ? t("app.delete") : t("shared.removeCopy", { title: item.title }), icon: "trash",
                     kind: "danger", run: () => deleteItem(model, item, back) }] }),
         ] },
     h("div", { class: "row wrap" },
@@ -160,7 +160,7 @@ export function shareItem(model, item) {
     });
     app.dialog({ title: t("shared.shareTitle", { title: item.title }), content, onClose: () => choice.stop(), actions: [
         { label: t("app.cancel"), run: () => true },
-        { label: t("app.save"), kind: "primary", run: () => {
+        { label: t(current.length > 0 ? "app.save" : "shared.share"), kind: "primary", run: () => {
             const { added, removed } = shareChanges(current, [...chosen]);
             for (const recipient of added) app.report(putLink(app, realm, item, recipient, undefined, true));
             for (const link of removed) app.report(app.fieldpost.delete(realm, "SharedItem", link.id));

@@ -221,7 +221,9 @@ export function mount(app, root, segments) {
     async function restore(entry) {
         const target = restoration(entry.object);
         await app.report(fieldpost.put(realm, target.kind, target.id, target.fields, { restore: true }));
-        app.toast(t(entry.type === "item" ? "shared.restoredItem" : "shared.restoredShare"));
+        app.toast(t(entry.type === "item" ? "shared.restoredItem" : "shared.restoredShare", { title: entry.title }),
+            { action: { label: t("shared.show"),
+                run: () => app.navigate(`shared/${target.fields.item ?? target.id}`) } });
     }
 
     async function forget(entry) {
@@ -243,7 +245,7 @@ export function mount(app, root, segments) {
                 entry.since && h("p", { class: "muted small" }, t("shared.since", { date: format.date(entry.since) }))),
             h("div", { class: "row end" },
                 entry.canRestore && button({ label: t("shared.restore"), icon: "undo", onClick: () => restore(entry) }),
-                menu({ label: t("app.more"), items: [{ label: t("shared.forget"), icon: "delete", kind: "danger",
+                menu({ label: t("app.more"), items: [{ label: t("shared.forget"), icon: "trash", kind: "danger",
                     run: () => forget(entry) }] })));
     }
 

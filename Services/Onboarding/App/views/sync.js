@@ -2,6 +2,7 @@
 
 import { adviceKey, describeRealm, mutationRoute, nameOf, personalKeys } from "../core/sync.js";
 import { languages } from "../core/strings.js";
+import { entrySeconds } from "../core/time.js";
 import { avatar, banner, button, card, chip, field, icon, page, progress, segmented, select, toggle }
     from "../ui/components.js";
 import { h, view } from "../ui/dom.js";
@@ -82,6 +83,11 @@ export function mount(app, root) {
 
     function title(mutation) {
         const object = fieldpost.object(mutation.realm, mutation.id);
+        const fields = { ...object?.fields, ...mutation.fields };
+        if (mutation.kind === "TimeEntry" && fields.entryDate) {
+            return app.t("sync.entry", { day: app.format.date(fields.entryDate),
+                hours: app.format.hours(entrySeconds(fields)) });
+        }
         return nameOf(mutation.fields) ?? nameOf(object?.fields) ?? kindName(mutation.kind);
     }
 

@@ -55,7 +55,7 @@ export class TaskDetail {
         h("div", { class: "task-main-action" }, button({
             label: app.t(task.isCompleted ? "tasks.reopen" : "tasks.complete"),
             icon: task.isCompleted ? "undo" : "check", kind: task.isCompleted ? undefined : "primary",
-            onClick: () => setCompleted(model, task, !task.isCompleted) })),
+            onClick: () => this.complete(task) })),
         this.facts(task), this.location(task),
         task.image && picture({ app, image: task.image, alt: app.t("tasks.imageOf", { title: task.title }),
             class: "task-image" }),
@@ -79,6 +79,17 @@ export class TaskDetail {
                 task.done !== null && h("span", { class: "muted" }, " ", app.format.dateTime(task.done))]));
     }
 
+    /** Completes or reopens the task; a note that was written but not added is offered first. */
+    async complete(task) {
+        const { app, draft } = this;
+        if (!task.isCompleted && (draft.text.trim() || draft.photo)) {
+            const isConfirmed = await app.confirm({ title: app.t("tasks.unsentTitle"),
+                text: app.t("tasks.unsentText"), confirm: app.t("tasks.sendAndComplete") });
+            if (!isConfirmed || !await this.send(task)) return;
+        }
+        setCompleted(this.model, task, !task.isCompleted);
+    }
+
     teamSelection(task) {
         const { app, model } = this;
         return select({ label: app.t("tasks.team"), value: task.team ?? "", options: [
@@ -88,6 +99,10 @@ export class TaskDetail {
             const team = value || null;
             const isMember = !team || !task.assignee || model.members(team).some(({ id }) => id === task.assignee);
             this.patch(task, { team, ...(isMember ? {} : { assignee: null }) });
+            const before = { team: task.team ?? null, assignee: task.assignee ?? null };
+            app.toast(app.t(isMember ? "tasks.moved" : "tasks.movedUnassigned", {
+                team: team ? model.teamName(team) : app.t("tasks.noTeam"), name: model.personName(task.assignee) }),
+            { action: { label: app.t("app.undo"), run: () => this.patch(task, before) } });
         } });
     }
 
@@ -243,10 +258,13 @@ export class TaskDetail {
             app.report(mutation);
             draft.text = "";
             this.setPhoto(undefined);
+            return true;
         } catch (error) {
             app.report(Promise.reject(error));
+            return false;
+        } finally {
+            this.isBusy = false;
+            this.update();
         }
-        this.isBusy = false;
-        this.update();
     }
 }

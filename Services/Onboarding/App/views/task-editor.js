@@ -7,9 +7,11 @@ import { h } from "../ui/dom.js";
 import { chosenPhoto } from "./tasks-model.js";
 
 export class TaskEditor {
-    constructor(model, { key, task, update }) {
+    constructor(model, { key, task, team, update }) {
         Object.assign(this, { model, app: model.app, key, task, update });
         this.form = taskForm(task?.object.fields);
+        if (team && model.team(team)) this.form.team = team;
+        this.back = task ? `#/tasks/${task.id}` : team ? `#/team/team/${team}` : "#/tasks";
         this.before = task?.object.fields ?? {};
         this.problems = {};
         this.photo = undefined;
@@ -17,8 +19,7 @@ export class TaskEditor {
     }
 
     render() {
-        const { app, form, model, problems } = this;
-        const back = this.task ? `#/tasks/${this.task.id}` : "#/tasks";
+        const { app, back, form, model, problems } = this;
         const error = (name) => problems[name] && app.t(`tasks.problem.${name}`);
         const line = (name, key, options = {}) => {
             const { hint, ...attributes } = options;

@@ -13,7 +13,7 @@ export const route = "tasks";
 /** The choices of the list; they remain while the app is open. */
 const choices = { scope: undefined, state: "open", sorting: "due", team: "", assignee: "", query: "", isOpen: false };
 
-/** Renders the view. Addresses: `tasks`, `tasks/new`, `tasks/ID`, `tasks/ID/edit`. */
+/** Renders the view. Addresses: `tasks`, `tasks/new`, `tasks/new/TEAM`, `tasks/ID`, `tasks/ID/edit`. */
 export function mount(app, root, segments) {
     let address = segments;
     let display;
@@ -120,7 +120,7 @@ export function mount(app, root, segments) {
         const task = isNew ? undefined : model.task(id);
         if ((isNew || (task && action === "edit")) && app.isManager) {
             const key = address.join("/");
-            if (editor?.key !== key) editor = new TaskEditor(model, { key, task, update });
+            if (editor?.key !== key) editor = new TaskEditor(model, { key, task, team: isNew && action, update });
             return editor.render();
         }
         editor = undefined;

@@ -64,5 +64,5 @@ export function teamMembers(model, team, personCard) {
             event.target.value = "";
             app.report(app.fieldpost.put("/common", "Membership", membership(person), { person, team: team.id }));
         } }),
-        app.isManager && button({ label: app.t("tasks.new"), icon: "plus", href: "#/tasks/new" }));
+        app.isManager && button({ label: app.t("tasks.new"), icon: "plus", href: `#/tasks/new/${team.id}` }));
 }

@@ -1,8 +1,8 @@
 /** The Team view: teams and members with workload and last position, a map, and the sharing of the own position. */
 
 import { distance, isOverdue, sortTasks } from "../core/tasks.js";
-import { avatar, button, card, chip, empty, initials, page, panes, segmented, skeleton, toggle }
-    from "../ui/components.js";
+import { avatar, button, card, chip, empty, initials, page, panes, segmented, select, skeleton,
+    toggle } from "../ui/components.js";
 import { h, view } from "../ui/dom.js";
 import { virtualList } from "../ui/list.js";
 import { createMap } from "../ui/map.js";
@@ -13,7 +13,7 @@ import { onSharing, sharing, startSharing, stopSharing } from "./team-position.j
 
 export const route = "team";
 
-const choices = { list: "teams", content: "open" };
+const choices = { list: "teams", content: "open", order: "name" };
 let outline;
 
 /** Renders the view. Addresses: `team`, `team/map`, `team/map/ID`, `team/person/ID`, `team/team/ID`. */
@@ -101,6 +101,8 @@ export function mount(app, root, segments) {
         map.update(items, address[1]);
         updatePointList(items);
         const isDetail = address[0] === "map";
+        const missing = choices.content === "people" ? 0 : model.tasks.filter((task) => task.latitude === null
+            && (choices.content === "all" || !task.isCompleted)).length;
         return h("section", { class: "map-page" },
             h("header", { class: "map-head" },
                 isDetail && h("span", { class: "map-back" }, button({ label: app.t("app.back"), icon: "back",
@@ -116,7 +118,9 @@ export function mount(app, root, segments) {
             h("details", { class: "map-list", on: { toggle: (event) => {
                 isListOpen = event.target.open;
                 updatePointList(points.items);
-            } } }, h("summary", null, app.t("team.pointCount", { n: items.length })),
+            } } }, h("summary", null, [
+                app.t("team.pointCount", { n: items.length }),
+                missing > 0 && app.t("team.withoutPlace", { n: missing })].filter(Boolean).join(" · ")),
                 h("div", { class: "map-list-items" }, pointList)));
     }
 
@@ -161,6 +165,15 @@ export function mount(app, root, segments) {
         return node;
     }
 
+    function peopleList() {
+        const open = ({ id }) => model.loads.get(id)?.open ?? 0;
+        const people = choices.order === "load" ? [...model.people].sort((a, b) => open(b) - open(a)) : model.people;
+        return h("div", { class: "section" }, app.isManager && select({ label: app.t("team.order"),
+            value: choices.order, options: ["name", "load"].map((value) => ({ value,
+                label: app.t(`team.order.${value}`) })),
+            onChange: (order) => { choices.order = order; update(); } }), people.map(keptCard));
+    }
+
     function listPage() {
         const isEmpty = model.teams.length === 0 && model.people.length === 0;
         const mine = model.teams.filter(({ id }) => model.ownTeams.has(id));
@@ -175,13 +188,13 @@ export function mount(app, root, segments) {
             h("div", { class: "section-head" }, h("h2", null, title)), teams(items));
         const content = model.isLoading && isEmpty ? skeleton(5)
             : isEmpty ? empty({ icon: "team", title: app.t("team.empty"), text: app.t("team.emptyText") })
-                : choices.list === "people" ? h("div", { class: "section" }, model.people.map(keptCard))
+                : choices.list === "people" ? peopleList()
                     : model.teams.length === 0 ? empty({ icon: "team", title: app.t("team.noTeams"),
                         text: app.t(app.isManager ? "team.noTeamsManager" : "team.noTeamsText") })
                         : [group(app.t("team.mine"), mine), group(app.t("team.others"), others)];
         return page({ title: app.t("team.title"), actions: [
             h("span", { class: "map-link" }, button({ label: app.t("team.map"), icon: "map", href: "#/team/map" })),
-            app.isManager && button({ label: app.t("team.newTeam"), icon: "plus", isIconOnly: true,
+            app.isManager && button({ label: app.t("team.newTeam"), icon: "plus", isCompact: true,
                 onClick: () => editTeam(model) })] },
         sharingCard(),
         segmented({ label: app.t("team.list"), value: choices.list,

@@ -341,6 +341,7 @@ export class EntryEditor {
             if (Object.keys(changes).length > 0) this.#model.patch(id, changes);
             app.navigate(`time/${content.entryDate}/${id}`);
             if (isRecord && Object.keys(changes).length > 0) app.toast(t("time.changeRequested"));
+            if (!isRecord) app.toast(isSubmitting ? this.#model.submittedText(1) : t("time.savedCount", { n: 1 }));
             return;
         }
         const days = this.#range();
@@ -351,7 +352,7 @@ export class EntryEditor {
                 createdOn: this.#model.today, status: "draft", ...(isSubmitting ? { submitRequested: true } : {}) });
         }
         app.navigate(back);
-        app.toast(t(isSubmitting ? "time.submittedCount" : "time.savedCount", { n: days.length }));
+        app.toast(isSubmitting ? this.#model.submittedText(days.length) : t("time.savedCount", { n: days.length }));
     }
 }
 

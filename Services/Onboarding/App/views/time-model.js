@@ -162,6 +162,9 @@ export class TimeModel {
     submit(id) { return this.patch(id, { submitRequested: true }); }
     withdraw(id) { return this.patch(id, { submitRequested: false }); }
 
+    /** Returns the message after a submission: offline, it waits on the device. */
+    submittedText(n) { return this.#app.t(this.isOffline ? "time.queuedCount" : "time.submittedCount", { n }); }
+
     /** Submits the complete entries of some days, and reports how many are incomplete. */
     submitDays(days) {
         const { t, toast } = this.#app;
@@ -170,7 +173,7 @@ export class TimeModel {
         for (const { id } of complete) this.submit(id);
         const incomplete = candidates.length - complete.length;
         const parts = [];
-        if (complete.length > 0) parts.push(t("time.submittedCount", { n: complete.length }));
+        if (complete.length > 0) parts.push(this.submittedText(complete.length));
         if (incomplete > 0) parts.push(t("time.incompleteCount", { n: incomplete }));
         toast(parts.join(" "));
     }

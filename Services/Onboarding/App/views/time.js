@@ -9,14 +9,14 @@ import { h, view } from "../ui/dom.js";
 import { EntryEditor } from "./time-editor.js";
 import { entryPage } from "./time-entry.js";
 import { TimeModel, timerSteps } from "./time-model.js";
-import { entryItems, spanText, stateChip } from "./time-parts.js";
+import { attention, changeTimerStart, entryItems, spanText, stateChip } from "./time-parts.js";
 import { weekPage, weekPanel } from "./time-week.js";
 
 export const route = "time";
 
 /**
  * Renders the view. Addresses: `time`, `time/DAY`, `time/week/DAY`, `time/DAY/new`, `time/DAY/absence`, `time/DAY/ID`,
- * `time/DAY/ID/edit`.
+ * `time/DAY/ID/edit`, and `time/ID` for notices and rejections, which do not know the day.
  */
 export function mount(app, root, segments) {
     let address;
@@ -30,7 +30,10 @@ export function mount(app, root, segments) {
     function readAddress([first, second, third]) {
         const today = model?.today;
         if (first === "week") return { page: "week", day: isDay(second) ? second : today };
-        const day = isDay(first) ? first : today;
+        if (first && !isDay(first)) {
+            return { page: "entry", day: model.entry(first)?.fields.entryDate ?? today, id: first };
+        }
+        const day = first ?? today;
         if (second === "new" || second === "absence") return { page: "editor", day, kind: second };
         if (second) return { page: third === "edit" ? "editor" : "entry", day, id: second };
         return { page: "day", day };
@@ -64,6 +67,8 @@ export function mount(app, root, segments) {
     }
 
     function render() {
+        // The day of an entry without one in its address is known once the entry is.
+        if (address.id && address.id === current[0]) address = readAddress(current);
         updateClock();
         if (address.page === "week") return weekPage(model, address.day);
         const shown = detail();
@@ -140,6 +145,7 @@ function dayPage(model, { day, id }) {
     model.isLoading ? loading(model) : [
         timerCard(model),
         warnings(model, entries),
+        attention(model, day),
         entries.length > 0 ? entryList(model, day, entries, id) : emptyDay(model, day),
     ]);
 }
@@ -211,10 +217,12 @@ function timerCard(model) {
                 h("div", { class: "time-timer-note" },
                     [...names, t("time.since", { time: format.time(timer.startedAt) })].join(" · "))),
             menu({ label: t("time.timerOptions"), items: [
+                { label: t("time.changeStart"), icon: "edit", run: () => changeTimerStart(model) },
                 ...timerSteps.map((minutes) => ({ icon: minutes === model.timerStep ? "check" : "circle",
                     label: t("time.roundTo", { n: minutes }), run: () => { model.timerStep = minutes; } })),
                 { label: t("time.discard"), icon: "trash", kind: "danger", run: discard }] }),
             button({ label: t("time.stop"), icon: "stop", kind: "primary", onClick: stop })),
+        quick.length > 0 && h("p", { class: "time-timer-for muted small", key: "for" }, t("time.timerFor")),
         quick.length > 0 && h("div", { class: "time-quick", key: "quick" }, quick.map((one) =>
             h("button", { class: "time-quick-item", type: "button", key: one.key, on: { click: () =>
                 model.editTimer({ reportingTemplate: one.reportingTemplate, reporting: one.reporting }) } },

@@ -768,7 +768,7 @@ export default {
     "sync.queueEmpty": "Alle ændringer er sendt.",
     "sync.showAll": "Vis alle",
     "sync.image": "Billede",
-    "sync.entry": "Tidsregistrering {day}, {hours} t",
+    "sync.entry": "{day} · {hours} t",
     "sync.open": "Åbn",
     "sync.dismiss": "Fjern",
     "sync.operation.put": "Gem: {kind}",

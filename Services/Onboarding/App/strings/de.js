@@ -774,7 +774,7 @@ export default {
     "sync.queueEmpty": "Alle Änderungen sind gesendet.",
     "sync.showAll": "Alle anzeigen",
     "sync.image": "Bild",
-    "sync.entry": "Zeiteintrag vom {day}, {hours} h",
+    "sync.entry": "{day} · {hours} h",
     "sync.open": "Öffnen",
     "sync.dismiss": "Ausblenden",
     "sync.operation.put": "Speichern: {kind}",

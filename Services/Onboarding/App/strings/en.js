@@ -764,7 +764,7 @@ export default {
     "sync.queueEmpty": "All changes are sent.",
     "sync.showAll": "Show all",
     "sync.image": "Image",
-    "sync.entry": "Time entry of {day}, {hours} h",
+    "sync.entry": "{day} · {hours} h",
     "sync.open": "Open",
     "sync.dismiss": "Dismiss",
     "sync.operation.put": "Save: {kind}",

@@ -21,6 +21,9 @@ export function mount(app, root, segments) {
     let editor;
     let shown;
     let visible;
+    let prepared = 0;
+    let isPreparing = false;
+    let isUnmounted = false;
     const update = () => display?.update();
     const model = new TasksModel(app, update);
     choices.scope ??= app.isManager ? "all" : "mine";
@@ -44,7 +47,19 @@ export function mount(app, root, segments) {
             { near, compare: app.format.compare });
         visible = { key, scoped, tasks, sorting: choices.sorting,
             overdue: tasks.filter((task) => isOverdue(task, now)).length };
+        prepared = 0;
+        if (!isPreparing) prepareSearch();
         return visible;
+    }
+
+    /** Computes the search texts in short slices while the page is idle, so that the first search is fast. */
+    function prepareSearch(deadline) {
+        while (prepared < model.tasks.length && (deadline?.timeRemaining?.() ?? 0) > 2) {
+            model.tasks[prepared].words; // The getter stores its result.
+            prepared += 1;
+        }
+        isPreparing = prepared < model.tasks.length && !isUnmounted;
+        if (isPreparing) globalThis.requestIdleCallback?.(prepareSearch);
     }
 
     function choose(values) {
@@ -146,6 +161,7 @@ export function mount(app, root, segments) {
             update();
         },
         unmount() {
+            isUnmounted = true;
             detail?.stop();
             model.stop();
             display.stop();

@@ -59,16 +59,23 @@ export class Browser {
             },
             indexedDB: hasDatabase ? { open: (name, version) => browser.openDatabase(name, version) } : undefined,
             IDBKeyRange: { lowerBound: (lower) => ({ lower }), upperBound: (upper) => ({ upper }) },
-            navigator: { onLine: true, locks: { request: (name, options, body) => browser.requestLock(options, body) } },
+            navigator: {
+                onLine: true, locks: { request: (name, options, body) => browser.requestLock(options, body) },
+            },
             fetch: (url, options) => (current.getStore()?.isKilled ? never : send(url, options)),
             BroadcastChannel: class {
-                constructor(name) { Object.assign(this, { name, tab: current.getStore() }); browser.channels.add(this); }
+                constructor(name) {
+                    Object.assign(this, { name, tab: current.getStore() });
+                    browser.channels.add(this);
+                }
                 postMessage(data) {
                     if (this.tab.isKilled) { return; }
                     const copy = structuredClone(data);
                     for (const other of browser.channels) {
                         if (other === this || other.name !== this.name) { continue; }
-                        setImmediate(() => { if (!other.tab.isKilled) { other.tab.run(() => other.onmessage({ data: copy })); } });
+                        setImmediate(() => {
+                            if (!other.tab.isKilled) { other.tab.run(() => other.onmessage({ data: copy })); }
+                        });
                     }
                 }
                 close() { browser.channels.delete(this); }
@@ -125,7 +132,7 @@ export class Browser {
         this.databases.clear();
         const connections = [...this.connections];
         this.connections.clear();
-        for (const database of connections) { database.isEvicted = database.isClosed = true; database.onclose?.(); database.end(); }
+        for (const database of connections) { database.evict(); }
     }
 
     /** Returns the records of a store. */
@@ -143,7 +150,12 @@ class Database {
     deleteObjectStore(name) { this.stores.delete(name); }
     addEventListener(type, listener) { this.listeners.add(listener); }
     removeEventListener(type, listener) { this.listeners.delete(listener); }
-    end() { for (const listener of this.listeners) { listener(); } }
+    evict() {
+        this.isEvicted = true;
+        this.isClosed = true;
+        this.onclose?.();
+        for (const listener of this.listeners) { listener(); }
+    }
     close() { this.isClosed = true; this.browser.connections.delete(this); }
 
     transaction(names, mode) {

@@ -12,6 +12,8 @@ export class Gateway {
     results = new Map();
     blobs = new Map();
     renewals = 0;
+    /** Ids of applied mutations and of uploaded images, in order. */
+    received = [];
     #waiting = [];
 
     constructor(server) { this.server = server; }
@@ -34,14 +36,17 @@ export class Gateway {
         if (path === "/v1/token") {
             this.renewals += 1;
             const expiry = new Date(Date.now() + this.clockOffset + 3_600_000).toISOString();
-            return json(200, { access_token: `renewed ${this.renewals}`, expires_at: expiry, credential: "credential" });
+            const token = { access_token: `renewed ${this.renewals}`, expires_at: expiry, credential: "credential" };
+            return json(200, token);
         }
         if (this.movedTo) { return json(421, { type: "environment-moved", baseURL: this.movedTo }); }
         if (path === "/v1/realms") { return json(200, { realms: [{ realm: own }], person: "person" }); }
         if (path === "/v1/mutations") { return this.apply(JSON.parse(body)); }
         if (path === "/v1/sync") { return this.stream(JSON.parse(body), signal); }
         if (path.startsWith("/v1/blobs/") && method === "PUT") {
-            this.blobs.set(path.slice("/v1/blobs/".length), body);
+            const id = path.slice("/v1/blobs/".length);
+            this.blobs.set(id, body);
+            this.received.push(id);
             return json(201, {});
         }
         return json(404, { type: "unknown" });
@@ -53,6 +58,7 @@ export class Gateway {
         const { outcomes, expectedSequence } = this.server.apply({ mutations: items });
         if (!outcomes) { return json(409, { expectedSequence }); }
         this.results.set(clientId, this.server.results);
+        this.received.push(...items.map(({ id }) => id));
         this.wake();
         const results = [...outcomes].map(([sequence, { accepted, rejected }]) => (rejected
             ? { sequence, rejected: { type: rejected.code, detail: rejected.detail } }

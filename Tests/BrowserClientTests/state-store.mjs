@@ -38,7 +38,8 @@ export class StateStore {
 
     /** Runs a step of a compaction of a saved state. */
     async compact(state, { path, after, upTo }) {
-        const step = await state.copy.compactionStep(path, after, upTo, async (page) => this.stores.pages.get(page).text);
+        const read = async (page) => this.stores.pages.get(page).text;
+        const step = await state.copy.compactionStep(path, after, upTo, read);
         if (!step.isChanged) { return step; }
         for (const page of step.pages) { this.stores.pages.delete(page); }
         const number = step.pages.at(-1);

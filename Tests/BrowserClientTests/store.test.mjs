@@ -37,7 +37,9 @@ class Setting {
         return Promise.race([signingIn, tab.killed]);
     }
 
-    fill(count) { for (let number = 1; number <= count; number += 1) { this.server.write(shared, idOf(number), { number }); } }
+    fill(count) {
+        for (let number = 1; number <= count; number += 1) { this.server.write(shared, idOf(number), { number }); }
+    }
 
     expected() {
         return [...this.server.contents()].flatMap(([realm, content]) => (
@@ -62,7 +64,9 @@ class Setting {
     checkPages() {
         const paths = new Set(this.browser.records(name, "realms").map(({ path }) => path));
         const pages = this.browser.records(name, "pages");
-        for (const { text } of pages) { assert.ok(paths.has(JSON.parse(text).objects.realm), "a page of a closed realm"); }
+        for (const { text } of pages) {
+            assert.ok(paths.has(JSON.parse(text).objects.realm), "a page of a closed realm");
+        }
         return pages;
     }
 
@@ -136,7 +140,8 @@ check("upgrade from version 1 keeps login, queue, rejections, uploads and images
         outcome: null, isWaiting: true,
     };
     const rejected = {
-        ...queued, key: rejectedKey, sequence: 1, outcome: { rejected: { code: "closed", detail: "" } }, isWaiting: false,
+        ...queued, key: rejectedKey, sequence: 1, isWaiting: false,
+        outcome: { rejected: { code: "closed", detail: "" } },
     };
     const meta = {
         storeId: newID(), revision: 9, clientId: newID(), nextSequence: 3, position: 4, resetCount: 1,
@@ -150,7 +155,9 @@ check("upgrade from version 1 keeps login, queue, rejections, uploads and images
     const old = { realm: shared, kind, id: idOf(99), position: 3, fields: {}, isPending: false };
     browser.databases.set(name, { version: 1, stores: new Map(Object.entries({
         meta: [["meta", meta]], objects: [[`${shared} ${kind} ${old.id}`, old]], pages: [[1, { realm: own, list: [] }]],
-        realms: [[shared, { path: shared, state: { isReset: false, cursor: "1:4:4", isOpen: true, isUnnamed: false } }]],
+        realms: [[shared, {
+            path: shared, state: { isReset: false, cursor: "1:4:4", isOpen: true, isUnnamed: false },
+        }]],
         queue: [[1, rejected], [2, queued]], rejections: [[rejectedKey, rejected]],
         uploads: [[image, { id: image, bytes: 1, state: "queued", sequence: 2 }]],
         images: [[image, { bytes: new ArrayBuffer(1), type: "image/jpeg" }]],
@@ -314,8 +321,10 @@ check("gap that cannot be filled: waiting mutations get a new client id and numb
     const tab = await setting.open();
     await setting.waitUntilEqual(tab);
     const { clientId } = browser.records(name, "meta")[0];
+    const first = await tab.run(() => tab.client.put(own, kind, idOf(9), { number: 9 }));
+    await tab.client.settled(first);
     // Another device has the same client id, such as after a copy of the browser's profile.
-    gateway.results.set(clientId, Array.from({ length: 5 }, () => ({ accepted: 1 })));
+    gateway.results.set(clientId, Array.from({ length: 9 }, () => ({ accepted: 1 })));
     await tab.run(() => tab.client.pause());
     for (const number of [1, 2]) { await tab.run(() => tab.client.put(own, kind, idOf(number), { number })); }
     await tab.run(() => tab.client.addImage(new Blob(["image"], { type: "image/jpeg" })));
@@ -325,10 +334,12 @@ check("gap that cannot be filled: waiting mutations get a new client id and numb
     const meta = browser.records(name, "meta")[0];
     assert.notEqual(meta.clientId, clientId);
     assert.equal(gateway.results.get(meta.clientId).length, 3);
-    assert.equal(gateway.blobs.size, 1);
+    const [image] = gateway.blobs.keys();
+    const received = gateway.received.slice(-4);
+    assert.deepEqual(received, [idOf(1), idOf(2), image, idOf(3)], "the image precedes what was queued later");
     assert.equal((await tab.client.settled(last)).state, "applied");
     assert.deepEqual(browser.records(name, "queue").map(({ sequence }) => sequence), [1, 2, 3]);
-    assert.equal(server.realms.get(own).size, 3);
+    assert.equal(server.realms.get(own).size, 4);
 });
 
 check("evicted store: a put at once is stored and sent without a wait", async (setting) => {

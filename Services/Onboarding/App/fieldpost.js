@@ -230,7 +230,11 @@ class DeviceCopy {
         if (isComplete) { realm.content = realm.staged; }
         for (const [address, object] of realm.staged) {
             changed.add(address);
-            if (!object) { realm.content.delete(address); } else if (!isComplete) { realm.content.set(address, object); }
+            if (!object) {
+                realm.content.delete(address);
+            } else if (!isComplete) {
+                realm.content.set(address, object);
+            }
         }
         realm.staged = new Map();
         realm.settled = realm.pages.at(-1) ?? realm.settled;
@@ -833,8 +837,8 @@ class MemoryStore {
 function emptyMeta() {
     return {
         storeId: newID(), revision: 0, clientId: newID(), nextSequence: 1, position: 0, nextPage: 1, appended: 0,
-        resetCount: 0, queriedResetCount: 0, login: null, owner: null, isPaused: false, realms: [], baseURL: null, leader: null,
-        isSignedOut: false,
+        resetCount: 0, queriedResetCount: 0, login: null, owner: null, isPaused: false, realms: [], baseURL: null,
+        leader: null, isSignedOut: false,
     };
 }
 
@@ -1840,7 +1844,7 @@ export class Fieldpost extends EventTarget {
                 if (this.#mayConnect && this.#connection === "live") { this.#setConnection("connecting"); }
             } catch (error) {
                 if (!this.#isActive) { return; }
-                await this.#handleFailure(error);
+                await this.#handleFailure(error).catch((failure) => this.#setConnection("failed", failure));
                 if (!this.#mayConnect) { continue; }
             }
             if (this.#backoff > 0 || this.#receivedAt === started) {
@@ -2053,7 +2057,7 @@ export class Fieldpost extends EventTarget {
             } catch (error) {
                 if (!this.#isActive) { return; }
                 failures += 1;
-                await this.#handleFailure(error);
+                await this.#handleFailure(error).catch((failure) => this.#setConnection("failed", failure));
                 const wait = error.retryAfter ?? Math.random() * Math.min(1_000 * 2 ** failures, backoffMax);
                 await this.#sendSignal.wait(Math.max(wait, 100));
             }

@@ -104,6 +104,7 @@ SELECT create_reference_table('access.provider');
 SELECT create_reference_table('access.domain');
 SELECT create_reference_table('access.address');
 SELECT create_reference_table('access.integration');
+SELECT create_reference_table('access.outline');
 SELECT create_reference_table('realm.relay');
 SELECT create_reference_table('realm.republish');
 SELECT create_reference_table('backend.connection');

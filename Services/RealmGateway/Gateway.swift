@@ -13,6 +13,7 @@ struct Gateway: Sendable {
     let hub: LiveHub
     private let realms: RealmsRoute
     private let deliveries: DeliveriesRoute
+    private let outline: OutlineRoute
     private let sync: SyncRoute
     private let mutations: MutationsRoute
     private let blobs: BlobsRoute
@@ -52,6 +53,7 @@ struct Gateway: Sendable {
         self.hub = hub
         realms = RealmsRoute(authentication: authentication, pool: pool, numbers: numbers)
         deliveries = DeliveriesRoute(authentication: authentication, pool: pool)
+        outline = OutlineRoute(authentication: authentication, pool: pool)
         sync = SyncRoute(
             authentication: authentication,
             services: SyncServices(pool: pool, numbers: numbers, hub: hub, limits: limits))
@@ -91,6 +93,7 @@ struct Gateway: Sendable {
     private func addRoutes(to router: Router<EdgeContext>) {
         router.get("/v1/realms") { request, context in try await realms.handle(request, context) }
         router.get("/v1/deliveries") { request, context in try await deliveries.handle(request, context) }
+        router.get("/v1/outline") { request, context in try await outline.handle(request, context) }
         router.post("/v1/sync") { request, context in try await sync.handle(request, context) }
         router.post("/v1/mutations") { request, context in try await mutations.handle(request, context) }
         router.put("/v1/blobs/{id}") { request, context in try await blobs.put(request, context) }

@@ -77,6 +77,9 @@ enum Problems {
             under another id.
             """)
 
+    static let outlineUnknown = Problem(
+        .notFound, name: "outline-unknown", detail: "The environment has no outline of the map.")
+
     static let blobUnknown = Problem(
         .notFound, name: "blob-unknown", detail: "There is no such blob, or no object that you may read refers to it.")
 

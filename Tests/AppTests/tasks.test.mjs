@@ -26,6 +26,30 @@ test("scopes contain own, team and all tasks", () => {
     assert.equal(tasks.tasksInScope(list, { ...options, scope: "all" }).length, 4);
 });
 
+test("a rejected note moves with its task, with its later changes", () => {
+    const note = (sequence, operation, fields, change = {}) => ({ kind: "TaskNote", id: "n", realm: "/teams/a",
+        sequence, operation, fields, state: "rejected", problem: { code: "invalid-field" }, ...change });
+    const put = note(1, "put", { task: "t", text: "one", image: "i" });
+    const patch = note(2, "patch", { text: "two" }, { problem: { code: "unknown-object" } });
+    const moved = (list, objects = [task("t", {}, "/users/me")], options = {}) =>
+        tasks.movedNotes(list, objects, options).map(({ mutations, realm, fields }) =>
+            [mutations.map(({ sequence }) => sequence).join(" "), realm, fields]);
+    const whole = ["1 2", "/users/me", { task: "t", text: "two", image: "i" }];
+    assert.deepEqual(moved([put, patch]), [whole]);
+    assert.deepEqual(moved([note(1, "put", put.fields, { problem: { code: "realm-not-permitted" } }), patch]), [whole]);
+    assert.deepEqual(moved([note(1, "put", put.fields, { realm: "/users/me" })]), [], "another cause");
+    assert.deepEqual(moved([note(1, "put", put.fields, { problem: { code: "deleted" } })]), []);
+    assert.deepEqual(moved([note(1, "put", put.fields, { state: "accepted" }), patch]), []);
+    assert.deepEqual(moved([{ ...put, kind: "Note" }]), []);
+    assert.deepEqual(moved([put], []), [], "the task is not visible");
+    assert.deepEqual(moved([put], [task("t", {}, "/teams/a")]), [], "the task did not move");
+    assert.deepEqual(moved([put, { ...patch, state: "queued" }]), [], "the patch has no result yet");
+    const deletion = note(3, "delete", undefined, { state: "accepted" });
+    assert.deepEqual(moved([put, patch, deletion]), [["1 2", undefined, {}]]);
+    assert.deepEqual(moved([put], [task("t", {}, "/teams/b"), task("t")], { isManager: true })[0][1], "/manager");
+    assert.deepEqual(moved([{ ...put, realm: "/manager" }], [task("t")], { isManager: true }), []);
+});
+
 test("an unassigned task is not mine before the own person is known", () => {
     const list = listed(task("a", {}, "/teams/t"));
     assert.equal(tasks.tasksInScope(list, { scope: "mine", own: "/users/me", teams: new Set() }).length, 0);

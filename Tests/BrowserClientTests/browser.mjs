@@ -117,7 +117,7 @@ export class Browser {
             await turn();
             if (tab.isKilled) { return; }
             const stored = this.databases.get(name) ?? { version: 0, stores: new Map() };
-            const database = new Database(this, name, stored.stores);
+            const database = new Database(this, tab, stored.stores);
             request.result = database;
             if (stored.version < version) { request.onupgradeneeded({ oldVersion: stored.version }); }
             this.databases.set(name, { version, stores: stored.stores });
@@ -143,7 +143,7 @@ class Database {
     onclose = null;
     listeners = new Set();
 
-    constructor(browser, name, stores) { Object.assign(this, { browser, name, stores }); }
+    constructor(browser, tab, stores) { Object.assign(this, { browser, tab, stores }); }
 
     get objectStoreNames() { return { contains: (name) => this.stores.has(name) }; }
     createObjectStore(name) { this.stores.set(name, new Map()); }
@@ -153,8 +153,11 @@ class Database {
     evict() {
         this.isEvicted = true;
         this.isClosed = true;
-        this.onclose?.();
-        for (const listener of this.listeners) { listener(); }
+        if (this.tab.isKilled) { return; }
+        this.tab.run(() => {
+            this.onclose?.();
+            for (const listener of this.listeners) { listener(); }
+        });
     }
     close() { this.isClosed = true; this.browser.connections.delete(this); }
 

@@ -95,6 +95,7 @@ async function control() {
     await fieldpost.resume();
     await fieldpost.openRealms(["/archive"]);
     const response: JSONValue = await fieldpost.request("GET", "/v1/deliveries", null);
+    await fieldpost.outline((outline) => console.log(outline));
     await fieldpost.close();
     const error = new FieldpostError("code", "A sentence.", 404);
     const parts: unknown[] = [error.code, error.message, error.status, error.body?.bytesMax, error.retryAfter];

@@ -69,6 +69,7 @@ struct EnvironmentMoveFixture {
             SELECT 7, 70, gen_random_uuid(), 'image/png', '\\x00', '\\x0102ff' FROM generate_series(1, 20)
             """,
             "INSERT INTO poll.run (environment_id, run, started_at) VALUES (7, 12, '-infinity')",
+            "INSERT INTO access.outline (environment_id, content, digest) VALUES (7, '{}', '\\x0102')",
         ])
         // Ids differ between installations.
         var other = try Connection(destination)

@@ -61,11 +61,11 @@ import Testing
         // An erasure is refused while it has rows.
         "realm.move_part",
         // No data of people.
-        "access.provider", "access.domain", "access.integration", "audience.tree", "audience.catalogue",
-        "backend.connection", "backend.defect_tracker", "backend.delivery", "defect.run", "defect.seen",
-        "defect.watermark", "onboarding.counter", "onboarding.token_claims", "pipeline.missed", "pipeline.progress",
-        "poll.run", "poll.watermark", "realm.environment", "realm.kind", "realm.lineage", "realm.migration",
-        "realm.move", "realm.relay", "realm.relay_offset", "realm.republish",
+        "access.provider", "access.domain", "access.integration", "access.outline", "audience.tree",
+        "audience.catalogue", "backend.connection", "backend.defect_tracker", "backend.delivery", "defect.run",
+        "defect.seen", "defect.watermark", "onboarding.counter", "onboarding.token_claims", "pipeline.missed",
+        "pipeline.progress", "poll.run", "poll.watermark", "realm.environment", "realm.kind", "realm.lineage",
+        "realm.migration", "realm.move", "realm.relay", "realm.relay_offset", "realm.republish",
     ]
 
     @Test func everyTableWithPeopleIsErased() throws {

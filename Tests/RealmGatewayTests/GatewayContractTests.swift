@@ -64,6 +64,7 @@ import Yams
             let without = GatewayResponse(try await fixture.client.send(Request(fixture.url("/v1/realms"))))
             log.check("GET", "/v1/realms", without)
             try await Self.blobResponses(ana, unauthenticated, outsider, log)
+            try await Self.outlineResponses(ana, unauthenticated, outsider, log)
             try await Self.credentialResponses(ana, unauthenticated, outsider, log)
         }
         struct Unavailable: Error {}
@@ -92,8 +93,8 @@ import Yams
         let ana = try await GatewayDevice(fixture, "ana@example.com")
         let blob = "/v1/blobs/\(UUID().text)"
         let routes = [
-            ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("POST", "/v1/sync"), ("POST", "/v1/mutations"),
-            ("PUT", blob), ("GET", blob),
+            ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("GET", "/v1/outline"), ("POST", "/v1/sync"),
+            ("POST", "/v1/mutations"), ("PUT", blob), ("GET", blob),
             ("PUT", "/v1/credentials/compass"), ("DELETE", "/v1/credentials/compass"),
         ]
         for (method, path) in routes {
@@ -128,6 +129,19 @@ import Yams
         for _ in 0..<GatewayLimits().unreferencedBlobCountMax {
             log.check("PUT", "/v1/blobs/\(id)", try await ana.putBlob(UUID()))
         }
+    }
+
+    private static func outlineResponses(
+        _ ana: GatewayDevice, _ unauthenticated: GatewayDevice, _ outsider: GatewayDevice, _ log: ContractLog
+    ) async throws {
+        for device in [ana, unauthenticated, outsider] {
+            log.check("GET", "/v1/outline", GatewayResponse(try await device.outline()))
+        }
+        try ana.fixture.setOutline([[12, 55], [12.5, 55.5]])
+        let outline = try await ana.outline()
+        log.check("GET", "/v1/outline", GatewayResponse(outline), type: "application/geo+json")
+        let unchanged = try await ana.outline(holding: outline.headers["ETag"])
+        log.check("GET", "/v1/outline", GatewayResponse(unchanged))
     }
 
     private static func credentialResponses(

@@ -61,7 +61,7 @@ async function report(promise) {
         const mutation = await promise;
         if (mutation?.sequence !== undefined && mutation.operation) {
             const settled = await app.fieldpost.settled(mutation);
-            if (settled.state === "rejected") {
+            if (settled.state === "rejected" && !await isResent(settled)) {
                 app.toast(app.t("app.rejected", { problem: problemText(settled.problem) }),
                     { action: { label: app.t("app.details"), run: () => app.navigate("sync") } });
             }
@@ -252,9 +252,42 @@ function statusChanged() {
     announce();
     confirmSent();
     renderLogin(connection);
+    resendNotes();
     const isRoleChanged = wasManager !== undefined && wasManager !== app.isManager;
     wasManager = email ? app.isManager : undefined;
     if ((current.route === "signin") === Boolean(email) || isRoleChanged) remount();
+}
+
+/** Puts rejected notes into the realm to which their task moved; one tab does so. */
+let resending;
+const resentKeys = new Set();
+function resendNotes() {
+    const { isLeader, rejected } = app.fieldpost.status;
+    if (!isLeader || rejected === 0) return;
+    resending ??= sendNotes().catch((error) => console.warn("notes were not sent again", error.message))
+        .finally(() => { resending = undefined; });
+}
+
+async function sendNotes() {
+    const { fieldpost, isManager } = app;
+    if (!fieldpost.mutations.some(({ kind, state }) => kind === "TaskNote" && state === "rejected")) return;
+    const { movedNotes } = await import("./core/tasks.js");
+    for (const note of movedNotes(fieldpost.mutations, fieldpost.objects("FieldTask"), { isManager })) {
+        if (note.realm) await fieldpost.put(note.realm, "TaskNote", note.id, note.fields);
+        for (const mutation of note.mutations) {
+            resentKeys.add(mutation.key);
+            await fieldpost.dismiss(mutation);
+        }
+    }
+}
+
+/** Whether a rejected mutation of a note is sent again in another realm. The task's move may arrive after it. */
+async function isResent({ kind, key }) {
+    const timeMax = Date.now() + 5_000;
+    while (kind === "TaskNote" && !resentKeys.has(key) && Date.now() < timeMax) {
+        await new Promise((resolve) => { setTimeout(resolve, 250); });
+    }
+    return resentKeys.has(key);
 }
 
 /** Offers to log in again if the login expired. The data and the queue remain. */

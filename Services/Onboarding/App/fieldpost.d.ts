@@ -188,6 +188,8 @@ export class Fieldpost extends EventTarget {
     addImage(image: Blob): Promise<string>;
     /** Returns an image from the store or the server. */
     image(id: string): Promise<Blob>;
+    /** Calls `callback` with the stored outline of the map (GeoJSON), then with the server's if it differs; null: none. */
+    outline(callback: (outline: JSONValue) => void): Promise<void>;
 
     /** Works offline until `resume`, in all tabs. */
     pause(): Promise<void>;

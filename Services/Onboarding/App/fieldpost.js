@@ -1522,11 +1522,43 @@ export class Fieldpost extends EventTarget {
         return blob;
     }
 
+    // MARK: Outline
+
+    /**
+     * Calls `callback` with the stored outline of the map, then with the server's if it differs; null if there is none.
+     * Offline it is called with the stored one only.
+     */
+    async outline(callback) {
+        const { storeId, owner } = this.#meta;
+        const key = "outline";
+        const stored = await this.#storedImage(key);
+        if (stored) { callback(JSON.parse(stored.text)); }
+        let text = null, tag = null;
+        try {
+            const response = await this.#fetch("GET", "/v1/outline", {
+                headers: stored ? { "If-None-Match": stored.tag } : {},
+            });
+            if (response.status === 304) { return; }
+            tag = response.headers.get("ETag");
+            text = await response.text();
+        } catch (error) {
+            if (error.status !== 404) { return; }
+        }
+        const isCurrent = await this.#store.transact(["meta", "images"], "readwrite", async (tx) => {
+            const meta = await tx.get("meta", "meta");
+            // The person signed out meanwhile.
+            if (!meta?.login || meta.storeId !== storeId || meta.owner !== owner) { return false; }
+            if (text) { tx.put("images", { text, tag }, key); } else { tx.remove("images", key); }
+            return true;
+        }).catch(() => true);
+        if (isCurrent) { callback(text && JSON.parse(text)); }
+    }
+
     // MARK: Requests
 
     get #base() { return this.#meta.baseURL ?? this.#gateway; }
 
-    /** Sends a request with the token and returns a successful response. */
+    /** Sends a request with the token and returns a successful response, or that the stored content is unchanged. */
     async #fetch(method, path, { body, signal, headers = {}, token = this.#meta.login?.token } = {}) {
         if (!token) { throw new FieldpostError("signed-out", "No person is signed in.", 401); }
         let response;
@@ -1539,7 +1571,7 @@ export class Fieldpost extends EventTarget {
             throw new FieldpostError("offline", `The server is unreachable (${error.message}).`);
         }
         this.#readClock(response);
-        if (!response.ok) { throw await errorOf(response); }
+        if (!response.ok && response.status !== 304) { throw await errorOf(response); }
         return response;
     }
 

@@ -66,8 +66,6 @@ struct StoredBlob: Equatable, Sendable {
         isReferenced ? realms.contains(where: access.mayRead) : uploader == caller.id
     }
 
-    /// The entity tag (RFC 9110 §8.8.3), derived from the bytes.
-    var tag: String { Self.tag(digest) }
-
-    static func tag(_ digest: [UInt8]) -> String { "\"\(Base64URL.text(digest))\"" }
+    /// The entity tag, derived from the bytes.
+    var tag: String { EntityTag.text(digest) }
 }

@@ -23,8 +23,8 @@ struct BlobsRoute: Sendable {
         _ = try await access(of: login.caller)
         let addition = try await mappingStoreErrors { try await store.add(blob, by: login.caller) }
         switch addition {
-        case .added: return Self.response(.created, tag: StoredBlob.tag(blob.digest))
-        case .exists: return Self.response(.noContent, tag: StoredBlob.tag(blob.digest))
+        case .added: return Self.response(.created, tag: EntityTag.text(blob.digest))
+        case .exists: return Self.response(.noContent, tag: EntityTag.text(blob.digest))
         case .conflict: throw Problems.blobTaken
         case .referenced: throw Problems.blobReferenced
         case .limitReached: throw Problems.tooManyBlobs
@@ -38,7 +38,7 @@ struct BlobsRoute: Sendable {
         guard let blob = try await mappingStoreErrors({ try await store.find(id, for: caller) }),
             blob.mayBeRead(by: caller, try await access(of: caller, to: blob.realms))
         else { throw Problems.blobUnknown }
-        if Self.holds(blob.tag, request) {
+        if request.holds(blob.tag) {
             return Self.response(.notModified, tag: blob.tag, [.cacheControl: Self.caching])
         }
         let environment = caller.environment
@@ -71,13 +71,6 @@ struct BlobsRoute: Sendable {
         var headers = more
         headers[.eTag] = tag
         return Response(status: status, headers: headers, body: body)
-    }
-
-    /// Returns whether the device has this version (RFC 9110 §13.1.2).
-    private static func holds(_ tag: String, _ request: Request) -> Bool {
-        guard let held = request.headers[.ifNoneMatch] else { return false }
-        let tags = held.split(separator: ",").map { $0.drop { $0 == " " } }
-        return tags.contains { $0.hasPrefix("*") || $0.hasPrefix(tag) || $0.hasPrefix("W/" + tag) }
     }
 
     /// Loads the caller's permissions.

@@ -47,6 +47,7 @@ package struct MovedTable: Sendable {
         MovedTable("access.address", ["email"]),
         MovedTable("access.person", ["id"]),
         MovedTable("access.integration", ["id"]),
+        MovedTable("access.outline", []),
         MovedTable("access.audit", ["id"]),
         MovedTable("onboarding.refresh_token", ["id"]),
         MovedTable("onboarding.token_claims", []),

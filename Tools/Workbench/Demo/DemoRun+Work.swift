@@ -72,6 +72,9 @@ extension DemoRun {
         if !options.verifyOnly {
             let roles = people.enumerated().map { ($1, FieldworkPlan.role(of: $0, among: people.count)) }
             try await trying { try await pool.run { try DemoSetup.give(roles, in: environment, on: &$0) } }
+            if let outline = plan.outline {
+                try await trying { try await pool.run { try DemoSetup.draw(outline, in: environment, on: &$0) } }
+            }
         }
         var plan = plan
         plan.people = people

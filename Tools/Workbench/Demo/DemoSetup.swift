@@ -103,6 +103,15 @@ struct DemoSetup: Sendable {
     /// Maximum number of attempts while other transactions change the same people.
     private static let givingMax = 10
 
+    /// Gives the map an outline unless it has one, as `fieldpost environment outline` does.
+    ///
+    /// - Parameter geoJSON: The outline.
+    static func draw(_ geoJSON: String, in environment: EnvironmentID, on connection: inout Connection) throws {
+        guard try OutlineStore.load(environment, on: &connection) == nil else { return }
+        let outline = try JSONDecoder().decode(MapOutline.self, from: Data(geoJSON.utf8))
+        try connection.run([try OutlineStore.save(outline, in: environment)])
+    }
+
     /// The ids of people's `Person` objects, in their order.
     func objects(of people: [Organisation.Person], in environment: EnvironmentID) async throws -> [UUID] {
         let emails = people.map { EmailAddress.lowered($0.email) }

@@ -95,6 +95,9 @@ struct FieldworkPlan: Equatable, Sendable {
     /// The manager who makes the teams.
     var head: Int?
 
+    /// The outline of the map, as GeoJSON; `nil`: the environment's stays.
+    var outline: String?
+
     /// The ids of the people's `Person` objects, by number, once the people are invited.
     var people: [UUID] = []
 

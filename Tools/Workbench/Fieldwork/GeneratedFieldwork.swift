@@ -22,7 +22,7 @@ enum GeneratedFieldwork {
         return FieldworkPlan(
             crews: crews, tasks: tasks(of: count, crews, seed: seed, using: &random),
             calendars: (0..<count).map { calendar(of: $0, among: count, seed: seed, using: &random) },
-            head: FieldworkPlan.managers(among: count).first)
+            head: FieldworkPlan.managers(among: count).first, outline: DemoCoast.geoJSON)
     }
 
     private static func tasks(

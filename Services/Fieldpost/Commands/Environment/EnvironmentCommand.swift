@@ -14,9 +14,9 @@ struct EnvironmentCommand: ParsableCommand {
         commandName: "environment", abstract: "Manage environments (tenants), their people and connections.",
         subcommands: [
             Add.self, Edit.self, Show.self, List.self, Check.self, Invite.self, Devices.self, Revoke.self,
-            Unbind.self, Templates.self, People.self, Export.self, RollBack.self, CutOver.self, Import.self,
-            Activate.self, Discard.self, Moves.self, RoleCommand.self, IntegrationCommand.self, DefectsCommand.self,
-            DeliveriesCommand.self, Erase.self, Remove.self,
+            Unbind.self, Templates.self, Outline.self, People.self, Export.self, RollBack.self, CutOver.self,
+            Import.self, Activate.self, Discard.self, Moves.self, RoleCommand.self, IntegrationCommand.self,
+            DefectsCommand.self, DeliveriesCommand.self, Erase.self, Remove.self,
         ])
 
     struct Add: AsyncParsableCommand {
@@ -101,7 +101,8 @@ struct EnvironmentCommand: ParsableCommand {
             var connection = try database.connect()
             let (stored, id) = try EnvironmentStore.existing(name, on: &connection)
             let defects = try DefectTracker.load(id, on: &connection)
-            let shown = Shown(stored, defects.map(DefectsCommand.Row.init))
+            let outline = try OutlineStore.load(id, on: &connection)
+            let shown = Shown(stored, defects.map(DefectsCommand.Row.init), outlineBytes: outline?.content.utf8.count)
             if output.json { return try printJSON(shown) }
             print(Table(["SETTING", "VALUE"], shown.lines) { [$0.0, $0.1] }.text, terminator: "")
         }
@@ -131,8 +132,11 @@ struct EnvironmentCommand: ParsableCommand {
         let hasTemplates: Bool
         /// Its defect tracker, if any.
         let defects: DefectsCommand.Row?
+        /// Size of the map's outline, if it has one.
+        let outlineBytes: Int?
 
-        init(_ stored: StoredEnvironment, _ defects: DefectsCommand.Row?) {
+        init(_ stored: StoredEnvironment, _ defects: DefectsCommand.Row?, outlineBytes: Int?) {
+            self.outlineBytes = outlineBytes
             name = stored.name
             domains = stored.domains
             addresses = stored.addresses
@@ -171,6 +175,7 @@ struct EnvironmentCommand: ParsableCommand {
                 ("registered addresses are disclosed", hidesUnknown ? "no" : "yes"),
                 ("addresses are verified by", addressVerifiedBy),
                 ("deleted objects are retained for", "\(deletedDays) days"),
+                ("map's outline", outlineBytes.map { "\($0) bytes" } ?? "none: fieldpost environment outline"),
             ] + backendLines + defectLines
         }
 

@@ -134,6 +134,39 @@ export function noteRealm(task, { isManager = false } = {}) {
     return isManager ? managerRealm : task.realm;
 }
 
+/** The problems of a note whose task is no longer in the realm. Both have other causes too. */
+const movedCodes = new Set(["invalid-field", "realm-not-permitted"]);
+
+/**
+ * Returns the rejected new notes to put into another realm, because their task moved while they were queued. Their ids
+ * stay, so that no note is stored twice. A note that is rejected in the realm of its task's copy is not returned.
+ *
+ * @param {object[]} mutations those of the client, in order
+ * @param {object[]} objects the `FieldTask` objects
+ * @returns {{mutations: object[], realm: ?string, id: string, fields: object}[]} `mutations`: the rejected ones that
+ *     this replaces; without `realm` the person deleted the note
+ */
+export function movedNotes(mutations, objects, { isManager = false } = {}) {
+    const notes = mutations.filter(({ kind }) => kind === "TaskNote");
+    const isRejected = ({ state }) => state === "rejected";
+    const moved = [];
+    for (const put of notes) {
+        if (put.operation !== "put" || !isRejected(put) || !movedCodes.has(put.problem?.code)) continue;
+        const { id, realm: former } = put;
+        const changes = notes.filter((one) => one.id === id && one.realm === former && one.sequence > put.sequence);
+        const replaced = [put, ...changes.filter(isRejected)];
+        if (changes.some(({ operation }) => operation === "delete")) {
+            moved.push({ mutations: replaced, realm: undefined, id, fields: {} });
+            continue;
+        }
+        const [task] = uniqueTasks(objects.filter((object) => object.id === put.fields?.task), { isManager });
+        const realm = task && noteRealm(task, { isManager });
+        if (!realm || realm === former || !changes.every(isRejected)) continue;
+        moved.push({ mutations: replaced, realm, id, fields: Object.assign({}, ...replaced.map((one) => one.fields)) });
+    }
+    return moved;
+}
+
 /** Returns the notes of a task, each once, the oldest first. */
 export function notesOf(objects, task) {
     const byID = new Map();

@@ -14,7 +14,6 @@ import { onSharing, sharing, startSharing, stopSharing } from "./team-position.j
 export const route = "team";
 
 const choices = { list: "teams", content: "open", order: "name" };
-let outline;
 
 /** Renders the view. Addresses: `team`, `team/map`, `team/map/ID`, `team/person/ID`, `team/team/ID`. */
 export function mount(app, root, segments) {
@@ -36,12 +35,8 @@ export function mount(app, root, segments) {
         row: pointRow });
     const taskList = virtualList({ items: [], key: ({ id }) => id, rowHeight: 76, label: app.t("tasks.title"),
         row: (task) => taskRow(model, task, { isCompact: address[0] === "person" }) });
-    loadOutline();
-
-    async function loadOutline() {
-        outline ??= readOutline();
-        map.setOutline(await outline);
-    }
+    // The map is usable without it.
+    app.fieldpost.outline((outline) => map.setOutline(outline)).catch(() => {});
 
     function open(point) {
         app.navigate(point.kind === "person" || point.kind === "me" ? `team/person/${point.id}` : `tasks/${point.id}`);
@@ -302,17 +297,4 @@ function taskPoint(app, task, now) {
                 { title: task.title || app.t("tasks.untitled") });
         },
     };
-}
-
-/** Returns the optional GeoJSON file in the app's folder; offline, the last one. */
-async function readOutline() {
-    const key = "fieldpost.outline";
-    try {
-        const response = await fetch("outline.json");
-        const data = response.ok ? await response.json() : null;
-        try { localStorage.setItem(key, JSON.stringify(data)); } catch { /* Larger than the storage. */ }
-        return data;
-    } catch {
-        try { return JSON.parse(localStorage.getItem(key)); } catch { return null; }
-    }
 }

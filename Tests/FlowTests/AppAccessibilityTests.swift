@@ -122,7 +122,7 @@ extension FlowTests {
             try await check(([screen.path] + screen.clicks).joined(separator: " "), browser, page)
         }
 
-        /// Expects no violation of the rules that axe-core calls serious or critical.
+        /// Expects no violation of the rules that axe-core rates as serious or critical.
         private func check(_ name: String, _ browser: Browser, _ page: Browser.Page) async throws {
             for width in [360, 1_200] {
                 for isDark in [false, true] {

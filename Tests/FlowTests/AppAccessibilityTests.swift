@@ -19,8 +19,8 @@ extension FlowTests {
         private static let screens = [
             Screen(path: "time"), Screen(path: "time/2026-03-30"), Screen(path: "time/week/2026-03-30"),
             Screen(path: "time/2026-03-30/\(entry)"), Screen(path: "time/2026-03-30/\(entry)/edit"),
-            Screen(path: "time/2026-03-30/new"), Screen(path: "tasks"), Screen(path: "tasks", clicks: ["tasks.filters"]),
-            Screen(path: "team"), Screen(path: "team/map"), Screen(path: "shared"), Screen(path: "shared/notes"),
+            Screen(path: "time/2026-03-30/new"), Screen(path: "tasks"),
+            Screen(path: "tasks", clicks: ["tasks.filters"]), Screen(path: "team"), Screen(path: "team/map"), Screen(path: "shared"), Screen(path: "shared/notes"),
             Screen(path: "shared/people"), Screen(path: "shared/deleted"), Screen(path: "shared/\(appointment)"),
             Screen(path: "shared/\(appointment)", clicks: ["app.edit"]),
             Screen(path: "shared/\(appointment)", clicks: ["shared.share"]), Screen(path: "shared/\(note)"),

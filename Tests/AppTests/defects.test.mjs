@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
     changedFields, changesOf, collectDetails, commandState, conflictLines, dependencies, editableFields, fieldLabel,
-    fieldValue, listDefects, mergeForms, missingFields, outsideChoices, queryRows, rankKind, recordStates, requestKey, resolution, rowRecord,
-    statesOf,
+    fieldValue, listDefects, mergeForms, missingFields, outsideChoices, queryRows, rankKind, recordStates, requestKey,
+    resolution, rowRecord, statesOf,
 } from "../../Services/Onboarding/App/core/defects.js";
 
 let next = 0;

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { excludeSort, noticeRows, noticeSort, noticeTarget } from "../../Services/Onboarding/App/core/notices.js";
-import { adviceKey, describeRealm, mutationRoute, nameOf, personalKeys } from "../../Services/Onboarding/App/core/sync.js";
+import { adviceKey, describeRealm, mutationRoute, nameOf, personalKeys }
+    from "../../Services/Onboarding/App/core/sync.js";
 import english from "../../Services/Onboarding/App/strings/en.js";
 
 const folder = new URL("../../Services/Onboarding/App/", import.meta.url);

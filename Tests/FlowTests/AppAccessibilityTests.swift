@@ -19,8 +19,9 @@ extension FlowTests {
         private static let screens = [
             Screen(path: "time"), Screen(path: "time/2026-03-30"), Screen(path: "time/week/2026-03-30"),
             Screen(path: "time/2026-03-30/\(entry)"), Screen(path: "time/2026-03-30/\(entry)/edit"),
-            Screen(path: "time/2026-03-30/new"), Screen(path: "tasks"), Screen(path: "tasks", clicks: ["tasks.filters"]),
-            Screen(path: "team"), Screen(path: "team/map"), Screen(path: "shared"), Screen(path: "shared/notes"),
+            Screen(path: "time/2026-03-30/new"), Screen(path: "tasks"),
+            Screen(path: "tasks", clicks: ["tasks.filters"]), Screen(path: "team"), Screen(path: "team/map"),
+            Screen(path: "shared"), Screen(path: "shared/notes"),
             Screen(path: "shared/people"), Screen(path: "shared/deleted"), Screen(path: "shared/\(appointment)"),
             Screen(path: "shared/\(appointment)", clicks: ["app.edit"]),
             Screen(path: "shared/\(appointment)", clicks: ["shared.share"]), Screen(path: "shared/\(note)"),
@@ -122,7 +123,7 @@ extension FlowTests {
             try await check(([screen.path] + screen.clicks).joined(separator: " "), browser, page)
         }
 
-        /// Expects no violation of the rules that axe-core calls serious or critical.
+        /// Expects no violation of the rules that axe-core rates as serious or critical.
         private func check(_ name: String, _ browser: Browser, _ page: Browser.Page) async throws {
             for width in [360, 1_200] {
                 for isDark in [false, true] {

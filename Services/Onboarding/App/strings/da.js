@@ -18,6 +18,7 @@ export default {
     "app.reload": "Genindlæs",
     "app.retry": "Prøv igen",
     "app.pending": "Ikke sendt endnu",
+    "app.hourUnit": "t",
     "app.imageMissing": "Billedet er ikke tilgængeligt",
     "app.rejected": "En ændring blev afvist: {problem}",
     "app.loginRequired": "Dit login er udløbet. Dine ændringer bliver på enheden.",

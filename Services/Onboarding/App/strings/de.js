@@ -18,6 +18,7 @@ export default {
     "app.reload": "Neu laden",
     "app.retry": "Erneut versuchen",
     "app.pending": "Noch nicht gesendet",
+    "app.hourUnit": "h",
     "app.imageMissing": "Bild nicht verfügbar",
     "app.rejected": "Eine Änderung wurde abgelehnt: {problem}",
     "app.loginRequired": "Ihre Anmeldung ist abgelaufen. Ihre Änderungen bleiben auf diesem Gerät.",

@@ -18,6 +18,7 @@ export default {
     "app.reload": "Reload",
     "app.retry": "Try again",
     "app.pending": "Not sent yet",
+    "app.hourUnit": "h",
     "app.imageMissing": "Image not available",
     "app.rejected": "A change was rejected: {problem}",
     "app.loginRequired": "Your login has expired. Your changes stay on this device.",

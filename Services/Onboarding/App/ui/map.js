@@ -101,8 +101,12 @@ class MapView {
     fit() {
         if (this.size.width === 0) return;
         this.isFitted = this.points.length > 0;
-        const narrow = Math.min(this.size.width, this.size.height);
-        this.goTo(fit(this.points.map(({ point }) => point), this.size, { padding: narrow < 500 ? 52 : 72 }));
+        const isNarrow = Math.min(this.size.width, this.size.height) < 500;
+        // On a phone the legend covers the lower part.
+        const covered = isNarrow ? Math.min(90, this.size.height / 4) : 0;
+        const view = fit(this.points.map(({ point }) => point),
+            { ...this.size, height: this.size.height - covered }, { padding: isNarrow ? 52 : 72 });
+        this.goTo(pan(view, 0, -covered / 2));
     }
 
     /** Moves to a point, enlarged enough to see its surroundings. Returns whether it is on the map. */

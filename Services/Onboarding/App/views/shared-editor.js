@@ -51,7 +51,7 @@ export function detailPage(model, id, back) {
         format.longDate(item.start), h("br"), h("span", { class: "number" }, format.time(item.start),
             item.end > item.start && `–${format.time(item.end)}`)),
     item.end > item.start && [h("dt", null, t("shared.duration")),
-        h("dd", { class: "number" }, format.hours((item.end - item.start) / 1_000), " h")]),
+        h("dd", { class: "number" }, format.hours((item.end - item.start) / 1_000), " ", t("app.hourUnit"))]),
     fields.isTask && toggle({ label: t("shared.done"), checked: fields.isDone, disabled: !isOwn,
         onChange: (isDone) => setDone(model, item, isDone) }),
     fields.body && h("p", { class: "preserve shared-body" }, fields.body),

@@ -278,7 +278,7 @@ function entryList(model, day, entries, selected) {
         ["rejected", "time.sumRejected"]].filter(([name]) => sums[name] > 0);
     return [
         h("div", { class: "time-sum", key: "sum" },
-            h("strong", { class: "grow number" }, format.hours(sums.seconds), h("span", null, " h")),
+            h("strong", { class: "grow number" }, format.hours(sums.seconds), h("span", null, " ", t("app.hourUnit"))),
             open.length > 0 && button({ label: t("time.submitDay", { n: open.length }), icon: "send",
                 onClick: () => model.submitDays([day]) }),
             h("div", { class: "time-sum-parts muted small" }, shares.map(([name, key]) =>

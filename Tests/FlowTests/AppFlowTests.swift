@@ -33,30 +33,34 @@ extension FlowTests {
                 try await add("survey", on: today.adding(days: -1), worker)
                 try await worker.see("Released")
                 try await worker.see("Work 1.7")
-                try await add("late survey", on: locked, worker)
+                try await add("late survey", on: locked, isRecent: true, worker)
                 try await worker.see("Invalid")
                 try await worker.see("locked for time recording")
                 try await worker.click(.link, "Customer")
                 try await worker.see("It cannot be submitted as it is")
                 // The notice leads to the entry too.
                 try await worker.open("Notices")
-                try await worker.click(.button, "late survey")
+                try await worker.click(.button, "Your entry of \(locked) is invalid")
                 try await worker.see("It cannot be submitted as it is")
             }
             let recorded = try await cluster.recorded()
             #expect(recorded.map(\.note) == ["survey"])
         }
 
-        /// Adds an entry with the picker, and submits it.
-        private func add(_ text: String, on day: Day, _ worker: AppPerson) async throws {
+        /// Adds an entry with the picker or the recent selection, and submits it.
+        private func add(_ text: String, on day: Day, isRecent: Bool = false, _ worker: AppPerson) async throws {
             try await worker.open("Time")
             try await worker.click(.link, "Add entry")
             try await worker.see("New entry")
-            try await worker.click(.button, "Customer")
-            try await worker.click(.button, "Project 1")
-            try await worker.click(.button, "Choose from 8")
-            try await worker.fill("Search Accounting code", "1.7")
-            try await worker.click(.button, "Work 1.7")
+            if isRecent {
+                try await worker.click(.button, "Customer · Project 1 · Work 1.7")
+            } else {
+                try await worker.click(.button, "Customer")
+                try await worker.click(.button, "Project 1")
+                try await worker.click(.button, "Choose from 8")
+                try await worker.fill("Search Accounting code", "1.7")
+                try await worker.click(.button, "Work 1.7")
+            }
             try await worker.fill("Hours", "1:30")
             try await worker.fill("Day", "\(day)")
             try await worker.fill("Text", text)

@@ -16,9 +16,10 @@ struct SmallOrganisation: Sendable {
     static let environment = "flow"
     let people: [Person]
     let projectCount = 3
-    let elementsPerProject = 4
+    let elementsPerProject: Int
 
-    init(peopleCount: Int) {
+    init(peopleCount: Int, elementsPerProject: Int = 4) {
+        self.elementsPerProject = elementsPerProject
         people = (1...peopleCount).map {
             Person(email: "person\($0)@example.com", agreement: "P\($0)", partner: Self.guid(1_000 + $0))
         }

@@ -8,7 +8,7 @@ package actor Browser {
     }
 
     /// A page of the browser.
-    package struct Page: Sendable {
+    package struct Page: Equatable, Sendable {
         fileprivate let target: String
         fileprivate let session: String
     }
@@ -38,13 +38,18 @@ package actor Browser {
 
     /// Starts the browser.
     ///
-    /// - Parameter origins: Origins such as `http://one.localhost`, by the host and port that serve them.
+    /// - Parameters:
+    ///   - name: The name of its folder. A browser that ended can be started again with the same profile.
+    ///   - origins: Origins such as `http://one.localhost`, by the host and port that serve them.
     /// - Throws: If Chromium is not installed (apt-get install chromium) or does not start.
-    package init(in home: ClusterFolder, origins: [String: String] = [:]) async throws {
-        folder = home.path + "/chromium"
+    package init(
+        in home: ClusterFolder, name: String = "chromium", origins: [String: String] = [:]
+    ) async throws {
+        folder = home.path + "/" + name
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let (commandPath, answerPath) = (folder + "/commands", folder + "/answers")
         for path in [commandPath, answerPath] {
+            try? FileManager.default.removeItem(atPath: path)
             guard unsafe mkfifo(path, 0o600) == 0 else { throw Problem(description: "no pipe at \(path)") }
         }
         // Chromium reads commands from descriptor 3 and writes responses to descriptor 4, each terminated by a NUL.
@@ -217,7 +222,7 @@ package actor Browser {
 
     // MARK: Messages
 
-    private func send(
+    func send(
         _ method: String, _ parameters: [String: any Sendable] = [:], on page: Page? = nil
     ) async throws -> [String: Any] {
         lastID += 1

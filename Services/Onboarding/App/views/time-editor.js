@@ -116,7 +116,7 @@ export class EntryEditor {
             entry && this.#hint(entry),
             h("form", { class: "form time-form", key: "form", novalidate: true, on: { submit: (event) => {
                 event.preventDefault();
-                this.#save(true, back);
+                this.#save(true);
             } } },
             this.#quick(),
             this.#template(),
@@ -307,12 +307,12 @@ export class EntryEditor {
             isRecord
                 ? button({ label: t(state === "rejected" ? "time.saveAgain" : "time.saveChange"), icon: "send",
                     kind: "primary", type: "submit" })
-                : [button({ label: t("time.saveDraft"), onClick: () => this.#save(false, back) }),
+                : [button({ label: t("time.saveDraft"), onClick: () => this.#save(false) }),
                     button({ label: this.#isAbsence && count > 1 ? t("time.submitCount", { n: count })
                         : t("time.submit"), icon: "send", kind: "primary", type: "submit" })]);
     }
 
-    async #save(isSubmitting, back) {
+    async #save(isSubmitting) {
         const { app } = this.#model;
         const { t } = app;
         const content = this.#content;
@@ -351,7 +351,7 @@ export class EntryEditor {
             this.#model.create({ ...withoutNulls(content), ...(content.endTime ? moved : {}), entryDate: day,
                 createdOn: this.#model.today, status: "draft", ...(isSubmitting ? { submitRequested: true } : {}) });
         }
-        app.navigate(back);
+        app.navigate(`time/${days[0]}`);
         app.toast(isSubmitting ? this.#model.submittedText(days.length) : t("time.savedCount", { n: days.length }));
     }
 }

@@ -45,6 +45,21 @@ async function download() {
     return [...objects.values()];
 }
 
+/** Waits for a condition on the status; returns whether it is met. */
+function until(fieldpost, condition, milliseconds) {
+    return new Promise((resolve) => {
+        const end = (isMet) => {
+            clearTimeout(timer);
+            fieldpost.removeEventListener("status", check);
+            resolve(isMet);
+        };
+        const check = () => { if (condition()) { end(true); } };
+        const timer = setTimeout(() => end(condition()), milliseconds);
+        fieldpost.addEventListener("status", check);
+        check();
+    });
+}
+
 globalThis.harness = {
     opened: opened.then(() => "opened"),
 
@@ -54,12 +69,19 @@ globalThis.harness = {
         return "signed in";
     },
 
-    /** Resolves with the mutation's sequence when it is stored on the device. */
+    /** Resolves with "stored" when the mutation is stored on the device, or with the code of the error. */
     async write(operation, realm, id, fields) {
         const fieldpost = await opened;
-        const mutation = operation === "delete"
-            ? await fieldpost.delete(realm, "Note", id) : await fieldpost[operation](realm, "Note", id, fields);
-        return mutation.sequence;
+        try {
+            if (operation === "delete") {
+                await fieldpost.delete(realm, "Note", id);
+            } else {
+                await fieldpost[operation](realm, "Note", id, fields);
+            }
+            return "stored";
+        } catch (error) {
+            return error.code ?? String(error.stack);
+        }
     },
 
     /** Starts writes of new notes without waiting. */
@@ -80,10 +102,28 @@ globalThis.harness = {
         return JSON.stringify({ ...fieldpost.status, mutations, problems });
     },
 
-    /** Whether this tab is live and has nothing to send, or the status if not. */
-    async idle() {
-        const { connection, queued, email } = (await opened).status;
-        return connection === "live" && queued === 0 && email !== undefined ? "idle" : this.status();
+    /** Waits until this tab is live and has nothing to send; resolves with "idle", or with the status if it is not. */
+    async idle(milliseconds) {
+        const fieldpost = await opened;
+        const isIdle = () => {
+            const { connection, queued, email } = fieldpost.status;
+            return connection === "live" && queued === 0 && email !== undefined;
+        };
+        return await until(fieldpost, isIdle, milliseconds) ? "idle" : this.status();
+    },
+
+    /** The rejected mutations that this tab shows, as JSON. */
+    async rejected() {
+        const rejected = (await opened).mutations.filter(({ state }) => state === "rejected");
+        return JSON.stringify(rejected.map(({ realm, operation: op, id, fields }) => ({ realm, op, id, fields })));
+    },
+
+    async dismissAll() {
+        const fieldpost = await opened;
+        for (const item of fieldpost.mutations.filter(({ state }) => state === "rejected")) {
+            await fieldpost.dismiss(item);
+        }
+        return "dismissed";
     },
 
     /** Whether nothing is left of mutations and no error occurred, or the status if not. */
@@ -92,8 +132,11 @@ globalThis.harness = {
         return fieldpost.mutations.length === 0 && problems.length === 0 ? true : this.status();
     },
 
-    /** Whether this tab is signed in: it may write. */
-    async isSignedIn() { return (await opened).status.email !== undefined; },
+    /** Waits until this tab is signed in: it may write. */
+    async isSignedIn(milliseconds) {
+        const fieldpost = await opened;
+        return until(fieldpost, () => fieldpost.status.email !== undefined, milliseconds);
+    },
 
     /** Differences between this tab's objects and the server's, one per line; empty if there are none. */
     async differences() {

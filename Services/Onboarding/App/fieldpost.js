@@ -26,6 +26,8 @@ const backoffMax = 30_000;
 const messageGapMax = 300;
 /** Minimum remaining validity of a token before it is renewed, in milliseconds. */
 const renewalMargin = 300_000;
+/** Maximum number of attempts to open the database while the browser deletes it. */
+const openCountMax = 10;
 /** Number of changes after which the leader stores what it has read of a stream. */
 const groupCountMin = 2_000;
 /** Number of changed objects above which all are displayed again. */
@@ -714,17 +716,32 @@ function result(request) {
     });
 }
 
+/** Returns the error of a failed transaction as the app sees it. */
+function failureOf(error) {
+    return error.name === "QuotaExceededError"
+        ? new FieldpostError("storage-full", "The device's storage is full.") : error;
+}
+
 /** The store in IndexedDB: the truth that all tabs share. */
 class DatabaseStore {
     kind = "indexed-db";
 
-    constructor(name) {
+    /** `onevicted` is called when the browser has closed the database, which it does before it deletes it. */
+    constructor(name, onevicted) {
         this.name = name;
+        this.onevicted = onevicted;
         this.database = null;
+        this.opening = null;
         this.isClosed = false;
     }
 
-    async open(attemptMax = 3) {
+    /** Opens the database, once for all callers. */
+    open() {
+        this.opening ??= this.#openNow().finally(() => { this.opening = null; });
+        return this.opening;
+    }
+
+    async #openNow(attempt = 1) {
         if (this.isClosed) { throw new FieldpostError("closed", "The client was closed."); }
         const request = indexedDB.open(this.name, 2);
         request.onupgradeneeded = () => {
@@ -741,13 +758,17 @@ class DatabaseStore {
         try {
             database = await result(request);
         } catch (error) {
-            // An eviction aborts requests in flight.
-            if (error.name !== "AbortError" || attemptMax <= 1) { throw error; }
-            return this.open(attemptMax - 1);
+            // An eviction aborts requests in flight, also repeatedly.
+            if (error.name !== "AbortError" || attempt >= openCountMax) { throw failureOf(error); }
+            await delay(Math.min(10 * 2 ** attempt, 1_000));
+            return this.#openNow(attempt + 1);
         }
         database.onversionchange = () => database.close();
-        // The browser closes databases that it evicts.
-        database.onclose = () => { if (this.database === database) { this.database = null; } };
+        database.onclose = () => {
+            if (this.database !== database) { return; }
+            this.database = null;
+            this.onevicted();
+        };
         this.database = database;
         return undefined;
     }
@@ -789,9 +810,9 @@ class DatabaseStore {
         } catch (error) {
             try { transaction.abort(); } catch { /* It has ended already. */ }
             await done.catch(() => {});
-            throw transaction.error ?? error;
+            throw failureOf(transaction.error ?? error);
         }
-        await done;
+        await done.catch((error) => { throw failureOf(error); });
         return value;
     }
 
@@ -918,7 +939,7 @@ export class Fieldpost extends EventTarget {
 
     async #open() {
         try {
-            this.#store = new DatabaseStore(this.#name);
+            this.#store = new DatabaseStore(this.#name, () => this.#restoreSoon());
             await this.#store.open();
         } catch {
             this.#store = new MemoryStore();
@@ -1182,7 +1203,7 @@ export class Fieldpost extends EventTarget {
                 created.revision += 1;
                 tx.put("meta", created, "meta");
                 return { meta: created, isChanged: true };
-            });
+            }).catch((error) => this.#rethrow(error));
         const { storeId, revision } = meta;
         if (isChanged) { this.#share({ storeId, revision, meta, events: [{ reload: true }] }); }
         return storeId;
@@ -1194,6 +1215,17 @@ export class Fieldpost extends EventTarget {
         const isCurrent = this.#isLoaded(meta) && meta.clientId === this.#state.queue.clientId;
         if (!isCurrent) { await this.#reload(); }
         return isCurrent;
+    }
+
+    #rethrow(error) {
+        if (error.code === "storage-full") { this.#setFull(true); }
+        throw error;
+    }
+
+    /** Restores an evicted store at once: an idle tab may be closed before it uses the store again. */
+    #restoreSoon() {
+        if (this.#isClosed) { return; }
+        this.#serially(() => this.#verify()).catch((error) => this.#setConnection("failed", error));
     }
 
     #isLoaded(meta) { return meta !== undefined && meta.storeId === this.#meta.storeId; }
@@ -1324,10 +1356,7 @@ export class Fieldpost extends EventTarget {
             const isReplaced = error.code === "store-replaced" || error.name === "AbortError";
             // The state of this tab has changes that are not stored.
             if (isAhead) { await this.#reload({ isFailure: true }); }
-            if (error.name === "QuotaExceededError") {
-                this.#setFull(true);
-                throw new FieldpostError("storage-full", "The device's storage is full.");
-            }
+            if (error.code === "storage-full") { this.#rethrow(error); }
             // The browser may evict the store in the middle of the transaction, too.
             if (isReplaced && !isAhead) {
                 await this.#verify();

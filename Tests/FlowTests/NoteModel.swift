@@ -61,6 +61,8 @@ struct NoteModel {
     private(set) var notes: [String] = []
     /// Rejected writes that the page must show.
     private(set) var rejected: Set<Write> = []
+    /// Rejected writes that the page may have lost with the storage.
+    private(set) var losableRejected: Set<Write> = []
     private var entries: [Write: Entry] = [:]
     private var ofOtherDevice: [Write] = []
 
@@ -94,10 +96,11 @@ struct NoteModel {
     mutating func clear(_ results: [Result]) {
         let finished = Set(results.compactMap { write(of: $0.number) })
         for write in entries.keys where !finished.contains(write) { entries[write]?.isLosable = true }
+        losableRejected.formUnion(rejected)
         rejected = []
     }
 
-    mutating func dismiss() { rejected = [] }
+    mutating func dismiss() { (rejected, losableRejected) = ([], []) }
 
     private func write(of number: MutationNumber) -> Write? {
         number.client == otherClient ? ofOtherDevice[Int(number.sequence) - 1] : log.write(of: number)

@@ -21,7 +21,8 @@ class Server {
         if (pathname !== "/v1/outline") {
             // No stream opens.
             return new Promise((_, reject) => {
-                signal?.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));
+                const abort = () => reject(new DOMException("aborted", "AbortError"));
+                if (signal?.aborted) { abort(); } else { signal?.addEventListener("abort", abort); }
             });
         }
         const held = headers["If-None-Match"];

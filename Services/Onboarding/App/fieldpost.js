@@ -915,7 +915,7 @@ export class Fieldpost extends EventTarget {
     /** Settled-promises by mutation key. */
     #waiters = new Map();
     /** Messages of other tabs that arrived before an earlier one, by revision. */
-    #early = new Map(); #gapTimer = null; #reloadCount = 0;
+    #early = new Map(); #gapTimer = null; #reloadCount = 0; #reloading = null;
     #connection = "signed-out"; #problem = null; #receivedAt; #offset = 0;
     #isFull = false; #isPersistent = false; #usage = {};
     #isLeader = false; #isClosed = false; #isSigningIn = false; #leading = null; #releaseLock = null;
@@ -1127,7 +1127,8 @@ export class Fieldpost extends EventTarget {
     async #reload({ isFailure = false } = {}) {
         const { storeId } = this.#meta;
         this.#reloadCount += 1;
-        try { await this.#reread(); } finally { this.#reloadCount -= 1; }
+        this.#reloading = this.#reread().finally(() => { this.#reloadCount -= 1; });
+        await this.#reloading;
         this.#drain();
         if (isFailure && storeId === this.#meta.storeId) { return; }
         this.#streamSignal.set();
@@ -1373,6 +1374,8 @@ export class Fieldpost extends EventTarget {
             if (pulled) { this.#show(pulled); }
         } else {
             this.#receiveMessage(shared);
+            // A change that was made while this tab rereads the store is applied afterwards.
+            while (this.#reloadCount > 0 && this.#early.has(shared.revision)) { await this.#reloading.catch(() => {}); }
         }
         return shared;
     }

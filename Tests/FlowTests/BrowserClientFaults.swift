@@ -191,7 +191,7 @@ struct BrowserClientFaults {
         return (report, .now - start)
     }
 
-    /// Records what a tab reported of a write. A tab without a login may have been opened after the storage was cleared.
+    /// Records what a tab reported of a write. A tab that was opened after the storage was cleared may have no login.
     private mutating func take(
         _ sent: (report: String, time: Duration), of write: NoteModel.Write, on index: Int
     ) async throws {

@@ -96,6 +96,9 @@ struct NoteModel {
     mutating func clear(_ results: [Result]) {
         let finished = Set(results.compactMap { write(of: $0.number) })
         for write in entries.keys where !finished.contains(write) { entries[write]?.isLosable = true }
+        // The server may not have these notes: it would reject a patch.
+        let losable = Set(entries.filter { $0.value.isLosable }.map { $0.key.id })
+        notes.removeAll { losable.contains($0) }
         losableRejected.formUnion(rejected)
         rejected = []
     }

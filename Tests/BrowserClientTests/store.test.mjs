@@ -260,6 +260,15 @@ check("full storage refuses mutations, keeps the queue, and recovers", async (se
     setting.checkPages();
 });
 
+check("evicted store that cannot be created again: a new tab works in memory", async (setting) => {
+    const { browser } = setting;
+    browser.isFull = true;
+    const tab = await setting.open();
+    assert.equal(tab.client.status.storage.kind, "memory");
+    const mutation = await tab.run(() => tab.client.put(own, kind, idOf(1), { title: 1 }));
+    assert.equal((await tab.client.settled(mutation)).state, "applied");
+});
+
 check("without IndexedDB the store lasts as long as the tab", async (setting) => {
     const { server, gateway } = setting;
     setting.fill(4);

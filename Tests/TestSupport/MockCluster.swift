@@ -1,6 +1,5 @@
 internal import CBroker
 internal import CKafka
-import Glibc
 
 /// librdkafka's mock cluster, with one broker by default: the real Kafka protocol over TCP, in this process, on its
 /// own port.
@@ -53,7 +52,6 @@ import Glibc
             cbroker_fix_ports(port, 1)
             unsafe made = rd_kafka_mock_cluster_new(client, 1)
             cbroker_fix_ports(0, 0)
-            if unsafe made == nil { usleep(10_000) }
         } while unsafe made == nil && ContinuousClock.now < deadline
         guard let made = unsafe made else {
             fatalError("port \(port) was taken by another process while the broker restarted")

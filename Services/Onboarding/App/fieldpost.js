@@ -944,7 +944,13 @@ export class Fieldpost extends EventTarget {
         } catch {
             this.#store = new MemoryStore();
         }
-        await this.#reload();
+        await this.#reload().catch((error) => {
+            // A store that was evicted cannot be created again while the storage is full.
+            if (error.code !== "storage-full") { throw error; }
+            this.#store.close();
+            this.#store = new MemoryStore();
+            return this.#reload();
+        });
         if (this.#store.kind === "indexed-db" && "BroadcastChannel" in globalThis) {
             this.#channel = new BroadcastChannel(`fieldpost ${this.#name}`);
             this.#channel.onmessage = ({ data }) => this.#receiveMessage(data);

@@ -28,20 +28,8 @@ function canonical(value) {
 
 const line = (realm, object) => `${realm} ${object.kind} ${object.id} ${object.position} ${canonical(object.fields)}`;
 
-/** Repeats an action while the server is unreachable. */
-async function persistently(action) {
-    for (let count = 1; ; count += 1) {
-        try {
-            return await action();
-        } catch (error) {
-            if (count === 200) { throw error; }
-            await new Promise((resolve) => { setTimeout(resolve, 100); });
-        }
-    }
-}
-
 /** Reads all realms from the server, without `fieldpost.js`. */
-const download = () => persistently(async () => {
+async function download() {
     const response = await fetch(`${gateway}/v1/sync`, {
         method: "POST", body: "{}", headers: { "Authorization": `Bearer ${token}`, "Content-Type": "application/json" },
     });
@@ -55,21 +43,6 @@ const download = () => persistently(async () => {
         }
     }
     return [...objects.values()];
-});
-
-/** Waits for a condition on the status; returns whether it is met. */
-function until(fieldpost, condition, milliseconds) {
-    return new Promise((resolve) => {
-        const end = (isMet) => {
-            clearTimeout(timer);
-            fieldpost.removeEventListener("status", check);
-            resolve(isMet);
-        };
-        const check = () => { if (condition()) { end(true); } };
-        const timer = setTimeout(() => end(condition()), milliseconds);
-        fieldpost.addEventListener("status", check);
-        check();
-    });
 }
 
 globalThis.harness = {
@@ -77,24 +50,16 @@ globalThis.harness = {
 
     async signIn() {
         const fieldpost = await opened;
-        await persistently(() =>
-            fieldpost.signInWithToken({ accessToken: token, expiresAt: Date.now() + 3_000_000 }));
+        await fieldpost.signInWithToken({ accessToken: token, expiresAt: Date.now() + 3_000_000 });
         return "signed in";
     },
 
-    /** Resolves with "stored" when the mutation is stored on the device, or with the code of the error. */
+    /** Resolves with the mutation's sequence when it is stored on the device. */
     async write(operation, realm, id, fields) {
         const fieldpost = await opened;
-        try {
-            if (operation === "delete") {
-                await fieldpost.delete(realm, "Note", id);
-            } else {
-                await fieldpost[operation](realm, "Note", id, fields);
-            }
-            return "stored";
-        } catch (error) {
-            return error.code ?? String(error.stack);
-        }
+        const mutation = operation === "delete"
+            ? await fieldpost.delete(realm, "Note", id) : await fieldpost[operation](realm, "Note", id, fields);
+        return mutation.sequence;
     },
 
     /** Starts writes of new notes without waiting. */
@@ -115,28 +80,10 @@ globalThis.harness = {
         return JSON.stringify({ ...fieldpost.status, mutations, problems });
     },
 
-    /** Waits until this tab is live and has nothing to send; resolves with "idle", or with the status if it is not. */
-    async idle(milliseconds) {
-        const fieldpost = await opened;
-        const isIdle = () => {
-            const { connection, queued, email } = fieldpost.status;
-            return connection === "live" && queued === 0 && email !== undefined;
-        };
-        return await until(fieldpost, isIdle, milliseconds) ? "idle" : this.status();
-    },
-
-    /** The rejected mutations that this tab shows, as JSON. */
-    async rejected() {
-        const rejected = (await opened).mutations.filter(({ state }) => state === "rejected");
-        return JSON.stringify(rejected.map(({ realm, operation: op, id, fields }) => ({ realm, op, id, fields })));
-    },
-
-    async dismissAll() {
-        const fieldpost = await opened;
-        for (const item of fieldpost.mutations.filter(({ state }) => state === "rejected")) {
-            await fieldpost.dismiss(item);
-        }
-        return "dismissed";
+    /** Whether this tab is live and has nothing to send, or the status if not. */
+    async idle() {
+        const { connection, queued, email } = (await opened).status;
+        return connection === "live" && queued === 0 && email !== undefined ? "idle" : this.status();
     },
 
     /** Whether nothing is left of mutations and no error occurred, or the status if not. */
@@ -145,22 +92,13 @@ globalThis.harness = {
         return fieldpost.mutations.length === 0 && problems.length === 0 ? true : this.status();
     },
 
-    /** Waits until this tab is signed in: it may write. */
-    async isSignedIn(milliseconds) {
-        const fieldpost = await opened;
-        return until(fieldpost, () => fieldpost.status.email !== undefined, milliseconds);
-    },
+    /** Whether this tab is signed in: it may write. */
+    async isSignedIn() { return (await opened).status.email !== undefined; },
 
-    /**
-     * Differences between this tab's objects and the server's, one per line; empty if there are none.
-     *
-     * A paused tab lacks people who were added to `/common` since, for other seeds.
-     */
+    /** Differences between this tab's objects and the server's, one per line; empty if there are none. */
     async differences() {
         const fieldpost = await opened;
-        const { connection, position } = fieldpost.status;
-        const downloaded = (await download()).filter((object) =>
-            connection !== "paused" || object.realm !== "/common" || object.position <= position);
+        const downloaded = await download();
         const expected = new Set(downloaded.map((object) => line(object.realm, object)));
         const found = new Set();
         for (const kind of new Set([...kinds, ...downloaded.map((object) => object.kind)])) {

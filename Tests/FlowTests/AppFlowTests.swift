@@ -40,7 +40,7 @@ extension FlowTests {
                 try await worker.see("It cannot be submitted as it is")
                 // The notice leads to the entry too.
                 try await worker.open("Notices")
-                try await worker.click(.button, "Your entry of \(locked) is invalid")
+                try await worker.click(.button, "is invalid. The period is locked")
                 try await worker.see("It cannot be submitted as it is")
             }
             let recorded = try await cluster.recorded()

@@ -184,7 +184,7 @@ extension FlowTests {
                 try await worker.click(.button, "Save")
                 try await worker.click(.button, "Share")
                 try await worker.click(.choice, colleague.displayName)
-                try await worker.click(.button, "Save")
+                try await worker.click(.button, "Share")
                 try await colleague.click(.link, "Visit the bridge")
                 try await colleague.see("Only the owner changes it")
                 try await colleague.see(.link, "1 unread")
@@ -217,7 +217,7 @@ extension FlowTests {
                 try await worker.see("Submitted")
                 try await worker.click(.link, "Open")
                 try await worker.click(.button, "Open")
-                try await worker.see("Open: done")
+                try await worker.see("State changed: Open")
                 try await worker.see("Opened")
             }
             let history = try await installation.compass.history().filter { $0.headline == "Door jams" }

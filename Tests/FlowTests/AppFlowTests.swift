@@ -45,7 +45,8 @@ extension FlowTests {
             }
             let recorded = try await cluster.recorded()
             // A marker follows the text.
-            #expect(recorded.map { $0.note.prefix { $0 != " " } } == ["survey"])
+            let texts = recorded.map { entry in entry.note.prefix { $0 != " " } }
+            #expect(texts == ["survey"])
         }
 
         /// Adds an entry with the picker or the recent selection, and submits it.

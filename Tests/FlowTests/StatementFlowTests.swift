@@ -27,6 +27,7 @@ extension FlowTests {
             ("WITH page AS ( SELECT ctid AS place, happened_at FROM access.audit", "retention goes over all"),
             ("SELECT environment_id FROM realm.relay", "retention goes over all"),
             ("SELECT id FROM realm.environment ORDER BY id", "sweeps go over all"),
+            ("SELECT environment_id FROM task.copy", "overdue tasks: a sweep that a short run may not reach"),
             ("INSERT INTO realm.environment (name)", "a new one has no number yet"),
         ]
 

@@ -129,19 +129,6 @@ package actor Browser {
         _ = try await send("Target.closeTarget", ["targetId": page.target])
     }
 
-    /// Sets the size of a page in CSS pixels, and the theme that its system prefers. The system prefers reduced motion,
-    /// so that colours change at once.
-    package func show(width: Int, height: Int, isDark: Bool, on page: Page) async throws {
-        _ = try await send(
-            "Emulation.setDeviceMetricsOverride",
-            ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700], on: page)
-        let features = [
-            ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"],
-            ["name": "prefers-reduced-motion", "value": "reduce"],
-        ]
-        _ = try await send("Emulation.setEmulatedMedia", ["features": features], on: page)
-    }
-
     /// Cuts a page's network, its open connections included, or restores it.
     package func setOffline(_ isOffline: Bool, of page: Page) async throws {
         _ = try await send("Network.enable", on: page)

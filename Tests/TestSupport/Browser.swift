@@ -13,38 +13,18 @@ package actor Browser {
         fileprivate let session: String
     }
 
-    /// Faults of requests whose address matches a pattern such as `*/v1/mutations`.
-    package struct Interception: Sendable {
-        package enum Fate: Sendable {
-            case pass, loseRequest, loseResponse
-        }
-
-        let pattern: String
-        let fate: @Sendable (String) -> Fate
-
-        /// - Parameter fate: Chooses the fate of a request by its body, before the request is sent.
-        package init(_ pattern: String, fate: @escaping @Sendable (String) -> Fate) {
-            (self.pattern, self.fate) = (pattern, fate)
-        }
-    }
-
     private let folder: String
     private let process: ClusterProcess
     private let commands: FileHandle
     private let answers: FileHandle
     private var waiting: [Int: CheckedContinuation<Data, any Error>] = [:]
     private var lastID = 0
-    private var interceptions: [String: Interception] = [:]
 
     /// Starts the browser.
     ///
-    /// - Parameters:
-    ///   - name: The name of its folder. A browser that ended can be started again with the same profile.
-    ///   - origins: Origins such as `http://one.localhost`, by the host and port that serve them.
+    /// - Parameter name: The name of its folder. A browser that ended can be started again with the same profile.
     /// - Throws: If Chromium is not installed (apt-get install chromium) or does not start.
-    package init(
-        in home: ClusterFolder, name: String = "chromium", origins: [String: String] = [:]
-    ) async throws {
+    package init(in home: ClusterFolder, name: String = "chromium") async throws {
         folder = home.path + "/" + name
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let (commandPath, answerPath) = (folder + "/commands", folder + "/answers")
@@ -53,10 +33,8 @@ package actor Browser {
             guard unsafe mkfifo(path, 0o600) == 0 else { throw Problem(description: "no pipe at \(path)") }
         }
         // Chromium reads commands from descriptor 3 and writes responses to descriptor 4, each terminated by a NUL.
-        let rules = origins.map { "MAP \($0.dropFirst("http://".count)) \($1)" }.joined(separator: ", ")
         let options =
-            "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe "
-            + "--host-resolver-rules='\(rules)'"
+            "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe"
         process = try ClusterProcess(
             ClusterProcess.Command(
                 executable: "/bin/sh",
@@ -103,18 +81,12 @@ package actor Browser {
     ///
     /// - Parameter isInOwnWindow: Whether it is in a window of its own. Of one window, all pages except one are hidden:
     ///   their timers are slow.
-    package func open(
-        _ url: String, isInOwnWindow: Bool = false, intercepting interception: Interception? = nil
-    ) async throws -> Page {
+    package func open(_ url: String, isInOwnWindow: Bool = false) async throws -> Page {
         let created = try await send("Target.createTarget", ["url": "about:blank", "newWindow": isInOwnWindow])
         let target = try text(created, "targetId")
         let attached = try await send("Target.attachToTarget", ["targetId": target, "flatten": true])
         let page = Page(target: target, session: try text(attached, "sessionId"))
         _ = try await send("Page.enable", on: page)
-        if let interception {
-            interceptions[page.session] = interception
-            _ = try await send("Fetch.enable", ["patterns": [["urlPattern": interception.pattern]]], on: page)
-        }
         try await go(to: url, on: page)
         return page
     }
@@ -125,7 +97,6 @@ package actor Browser {
 
     /// Closes a page without running its handlers, like a killed tab.
     package func close(_ page: Page) async throws {
-        interceptions[page.session] = nil
         _ = try await send("Target.closeTarget", ["targetId": page.target])
     }
 
@@ -143,16 +114,6 @@ package actor Browser {
     package func clearDatabases(of origin: String, on page: Page) async throws {
         _ = try await send(
             "Storage.clearDataForOrigin", ["origin": origin, "storageTypes": "indexeddb"], on: page)
-    }
-
-    /// Limits the storage of an origin.
-    ///
-    /// - Parameter bytes: `nil`: the browser's own limit.
-    /// - Parameter page: Any page.
-    package func setQuota(_ bytes: Int?, of origin: String, on page: Page) async throws {
-        var parameters: [String: any Sendable] = ["origin": origin]
-        if let bytes { parameters["quotaSize"] = bytes }
-        _ = try await send("Storage.overrideQuotaForOrigin", parameters, on: page)
     }
 
     /// Returns the value of a JavaScript expression as text.
@@ -234,38 +195,8 @@ package actor Browser {
     }
 
     private func take(_ message: Data) {
-        struct Message: Decodable {
-            let id: Int?
-            let method: String?
-            let sessionId: String?
-            let params: PausedRequest?
-        }
-        guard let decoded = try? JSONDecoder().decode(Message.self, from: message) else { return }
-        if let id = decoded.id { answer(id, .success(message)) }
-        if decoded.method == "Fetch.requestPaused", let request = decoded.params, let session = decoded.sessionId {
-            Task { await self.end(request, of: Page(target: "", session: session)) }
-        }
-    }
-
-    /// A request that waits for its fate, or, if it has a status, its response.
-    private struct PausedRequest: Decodable {
-        struct Content: Decodable { let postData: String? }
-
-        let requestId: String?
-        let request: Content?
-        let responseStatusCode: Int?
-    }
-
-    private func end(_ paused: PausedRequest, of page: Page) async {
-        guard let id = paused.requestId, let interception = interceptions[page.session] else { return }
-        let fate = paused.responseStatusCode == nil ? paused.request?.postData.map(interception.fate) : .loseRequest
-        // The page may be closed meanwhile.
-        if fate == .loseRequest {
-            _ = try? await send("Fetch.failRequest", ["requestId": id, "errorReason": "ConnectionReset"], on: page)
-        } else {
-            _ = try? await send(
-                "Fetch.continueRequest", ["requestId": id, "interceptResponse": fate == .loseResponse], on: page)
-        }
+        struct Answer: Decodable { let id: Int? }
+        if let id = (try? JSONDecoder().decode(Answer.self, from: message))?.id { answer(id, .success(message)) }
     }
 
     private func answer(_ id: Int, _ result: Result<Data, any Error>) {

@@ -46,7 +46,6 @@ const app = {
 globalThis.fieldpostApp = app;
 
 let current = { route: undefined, view: undefined, segments: [], generation: 0 };
-let startProblem;
 
 /** Returns the text of a problem: the app's own if it has one for the code, otherwise the sentence of the server. */
 function problemText(problem) {

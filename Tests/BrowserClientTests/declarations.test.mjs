@@ -45,7 +45,7 @@ test("all members of the client are declared", () => {
     assert.deepEqual(sorted(members("Fieldpost")), sorted(expected));
 });
 
-test("all members of statuses, mutations and errors are declared", async (context) => {
+test("all members of statuses, mutations, uploads and errors are declared", async (context) => {
     const realms = [{ realm: "/users/ana@example.com", permissions: ["read", "write"] }];
     Object.defineProperty(globalThis, "navigator", { value: {}, configurable: true });
     context.mock.method(globalThis, "fetch", async (url) => {
@@ -57,9 +57,14 @@ test("all members of statuses, mutations and errors are declared", async (contex
         await client.signInWithToken({ accessToken: "token", expiresAt: Date.now() + 3_600_000 });
         for (let count = 0; !client.status.isLeader && count < 100; count += 1) { await delay(20); }
         const mutation = await client.put(realms[0].realm, "Note", library.newID(), { title: "milk" });
+        await client.addImage(new Blob(["image"]));
         const error = await client.request("GET", "/v1/deliveries").catch((error) => error);
         assert.deepEqual(sorted(Object.keys(client.status)), sorted(members("Status")));
         assert.deepEqual(sorted(Object.keys(mutation)), sorted(members("Mutation")));
+        // Node has no IndexedDB: the store in memory displays the change, too.
+        assert.equal(client.objects("Note").length, 1);
+        assert.equal(client.status.queued, 2);
+        assert.deepEqual(sorted(Object.keys(client.uploads[0])), sorted(members("Upload")));
         const names = Object.keys(error).filter((name) => name !== "name");
         assert.deepEqual(sorted(names), sorted(members("FieldpostError")));
     } finally {

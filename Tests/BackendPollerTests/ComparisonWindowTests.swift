@@ -14,7 +14,7 @@ import Testing
 @testable import KeyedWorker
 
 /// A full comparison loads only the objects of its days.
-@Suite struct ComparisonWindowTests {
+@Suite(.ownThreads) struct ComparisonWindowTests {
     private typealias World = PollHandlerTests
 
     private static let email = "ana@example.com"

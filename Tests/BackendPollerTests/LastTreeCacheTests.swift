@@ -3,12 +3,13 @@ import Catalogues
 import FoundationEssentials
 import Logging
 import Model
+import TestSupport
 import Testing
 
 @testable import BackendPoller
 
 /// A cached tree is used for equal nodes only.
-@Suite struct LastTreeCacheTests {
+@Suite(.ownThreads) struct LastTreeCacheTests {
     private static func data(_ names: [String]) -> ReportingData {
         PollHandlerTests.data(names, below: "Project")
     }

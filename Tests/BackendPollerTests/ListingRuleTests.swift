@@ -4,11 +4,12 @@ import Catalogues
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import BackendPoller
 
-@Suite struct ListingRuleTests {
+@Suite(.ownThreads) struct ListingRuleTests {
     static let email = "ana@example.com"
     static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 110)
 

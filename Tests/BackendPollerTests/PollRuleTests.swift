@@ -5,11 +5,12 @@ import Essentials
 import FoundationEssentials
 import KeyedWorker
 import Model
+import TestSupport
 import Testing
 
 @testable import BackendPoller
 
-@Suite struct PollRuleTests {
+@Suite(.ownThreads) struct PollRuleTests {
     private static let email = "ana@example.com"
     private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
 

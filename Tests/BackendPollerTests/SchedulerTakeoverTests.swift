@@ -7,7 +7,7 @@ import Testing
 
 @testable import BackendPoller
 
-@Suite struct SchedulerTakeoverTests {
+@Suite(.ownThreads) struct SchedulerTakeoverTests {
     /// A frozen scheduler sends nothing: its session is terminated, which releases its lock.
     @Test func lockOfFrozenSchedulerIsTakenOver() throws {
         var acme = try PollHandlerTests.environment()

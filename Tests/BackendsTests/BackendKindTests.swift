@@ -1,10 +1,11 @@
 import BackendProtocol
+import TestSupport
 import Testing
 
 @testable import Backends
 
 /// The kinds of back ends that an executable of another package adds.
-@Suite struct BackendKindTests {
+@Suite(.ownThreads) struct BackendKindTests {
     @Test func kindsOfOtherPackagesAreAdded() {
         #expect(BackendKind.problem(adding: ["acme", "acme-2"]) == nil)
     }

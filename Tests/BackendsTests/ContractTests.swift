@@ -2,9 +2,10 @@ import BackendContract
 import BackendProtocol
 import Backends
 import Model
+import TestSupport
 import Testing
 
-@Suite struct ContractTests {
+@Suite(.ownThreads) struct ContractTests {
     static func checks(_ capabilities: BackendCapabilities) -> [Contract.Check] {
         Contract.checks.filter { $0.applies(to: capabilities) }
     }

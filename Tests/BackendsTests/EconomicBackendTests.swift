@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct EconomicBackendTests {
+@Suite(.ownThreads) struct EconomicBackendTests {
     typealias Fixture = EconomicFixture
 
     @Test func createdEntryIsReadBackReleased() async throws {

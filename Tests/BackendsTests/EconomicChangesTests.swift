@@ -9,7 +9,7 @@ import Testing
 @testable import Backends
 
 /// The change feed of e-conomic, independently of its clocks.
-@Suite struct EconomicChangesTests {
+@Suite(.ownThreads) struct EconomicChangesTests {
     typealias Fixture = EconomicFixture
 
     // MARK: The cursor

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Behaviour of the sandbox towards clients that are less careful than the adapter.
-@Suite struct EconomicEmulatorTests {
+@Suite(.ownThreads) struct EconomicEmulatorTests {
     typealias Fixture = EconomicFixture
 
     private func send(_ method: String, _ path: String, _ json: String = "", to economic: Fixture) async throws

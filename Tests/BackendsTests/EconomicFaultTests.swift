@@ -7,7 +7,7 @@ import Testing
 
 @testable import Backends
 
-@Suite struct EconomicFaultTests {
+@Suite(.ownThreads) struct EconomicFaultTests {
     typealias Fixture = EconomicFixture
 
     @Test func touchedEntryIsUpdatedAfterReread() async throws {

@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct EconomicReportingTests {
+@Suite(.ownThreads) struct EconomicReportingTests {
     typealias Fixture = EconomicFixture
 
     private func references(_ data: ReportingData) -> Set<String> {

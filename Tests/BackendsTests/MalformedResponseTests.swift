@@ -5,12 +5,13 @@ import FoundationEssentials
 import HTTPClient
 import HTTPServer
 import Model
+import TestSupport
 import Testing
 
 @testable import Backends
 
 /// Malformed and oversized responses, which must be rejected or truncated, and must not end the process.
-@Suite struct MalformedResponseTests {
+@Suite(.ownThreads) struct MalformedResponseTests {
     private static let day = 86_400
 
     // MARK: Headers

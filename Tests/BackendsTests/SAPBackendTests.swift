@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct SAPBackendTests {
+@Suite(.ownThreads) struct SAPBackendTests {
     typealias Fixture = SAPFixture
 
     @Test func createdEntryIsReadBackReleased() async throws {

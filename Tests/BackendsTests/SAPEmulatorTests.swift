@@ -10,7 +10,7 @@ import Testing
 @testable import Sandbox
 
 /// Behaviour of the sandbox towards clients that are less careful than the adapter.
-@Suite struct SAPEmulatorTests {
+@Suite(.ownThreads) struct SAPEmulatorTests {
     typealias Fixture = SAPFixture
 
     static let path = "/sap/opu/odata/sap/API_MANAGE_WORKFORCE_TIMESHEET/TimeSheetEntryCollection"

@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct SAPFaultTests {
+@Suite(.ownThreads) struct SAPFaultTests {
     typealias Fixture = SAPFixture
 
     @Test func concurrentCallsShareOneToken() async throws {

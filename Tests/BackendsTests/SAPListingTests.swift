@@ -7,7 +7,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct SAPListingTests {
+@Suite(.ownThreads) struct SAPListingTests {
     typealias Fixture = SAPFixture
 
     static let (from, through) = (Fixture.day("2015-03-01"), Fixture.day("2015-03-31"))

@@ -6,7 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite struct SAPReportingTests {
+@Suite(.ownThreads) struct SAPReportingTests {
     typealias Fixture = SAPFixture
 
     @Test func personGetsOpenProjectsOfTheirTeams() async throws {
@@ -100,7 +100,7 @@ import Testing
     }
 }
 
-@Suite struct EntryMarkerTests {
+@Suite(.ownThreads) struct EntryMarkerTests {
     @Test func markerIsParsedFromNote() throws {
         let id = try #require(UUID(uuidString: "fbefbeff-ffff-4fff-bfff-fbefbeffffff"))
         let marker = EntryMarker.marker(of: id)

@@ -4,12 +4,13 @@ import Essentials
 import FoundationEssentials
 import HTTPClient
 import Model
+import TestSupport
 import Testing
 
 @testable import Backends
 
 /// Classification of statuses, bodies and dates, without a server.
-@Suite struct SAPResponseTests {
+@Suite(.ownThreads) struct SAPResponseTests {
     static let gateway = #"{"error":{"code":"LR/123","message":{"lang":"en","value":"No"}}}"#
     static let noService = #"{"error":{"code":"/IWFND/MED/170","message":{"lang":"en","value":"No service found"}}}"#
 

@@ -1,11 +1,12 @@
 import Foundation
 import KeyedWorker
+import TestSupport
 import Testing
 
 @testable import Backends
 
 /// Problems of declarations and their messages.
-@Suite struct TemplateDeclarationTests {
+@Suite(.ownThreads) struct TemplateDeclarationTests {
     /// One template with these contexts, and a list "l" with these nodes.
     private static func json(_ contexts: String, nodes: String? = nil, more: String = "") -> String {
         let lists = nodes.map { #"[{"name": "l", "nodes": [\#($0)]}]"# } ?? "[]"

@@ -8,7 +8,7 @@ import Testing
 @testable import Backends
 
 /// Templates of environments, in both directions.
-@Suite struct TemplateTests {
+@Suite(.ownThreads) struct TemplateTests {
     static let lists = """
         "lists": [
           {"name": "absences", "nodes": [

@@ -1,11 +1,12 @@
 import BackendProtocol
 import Essentials
 import HTTPClient
+import TestSupport
 import Testing
 
 @testable import Backends
 
-@Suite struct TextUnitTests {
+@Suite(.ownThreads) struct TextUnitTests {
     @Test(arguments: BackendKind.all.map(\.name)) func textLimitIsConfigurable(kind: String) throws {
         let client = Client()
         defer { client.shutDown() }

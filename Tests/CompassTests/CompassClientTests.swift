@@ -7,7 +7,7 @@ import Testing
 @testable import Sandbox
 
 /// Logins, errors and secrets.
-@Suite struct CompassClientTests {
+@Suite(.ownThreads) struct CompassClientTests {
     typealias Fixture = CompassFixture
 
     @Test func concurrentCallsShareLogin() async throws {

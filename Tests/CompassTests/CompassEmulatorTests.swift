@@ -9,7 +9,7 @@ import Testing
 @testable import Sandbox
 
 /// Features of the emulator beyond the contract; services are tested against it.
-@Suite struct CompassEmulatorTests {
+@Suite(.ownThreads) struct CompassEmulatorTests {
     typealias Fixture = CompassFixture
 
     /// When daylight saving time ends, the time stamps of an hour occur twice.

@@ -5,7 +5,7 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-@Suite struct CompassTextTests {
+@Suite(.ownThreads) struct CompassTextTests {
     /// Any text in a field of 254 bytes is returned unchanged, or refused with a reason and not saved.
     @Test(arguments: Seeds.random(1, for: "generated headlines"))
     func everyHeadlineIsStoredOrRefused(seed: UInt64) async throws {

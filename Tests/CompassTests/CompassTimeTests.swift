@@ -1,7 +1,8 @@
 import Compass
+import TestSupport
 import Testing
 
-@Suite struct CompassTimeTests {
+@Suite(.ownThreads) struct CompassTimeTests {
     @Test(arguments: [
         "2026-10-25 02:30:00", "1970-01-01 00:00:00", "1969-12-31 23:59:59", "2024-02-29 12:00:01",
         "0001-01-01 00:00:00",

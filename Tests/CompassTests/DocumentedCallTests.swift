@@ -5,7 +5,7 @@ import Testing
 
 /// The fifteen calls of the vendor's sample app, each with the document's own example: the app's request returns a
 /// response that its models decode, and the client's call returns the same values.
-@Suite struct DocumentedCallTests {
+@Suite(.ownThreads) struct DocumentedCallTests {
     typealias Fixture = CompassFixture
     static let database = CompassFixture.database
     static let records = database + "/records/defect"

@@ -8,7 +8,7 @@ import Testing
 @testable import Sandbox
 
 /// Defects of the vendor's sample app that the client does not have.
-@Suite struct SampleDefectTests {
+@Suite(.ownThreads) struct SampleDefectTests {
     typealias Fixture = CompassFixture
 
     /// The app requests 999 rows, and reads one page.

@@ -1,11 +1,12 @@
 import Compass
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Sandbox
 
 /// Trackers loaded from the test data.
-@Suite struct TrackerTests {
+@Suite(.ownThreads) struct TrackerTests {
     private static let bug = """
         {"id": 7, "product": "Webtools", "component": "UI", "headline": "new", "severity": "normal", "priority": "P2",
          "status": "RESOLVED", "resolution": "FIXED", "created": "1998-05-20T07:00:00Z",

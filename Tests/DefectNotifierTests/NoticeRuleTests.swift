@@ -2,12 +2,13 @@ import BackendConnections
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import DefectNotifier
 
 /// The notifier's rules, as tables.
-@Suite struct NoticeRuleTests {
+@Suite(.ownThreads) struct NoticeRuleTests {
     static func row(
         _ action: String, owner: String?, user: String, record: String = "SAMPL00000001", headline: String = "It fails"
     ) -> HistoryRow {

@@ -1,11 +1,12 @@
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import DefectSubmitter
 
 /// Choices, limited to the size of an object.
-@Suite struct ChoiceListsTests {
+@Suite(.ownThreads) struct ChoiceListsTests {
     @Test func listsWithinLimitsAreComplete() {
         var lists = ChoiceLists()
         lists.add(["a", "b"], of: "Severity")

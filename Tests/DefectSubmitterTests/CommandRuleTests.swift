@@ -2,12 +2,13 @@ import Essentials
 import FoundationEssentials
 import KeyedWorker
 import Model
+import TestSupport
 import Testing
 
 @testable import Compass
 @testable import DefectSubmitter
 
-@Suite struct CommandRuleTests {
+@Suite(.ownThreads) struct CommandRuleTests {
     private let rule = CommandRule(
         lease: .seconds(90), settleMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60), attemptsMax: 20)
     private let modify = DefectCommand(
@@ -172,7 +173,7 @@ import Testing
     }
 }
 
-@Suite struct ComparisonRuleTests {
+@Suite(.ownThreads) struct ComparisonRuleTests {
     @Test func conflictIsNeitherBaseNorDesiredValue() {
         func conflicts(_ base: [String: String], _ desired: [String: String]) -> [String] {
             ComparisonRule.conflicts(base: base, desired: desired, ["A": "1", "B": "x\r\ny\n", "C": ""])

@@ -2,13 +2,14 @@ import BackendProtocol
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import Compass
 @testable import DefectSubmitter
 
 /// Details, limited to the size of an object.
-@Suite struct DetailContentTests {
+@Suite(.ownThreads) struct DetailContentTests {
     private func content(_ add: (inout DetailContent) -> Void) -> DetailContent {
         var content = DetailContent(readAt: Timestamp(millisecondsSinceEpoch: 1_700_000_000_123))
         add(&content)

@@ -2,10 +2,11 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 /// The details of defects on a device.
-@Suite struct DefectDetailsTests {
+@Suite(.ownThreads) struct DefectDetailsTests {
     private typealias Held = HeldContents
 
     private var contents: [RealmPath: RealmContent] = [:]

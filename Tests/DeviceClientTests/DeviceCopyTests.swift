@@ -1,11 +1,12 @@
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import DeviceClient
 
-@Suite struct SyncLineTests {
+@Suite(.ownThreads) struct SyncLineTests {
     @Test func everyLineTypeIsDecoded() throws {
         let path = try #require(RealmPath("/users/ana@example.com"))
         let id = UUID()
@@ -54,7 +55,7 @@ import Testing
     private func line(_ text: String) throws -> SyncLine? { try SyncLine.read(Array(text.utf8)) }
 }
 
-@Suite struct DeviceCopyTests {
+@Suite(.ownThreads) struct DeviceCopyTests {
     private let path: RealmPath
     private let entry = ObjectID(kind: .timeEntry, id: UUID())
     private let other = ObjectID(kind: .timeEntry, id: UUID())

@@ -2,10 +2,11 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 /// The picker of a device's copy.
-@Suite struct DevicePickerTests {
+@Suite(.ownThreads) struct DevicePickerTests {
     private typealias Held = HeldContents
 
     private let own: RealmPath

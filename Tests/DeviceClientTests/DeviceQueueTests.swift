@@ -1,11 +1,12 @@
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import DeviceClient
 
-@Suite struct DeviceQueueTests {
+@Suite(.ownThreads) struct DeviceQueueTests {
     private let realm: RealmPath
 
     init() throws { realm = try RealmPath.user("ana@example.com") }

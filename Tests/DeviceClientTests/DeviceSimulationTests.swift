@@ -28,7 +28,7 @@ import Testing
 /// - the same, if that response was lost too and another request followed (5);
 /// - a mutation rejected before a restore and accepted after it was not shown until its checkpoint, except after the
 ///   state was reloaded.
-@Suite struct DeviceSimulationTests {
+@Suite(.ownThreads) struct DeviceSimulationTests {
     /// The steps of one phone, and between two idle phases.
     private static let stepCount = 1_000
     private static let activeCount = 125

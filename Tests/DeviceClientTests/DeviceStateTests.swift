@@ -2,10 +2,11 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 /// The objects that a device shows while mutations are pending.
-@Suite struct DeviceStateTests {
+@Suite(.ownThreads) struct DeviceStateTests {
     private let realm: RealmPath
     private let entry = ObjectID(kind: .timeEntry, id: UUID())
 

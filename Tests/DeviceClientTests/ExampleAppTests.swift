@@ -2,6 +2,7 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 // docs/apps/device-client.md quotes the code from here to the mark.
@@ -56,7 +57,7 @@ protocol AppServer: Sendable {
 
 // The mark.
 
-@Suite struct ExampleAppTests {
+@Suite(.ownThreads) struct ExampleAppTests {
     private struct Server: AppServer {
         let lines: [String]
 

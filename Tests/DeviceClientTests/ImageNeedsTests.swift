@@ -2,10 +2,11 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 /// The images that a device fetches, sends and stores.
-@Suite struct ImageNeedsTests {
+@Suite(.ownThreads) struct ImageNeedsTests {
     private typealias Held = HeldContents
 
     private let avatar = Held.id(3)

@@ -2,10 +2,11 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 /// A manager's list of people.
-@Suite struct PeopleListTests {
+@Suite(.ownThreads) struct PeopleListTests {
     private typealias Held = HeldContents
 
     private let north = Held.id(8)

@@ -1,12 +1,13 @@
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import DeviceClient
 
 /// Shared items on a device, and the undo of a deletion in its queue.
-@Suite struct SharedItemListTests {
+@Suite(.ownThreads) struct SharedItemListTests {
     private typealias Held = HeldContents
 
     @Test func itemIsSharedWhileALinkNamesIt() throws {

@@ -2,10 +2,11 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 /// A person's, a team's and a manager's tasks.
-@Suite struct TaskListsTests {
+@Suite(.ownThreads) struct TaskListsTests {
     private typealias Held = HeldContents
 
     private let own: RealmPath

@@ -1,12 +1,13 @@
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import DeviceClient
 
 /// The transcripts in `examples/sync`, which the client for browsers runs, too.
-@Suite struct TranscriptTests {
+@Suite(.ownThreads) struct TranscriptTests {
     @Test(arguments: Transcript.names) func transcriptHasTheExpectedResults(name: String) throws {
         let transcript = try Transcript(name)
         var run = TranscriptRun(transcript)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import EntrySubmitter
 
-@Suite struct EntryRulesTests {
+@Suite(.ownThreads) struct EntryRulesTests {
     private static let durations: [(seconds: Int, problem: String?)] = [
         (0, "Duration must be more than 0"), (-60, "Duration must be more than 0"),
         (17, "Duration must be at least 0.01 hours"),
@@ -198,7 +198,7 @@ import Testing
     }
 }
 
-@Suite struct TextLimitTests {
+@Suite(.ownThreads) struct TextLimitTests {
     private func problem(_ text: String, _ limit: TextLimit) throws -> [String] {
         let objects = try FirstModel.repaired()
         return EntryRules.problems(of: TimeEntry(text: text), in: objects, textLimit: limit).filter {
@@ -234,7 +234,7 @@ import Testing
     }
 }
 
-@Suite struct HoursTests {
+@Suite(.ownThreads) struct HoursTests {
     @Test(arguments: [
         (5400, "1.50"), (17, "0.00"), (18, "0.01"), (35, "0.01"), (53, "0.01"), (54, "0.02"), (86_400, "24.00"),
         (0, "0.00"), (-5400, "-1.50"), (-18, "0.00"), (-19, "-0.01"),

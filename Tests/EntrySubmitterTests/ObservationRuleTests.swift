@@ -4,12 +4,13 @@ import Essentials
 import FoundationEssentials
 import KeyedWorker
 import Model
+import TestSupport
 import Testing
 
 @testable import EntrySubmitter
 
 /// Effects of an observation on its entry.
-@Suite struct ObservationRuleTests {
+@Suite(.ownThreads) struct ObservationRuleTests {
     private static let rule = ObservationRule(
         waitMin: .seconds(30), retryMin: .seconds(1), retryMax: .seconds(60))
     private static let day = Day(daysSinceEpoch: 16_000)

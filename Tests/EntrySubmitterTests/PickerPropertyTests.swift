@@ -7,7 +7,7 @@ import Testing
 @testable import EntrySubmitter
 
 /// The picker offers exactly the selections for which the submitter does not reject an entry.
-@Suite struct PickerPropertyTests {
+@Suite(.ownThreads) struct PickerPropertyTests {
     private static let seeds = Seeds.random(150, for: "picker")
 
     /// An entry whose selections were offered one after the other.

@@ -1,13 +1,14 @@
 import Essentials
 import Model
 import ObjectStore
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 @testable import Kafka
 
 /// Rules for faults that cannot be injected into the test servers.
-@Suite struct DoctorRuleTests {
+@Suite(.ownThreads) struct DoctorRuleTests {
     private static let healthy = DatabaseFacts(
         versionNumber: 150_018, version: "15.18", encoding: "UTF8", isSynchronous: true, isDurable: true,
         connectionsMax: 200, connectionsReserved: 3, connectionsUsed: 20, isReadOnly: false, user: "fieldpost",

@@ -1,9 +1,10 @@
 import Model
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 
-@Suite struct ErasureRuleTests {
+@Suite(.ownThreads) struct ErasureRuleTests {
     private func action(
         _ kind: Kind, isOwnID: Bool = false, isShared: Bool = false, references: [String] = []
     ) -> ErasureRule.Action {

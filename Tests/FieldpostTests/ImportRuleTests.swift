@@ -7,7 +7,7 @@ import Testing
 @testable import Fieldpost
 
 /// Import rules that need no database.
-@Suite struct ImportRuleTests {
+@Suite(.ownThreads) struct ImportRuleTests {
     /// All kinds, and the realms into which they are imported.
     @Test func importableKindsByRealm() {
         let realms: [Kind: [RealmClass.Name]] = [

@@ -1,11 +1,12 @@
 import Kafka
+import TestSupport
 import Testing
 
 @testable import Fieldpost
 @testable import LagMonitoring
 
 /// The rows of `fieldpost lag`.
-@Suite struct LagRowTests {
+@Suite(.ownThreads) struct LagRowTests {
     private static func partition(
         _ number: Int32, of group: String = "entry-submitter", lag: Int64, expired: Int64 = 0, age: Double? = nil,
         status: LagStatus? = nil, rates: (in: Double, out: Double)? = nil

@@ -3,12 +3,13 @@ import Backends
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import EntrySubmitter
 
 /// Calls of the submitter on records that the office deleted or replaced meanwhile.
-@Suite struct CallerTests {
+@Suite(.ownThreads) struct CallerTests {
     private let person = BackendPerson(email: "person0@example.com", reference: SAPOffice.reference(0))
     private let day = Day(daysSinceEpoch: 20_000)
     private let marker = EntryMarker.marker(of: UUID())

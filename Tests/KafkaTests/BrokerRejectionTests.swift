@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Errors that need manual action are reported once, with advice.
-@Suite struct BrokerRejectionTests {
+@Suite(.ownThreads) struct BrokerRejectionTests {
     private static let login = [
         "security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "fieldpost",
         "sasl.password": "wrong", "reconnect.backoff.max.ms": "100",

@@ -1,10 +1,11 @@
 import CKafka
+import TestSupport
 import Testing
 
 @testable import Kafka
 
 /// The effective properties of a consumer in librdkafka.
-@Suite struct ClientPropertiesTests {
+@Suite(.ownThreads) struct ClientPropertiesTests {
     /// A real broker responds to a fetch at the first byte: a shorter wait would only cause more requests.
     @Test(arguments: [("fetch.wait.max.ms", "500"), ("fetch.error.backoff.ms", "500")])
     func consumerFetchesWithTheDefaultsOfKafka(name: String, value: String) throws {

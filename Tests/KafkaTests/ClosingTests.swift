@@ -1,9 +1,10 @@
 import CKafka
+import TestSupport
 import Testing
 
 @testable import Kafka
 
-@Suite struct ClosingTests {
+@Suite(.ownThreads) struct ClosingTests {
     /// A closing consumer may get a rebalance after it has left its group, when librdkafka has no rebalance protocol.
     /// Here the client never had a group.
     @Test func rebalanceAfterLeavingRevokesNothing() throws {

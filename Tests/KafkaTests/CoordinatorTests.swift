@@ -5,7 +5,7 @@ import Testing
 @testable import Kafka
 
 /// Group coordinators that move, disappear and return. Each of these conditions crashed the process before.
-@Suite struct CoordinatorTests {
+@Suite(.ownThreads) struct CoordinatorTests {
     private static let partition = TopicPartition(topic: "t", partition: 0)
     private static let offsets = [partition: Int64(0)]
 

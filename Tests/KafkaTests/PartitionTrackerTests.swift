@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Kafka
 
-@Suite struct PartitionTrackerTests {
+@Suite(.ownThreads) struct PartitionTrackerTests {
     @Test func unfinishedMessageBlocksLaterOffsets() {
         let tracker = PartitionTracker(TopicPartition(topic: "t", partition: 0))
         #expect(tracker.finishedBelow == nil)

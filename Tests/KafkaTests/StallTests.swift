@@ -3,7 +3,7 @@ import Testing
 
 @testable import Kafka
 
-@Suite struct StallDetectorTests {
+@Suite(.ownThreads) struct StallDetectorTests {
     private let partition = TopicPartition(topic: "t", partition: 0)
 
     @Test func partitionWithoutDeliveryBetweenSamplesIsSuspected() throws {

@@ -1,10 +1,11 @@
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
 /// Capacity for an environment's calls.
-@Suite struct AdmissionControlTests {
+@Suite(.ownThreads) struct AdmissionControlTests {
     private let acme = EnvironmentID(rawValue: 1)
     private let now = ContinuousClock.now
 

@@ -1,10 +1,11 @@
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
 /// The order of calls.
-@Suite struct CallQueueTests {
+@Suite(.ownThreads) struct CallQueueTests {
     private let start = ContinuousClock.now
     private let acme = EnvironmentID(rawValue: 1)
     private let books = EnvironmentID(rawValue: 2)

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
-@Suite struct CircuitBreakerTests {
+@Suite(.ownThreads) struct CircuitBreakerTests {
     private let start = ContinuousClock.now
 
     private func opened() -> CircuitBreaker {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import KeyedWorker
 
-@Suite struct MemberTests {
+@Suite(.ownThreads) struct MemberTests {
     /// Two workers with one identity would fence each other without end.
     @Test func workersOfOneProcessAreSeparateMembers() async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in

@@ -1,9 +1,10 @@
 import Kafka
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
-@Suite struct OffsetGapsTests {
+@Suite(.ownThreads) struct OffsetGapsTests {
     private let partition = TopicPartition(topic: "t", partition: 0)
 
     /// Compaction and aborted transactions leave permanent gaps.

@@ -1,9 +1,10 @@
 import Model
+import TestSupport
 import Testing
 
 @testable import LagMonitor
 
-@Suite struct AdministratorRuleTests {
+@Suite(.ownThreads) struct AdministratorRuleTests {
     private static let ana = AdministratorRule.entry("ana@example.com")
 
     @Test func entriesAreAddressesOrClaims() {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import LagMonitor
 
-@Suite struct ConsoleSessionsTests {
+@Suite(.ownThreads) struct ConsoleSessionsTests {
     private let time = TestTime()
 
     private func make(age: Duration = .seconds(1_000), idle: Duration = .seconds(100)) -> ConsoleSessions {

@@ -1,10 +1,11 @@
 import ServiceSettings
+import TestSupport
 import Testing
 
 @testable import LagMonitor
 
 /// Insecure settings prevent the start.
-@Suite struct ConsoleSettingsTests {
+@Suite(.ownThreads) struct ConsoleSettingsTests {
     private func problem(_ changes: [String: String]) -> String? {
         let usual = [
             "URL": "https://console.example.com", "ISSUER": "https://login.example.com", "CLIENT_ID": "console",

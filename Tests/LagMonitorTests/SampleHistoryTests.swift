@@ -37,7 +37,7 @@ struct SnapshotGenerator {
     }
 }
 
-@Suite struct SampleHistoryTests {
+@Suite(.ownThreads) struct SampleHistoryTests {
     private static let start: Int64 = 1_800_000_000_000
     private static let step = SampleHistory.stepMilliseconds
     private let name = SampleHistory.Name(group: "readers", topic: "a")

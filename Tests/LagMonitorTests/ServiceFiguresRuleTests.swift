@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import LagMonitor
 
-@Suite struct ServiceFiguresRuleTests {
+@Suite(.ownThreads) struct ServiceFiguresRuleTests {
     @Test func figuresAreSumsOverLabels() {
         let text = """
             # HELP a A.

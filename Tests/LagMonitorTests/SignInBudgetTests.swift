@@ -1,9 +1,10 @@
 import HTTPServer
+import TestSupport
 import Testing
 
 @testable import LagMonitor
 
-@Suite struct SignInBudgetTests {
+@Suite(.ownThreads) struct SignInBudgetTests {
     private let time = TestTime()
 
     private func make() -> SignInBudget { SignInBudget(now: { [time] in time.now }) }

@@ -1,11 +1,12 @@
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import LocationFanOut
 
 /// The rule, as tables.
-@Suite struct LocationRuleTests {
+@Suite(.ownThreads) struct LocationRuleTests {
     private static let (red, blue, old) = (UUID(), UUID(), UUID())
 
     private static func snapshot(

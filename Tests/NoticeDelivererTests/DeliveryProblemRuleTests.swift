@@ -1,9 +1,10 @@
 import Model
+import TestSupport
 import Testing
 
 @testable import NoticeDeliverer
 
-@Suite struct DeliveryProblemRuleTests {
+@Suite(.ownThreads) struct DeliveryProblemRuleTests {
     @Test func lastProblemStaysUntilItsChannelWorks() {
         func problem(
             _ stored: String?, new: String? = nil, choiceError: String? = nil, working: Set<Channel> = []

@@ -1,12 +1,13 @@
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import NoticeDeliverer
 
 /// The plan of one person's deliveries.
-@Suite struct DeliveryRuleTests {
+@Suite(.ownThreads) struct DeliveryRuleTests {
     private static var email: DeliveryTarget { .email("ana@example.com") }
     private static var hook: DeliveryTarget? { SecureAddress("https://hooks.example.com/a").map { .webhook($0) } }
     private let now = Timestamp(millisecondsSinceEpoch: 1_780_000_000_000)

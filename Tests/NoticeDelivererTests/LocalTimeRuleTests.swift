@@ -1,12 +1,13 @@
 import Essentials
 import Model
+import TestSupport
 import Testing
 
 @testable import NoticeDeliverer
 
 /// Quiet hours and digests in local time. Copenhagen is 2 h ahead of UTC from 2026-03-29 01:00 UTC to 2026-10-25 01:00
 /// UTC, and otherwise 1 h.
-@Suite struct LocalTimeRuleTests {
+@Suite(.ownThreads) struct LocalTimeRuleTests {
     private static func copenhagen(_ time: Timestamp) -> Int {
         let summer = (Timestamp("2026-03-29T01:00:00Z"), Timestamp("2026-10-25T01:00:00Z"))
         guard let begin = summer.0, let end = summer.1 else { return 0 }

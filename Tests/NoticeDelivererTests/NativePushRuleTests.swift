@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import NoticeDeliverer
 
 /// The vendors' error tables, and responses that are in none of them.
-@Suite struct NativePushRuleTests {
+@Suite(.ownThreads) struct NativePushRuleTests {
     private enum Effect: Equatable { case delivered, retried, refused, expired }
 
     private func effect(_ outcome: Outcome) -> Effect {

@@ -1,10 +1,11 @@
 import FoundationEssentials
 import Model
 import ObjectStore
+import TestSupport
 import Testing
 
 /// Literal cursors as devices and integrations store them, some since earlier releases.
-@Suite struct CursorTests {
+@Suite(.ownThreads) struct CursorTests {
     private static let id = UUID(uuidString: "0af76519-16cd-43dd-8448-eb211c80319c")
 
     static let whole = "1:812:812"

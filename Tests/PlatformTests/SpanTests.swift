@@ -11,7 +11,7 @@ import Testing
 @testable import ServiceSettings
 @testable import Telemetry
 
-@Suite struct SpanTests {
+@Suite(.ownThreads) struct SpanTests {
     private static let sampled = TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     private static let unsampled = TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
 

@@ -1,11 +1,12 @@
 import Essentials
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
-@Suite struct EntryLogTests {
+@Suite(.ownThreads) struct EntryLogTests {
     private let id = UUID()
     private let now = Timestamp(millisecondsSinceEpoch: 1_000)
 

@@ -5,7 +5,7 @@ import Testing
 @testable import RealmGateway
 
 /// Metadata of images is removed, except the orientation and the colour profile.
-@Suite struct ImageMetadataTests {
+@Suite(.ownThreads) struct ImageMetadataTests {
     static let secret = "SECRET 55.6761N 12.5683E"
     private static let hidden = Array(secret.utf8)
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RealmGateway
 
-@Suite struct MutationRulesTests {
+@Suite(.ownThreads) struct MutationRulesTests {
     private typealias Decision = Result<MutationChange, MutationProblem>
 
     private func decide(
@@ -208,7 +208,7 @@ import Testing
     }
 }
 
-@Suite struct MutationSequenceTests {
+@Suite(.ownThreads) struct MutationSequenceTests {
     private func replayCount(_ sequences: [Int64], expected: Int64) -> Int? {
         MutationRequest.with(sequences).replayCount(expected: expected)
     }

@@ -19,7 +19,7 @@ import Testing
 /// 7. deciding a mutation again on its own result writes the same result;
 /// 8. each sequence is applied once, in order;
 /// 9. every stored entry decodes as a `TimeEntry`.
-@Suite struct MutationSimulationTests {
+@Suite(.ownThreads) struct MutationSimulationTests {
     @Test(arguments: [1, 2, 15_330] + Seeds.random(1, for: "mutations"))
     func invariantsHoldInEveryOrder(seed: UInt64) throws {
         var simulation = Simulation(seed: seed)

@@ -2,13 +2,14 @@ import Access
 import Essentials
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// Every cell of the permission table: class of realm, standing, relation, kind, operation and field, compared with
 /// ``PermissionTable``; and related rules.
-@Suite struct PermissionTableTests {
+@Suite(.ownThreads) struct PermissionTableTests {
     static let team = UUID()
     static let classes: [(name: String, realm: RealmClass)] = [
         ("users", .users), ("user", .user), ("catalogue", .catalogue(UUID())), ("common", .common),

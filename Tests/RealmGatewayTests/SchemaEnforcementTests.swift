@@ -1,9 +1,10 @@
 import Model
+import TestSupport
 import Testing
 
 /// The gateway enforces the field schemas in `deploy/openapi.yaml`: it rejects values that a schema forbids, with a
 /// problem that names the field and what is allowed, and accepts the others.
-@Suite struct SchemaEnforcementTests {
+@Suite(.ownThreads) struct SchemaEnforcementTests {
     /// The kinds in the API.
     private static let kinds = Kind.allCases.filter { !$0.row.realms.isEmpty }
 

@@ -1,10 +1,11 @@
 import Model
+import TestSupport
 import Testing
 
 @testable import ShareFanOut
 
 /// The rule about one link, as a table.
-@Suite struct LinkRuleTests {
+@Suite(.ownThreads) struct LinkRuleTests {
     private typealias Facts = LinkRule.Facts
 
     private static let limits = ShareLimits(linkCountMax: 3, shareCountMax: 2)

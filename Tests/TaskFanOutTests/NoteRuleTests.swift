@@ -1,10 +1,11 @@
 import Postgres
+import TestSupport
 import Testing
 
 @testable import TaskFanOut
 
 /// The decision about a note, from every relevant state.
-@Suite struct NoteRuleTests {
+@Suite(.ownThreads) struct NoteRuleTests {
     /// Realms: 1 `/manager`, 2 `/archive`, 3 and 4 teams.
     private func facts(
         _ sides: [Int32: (String?, Int64)], in realm: Int32?? = .none, isOverLimit: Bool = false,

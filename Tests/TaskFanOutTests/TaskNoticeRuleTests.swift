@@ -1,12 +1,13 @@
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import TaskFanOut
 
 /// Notices about tasks as a function of the task before and after a decision.
-@Suite struct TaskNoticeRuleTests {
+@Suite(.ownThreads) struct TaskNoticeRuleTests {
     private static let ana = UUID()
     private static let ben = UUID()
     private static let cho = UUID()

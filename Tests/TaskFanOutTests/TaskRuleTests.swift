@@ -1,12 +1,13 @@
 import Essentials
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import TaskFanOut
 
 /// The rule, as tables.
-@Suite struct TaskRuleTests {
+@Suite(.ownThreads) struct TaskRuleTests {
     private static let open = TaskProgress()
     private static let done = TaskProgress(isCompleted: true, completionDate: "2026-03-30T09:40:00.000Z")
     private static let doneLater = TaskProgress(isCompleted: true, completionDate: "2026-03-31T10:00:00.000Z")

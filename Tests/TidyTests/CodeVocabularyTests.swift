@@ -94,11 +94,12 @@ import Testing
 extension SourceFile {
     /// Comments without code in backticks; other lines are empty.
     fileprivate var commentText: String {
-        lines.map { line in
+        let code = /`[^`]*`/
+        return lines.map { line in
             let text = line.drop { $0 == " " }
             guard text.hasPrefix("//") else { return "" }
             let comment = String(text.drop { $0 == "/" || $0 == " " })
-            return comment.utf8.contains(UInt8(ascii: "`")) ? comment.replacing(/`[^`]*`/, with: "§") : comment
+            return comment.containsBytes(of: "`") ? comment.replacing(code, with: "§") : comment
         }.joined(separator: "\n")
     }
 
@@ -106,25 +107,29 @@ extension SourceFile {
     fileprivate var literalText: String {
         let sql =
             /^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH|COPY|CREATE|ALTER|DROP|SET|FROM|WHERE|AND|JOIN|LEFT|CROSS|ORDER|UNION|VALUES|RETURNING|LOCK|CASE|WHEN|ELSE|ON|AS|OR|IN)\b/
+        // An expression inside the closure would be parsed for each line.
+        let delimiter = /"""/
+        let text = /"((?:[^"\\]|\\.)*)"/
+        let interpolation = /\\\((?:[^()]|\([^()]*\))*\)/
         var isInText = false
         var isSQL = false
         return lines.map { line -> String in
             // Matching each line takes minutes in a debug build.
-            if !isInText, !line.utf8.contains(UInt8(ascii: "\"")) { return "" }
-            let text = line.drop { $0 == " " }
-            if text.hasPrefix("//") { return "" }
-            if !line.matches(of: /"""/).count.isMultiple(of: 2) {
+            if !isInText, !line.containsBytes(of: "\"") { return "" }
+            let code = line.drop { $0 == " " }
+            if code.hasPrefix("//") { return "" }
+            if line.containsBytes(of: "\"\"\""), !line.matches(of: delimiter).count.isMultiple(of: 2) {
                 isInText.toggle()
                 isSQL = false
                 return ""
             }
             if isInText {
-                if text.prefixMatch(of: sql) != nil { isSQL = true }
-                return isSQL ? "" : String(text)
+                if !isSQL, code.prefixMatch(of: sql) != nil { isSQL = true }
+                return isSQL ? "" : String(code)
             }
-            return line.matches(of: /"((?:[^"\\]|\\.)*)"/).map(\.output.1).filter { literal in
+            return line.matches(of: text).map(\.output.1).filter { literal in
                 literal.contains(" ") && literal.prefixMatch(of: sql) == nil
-            }.joined(separator: " ").replacing(/\\\((?:[^()]|\([^()]*\))*\)/, with: "§")
+            }.joined(separator: " ").replacing(interpolation, with: "§")
         }.joined(separator: "\n")
     }
 
@@ -134,15 +139,15 @@ extension SourceFile {
 
     /// Declared names with blanks between their parts; other lines are empty.
     fileprivate var nameText: String {
-        lines.map { line -> String in
+        let declared = /\b(?:func|var|let|case|struct|class|enum|actor|protocol|typealias) `?([A-Za-z_]\w*)/
+        let boundary = /([a-z0-9])([A-Z])/
+        return lines.map { line -> String in
+            guard Self.declarations.contains(where: line.containsBytes) else { return "" }
             let text = line.drop { $0 == " " }
             if text.hasPrefix("//") || text.hasPrefix("\"") { return "" }
-            guard Self.declarations.contains(where: line.contains) else { return "" }
-            return line.matches(
-                of: /\b(?:func|var|let|case|struct|class|enum|actor|protocol|typealias) `?([A-Za-z_]\w*)/
-            )
-            .map { String($0.output.1).replacing(/([a-z0-9])([A-Z])/) { "\($0.output.1) \($0.output.2)" } }
-            .joined(separator: " , ")
+            return line.matches(of: declared)
+                .map { String($0.output.1).replacing(boundary) { "\($0.output.1) \($0.output.2)" } }
+                .joined(separator: " , ")
         }.joined(separator: "\n")
     }
 }

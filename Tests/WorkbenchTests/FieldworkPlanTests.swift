@@ -1,12 +1,13 @@
 import Essentials
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import Workbench
 
 /// The plan of tasks and calendars.
-@Suite struct FieldworkPlanTests {
+@Suite(.ownThreads) struct FieldworkPlanTests {
     @Test func theSameSeedMakesTheSamePlan() {
         #expect(GeneratedFieldwork.make(people: 7, seed: 3) == GeneratedFieldwork.make(people: 7, seed: 3))
         #expect(GeneratedFieldwork.make(people: 7, seed: 3) != GeneratedFieldwork.make(people: 7, seed: 4))

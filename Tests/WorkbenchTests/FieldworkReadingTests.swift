@@ -2,12 +2,13 @@ import DeviceClient
 import Essentials
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import Workbench
 
 /// The direct evaluation of access, with which services are compared: it finds each injected error, and no other.
-@Suite struct FieldworkReadingTests {
+@Suite(.ownThreads) struct FieldworkReadingTests {
     /// Two people, a note that one shares with the other, and a task of their team.
     private struct World {
         let ana = UUID()

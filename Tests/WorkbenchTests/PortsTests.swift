@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import LocalCluster
 
-@Suite struct PortsTests {
+@Suite(.ownThreads) struct PortsTests {
     @Test func claimedPortIsNotGivenToAnotherProcess() throws {
         let port = UInt16(try Ports.free())
         // Another process opens the file for itself, as is done here.

@@ -1,7 +1,8 @@
 import LocalCluster
+import TestSupport
 import Testing
 
-@Suite struct SupervisorTests {
+@Suite(.ownThreads) struct SupervisorTests {
     @Test func eachWaitIsTwiceTheOneBefore() throws {
         let supervisor = Supervisor()
         supervisor.adopt("part", try Self.endedProcess()) { throw ClusterFailure("it cannot be started") }

@@ -1,9 +1,10 @@
 import Model
+import TestSupport
 import Testing
 
 @testable import Workbench
 
-@Suite struct UpCommandTests {
+@Suite(.ownThreads) struct UpCommandTests {
     static let environments: [([String], String)] = [
         ([], "demo"), (["--entra"], "demo-entra"), (["--data", "x"], "tock"), (["--data=x", "--entra"], "tock-entra"),
         (["--data", "x", "--environment", "mine"], "mine"), (["--environment=mine", "--entra"], "mine"),
@@ -14,7 +15,7 @@ import Testing
     }
 }
 
-@Suite struct UpStateTests {
+@Suite(.ownThreads) struct UpStateTests {
     /// Variables that are exported for another installation are not passed on.
     @Test func settingsOfOtherInstallationsAreNotInherited() {
         let mine = ["PATH": "/usr/bin", "HOME": "/root", "LANG": "C.UTF-8"]
@@ -28,7 +29,7 @@ import Testing
     }
 }
 
-@Suite struct UpPortsTests {
+@Suite(.ownThreads) struct UpPortsTests {
     private static let preferred = [(name: "broker", port: 19_092), (name: "gateway", port: 18_080)]
 
     private static func ports(_ stored: String, open: Set<Int> = []) -> UpPorts {

@@ -2,12 +2,13 @@ import DeviceClient
 import Essentials
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import Workbench
 
 /// The demo's verdict on defects: the correct state, then one error at a time.
-@Suite struct VerdictDefectsTests {
+@Suite(.ownThreads) struct VerdictDefectsTests {
     private static func line(
         _ number: Int, _ record: String, _ action: String, by user: String, owner: String, state: String = "Submitted",
         isDeleted: Bool = false, _ changes: [String: String] = [:]
@@ -98,7 +99,7 @@ import Testing
     }
 }
 
-@Suite struct DefectPlanTests {
+@Suite(.ownThreads) struct DefectPlanTests {
     @Test(arguments: [1, 2, 3, 4, 7, 40]) func defectChangesAtMostOncePerPhase(people: Int) {
         let names = (0..<people).map { "p\($0)" }
         let plan = DefectPlan(people: names, environment: "demo")

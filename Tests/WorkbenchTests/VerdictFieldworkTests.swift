@@ -2,12 +2,13 @@ import DeviceClient
 import Essentials
 import Foundation
 import Model
+import TestSupport
 import Testing
 
 @testable import Workbench
 
 /// The demo's verdict on tasks and calendars: one error at a time.
-@Suite struct VerdictFieldworkTests {
+@Suite(.ownThreads) struct VerdictFieldworkTests {
     private static let people = [UUID(), UUID(), UUID()]
     private static let own = [RealmPath.users, .common, .manager].enumerated().map { index, _ in
         RealmPath("/users/p\(index)@acme.example") ?? .users

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Workbench
 
 /// The conditions of a final verdict.
-@Suite struct VerdictSettlingTests {
+@Suite(.ownThreads) struct VerdictSettlingTests {
     private let one = [Verdict.Difference(person: "ana", subject: "line", detail: "the device has it")]
     private let other = [Verdict.Difference(person: "ana", subject: "entry", detail: "the device has it")]
 

@@ -22,7 +22,7 @@ enum CompassContract {
     }
 }
 
-@Suite struct CompassContractTests {
+@Suite(.ownThreads) struct CompassContractTests {
     @Test(arguments: CompassContract.checks) func emulatorMeetsTheContract(check: CompassContract.Check) async throws {
         try await CompassFixture.run { fixture in
             try await check.body(CompassSubject(fixture: fixture))

@@ -11,7 +11,7 @@ import Testing
 @testable import KeyedWorker
 
 /// A transaction holds the lock of one environment's counter: other environments are not affected.
-@Suite struct LockedEnvironmentTests {
+@Suite(.ownThreads) struct LockedEnvironmentTests {
     private let tests = CallingTests()
 
     /// A worker has events of both, and calls of the locked one whose responses arrive while it is locked.

@@ -1,11 +1,12 @@
 import FoundationEssentials
 import Model
+import TestSupport
 import Testing
 
 @testable import ChangeRelay
 @testable import KeyedWorker
 
-@Suite struct RelayProgressTests {
+@Suite(.ownThreads) struct RelayProgressTests {
     private func task(
         counter: Int64, relayed: Int64 = 0, generation: Int64 = 1, epoch: Int64 = 1, isRepublishing: Bool = false
     ) -> RelayTask {

@@ -12,7 +12,7 @@ import Testing
 @testable import KeyedWorker
 
 /// A topic or partition that cannot be written blocks no others, and is republished later.
-@Suite struct UnwritablePartitionTests {
+@Suite(.ownThreads) struct UnwritablePartitionTests {
     /// UNKNOWN_TOPIC_OR_PART, TOPIC_AUTHORIZATION_FAILED, MSG_SIZE_TOO_LARGE
     @Test(arguments: [3, 29, 10] as [Int32]) func missingTopicBlocksNoOthers(code: Int32) async throws {
         try await withMockCluster(topics: partitionCounts) { cluster in

@@ -1,12 +1,13 @@
 import FoundationEssentials
 import Kafka
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
 /// Number of backlogged keys that a worker takes at a time.
-@Suite struct BacklogTests {
+@Suite(.ownThreads) struct BacklogTests {
     private typealias Scheduler = WorkScheduler<String, WorkSchedulerTests.TestCall>
 
     private let now = ContinuousClock.now

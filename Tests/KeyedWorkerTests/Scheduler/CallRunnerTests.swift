@@ -1,12 +1,13 @@
 import FoundationEssentials
 import Model
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Kafka
 @testable import KeyedWorker
 
-@Suite struct CallRunnerTests {
+@Suite(.ownThreads) struct CallRunnerTests {
     /// The number of calls in flight, and its maximum.
     private final class Gauge: Sendable {
         private let counts = Mutex((now: 0, most: 0, all: 0))

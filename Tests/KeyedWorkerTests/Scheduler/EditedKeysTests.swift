@@ -2,12 +2,13 @@ import Essentials
 import FoundationEssentials
 import Kafka
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
 /// Whether an item may contain an edit, or only writes of services.
-@Suite struct EditedKeysTests {
+@Suite(.ownThreads) struct EditedKeysTests {
     struct TestCall: ScheduledCall, Equatable {
         let kind = CallKind.write
         var resultWhenSkipped: String? { nil }

@@ -1,12 +1,13 @@
 import FoundationEssentials
 import Kafka
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
 /// A lock of another transaction is normal while many services write, and a problem if it lasts.
-@Suite struct LockLogTests {
+@Suite(.ownThreads) struct LockLogTests {
     private struct TestCall: ScheduledCall {
         let kind = CallKind.write
         var resultWhenSkipped: String?

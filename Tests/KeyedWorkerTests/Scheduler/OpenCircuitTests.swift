@@ -1,12 +1,13 @@
 import FoundationEssentials
 import Kafka
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
 /// Keys that wait for a back end whose circuit is open.
-@Suite struct OpenCircuitTests {
+@Suite(.ownThreads) struct OpenCircuitTests {
     private typealias TestCall = WorkSchedulerTests.TestCall
 
     private let now = ContinuousClock.now

@@ -1,12 +1,13 @@
 import FoundationEssentials
 import Kafka
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
 /// Keys without a free slot become due while the back end is still busy.
-@Suite struct RefillTests {
+@Suite(.ownThreads) struct RefillTests {
     private struct TestCall: ScheduledCall {
         let kind = CallKind.write
         var resultWhenSkipped: String?

@@ -16,7 +16,7 @@ import Testing
 /// When quiescent, which is reached:
 /// 4. every version that the back end is recorded to have was written to it once;
 /// 5. nothing is deferred, in flight or unread.
-@Suite struct SchedulerSimulationTests {
+@Suite(.ownThreads) struct SchedulerSimulationTests {
     private static let stepCount = 4_000
     private static let activeCount = 500
     private static let worldCount = 10

@@ -8,7 +8,7 @@ import Testing
 @testable import KeyedWorker
 
 /// A key keeps the trace of its newest event through calls and deferrals.
-@Suite struct TraceTests {
+@Suite(.ownThreads) struct TraceTests {
     private typealias Scheduler = WorkScheduler<String, EditedKeysTests.TestCall>
 
     private let now = ContinuousClock.now

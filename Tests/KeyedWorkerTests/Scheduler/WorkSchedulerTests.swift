@@ -2,12 +2,13 @@ import Essentials
 import FoundationEssentials
 import Kafka
 import Model
+import TestSupport
 import Testing
 
 @testable import KeyedWorker
 
 /// A worker's engine, step by step: inputs and the resulting actions.
-@Suite struct WorkSchedulerTests {
+@Suite(.ownThreads) struct WorkSchedulerTests {
     struct TestCall: ScheduledCall, Equatable {
         let name: String
         var kind = CallKind.write

@@ -286,6 +286,14 @@ let tests: [Target] = [
             "Model", "ObjectStore", "Postgres", "ProjectDocuments", logging, yams,
         ], path: "Tests/TestSupport"),
     .target(name: "CTestNames", path: "Tests/CTestNames"),
+    // The example is also a package of its own. Here its build compiles no service a second time.
+    .target(name: "Acme", dependencies: ["BackendProtocol"], path: "examples/acme-adapter/Sources/Acme"),
+    .executableTarget(
+        name: "AcmeServices", dependencies: ["Acme", "Backends"] + withAdapters.sorted().map { .byName(name: $0) },
+        path: "examples/acme-adapter/Sources/AcmeServices"),
+    .testTarget(
+        name: "AcmeTests", dependencies: ["Acme", "BackendContract", "BackendProtocol", "Essentials", "Model"],
+        path: "examples/acme-adapter/Tests/AcmeTests"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
     .testTarget(
         name: "BackendPollerTests",

@@ -29,7 +29,8 @@ struct PackageModules {
         var modules: [Module] = []
         let target =
             /\.(target|executableTarget|testTarget)\(\s*name: "(\w+)",(?:\s*dependencies: \[([^\]]*)\],)?\s*path: "([^"]+)"/
-        for found in text.matches(of: target) {
+        // An example imports as a package of its own does.
+        for found in text.matches(of: target) where !found.4.hasPrefix("examples/") {
             modules.append(
                 Module(String(found.2), at: String(found.4), found.3 ?? "", products, isTest: found.1 == "testTarget"))
         }

@@ -914,6 +914,8 @@ export class Fieldpost extends EventTarget {
     #watches = new Set(); #changedKinds = new Set(); #isNotifying = false;
     /** Settled-promises by mutation key. */
     #waiters = new Map();
+    /** The revision of the last reading of the whole store, until this tab has claimed the lead. */
+    #rereadRevision = NaN;
     /** Messages of other tabs that arrived before an earlier one, by revision. */
     #early = new Map(); #gapTimer = null; #reloadCount = 0; #reloading = null;
     #connection = "signed-out"; #problem = null; #receivedAt; #offset = 0;
@@ -1158,6 +1160,7 @@ export class Fieldpost extends EventTarget {
             this.#early.clear();
         }
         this.#state = content.state;
+        this.#rereadRevision = content.meta.revision;
         this.#adoptMeta(content.meta);
         this.#dropEarly(content.meta.revision);
         this.#rejections = new Map(content.rejections.map((item) => [item.key, item]));
@@ -1867,8 +1870,10 @@ export class Fieldpost extends EventTarget {
     }
 
     async #claimLead() {
-        await this.#change([], async (tx, meta) => { meta.leader = this.#tab; return []; });
-        await this.#reload();
+        const { revision } = await this.#change([], async (tx, meta) => { meta.leader = this.#tab; return []; });
+        // The store that was just opened needs no second reading, unless another tab changed it meanwhile.
+        if (revision !== this.#rereadRevision + 1) { await this.#reload(); }
+        this.#rereadRevision = NaN;
     }
 
     #wake() {

@@ -100,6 +100,19 @@ package actor Browser {
         _ = try await send("Target.closeTarget", ["targetId": page.target])
     }
 
+    /// Sets the size of a page in CSS pixels, and the theme that its system prefers. The system prefers reduced motion,
+    /// so that colours change at once.
+    package func show(width: Int, height: Int, isDark: Bool, on page: Page) async throws {
+        _ = try await send(
+            "Emulation.setDeviceMetricsOverride",
+            ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700], on: page)
+        let features = [
+            ["name": "prefers-color-scheme", "value": isDark ? "dark" : "light"],
+            ["name": "prefers-reduced-motion", "value": "reduce"],
+        ]
+        _ = try await send("Emulation.setEmulatedMedia", ["features": features], on: page)
+    }
+
     /// Cuts a page's network, its open connections included, or restores it.
     package func setOffline(_ isOffline: Bool, of page: Page) async throws {
         _ = try await send("Network.enable", on: page)
@@ -127,13 +140,15 @@ package actor Browser {
     /// Returns the result of a JavaScript expression that is a promise, as text.
     ///
     /// - Throws: ``Problem`` if the promise is rejected.
-    package func result(of expression: String, on page: Page) async throws -> String {
+    package func result(
+        of expression: String, on page: Page, within: Duration = .seconds(240)
+    ) async throws -> String {
         let answer = try await send(
             "Runtime.evaluate",
             [
                 "expression": "(async () => String(await \(expression)))()", "returnByValue": true,
                 "awaitPromise": true,
-            ], on: page)
+            ], on: page, within: within)
         let result = answer["result"] as? [String: Any]
         guard answer["exceptionDetails"] == nil, let text = result?["value"] as? String else {
             throw Problem(description: "\(expression): \(result?["description"] as? String ?? "\(answer)")")
@@ -171,7 +186,8 @@ package actor Browser {
     // MARK: Messages
 
     func send(
-        _ method: String, _ parameters: [String: any Sendable] = [:], on page: Page? = nil
+        _ method: String, _ parameters: [String: any Sendable] = [:], on page: Page? = nil,
+        within: Duration = .seconds(240)
     ) async throws -> [String: Any] {
         lastID += 1
         let id = lastID
@@ -179,8 +195,8 @@ package actor Browser {
         if let page { message["sessionId"] = page.session }
         let data = try JSONSerialization.data(withJSONObject: message) + [0]
         let timer = Task {
-            try await Task.sleep(for: .seconds(240))
-            self.answer(id, .failure(Problem(description: "chromium does not answer \(method)")))
+            try await Task.sleep(for: within)
+            self.answer(id, .failure(Problem(description: "chromium does not answer \(method) within \(within)")))
         }
         defer { timer.cancel() }
         let answer = try await withCheckedThrowingContinuation { continuation in

@@ -53,6 +53,8 @@ extension FlowTests {
                     try await browser.signIn(
                         organisation.people[0].email, on: page, form: "form", link: "a#login-link")
                     try await browser.wait("fieldpostApp.fieldpost.status.connection === 'live'", on: page)
+                    // The page of the login was in front of it.
+                    try await browser.bringToFront(page)
                     try await addObjects(of: organisation.people[0].email, browser, page)
                     for screen in Self.screens { try await check(screen, browser, page) }
                     outcome = .success(())
@@ -127,7 +129,7 @@ extension FlowTests {
         private func check(_ name: String, _ browser: Browser, _ page: Browser.Page) async throws {
             for (width, isDark) in [(360, false), (1_200, true)] {
                 try await browser.show(width: width, height: 780, isDark: isDark, on: page)
-                // Views render in the next frame; a page that is not displayed has none, and uses a timer.
+                // Views render in the next frame.
                 let found = try await browser.result(
                     of: """
                         new Promise((resolve) => setTimeout(resolve, 200)).then(() => axe.run(document, {

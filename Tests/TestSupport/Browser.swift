@@ -175,10 +175,13 @@ package actor Browser {
         return (answer["usedSize"] as? Double) ?? 0
     }
 
+    /// Displays a page. One in the background draws nothing, runs no animations and, after five minutes, its timers only
+    /// once a minute.
+    package func bringToFront(_ page: Page) async throws { _ = try await send("Page.bringToFront", on: page) }
+
     /// Returns a screenshot of the page as PNG.
     package func screenshot(of page: Page) async throws -> Data {
-        // A page in the background is not drawn.
-        _ = try await send("Page.bringToFront", on: page)
+        try await bringToFront(page)
         let answer = try await send("Page.captureScreenshot", on: page)
         return Data(base64Encoded: try text(answer, "data")) ?? Data()
     }

@@ -175,8 +175,8 @@ package actor Browser {
         return (answer["usedSize"] as? Double) ?? 0
     }
 
-    /// Displays a page. One in the background draws nothing, runs no animations and, after five minutes, its timers only
-    /// once a minute.
+    /// Displays a page. One in the background draws nothing, runs no animations and, after five minutes, its timers
+    /// only once a minute.
     package func bringToFront(_ page: Page) async throws { _ = try await send("Page.bringToFront", on: page) }
 
     /// Returns a screenshot of the page as PNG.

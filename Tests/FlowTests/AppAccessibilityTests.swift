@@ -31,7 +31,7 @@ extension FlowTests {
             Screen(path: "sync", clicks: ["sync.signOut"]),
         ]
 
-        @Test(.timeLimit(.minutes(20))) func viewsHaveNoSeriousViolations() async throws {
+        @Test(.timeLimit(.minutes(60))) func viewsHaveNoSeriousViolations() async throws {
             let axe = try Self.axe()
             var options = LocalCluster.Options.quick
             options.services = LocalCluster.Part.entryServices + [.shareFanOut, .onboarding]

@@ -24,7 +24,7 @@ extension FlowTests {
 
         // MARK: Time
 
-        @Test(.timeLimit(.minutes(60))) func entriesAreReleasedOrInvalidWithTheReason() async throws {
+        @Test(.timeLimit(.minutes(20))) func entriesAreReleasedOrInvalidWithTheReason() async throws {
             let worker = try await installation.person(.worker)
             let today = Timestamp(millisecondsSinceEpoch: Int64(Date().timeIntervalSince1970 * 1_000)).day
             let locked = today.adding(days: -20)
@@ -72,7 +72,7 @@ extension FlowTests {
 
         // MARK: Tasks
 
-        @Test(.timeLimit(.minutes(60))) func taskIsCompletedOfflineWithAPhotoThatTheManagerSees() async throws {
+        @Test(.timeLimit(.minutes(20))) func taskIsCompletedOfflineWithAPhotoThatTheManagerSees() async throws {
             let (worker, manager) = (try await installation.person(.worker), try await installation.person(.manager))
             let title = "Repair the pump"
             try await run(worker, manager) {
@@ -175,7 +175,7 @@ extension FlowTests {
 
         // MARK: Sharing
 
-        @Test(.timeLimit(.minutes(60))) func appointmentIsSharedUntilItsOwnerStops() async throws {
+        @Test(.timeLimit(.minutes(20))) func appointmentIsSharedUntilItsOwnerStops() async throws {
             let worker = try await installation.person(.worker)
             let colleague = try await installation.person(.colleague)
             try await run(worker, colleague) {
@@ -202,7 +202,7 @@ extension FlowTests {
 
         // MARK: Defects
 
-        @Test(.timeLimit(.minutes(60))) func stateOfADefectIsChanged() async throws {
+        @Test(.timeLimit(.minutes(20))) func stateOfADefectIsChanged() async throws {
             let worker = try await installation.person(.worker)
             try await installation.compass.post(
                 "/sandbox/changes",
@@ -228,7 +228,7 @@ extension FlowTests {
 
         // MARK: Access
 
-        @Test(.timeLimit(.minutes(60))) func realmsDisappearWithMembershipAndRole() async throws {
+        @Test(.timeLimit(.minutes(20))) func realmsDisappearWithMembershipAndRole() async throws {
             let (worker, manager) = (try await installation.person(.worker), try await installation.person(.manager))
             let colleague = try await installation.person(.colleague)
             let (title, detail) = ("Paint the fence", "Only the side of the street")

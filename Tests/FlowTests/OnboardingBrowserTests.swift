@@ -10,7 +10,7 @@ extension FlowTests {
     struct OnboardingBrowserTests {
         /// The second has the form of Microsoft Entra ID: a tenant whose tokens have no address except the login name,
         /// and no `email_verified`.
-        @Test(.timeLimit(.minutes(60)), arguments: [nil, "6d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60"])
+        @Test(.timeLimit(.minutes(20)), arguments: [nil, "6d1f9c2e-8a51-4f3b-9d0e-2b7c5a4e1f60"])
         func personOnboardsOnTheDevicePage(tenant: String?) async throws {
             var options = LocalCluster.Options.quick
             options.services = [.relay, .gateway, .initializer, .onboarding]

@@ -140,15 +140,13 @@ package actor Browser {
     /// Returns the result of a JavaScript expression that is a promise, as text.
     ///
     /// - Throws: ``Problem`` if the promise is rejected.
-    package func result(
-        of expression: String, on page: Page, within: Duration = .seconds(240)
-    ) async throws -> String {
+    package func result(of expression: String, on page: Page) async throws -> String {
         let answer = try await send(
             "Runtime.evaluate",
             [
                 "expression": "(async () => String(await \(expression)))()", "returnByValue": true,
                 "awaitPromise": true,
-            ], on: page, within: within)
+            ], on: page)
         let result = answer["result"] as? [String: Any]
         guard answer["exceptionDetails"] == nil, let text = result?["value"] as? String else {
             throw Problem(description: "\(expression): \(result?["description"] as? String ?? "\(answer)")")
@@ -189,8 +187,7 @@ package actor Browser {
     // MARK: Messages
 
     func send(
-        _ method: String, _ parameters: [String: any Sendable] = [:], on page: Page? = nil,
-        within: Duration = .seconds(240)
+        _ method: String, _ parameters: [String: any Sendable] = [:], on page: Page? = nil
     ) async throws -> [String: Any] {
         lastID += 1
         let id = lastID
@@ -198,8 +195,8 @@ package actor Browser {
         if let page { message["sessionId"] = page.session }
         let data = try JSONSerialization.data(withJSONObject: message) + [0]
         let timer = Task {
-            try await Task.sleep(for: within)
-            self.answer(id, .failure(Problem(description: "chromium does not answer \(method) within \(within)")))
+            try await Task.sleep(for: .seconds(240))
+            self.answer(id, .failure(Problem(description: "chromium does not answer \(method)")))
         }
         defer { timer.cancel() }
         let answer = try await withCheckedThrowingContinuation { continuation in

@@ -43,6 +43,9 @@ extension Browser {
         try await logIn(as: email, on: login, password: "sandbox")
         try await choose("allow", on: login)
         try await wait("document.getElementById('done')", on: login)
+        // It was in front of the page.
+        try await close(login)
+        try await bringToFront(page)
     }
 
     /// Stores a picture of the displayed page, for the failure's message.

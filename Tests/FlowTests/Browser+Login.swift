@@ -45,7 +45,6 @@ extension Browser {
         try await wait("document.getElementById('done')", on: login)
         // It was in front of the page.
         try await close(login)
-        try await bringToFront(page)
     }
 
     /// Stores a picture of the displayed page, for the failure's message.

@@ -34,7 +34,8 @@ package actor Browser {
         }
         // Chromium reads commands from descriptor 3 and writes responses to descriptor 4, each terminated by a NUL.
         let options =
-            "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe"
+            "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe "
+            + "--disable-renderer-backgrounding --disable-backgrounding-occluded-windows"
         process = try ClusterProcess(
             ClusterProcess.Command(
                 executable: "/bin/sh",
@@ -100,9 +101,10 @@ package actor Browser {
         _ = try await send("Target.closeTarget", ["targetId": page.target])
     }
 
-    /// Sets the size of a page in CSS pixels, and the theme that its system prefers. The system prefers reduced motion,
-    /// so that colours change at once.
+    /// Displays a page with a size in CSS pixels, and with the theme that its system prefers. The system prefers reduced
+    /// motion, so that colours change at once.
     package func show(width: Int, height: Int, isDark: Bool, on page: Page) async throws {
+        try await bringToFront(page)
         _ = try await send(
             "Emulation.setDeviceMetricsOverride",
             ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700], on: page)

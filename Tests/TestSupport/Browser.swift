@@ -101,8 +101,9 @@ package actor Browser {
         _ = try await send("Target.closeTarget", ["targetId": page.target])
     }
 
-    /// Displays a page with a size in CSS pixels, and with the theme that its system prefers. The system prefers reduced
-    /// motion, so that colours change at once.
+    /// Displays a page with a size in CSS pixels, and with the theme that its system prefers.
+    ///
+    /// The system prefers reduced motion, so that colours change at once.
     package func show(width: Int, height: Int, isDark: Bool, on page: Page) async throws {
         try await bringToFront(page)
         _ = try await send(

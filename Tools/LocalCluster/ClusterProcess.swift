@@ -134,7 +134,9 @@ package final class ClusterProcess: Sendable {
                 &actions, STDOUT_FILENO, path, O_WRONLY | O_CREAT | O_APPEND, 0o644)
             unsafe posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO)
         }
-        for descriptor in openDescriptors() { unsafe posix_spawn_file_actions_addclose(&actions, descriptor) }
+        for descriptor in openDescriptors() {
+            unsafe posix_spawn_file_actions_addclose(&actions, Int32(descriptor))
+        }
 
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
@@ -162,10 +164,15 @@ package final class ClusterProcess: Sendable {
     }
 }
 
-/// The descriptors that are open in addition to the standard three. Not all libraries set close-on-exec.
-private func openDescriptors() -> [Int32] {
+/// The descriptors that may be open in addition to the standard three. Not all libraries set close-on-exec.
+///
+/// Another thread may open some meanwhile. They get the next free numbers; closing a number without one has no effect.
+private func openDescriptors() -> some Sequence<Int> {
+    var limit = rlimit()
+    unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-    return names.compactMap { Int32($0) }.filter { $0 > STDERR_FILENO }
+    let highest = names.compactMap { Int($0) }.max() ?? 0
+    return (Int(STDERR_FILENO) + 1)..<min(highest + 100, Int(limit.rlim_cur))
 }
 
 /// A failure of a cluster or of a scenario on it.

@@ -164,7 +164,7 @@ postgres_binaries() {
 
 # The libraries with their headers, PostgreSQL, and the programs with which `swift build` downloads dependencies.
 # shellcheck disable=SC2034 # used by scripts that source this
-packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev postgresql pkg-config git ca-certificates)
+packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev zlib1g-dev postgresql pkg-config git ca-certificates)
 
 # Prints a list of the Containerfile: `programs` or `packages`.
 containerfile_list() {

@@ -100,7 +100,7 @@ struct AppFolder: Sendable {
         var content = file.content
         if let compressed = file.compressed {
             fields[.vary] = "Accept-Encoding"
-            if Self.acceptsGzip(request.headers[.acceptEncoding] ?? "") {
+            if request.headers.acceptsGzip {
                 content = compressed
                 fields[.contentEncoding] = "gzip"
             }
@@ -112,27 +112,9 @@ struct AppFolder: Sendable {
         return Response(status: .ok, headers: fields, body: ResponseBody(byteBuffer: content.bytes))
     }
 
-    /// Whether an `Accept-Encoding` field permits gzip (RFC 9110 §12.5.3).
-    static func acceptsGzip(_ field: String) -> Bool {
-        items(of: field).contains { item in
-            let parts = item.lowercased().split(separator: ";").map { $0.filter { $0 != " " } }
-            guard parts.first == "gzip" else { return false }
-            // A weight of 0 excludes the coding.
-            return parts.dropFirst().allSatisfy { !$0.hasPrefix("q=") || $0.contains { ("1"..."9").contains($0) } }
-        }
-    }
-
     /// Whether an `If-None-Match` field names a tag, by weak comparison (RFC 9110 §13.1.2).
     private static func names(_ tag: String, in field: String) -> Bool {
-        items(of: field).contains { $0 == "*" || $0 == tag || $0 == "W/" + tag }
-    }
-
-    private static func items(of field: String) -> [Substring] {
-        field.split(separator: ",").map { item in
-            var rest = item.drop { $0 == " " }
-            while rest.last == " " { rest.removeLast() }
-            return rest
-        }
+        HTTPFields.listItems(field).contains { $0 == "*" || $0 == tag || $0 == "W/" + tag }
     }
 
     // MARK: Reading

@@ -125,7 +125,7 @@ import Testing
             let allowed = "access-control-allow-origin: https://app.example.com\r\n"
             let preflight = await request("OPTIONS", "/echo", origin: "https://app.example.com")
             #expect(preflight.hasPrefix("http/1.1 204") && preflight.contains(allowed))
-            let fields = "authorization, content-type, if-none-match, traceparent"
+            let fields = "authorization, content-type, if-none-match, traceparent, x-user-agent"
             #expect(preflight.contains("access-control-allow-headers: \(fields)\r\n"))
             #expect(preflight.contains("access-control-allow-methods: get, post, put, delete\r\n"))
             #expect(preflight.contains("access-control-expose-headers: date, etag, retry-after, www-authenticate\r\n"))

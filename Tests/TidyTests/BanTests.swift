@@ -21,6 +21,8 @@ struct Ban: Sendable, CustomTestStringConvertible {
             pattern: "import CKafka",
             allowedIn: ["Shared/Clients/Kafka/", "Tools/Sandbox/", "Tests/KafkaTests/", "Tests/TestSupport/"],
             reason: "one module per C library; the mock cluster is no client"),
+        Ban(
+            pattern: "import CZlib", allowedIn: ["Shared/Platform/HTTPServer/"], reason: "one module per C library"),
         Ban(pattern: "import CCurl", allowedIn: ["Shared/Clients/HTTPClient/"], reason: "one module per C library"),
         Ban(
             pattern: "import CBroker", allowedIn: ["Tools/Sandbox/", "Tests/TestSupport/"],

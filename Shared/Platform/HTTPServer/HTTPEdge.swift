@@ -89,7 +89,7 @@ struct EdgeMiddleware<Context: RequestContext>: RouterMiddleware {
                 status: .noContent,
                 headers: [
                     .accessControlAllowMethods: "GET, POST, PUT, DELETE",
-                    .accessControlAllowHeaders: "authorization, content-type, if-none-match, traceparent",
+                    .accessControlAllowHeaders: "authorization, content-type, if-none-match, traceparent, x-user-agent",
                     .accessControlMaxAge: "600",
                 ])
         } else {

@@ -59,6 +59,9 @@ public enum Kind: String, Codable, CaseIterable, Sendable {
     case poll = "Poll"
     /// The back end's record of an entry as last polled; fields: ``SeenRecord`` (the type).
     case seenRecord = "SeenRecord"
+    /// The number of the last write checkpoint of a client of the PowerSync protocol; fields: ``WriteCheckpoint`` (the
+    /// type).
+    case writeCheckpoint = "WriteCheckpoint"
 }
 
 extension Kind {
@@ -94,6 +97,7 @@ extension Kind {
         case .deliveryChoice: DeliveryChoice.row
         case .poll: Poll.row
         case .seenRecord: SeenRecord.row
+        case .writeCheckpoint: WriteCheckpoint.row
         }
     }
 }
@@ -132,6 +136,7 @@ extension Kind {
         case .deletedObject: 27
         case .endedShare: 28
         case .taskNote: 29
+        case .writeCheckpoint: 30
         }
     }
 

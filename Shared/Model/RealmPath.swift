@@ -44,6 +44,13 @@ public struct RealmPath: Codable, Hashable, Comparable, Sendable, LosslessString
         try RealmPath(validating: "/seen/" + EmailAddress.lowered(email))
     }
 
+    /// The services' realm of the write checkpoints of a person's clients of the PowerSync protocol.
+    ///
+    /// - Throws: As ``user(_:)``.
+    public static func sent(_ email: String) throws(InvalidRealmPath) -> RealmPath {
+        try RealmPath(validating: "/sent/" + EmailAddress.lowered(email))
+    }
+
     /// Returns the personal realm of the user with this e-mail address.
     ///
     /// ASCII letters are lowered, because identity providers differ in how they write a person's address.

@@ -32,7 +32,7 @@ package enum Services {
     /// The device API.
     package static let realmGateway = ServiceDescription(
         name: "realm-gateway",
-        summary: "serves the device API: lists of realms, the sync stream and mutations; checks permissions",
+        summary: "serves the device API and PowerSync's protocol: lists of realms, sync, mutations; checks permissions",
         sources: ["HTTP", "PostgreSQL's counters"])
 
     /// Publishes the transactional outbox of PostgreSQL to Kafka.

@@ -17,7 +17,7 @@ import Testing
             .membership: [.common], .location: [.user], .fieldTask: [.manager], .appointment: [.user], .note: [.user],
             .sharedItem: [.user], .share: [], .realms: [], .poll: [], .seenRecord: [], .notice: [.user], .defect: [],
             .defectPoll: [], .defectCommand: [], .defectAccount: [], .deliveryChoice: [], .deletedObject: [],
-            .endedShare: [], .privateProfile: [.user], .taskNote: [],
+            .endedShare: [], .privateProfile: [.user], .taskNote: [], .writeCheckpoint: [],
         ]
         let fromBackend: Set<Kind> = [
             .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,

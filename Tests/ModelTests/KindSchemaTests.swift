@@ -76,6 +76,40 @@ import Yams
         }
     }
 
+    /// Columns of a client of the PowerSync protocol are converted by the forms of their fields. Views of nested fields
+    /// have their members, in this order.
+    @Test func formsOfFieldsEqualTheSchemas() throws {
+        let schemas = try #require(try Self.document().root["components"]?["schemas"])
+        for kind in Kind.allCases where !kind.row.realms.isEmpty {
+            for (name, property) in try #require(schemas[kind.rawValue]?["properties"]).members {
+                #expect(try kind.form(of: name) == Self.form(property, in: schemas), "\(kind).\(name)")
+            }
+        }
+    }
+
+    private static func form(_ schema: Node, in schemas: Node) throws -> FieldForm {
+        if let reference = schema["$ref"]?.string {
+            let name = try #require(reference.split(separator: "/").last)
+            return try form(try #require(schemas[String(name)], "\(reference)"), in: schemas)
+        }
+        let types = try #require(schema["type"]).texts.subtracting(["null"])
+        switch types.first {
+        case "string": return .text
+        case "boolean": return .boolean
+        case "integer": return .integer
+        case "number": return .number
+        case "array": return .structure(.list(of: try form(try #require(schema["items"]), in: schemas)))
+        case "object":
+            guard let members = schema["properties"]?.members else {
+                return .structure(.map(of: try form(try #require(schema["additionalProperties"]), in: schemas)))
+            }
+            return .structure(.object(try members.map { .init(name: $0.name, form: try form($0.value, in: schemas)) }))
+        default: throw Unexpected(types: types)
+        }
+    }
+
+    private struct Unexpected: Error { let types: Set<String> }
+
     /// Objects that are read and mutations that are sent have the fields of their kind.
     @Test func objectsAndMutationsReferToTheSchemas() throws {
         let text = try Self.document("deploy/openapi.yaml").text

@@ -20,7 +20,8 @@ enum ErasureRule {
     static func action(_ kind: Kind, isOwnID: Bool, isShared: Bool, references: [String]) -> Action {
         if isOwnID || isShared { return .delete }
         switch kind {
-        case .realms, .personLookup, .membership, .share, .sharedItem, .notice, .poll, .defectPoll, .seenRecord:
+        case .realms, .personLookup, .membership, .share, .sharedItem, .notice, .poll, .defectPoll, .seenRecord,
+            .writeCheckpoint:
             return .delete
         // The history of a share with the person, or a text of others.
         case .deletedObject, .endedShare: return references.isEmpty ? .keep : .delete

@@ -23,14 +23,14 @@ enum ImportRule {
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
             .defectPoll, .defectCommand, .defectAccount, .deliveryChoice, .deletedObject, .endedShare, .privateProfile,
-            .taskNote:
+            .taskNote, .writeCheckpoint:
             (kind.row.realms, nil)
         }
     }
 
     private static func reason(against kind: Kind, _ hasBackend: Bool) -> String? {
         switch kind {
-        case .poll, .seenRecord, .defectPoll: "\(kind.rawValue) objects belong to services"
+        case .poll, .seenRecord, .defectPoll, .writeCheckpoint: "\(kind.rawValue) objects belong to services"
         case .realms: "Realms objects are created by: fieldpost environment invite"
         case .share: "share-fan-out creates Share objects from SharedItem objects"
         case .deliveryChoice: "people choose their deliveries of notices on their devices"

@@ -67,6 +67,13 @@ public struct JSONObject: Equatable, Sendable {
         return Self.closed(rest)
     }
 
+    /// Returns this object with another value of each member.
+    package func mapValues(_ value: (JSONMember) -> ArraySlice<UInt8>) -> [UInt8] {
+        var object: [UInt8] = []
+        for member in members { Self.append(key: bytes[member.keyRange], value: value(member), to: &object) }
+        return Self.closed(object)
+    }
+
     /// Writes an object with these members, whose keys need no escaping.
     package static func bytes(of members: [(key: String, value: ArraySlice<UInt8>)]) -> [UInt8] {
         var object: [UInt8] = []

@@ -1,0 +1,23 @@
+/// Fields of a `WriteCheckpoint` object: the last number that a client of the PowerSync protocol got for its uploads.
+///
+/// It has the client's id and is in a services' realm, ``RealmPath/sent(_:)``. A checkpoint of the client's stream
+/// that has the number contains everything that the client uploaded before it got the number.
+public struct WriteCheckpoint: Codable, Equatable, Sendable {
+    /// The number; it grows.
+    public var number: Int64
+
+    /// Creates the fields.
+    public init(number: Int64) { self.number = number }
+}
+
+extension WriteCheckpoint: KindFields {
+    enum CodingKeys: String, CodingKey, CaseIterable {
+        case number
+    }
+
+    /// The row of ``Kind/writeCheckpoint``.
+    package static let row = KindRow(Self.self, CodingKeys.self, in: [], ids: .natural)
+
+    /// Rejects a number that clients cannot count from.
+    package var objection: String? { number >= 1 ? nil : "number must be at least 1" }
+}

@@ -160,6 +160,7 @@ let shared: [Target] = [
     .systemLibrary(name: "CCurl", path: "Shared/Clients/CLibraries/CCurl", pkgConfig: "libcurl"),
     .systemLibrary(name: "CKafka", path: "Shared/Clients/CLibraries/CKafka", pkgConfig: "rdkafka"),
     .systemLibrary(name: "CPostgres", path: "Shared/Clients/CLibraries/CPostgres", pkgConfig: "libpq"),
+    .systemLibrary(name: "CZlib", path: "Shared/Clients/CLibraries/CZlib", pkgConfig: "zlib"),
     .target(name: "Postgres", dependencies: ["CPostgres", "Essentials", deque], path: "Shared/Clients/Postgres"),
     .target(name: "Kafka", dependencies: ["CKafka", "Essentials", deque], path: "Shared/Clients/Kafka"),
     .target(name: "HTTPClient", dependencies: ["CCurl", "Essentials"], path: "Shared/Clients/HTTPClient"),
@@ -191,8 +192,9 @@ let shared: [Target] = [
     .target(
         name: "HTTPServer",
         dependencies: [
-            "Essentials", "ServiceSettings", "Telemetry", httpTypes, hummingbird, hummingbirdCore, hummingbirdTLS,
-            lifecycle, logging, metrics, nio, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix, nioSSL, nioWebSocket,
+            "CZlib", "Essentials", "ServiceSettings", "Telemetry", httpTypes, hummingbird, hummingbirdCore,
+            hummingbirdTLS, lifecycle, logging, metrics, nio, nioHTTP1, nioHTTPTypes, nioHTTPTypesHTTP1, nioPosix,
+            nioSSL, nioWebSocket,
         ], path: "Shared/Platform/HTTPServer"),
     .target(
         name: "ServiceRuntime",
@@ -261,6 +263,7 @@ let tools: [Target] = [
     .target(
         name: "LocalCluster", dependencies: ["Essentials", "HTTPClient", "Model", "Postgres"],
         path: "Tools/LocalCluster"),
+    .target(name: "PowerSyncModel", path: "Tools/PowerSyncModel"),
     .executableTarget(
         name: "Sandbox",
         dependencies: [
@@ -273,8 +276,8 @@ let tools: [Target] = [
         dependencies: [
             "Access", "BackendConnections", "BackendProtocol", "Catalogues", "CommandLineSupport", "DataFiles",
             "Deliveries", "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model",
-            "ObjectStore", "Postgres", "Secrets", "ServiceSettings", "TenantMigration", "Tenants", algorithms,
-            argumentParser, signals,
+            "ObjectStore", "Postgres", "PowerSyncModel", "Secrets", "ServiceSettings", "TenantMigration", "Tenants",
+            algorithms, argumentParser, signals,
         ], path: "Tools/Workbench"),
 ]
 
@@ -413,10 +416,10 @@ let tests: [Target] = [
         dependencies: [
             "Access", "Audit", "BackendConnections", "ChangeRelay", "DeviceClient", "Essentials", "HTTPClient",
             "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster", "Model", "ObjectStore", "Postgres",
-            "ProjectDocuments", "RealmGateway", "Sandbox", "Secrets", "ServiceRuntime", "ServiceSettings", "Telemetry",
-            "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird, jwtKit, lifecycle, logging, nio,
-            nioPosix, yams,
-        ], path: "Tests/RealmGatewayTests"),
+            "PowerSyncModel", "ProjectDocuments", "RealmGateway", "Sandbox", "Secrets", "ServiceRuntime",
+            "ServiceSettings", "Telemetry", "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird,
+            jwtKit, lifecycle, logging, nio, nioPosix, yams,
+        ], path: "Tests/RealmGatewayTests", exclude: ["PowerSyncTranscripts"]),
     .testTarget(
         name: "TaskFanOutTests",
         dependencies: [
@@ -437,7 +440,8 @@ let tests: [Target] = [
         name: "PlatformTests",
         dependencies: [
             "Essentials", "HTTPClient", "HTTPServer", "LocalCluster", "Model", "Postgres", "ServiceRuntime",
-            "ServiceSettings", "Telemetry", "TestSupport", hummingbird, hummingbirdCore, lifecycle, logging, metrics,
+            "ServiceSettings", "Telemetry", "TestSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging,
+            metrics,
             nio, nioEmbedded, nioPosix,
         ], path: "Tests/PlatformTests"),
     // Samples of the DocC catalogues, compiled as in an app's package: only public declarations.

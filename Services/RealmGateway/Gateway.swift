@@ -15,6 +15,7 @@ struct Gateway: Sendable {
     private let deliveries: DeliveriesRoute
     private let outline: OutlineRoute
     private let sync: SyncRoute
+    private let buckets: BucketsRoute
     private let mutations: MutationsRoute
     private let blobs: BlobsRoute
     private let credentials: CredentialsRoute
@@ -54,9 +55,9 @@ struct Gateway: Sendable {
         realms = RealmsRoute(authentication: authentication, pool: pool, numbers: numbers)
         deliveries = DeliveriesRoute(authentication: authentication, pool: pool)
         outline = OutlineRoute(authentication: authentication, pool: pool)
-        sync = SyncRoute(
-            authentication: authentication,
-            services: SyncServices(pool: pool, numbers: numbers, hub: hub, limits: limits))
+        let services = SyncServices(pool: pool, numbers: numbers, hub: hub, limits: limits)
+        sync = SyncRoute(authentication: authentication, services: services)
+        buckets = BucketsRoute(authentication: authentication, services: services)
         blobs = BlobsRoute(
             authentication: authentication, pool: pool, numbers: numbers,
             store: BlobStore(pool: pool, unreferencedCountMax: limits.unreferencedBlobCountMax))
@@ -95,7 +96,15 @@ struct Gateway: Sendable {
         router.get("/v1/deliveries") { request, context in try await deliveries.handle(request, context) }
         router.get("/v1/outline") { request, context in try await outline.handle(request, context) }
         router.post("/v1/sync") { request, context in try await sync.handle(request, context) }
+        router.post("/sync/stream") { request, context in try await buckets.stream(request, context) }
+        router.post("/sync/checkpoint-request") { request, context in
+            try await buckets.checkpointRequest(request, context)
+        }
+        router.get("/write-checkpoint2.json") { request, context in
+            try await buckets.writeCheckpoint(request, context)
+        }
         router.post("/v1/mutations") { request, context in try await mutations.handle(request, context) }
+        router.post("/v1/uploads") { request, context in try await mutations.handleUploads(request, context) }
         router.put("/v1/blobs/{id}") { request, context in try await blobs.put(request, context) }
         router.get("/v1/blobs/{id}") { request, context in try await blobs.get(request, context) }
         router.put("/v1/credentials/compass") { request, context in try await credentials.put(request, context) }

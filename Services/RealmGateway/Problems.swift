@@ -14,6 +14,12 @@ enum Problems {
             .wwwAuthenticate: "Bearer error=\"invalid_token\", error_description=\"The key is unknown or was revoked\""
         ])
 
+    /// A moved environment, for clients that only understand 401.
+    static let tokenOfMovedEnvironment = Problem(
+        .unauthorized, name: "environment-moved",
+        detail: "The organisation has moved. The app's connector gets the new address from onboarding.",
+        headers: [.wwwAuthenticate: "Bearer"])
+
     static let boundElsewhere = Problem(
         .forbidden, name: "identity-bound-elsewhere",
         detail: "This e-mail address is bound to another account of the identity provider.")

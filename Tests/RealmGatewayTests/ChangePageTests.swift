@@ -38,7 +38,8 @@ import Testing
                 var pages: [ChangePage] = []
                 repeat {
                     let page = try ChangePage.read(
-                        realms, access: access, in: fixture.environment, limits: limits, on: &connection)
+                        realms, access: access, uploads: nil, format: .device, in: fixture.environment, limits: limits,
+                        on: &connection)
                     pages.append(page)
                     for index in realms.indices {
                         guard case .changeLog(let held) = realms[index].progress else { continue }
@@ -47,7 +48,8 @@ import Testing
                 } while pages.last?.isFull == true && pages.count < 100
                 #expect(
                     try ChangePage.read(
-                        [], access: access, in: fixture.environment, limits: limits, on: &connection
+                        [], access: access, uploads: nil, format: .device, in: fixture.environment, limits: limits,
+                        on: &connection
                     ).isRead)
                 return pages
             }

@@ -18,7 +18,9 @@ import Yams
     private static func documentedStatuses() throws -> Set<String> {
         var documented: Set<String> = []
         for (path, route) in try document().root["paths"]?.members ?? []
-        where path.hasPrefix("/v1/") && !["/v1/token", "/v1/logout"].contains(path) {
+        where ["/v1/", "/sync/", "/write-"].contains(where: path.hasPrefix)
+            && !["/v1/token", "/v1/logout"].contains(path)
+        {
             for (method, operation) in route.members {
                 for status in operation["responses"]?.names ?? [] { documented.insert("\(path) \(method) \(status)") }
             }
@@ -66,6 +68,7 @@ import Yams
             try await Self.blobResponses(ana, unauthenticated, outsider, log)
             try await Self.outlineResponses(ana, unauthenticated, outsider, log)
             try await Self.credentialResponses(ana, unauthenticated, outsider, log)
+            try await Self.bucketResponses(ana, unauthenticated, outsider, log)
         }
         struct Unavailable: Error {}
         try await withGateway(fetch: { _ in throw Unavailable() }) { fixture in
@@ -85,12 +88,52 @@ import Yams
             }
             try await Self.successResponses(fixture, log)
         }
-        #expect(log.seen.withLock { $0 } == (try Self.documentedStatuses()))
+        try await withGateway { fixture in try await Self.successResponses(fixture, log) }
+        let differences = try log.seen.withLock { $0 }.symmetricDifference(Self.documentedStatuses())
+        #expect(differences == [], "\(differences.sorted())")
+    }
+
+    private static let (bucketClient, checkpointRequest) = (UUID().text, "/sync/checkpoint-request")
+    private static let uploads = "{\"clientId\":\"\(bucketClient)\",\"entries\":[]}"
+    private static let number = "{\"client_id\":\"\(bucketClient)\",\"checkpoint_request_id\":\"1\"}"
+    private static let nextNumber = "/write-checkpoint2.json?client_id=\(bucketClient)"
+
+    /// The routes of the PowerSync protocol.
+    private static func bucketResponses(
+        _ ana: GatewayDevice, _ unauthenticated: GatewayDevice, _ outsider: GatewayDevice, _ log: ContractLog
+    ) async throws {
+        let long = "{\"x\":\"\(String(repeating: "x", count: 1 << 20))\"}"
+        for device in [unauthenticated, outsider] {
+            log.check(
+                "GET", nextNumber, GatewayResponse(try await ana.fixture.client.send(device.request("GET", nextNumber)))
+            )
+        }
+        let invalid = ana.request("GET", "/write-checkpoint2.json?client_id=1")
+        log.check("GET", nextNumber, GatewayResponse(try await ana.fixture.client.send(invalid)))
+        for (path, body) in [("/sync/stream", "{}"), (checkpointRequest, number), ("/v1/uploads", uploads)] {
+            var requests = [ana, unauthenticated, outsider].map { $0.request("POST", path, body) }
+            // A stream of the first one would not end.
+            if path == "/sync/stream" { requests.removeFirst() }
+            requests += [ana.request("POST", path, "["), ana.request("POST", path, long)]
+            var other = ana.request("POST", path, body)
+            other.headers = [("Authorization", "Bearer \(ana.token)"), ("Content-Type", "text/plain")]
+            for request in requests + [other] {
+                log.check("POST", path, GatewayResponse(try await ana.fixture.client.send(request)))
+            }
+        }
     }
 
     /// The responses to valid requests of each route.
     private static func successResponses(_ fixture: GatewayFixture, _ log: ContractLog) async throws {
         let ana = try await GatewayDevice(fixture, "ana@example.com")
+        // It ends with its token.
+        let short = try await GatewayDevice(fixture, "ana@example.com", expiresIn: -40)
+        for (method, path, body) in [
+            ("GET", nextNumber, nil), ("POST", checkpointRequest, number), ("POST", "/v1/uploads", uploads),
+            ("POST", "/sync/stream", "{}"),
+        ] {
+            log.check(method, path, GatewayResponse(try await fixture.client.send(short.request(method, path, body))))
+        }
         let blob = "/v1/blobs/\(UUID().text)"
         let routes = [
             ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("GET", "/v1/outline"), ("POST", "/v1/sync"),
@@ -202,7 +245,7 @@ private final class ContractLog: Sendable {
         seen.withLock { _ = $0.insert("\(route) \(method.lowercased()) \(response.status)") }
         let type = response.headers["Content-Type"] ?? ""
         guard response.status != 200 else {
-            #expect(type == (route == "/v1/sync" ? "application/x-ndjson" : expected))
+            #expect(type == (["/v1/sync", "/sync/stream"].contains(route) ? "application/x-ndjson" : expected))
             return
         }
         guard response.status >= 400 else {

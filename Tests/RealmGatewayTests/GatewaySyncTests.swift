@@ -142,7 +142,7 @@ import Testing
             }
             let chunk = try #require(page.chunks.first)
             for position in 0...5 {
-                let line = chunk.line(above: Int64(position)).map { String(buffer: $0) }
+                let line = chunk.line(above: Int64(position), .device).map { String(buffer: $0) }
                 let value = try line.map { try JSONSerialization.jsonObject(with: Data($0.utf8)) }
                 let objects = (value as? [String: [String: Any]])?["objects"]?["list"] as? [[String: Any]]
                 #expect((objects ?? []).map { $0["position"] as? Int } == Array((position + 1)..<6))

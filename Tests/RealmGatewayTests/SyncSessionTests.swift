@@ -93,7 +93,9 @@ import Testing
     @Test func failedWriteUnregistersTheStream() async throws {
         try await withSession { session, _ in
             var writer: any ResponseBodyWriter = BrokenWriter()
-            await #expect(throws: BrokenWriter.Broken.self) { try await SyncStream(session: session).run(&writer) }
+            await #expect(throws: BrokenWriter.Broken.self) {
+                try await SyncStream(session: session, keepaliveMax: .seconds(20)).run(&writer)
+            }
             #expect(session.services.hub.count == 0)
         }
     }

@@ -92,7 +92,8 @@ final class Authentication: Sendable {
 
     private static func token(in value: String) -> String? {
         let parts = value.split(separator: " ", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        // The clients of the PowerSync protocol send `Token`.
+        guard parts.count == 2, ["bearer", "token"].contains(parts[0].lowercased()) else { return nil }
         return String(parts[1])
     }
 

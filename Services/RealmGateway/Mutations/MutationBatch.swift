@@ -296,6 +296,6 @@ extension MutationRequest {
     fileprivate func with(_ mutations: some Sequence<SubmittedMutation>) -> MutationRequest {
         MutationRequest(
             caller: caller, laterEmail: laterEmail, address: address, clientID: clientID, traceparent: traceparent,
-            mutations: Array(mutations))
+            mutations: Array(mutations), allowsGaps: allowsGaps)
     }
 }

@@ -186,7 +186,7 @@ struct MutationPlan: Sendable {
             Result { () throws(MutationProblem) in try apply(submitted.content.get(), of: request, loaded) }
                 .mapError { Rejection($0) }
         }
-        if !decided.isEmpty { nextSequences[client] = expected + Int64(decided.count) }
+        if let last = request.mutations.last, !decided.isEmpty { nextSequences[client] = last.sequence + 1 }
         return RequestPlan(replayed: replayed, decided: decided)
     }
 

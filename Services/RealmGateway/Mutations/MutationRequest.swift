@@ -16,12 +16,14 @@ struct MutationRequest: Sendable {
     let traceparent: TraceContext?
     /// In ascending order of sequence; ``replayCount(expected:)`` detects gaps.
     let mutations: [SubmittedMutation]
+    /// Whether sequences may be missing: the queue of a client of the PowerSync protocol counts on when it is emptied.
+    let allowsGaps: Bool
     /// The realms that the mutations name.
     let realms: Set<RealmPath>
 
     init(
         caller: Caller, laterEmail: String? = nil, address: String, clientID: UUID, traceparent: TraceContext?,
-        mutations: [SubmittedMutation]
+        mutations: [SubmittedMutation], allowsGaps: Bool = false
     ) {
         self.caller = caller
         self.laterEmail = laterEmail
@@ -29,6 +31,7 @@ struct MutationRequest: Sendable {
         self.clientID = clientID
         self.traceparent = traceparent
         self.mutations = mutations
+        self.allowsGaps = allowsGaps
         realms = Set(mutations.compactMap { $0.write?.realm })
     }
 
@@ -58,6 +61,7 @@ struct MutationRequest: Sendable {
     /// - Parameter expected: The client's next sequence.
     /// - Returns: `nil` if a sequence is missing, before the first one or between two, even of processed ones.
     func replayCount(expected: Int64) -> Int? {
+        if allowsGaps { return mutations.prefix { $0.sequence < expected }.count }
         guard let first = mutations.first?.sequence, let last = mutations.last?.sequence else { return 0 }
         guard first >= 1, first <= expected, last - first == mutations.count - 1 else { return nil }
         return min(Int(expected - first), mutations.count)
@@ -98,23 +102,7 @@ extension MutationRequest {
     init(
         _ body: [UInt8], by login: Login, traceparent: TraceContext?, countMax: Int
     ) throws(Problem) {
-        guard let members = JSONOutline.members(of: body, in: 0..<body.count, countMax: 8) else {
-            throw Problems.malformed("The body is not a JSON object with clientId and mutations.")
-        }
-        var clientID: UUID?
-        var elements: [Range<Int>]?
-        for member in members {
-            switch String(decoding: member.key, as: UTF8.self) {
-            case "clientId" where clientID == nil: clientID = UUID(ascii: unquoted(body[member.value]) ?? "")
-            case "mutations" where elements == nil:
-                elements = JSONOutline.elements(of: body, in: member.value, countMax: countMax)
-            case let key: throw Problems.malformed("'\(key.excerpt)' is not allowed here, or repeated.")
-            }
-        }
-        guard let clientID else { throw Problems.malformed("'clientId' must be a UUID.") }
-        guard let elements else {
-            throw Problems.malformed("'mutations' must be an array of at most \(countMax) objects.")
-        }
+        let (clientID, elements) = try Self.parts(of: body, list: "mutations", countMax: countMax)
         var mutations: [SubmittedMutation] = []
         for element in elements {
             let mutation = try SubmittedMutation(Array(body[element]))
@@ -126,6 +114,30 @@ extension MutationRequest {
         self.init(
             caller: login.caller, laterEmail: login.laterEmail, address: login.address, clientID: clientID,
             traceparent: traceparent, mutations: mutations)
+    }
+
+    /// Splits a body into its client's id and the elements of its list.
+    static func parts(
+        of body: [UInt8], list: String, countMax: Int
+    ) throws(Problem) -> (clientID: UUID, elements: [Range<Int>]) {
+        guard let members = JSONOutline.members(of: body, in: 0..<body.count, countMax: 8) else {
+            throw Problems.malformed("The body is not a JSON object with clientId and \(list).")
+        }
+        var clientID: UUID?
+        var elements: [Range<Int>]?
+        for member in members {
+            switch String(decoding: member.key, as: UTF8.self) {
+            case "clientId" where clientID == nil: clientID = UUID(ascii: unquoted(body[member.value]) ?? "")
+            case list where elements == nil:
+                elements = JSONOutline.elements(of: body, in: member.value, countMax: countMax)
+            case let key: throw Problems.malformed("'\(key.excerpt)' is not allowed here, or repeated.")
+            }
+        }
+        guard let clientID else { throw Problems.malformed("'clientId' must be a UUID.") }
+        guard let elements else {
+            throw Problems.malformed("'\(list)' must be an array of at most \(countMax) objects.")
+        }
+        return (clientID, elements)
     }
 }
 

@@ -5,7 +5,7 @@ import Hummingbird
 import Model
 import Synchronization
 
-/// `POST /v1/mutations`.
+/// `POST /v1/mutations` and `POST /v1/uploads`.
 final class MutationsRoute: Sendable {
     private let authentication: Authentication
     private let limits: GatewayLimits
@@ -22,17 +22,34 @@ final class MutationsRoute: Sendable {
     }
 
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
-        let login = try await authentication.login(request, context)
-        let body = try await JSONBody.read(request, bytesMax: limits.mutationsBodyBytesMax)
+        let (login, body) = try await read(request, context)
         let mutations = try MutationRequest(
             body, by: login, traceparent: TraceContext.current, countMax: limits.mutationCountMax)
         guard !mutations.mutations.isEmpty else { throw Problems.malformed("'mutations' is empty.") }
-        let outcome = try await mappingDatabaseErrors { try await commit(login.caller.environment).submit(mutations) }
+        return try await respond(to: mutations, number: "sequence")
+    }
+
+    /// `POST /v1/uploads`: the queue of a client of the PowerSync protocol. Without entries, it returns the number that
+    /// is expected next.
+    @concurrent func handleUploads(_ request: Request, _ context: EdgeContext) async throws -> Response {
+        let (login, body) = try await read(request, context)
+        let entries = try MutationRequest(
+            uploads: body, by: login, traceparent: TraceContext.current, countMax: limits.mutationCountMax)
+        return try await respond(to: entries, number: "op_id")
+    }
+
+    private func read(_ request: Request, _ context: EdgeContext) async throws -> (Login, [UInt8]) {
+        let login = try await authentication.login(request, context)
+        return (login, try await JSONBody.read(request, bytesMax: limits.mutationsBodyBytesMax))
+    }
+
+    private func respond(to request: MutationRequest, number: String) async throws -> Response {
+        let outcome = try await mappingDatabaseErrors { try await commit(request.caller.environment).submit(request) }
         switch outcome {
         case .gap(let expected): throw Problems.sequenceGap(expected: expected)
         case .conflicted: throw Problems.busy
         case .callerRemoved: throw Problems.keyUnknown
-        case .results(let results, let next): return Self.response(mutations, results, next: next)
+        case .results(let results, let next): return Self.response(request, results, number: number, next: next)
         }
     }
 
@@ -45,14 +62,16 @@ final class MutationsRoute: Sendable {
         }
     }
 
-    private static func response(_ request: MutationRequest, _ results: [MutationResult], next: Int64) -> Response {
+    private static func response(
+        _ request: MutationRequest, _ results: [MutationResult], number: String, next: Int64
+    ) -> Response {
         let list = zip(request.mutations, results).map { mutation, result in
             let member: (name: String, value: [UInt8]) =
                 switch result {
                 case .success(let position): ("accepted", JSONObject.bytes(of: [("position", digits(position))]))
                 case .failure(let rejection): ("rejected", rejection.problem)
                 }
-            return JSONObject.bytes(of: [("sequence", digits(mutation.sequence)), (member.name, member.value[...])])
+            return JSONObject.bytes(of: [(number, digits(mutation.sequence)), (member.name, member.value[...])])
         }
         return .json(
             bytes: JSONObject.bytes(of: [

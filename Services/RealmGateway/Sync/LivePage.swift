@@ -3,6 +3,7 @@ import Model
 import NIOCore
 import ObjectStore
 import Postgres
+import Synchronization
 
 /// Changed objects of one realm, encoded once for all devices that follow it.
 final class LiveChunk: Sendable {
@@ -10,9 +11,13 @@ final class LiveChunk: Sendable {
     /// The changes among them that affect permissions.
     let permissionChanges: [PermissionChange]
     let byteCount: Int
+    /// The write checkpoints among the objects, by the client's id; only in realms of uploads.
+    let writeCheckpoints: [UUID: Int64]
     private let objects: ObjectLine
     private let cursor: Cursor
     private let fullLine: ByteBuffer
+    /// The objects in the bucket format, encoded when a device needs it.
+    private let buckets = Mutex<(objects: ObjectLine, fullLine: ByteBuffer)?>(nil)
 
     /// A change of an object that defines permissions.
     struct PermissionChange: Sendable {
@@ -38,19 +43,29 @@ final class LiveChunk: Sendable {
         }
     }
 
-    init(realm: Int32, objects: ObjectLine, cursor: Cursor, permissionChanges: [PermissionChange]) {
+    init(
+        realm: Int32, objects: ObjectLine, cursor: Cursor, permissionChanges: [PermissionChange],
+        writeCheckpoints: [UUID: Int64] = [:]
+    ) {
         self.realm = realm
         self.objects = objects
         self.cursor = cursor
         self.permissionChanges = permissionChanges
+        self.writeCheckpoints = writeCheckpoints
         fullLine = objects.line(above: 0, cursor) ?? ByteBuffer()
         byteCount = fullLine.readableBytes
     }
 
     /// Returns the line for a device that has everything up to a position; `nil` if it has all of this.
-    func line(above position: Int64) -> ByteBuffer? {
-        if let first = objects.objects.first, first.position > position { return fullLine }
-        return objects.line(above: position, cursor)
+    func line(above position: Int64, _ format: LineFormat) -> ByteBuffer? {
+        let isWhole = objects.objects.first.map { $0.position > position } ?? false
+        guard format != .device else { return isWhole ? fullLine : objects.line(above: position, cursor) }
+        return buckets.withLock { encoded in
+            let objects = encoded?.objects ?? self.objects.inBuckets(generation: cursor.generation)
+            let line = encoded?.fullLine ?? objects.line(above: 0, cursor) ?? ByteBuffer()
+            encoded = (objects, line)
+            return isWhole ? line : objects.line(above: position, cursor)
+        }
     }
 }
 
@@ -103,11 +118,15 @@ struct LivePage: Sendable {
         ])
         let counter = try EnvironmentCounter(try counterRow(results[0]))
         var open: [Int32: (line: ObjectLine, permissionChanges: [LiveChunk.PermissionChange])] = [:]
+        var writeCheckpoints: [Int32: [UUID: Int64]] = [:]
         var chunks: [LiveChunk] = []
         func take(_ realm: Int32, at position: Int64) {
             guard let (line, permissionChanges) = open.removeValue(forKey: realm) else { return }
             let cursor = Cursor(generation: counter.generation, start: position, position: position)
-            chunks.append(LiveChunk(realm: realm, objects: line, cursor: cursor, permissionChanges: permissionChanges))
+            chunks.append(
+                LiveChunk(
+                    realm: realm, objects: line, cursor: cursor, permissionChanges: permissionChanges,
+                    writeCheckpoints: writeCheckpoints.removeValue(forKey: realm) ?? [:]))
         }
         var kinds: Set<Kind> = []
         var last = position
@@ -127,6 +146,10 @@ struct LivePage: Sendable {
             var (line, permissionChanges) = open.removeValue(forKey: realm) ?? (ObjectLine(path), [])
             if isCurrent { line.append(kind: kind, id: id, position: last, row: row, fieldsColumn: 5) }
             if let change { permissionChanges.append(change) }
+            if exists, kind == .writeCheckpoint, let stored = WriteCheckpoint(try row.value(5, as: CanonicalJSON.self))
+            {
+                writeCheckpoints[realm, default: [:]][id] = stored.number
+            }
             open[realm] = (line, permissionChanges)
             if line.isFull { take(realm, at: last) }
         }

@@ -21,7 +21,7 @@ struct DownloadPage: Sendable {
     /// Reads one page, without a transaction.
     static func read(
         _ realm: OpenRealm, _ download: SyncProgress.Download, in environment: EnvironmentID, generation: Int64,
-        count: Int, countMax: Int, access: AccessReader, on connection: inout Connection
+        format: LineFormat, count: Int, countMax: Int, access: AccessReader, on connection: inout Connection
     ) throws -> DownloadPage {
         // The compaction floor is read after the page, because tombstones are removed only after it has moved; so are
         // the permissions.
@@ -35,9 +35,19 @@ struct DownloadPage: Sendable {
         let counter = try EnvironmentCounter(try counterRow(results[1]))
         var next = download
         var lines: [ByteBuffer] = []
-        var line = ObjectLine(realm.path)
+        // What a cut download left may have objects that were deleted meanwhile, without tombstones for this device.
+        let clears = format != .device && download.base == 0 && download.key == nil
+        var line = ObjectLine(realm.path, format, clears: clears)
         var bytes = 0
         let rows = results[0]
+        let isLast = rows.count < count
+        var cursor: Cursor {
+            Cursor(generation: generation, start: download.start, position: download.base, key: next.key)
+        }
+        func end(_ finished: ByteBuffer) {
+            lines.append(finished)
+            bytes += finished.readableBytes
+        }
         for index in 0..<rows.count {
             let row = rows[index]
             let kind: Kind = try row.value(1)
@@ -48,16 +58,15 @@ struct DownloadPage: Sendable {
                 line.append(kind: kind, id: id, position: position, row: row, fieldsColumn: 5)
             }
             next.key = Cursor.Key(kind: kind, id: id)
-            if line.isFull || index == rows.count - 1 && !line.isEmpty {
-                let cursor = Cursor(
-                    generation: generation, start: download.start, position: download.base, key: next.key)
-                lines.append(line.take(cursor))
-                bytes += lines.last?.readableBytes ?? 0
-            }
+            if line.isFull, index < rows.count - 1 { end(line.take(cursor, resume: download.base)) }
         }
-        let target = bytes == 0 ? countMax : Self.pageBytesTarget / max(bytes / rows.count, 1)
+        // In the bucket format the last line marks the end of the download, also without objects.
+        if !line.isEmpty || format != .device && (isLast || line.clears) {
+            end(line.take(cursor, resume: isLast ? download.start : download.base))
+        }
+        let target = bytes == 0 ? countMax : Self.pageBytesTarget / max(bytes / max(rows.count, 1), 1)
         return DownloadPage(
-            counter: counter, lines: lines, next: next, isLast: rows.count < count,
+            counter: counter, lines: lines, next: next, isLast: isLast,
             isPermitted: try access.state(results[2...]).mayRead(realm.path),
             countNext: min(max(target, 16), countMax))
     }
@@ -67,6 +76,8 @@ struct DownloadPage: Sendable {
 struct ChangePage: Sendable {
     let counter: EnvironmentCounter
     let access: AccessState
+    /// The client's write checkpoint, in the bucket format.
+    var writeCheckpoint: Int64?
     /// The lines of the realms.
     var lines: [ByteBuffer] = []
     /// The change log was read up to here.
@@ -78,14 +89,20 @@ struct ChangePage: Sendable {
     var isRead = false
 
     static func read(
-        _ realms: [OpenRealm], access: AccessReader, in environment: EnvironmentID, limits: GatewayLimits,
-        on connection: inout Connection
+        _ realms: [OpenRealm], access: AccessReader, uploads: SentRealm?, format: LineFormat,
+        in environment: EnvironmentID, limits: GatewayLimits, on connection: inout Connection
     ) throws -> ChangePage {
         try connection.transaction(.snapshot) { transaction in
-            let results = try transaction.run([EnvironmentCounter.load(environment)] + access.statements)
+            let results = try transaction.run(
+                [EnvironmentCounter.load(environment)] + access.statements
+                    + (uploads.map { [$0.load(in: environment)] } ?? []))
             let counter = try EnvironmentCounter(try counterRow(results[0]))
             var page = ChangePage(
-                counter: counter, access: try access.state(results[1...]), position: counter.position)
+                counter: counter, access: try access.state(results[1..<(1 + access.statements.count)]),
+                position: counter.position)
+            if let uploads, let rows = results.last {
+                page.writeCheckpoint = WriteCheckpoint(try uploads.object(rows)?.fields)?.number
+            }
             var held: [Int32: Int64] = [:]
             for realm in realms {
                 guard case .changeLog(let position) = realm.progress, realm.progress.isValid(for: counter),
@@ -97,16 +114,16 @@ struct ChangePage: Sendable {
             guard let first = held.values.min(), first < counter.position else { return page }
             let rows = try transaction.run(
                 changes(in: environment, realms: realms.map(\.number), after: first, countMax: limits.changeCountMax))
-            try page.fill(rows, realms, held, countMax: limits.changeCountMax)
+            try page.fill(rows, realms, held, format, countMax: limits.changeCountMax)
             return page
         }
     }
 
     /// - Parameter held: The position up to which the device has each realm; earlier changes are not sent again.
     private mutating func fill(
-        _ rows: Rows, _ realms: [OpenRealm], _ held: [Int32: Int64], countMax: Int
+        _ rows: Rows, _ realms: [OpenRealm], _ held: [Int32: Int64], _ format: LineFormat, countMax: Int
     ) throws {
-        var open = Dictionary(uniqueKeysWithValues: realms.map { ($0.number, ObjectLine($0.path)) })
+        var open = Dictionary(uniqueKeysWithValues: realms.map { ($0.number, ObjectLine($0.path, format)) })
         var last: [Int32: Int64] = [:]
         func take(_ realm: Int32, into lines: inout [ByteBuffer]) {
             guard let position = last[realm] else { return }

@@ -14,6 +14,17 @@ struct SyncRequest: Sendable {
     /// The whole environment, instead of realms.
     let all: EnvironmentRequest?
     let isLive: Bool
+    /// The request of the PowerSync protocol, whose cursors depend on the generation; `nil` in the device API.
+    var buckets: BucketRequest?
+
+    /// Creates the equivalent of a request of the PowerSync protocol.
+    init(_ buckets: BucketRequest) {
+        cursors = [:]
+        only = buckets.includesDefaults ? nil : Set(buckets.named.map(\.description))
+        all = nil
+        isLive = true
+        self.buckets = buckets
+    }
 
     /// - Throws: `Problem` 400.
     init(_ body: [UInt8], realmCountMax: Int) throws(Problem) {
@@ -59,7 +70,7 @@ struct SyncRequest: Sendable {
     }
 
     /// The realms that the request names.
-    var named: [RealmPath] { (only ?? Set(cursors.keys)).sorted().compactMap { RealmPath($0) } }
+    var named: [RealmPath] { buckets?.named ?? (only ?? Set(cursors.keys)).sorted().compactMap { RealmPath($0) } }
 
     /// Returns the kinds in `kinds`; by default all that an integration may read.
     private static func kinds(_ object: JSONObject) throws(Problem) -> [Kind] {

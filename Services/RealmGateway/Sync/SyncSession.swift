@@ -54,8 +54,9 @@ actor SyncSession {
     /// Number of objects in the next page of a download; it grows.
     private var pageCount = firstPageCount
     private static let firstPageCount = 200
-    /// Lines for the next write: a short response is one packet.
-    private var pending: [ByteBuffer] = []
+    private var lines: SessionLines
+    /// The realm of the client's write checkpoint, in the PowerSync protocol.
+    private let uploads: SentRealm?
 
     /// A separate allocation, so that the many sessions without a feed do not reserve memory for it.
     private final class FeedStorage {
@@ -93,19 +94,23 @@ actor SyncSession {
         expires = login.expires
         isLive = request.isLive
         self.buffer = buffer
-        cursors = request.cursors
-        let (access, counter) = try await services.pool.run { connection in
+        let client = request.buckets?.clientID
+        let (access, uploads, counter) = try await services.pool.run { connection in
+            let uploads = try SentRealm(of: caller, client: client, numbers, on: &connection)
             let access = try AccessReader(caller, named: named, numbers, on: &connection)
             let results = try connection.run([EnvironmentCounter.load(caller.environment)] + access.statements)
             guard try !access.state(results[1...]).isRemoved else { throw Problems.keyUnknown }
-            return (access, try EnvironmentCounter(try counterRow(results[0])))
+            return (access, uploads, try EnvironmentCounter(try counterRow(results[0])))
         }
         self.access = access
+        self.uploads = uploads
         generation = counter.generation
+        lines = SessionLines(request, generation: counter.generation)
+        cursors = request.buckets?.cursors(generation: counter.generation) ?? request.cursors
         if let all = request.all {
             let (feed, isReset) = EnvironmentFeed.open(all, services, access, counter)
             self.feed = FeedStorage(feed)
-            pending = [SyncLines.openAll(isReset: isReset)]
+            lines.append([SyncLines.openAll(isReset: isReset)])
         }
     }
 
@@ -114,7 +119,7 @@ actor SyncSession {
     /// Reads the next page of missing data. The last page ends with the snapshot's checkpoint.
     func next() async throws -> Step {
         let isDone = try await advance()
-        return Step(lines: taken(), isDone: isDone)
+        return Step(lines: lines.take(), isDone: isDone)
     }
 
     /// Reads one page of missing data; returns whether the device is up to date after it.
@@ -136,7 +141,7 @@ actor SyncSession {
             return false
         }
         guard page.isRead, realms.allSatisfy({ $0.progress.download == nil }) else { return false }
-        pending += page.lines
+        lines.append(page.lines)
         for index in realms.indices {
             guard case .changeLog(let held) = realms[index].progress else { continue }
             realms[index].progress = .changeLog(max(held, page.position))
@@ -159,7 +164,7 @@ actor SyncSession {
         }
         let step = try await feed.advance()
         self.feed?.state = feed
-        pending += step.lines
+        lines.append(step.lines)
         // Without a newer position, the notification was about changes that the previous snapshot had.
         if let position = step.checkpoint, position > checkpoint { add(checkpoint: position) }
         return step.checkpoint != nil
@@ -167,18 +172,23 @@ actor SyncSession {
 
     private func readChanges() async throws -> ChangePage {
         let (realms, access, environment, limits) = (realms, access, environment, services.limits)
+        let (uploads, format) = (uploads, lines.format)
         let page = try await services.pool.run { connection in
-            try ChangePage.read(realms, access: access, in: environment, limits: limits, on: &connection)
+            try ChangePage.read(
+                realms, access: access, uploads: uploads, format: format, in: environment, limits: limits,
+                on: &connection)
         }
         guard page.counter.generation == generation, !page.access.isRemoved else { throw StreamEnd() }
+        lines.setWriteCheckpoint(page.writeCheckpoint)
         return page
     }
 
     /// Realms that define permissions and are not open, because the device did not name them. Their permission changes
     /// are evaluated, and their objects are not sent.
     private var watched: [OpenRealm] {
-        guard opensOnlyNamed, let own = access.caller.own else { return [] }
-        let numbers = [own: access.own, .common: access.common]
+        guard let own = access.caller.own else { return [] }
+        var numbers = opensOnlyNamed ? [own: access.own, .common: access.common] : [:]
+        if let uploads { numbers[uploads.path] = uploads.number }
         return numbers.filter { !subscribed.contains($0.value) }.map {
             OpenRealm(path: $0.key, number: $0.value, progress: .changeLog(0))
         }
@@ -192,17 +202,16 @@ actor SyncSession {
         state = page.access
         let permitted = state.opened(named: named, isNarrow: opensOnlyNamed)
         let isPermitted = Set(permitted)
-        for realm in realms where !isPermitted.contains(realm.path) {
-            pending.append(SyncLines.closed(realm.path.description))
-        }
+        for realm in realms where !isPermitted.contains(realm.path) { lines.close(realm.path) }
         realms.removeAll { !isPermitted.contains($0.path) }
         let names = Set(permitted.map(\.description))
         for path in cursors.keys.sorted() where !names.contains(path) {
-            pending.append(SyncLines.closed(path))
+            lines.close(path)
             cursors[path] = nil
         }
         for index in realms.indices { resume(index, page.counter) }
         try await openMissing(permitted, page.counter)
+        lines.announce(at: page.counter.position, defaults: state.opened(named: [], isNarrow: false))
         // Also without open realms: some may be opened later.
         return realms.map(\.number) != subscribed || opensOnlyNamed && isLive && !isSubscribed
     }
@@ -226,18 +235,18 @@ actor SyncSession {
             let cursor = cursors.removeValue(forKey: path.description)
             guard let number = ids[path] else {
                 absent.insert(path)
-                if cursor != nil { pending.append(SyncLines.closed(path.description)) }
+                if cursor != nil { lines.close(path) }
                 continue
             }
             let progress = SyncProgress(cursor ?? nil, counter, catchUpCountMax: services.limits.catchUpCountMax)
-            pending.append(SyncLines.open(path, isReset: progress == nil))
+            lines.open(path, isReset: progress == nil)
             realms.append(OpenRealm(path: path, number: number, progress: progress ?? .fresh(counter)))
         }
     }
 
     private func resume(_ index: Int, _ counter: EnvironmentCounter) {
         if !realms[index].progress.isValid(for: counter) {
-            pending.append(SyncLines.open(realms[index].path, isReset: true))
+            lines.open(realms[index].path, isReset: true)
             realms[index].progress = .fresh(counter)
         } else if case .changeLog(let position) = realms[index].progress {
             realms[index].progress = SyncProgress(
@@ -250,11 +259,11 @@ actor SyncSession {
         let realm = realms[index]
         guard let download = realm.progress.download else { return }
         let (environment, access, count) = (environment, access, pageCount)
-        let (generation, countMax) = (generation, services.limits.pageCountMax)
+        let (generation, format, countMax) = (generation, lines.format, services.limits.pageCountMax)
         let page = try await services.pool.run { connection in
             try DownloadPage.read(
-                realm, download, in: environment, generation: generation, count: count, countMax: countMax,
-                access: access, on: &connection)
+                realm, download, in: environment, generation: generation, format: format, count: count,
+                countMax: countMax, access: access, on: &connection)
         }
         guard page.counter.generation == generation else { throw StreamEnd() }
         realms[index].progress = .download(page.next)
@@ -262,12 +271,12 @@ actor SyncSession {
         guard realms[index].progress.isValid(for: page.counter) else { return resume(index, page.counter) }
         guard page.isPermitted else {
             // The partial realm is discarded: if it is permitted again, its download restarts.
-            pending.append(SyncLines.closed(realm.path.description))
+            lines.close(realm.path)
             realms.remove(at: index)
             pageCount = Self.firstPageCount
             return
         }
-        pending += page.lines
+        lines.append(page.lines)
         if page.isLast { realms[index].progress = .changeLog(page.next.start) }
     }
 
@@ -284,14 +293,14 @@ actor SyncSession {
             guard remaining > 0 else { return .end }
             checkpoint = max(position, checkpoint)
             advance(to: checkpoint)
-            pending.append(SyncLines.keepalive(expiresIn: remaining, cursor(at: checkpoint), realms: paths))
+            lines.keepalive(expiresIn: remaining, cursor(at: checkpoint), realms: paths)
         case .deliveries(let deliveries): isBehind = !take(deliveries)
         }
         if !absent.isEmpty, ContinuousClock.now - absentCheckedAt >= services.limits.keepaliveMax {
             absentCheckedAt = .now
             isBehind = true
         }
-        return .write(taken(), isBehind: isBehind)
+        return .write(lines.take(), isBehind: isBehind)
     }
 
     /// - Returns: Whether they could be sent; `false` if a snapshot is needed.
@@ -308,7 +317,12 @@ actor SyncSession {
         var consistent: Int64?
         for delivery in deliveries where delivery.position > checkpoint {
             for chunk in delivery.chunks where subscribed.contains(chunk.realm) {
-                if let line = chunk.line(above: checkpoint) { pending.append(line) }
+                if let line = chunk.line(above: checkpoint, lines.format) { lines.append([line]) }
+            }
+            if let uploads {
+                for chunk in delivery.chunks where chunk.realm == uploads.number {
+                    lines.setWriteCheckpoint(chunk.writeCheckpoints[uploads.client])
+                }
             }
             if delivery.isConsistent { consistent = delivery.position }
         }
@@ -331,11 +345,6 @@ actor SyncSession {
 
     private func add(checkpoint position: Int64) {
         checkpoint = position
-        pending.append(SyncLines.checkpoint(cursor(at: position), realms: paths))
-    }
-
-    private func taken() -> [ByteBuffer] {
-        defer { pending = [] }
-        return pending
+        lines.checkpoint(cursor(at: position), realms: paths)
     }
 }

@@ -8,6 +8,8 @@ import NIOCore
 /// session, whose memory belongs to no task, has the state.
 struct SyncStream: Sendable {
     let session: SyncSession
+    /// Maximum time without a line.
+    let keepaliveMax: Duration
 
     @concurrent func run(_ writer: inout any ResponseBodyWriter) async throws {
         session.services.hub.register(session.buffer, of: session.access.caller)
@@ -34,7 +36,7 @@ struct SyncStream: Sendable {
 
     @concurrent private func follow(_ writer: inout any ResponseBodyWriter) async throws {
         while true {
-            session.buffer.setKeepalive(after: session.services.limits.keepaliveMax)
+            session.buffer.setKeepalive(after: keepaliveMax)
             switch await session.output(for: await session.buffer.next()) {
             case .end: return
             case .write(let lines, let isBehind):

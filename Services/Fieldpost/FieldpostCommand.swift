@@ -33,5 +33,6 @@ struct FieldpostCommand: AsyncParsableCommand {
             TraceCommand.self,
             AuditCommand.self,
             SecretsCommand.self,
+            SchemaCommand.self,
         ])
 }

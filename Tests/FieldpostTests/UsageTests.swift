@@ -6,6 +6,7 @@ import Testing
         (["--help"], 0), (["migrate", "--help"], 0), (["--version"], 0),
         (["nonsense"], 2), (["migrate", "--nonsense"], 2), (["migrate"], 2), (["environment", "add", "acme"], 2),
         (["environment", "invite"], 2), (["deferred", "retry", "--database", "x"], 2), (["lag", "--topic", "none"], 2),
+        (["schema", "generate", "powersync"], 2),
         (["topics", "apply", "--replication", "0"], 2), (["environment", "list", "--database", "host=/nowhere"], 1),
         (["topics", "apply", "--brokers", "127.0.0.1:1"], 1),
         (["migrate", "--schema", "/nowhere", "--database", "x"], 1),

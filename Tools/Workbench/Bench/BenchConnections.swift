@@ -45,7 +45,8 @@ struct BenchConnections: BenchScenario {
             throw ClusterFailure("\(installation.cluster.gatewayURL) has no port")
         }
         var sockets = BenchSockets(port: port)
-        let sync = request("/v1/sync", GatewayClient.firstSyncBody(isLive: true), installation)
+        let sync = Self.request(
+            "/v1/sync", GatewayClient.firstSyncBody(isLive: true), token: installation.tokens[0])
         // The first device makes the gateway fetch keys and open what all devices share.
         try sockets.open(1, request: sync, until: "\"checkpoint\"")
         try await Task.sleep(for: Self.idleTime)
@@ -59,9 +60,9 @@ struct BenchConnections: BenchScenario {
         report.add("gateway's memory", "kB/connection", (idle - before) / Double(count - 1))
         report.add("devices connected", "devices/s", Double(count - 1) / opened.inSeconds)
 
-        let (id, body) = try mutation(in: RealmPath.user(installation.people[0].email))
+        let (id, body) = try Self.mutation(in: RealmPath.user(installation.people[0].email))
         let sent = ContinuousClock.now
-        let sender = try sockets.send(request("/v1/mutations", body, installation))
+        let sender = try sockets.send(Self.request("/v1/mutations", body, token: installation.tokens[0]))
         defer { close(sender) }
         try sockets.waitForAll(id.text)
         report.add("all devices notified", "ms", (ContinuousClock.now - sent).inSeconds * 1_000)
@@ -69,16 +70,17 @@ struct BenchConnections: BenchScenario {
         report.add("gateway's memory afterwards", "kB/connection", (notified - before) / Double(count - 1))
     }
 
-    private func request(_ path: String, _ body: [UInt8], _ installation: BenchInstallation) -> [UInt8] {
+    /// A request with its head.
+    static func request(_ path: String, _ body: [UInt8], token: String) -> [UInt8] {
         let head = [
-            "POST \(path) HTTP/1.1", "Host: 127.0.0.1", "Authorization: Bearer \(installation.tokens[0])",
+            "POST \(path) HTTP/1.1", "Host: 127.0.0.1", "Authorization: Bearer \(token)",
             "Content-Type: application/json", "Content-Length: \(body.count)", "", "",
         ]
         return Array(head.joined(separator: "\r\n").utf8) + body
     }
 
     /// The request body of a new device's first mutation.
-    private func mutation(in realm: RealmPath) throws -> (id: UUID, body: [UInt8]) {
+    static func mutation(in realm: RealmPath) throws -> (id: UUID, body: [UInt8]) {
         let id = UUID()
         var device = DeviceState(clientID: UUID())
         let fields = Array(#"{"text":"A change"}"#.utf8)

@@ -16,6 +16,8 @@ struct BenchInstallation: Sendable {
         var fileCount: Int?
         /// The people, and what they can book on; their realms are filled.
         var organisation: Organisation?
+        /// Number of people without an organisation.
+        var peopleCount = 1
     }
 
     static let description =
@@ -79,7 +81,9 @@ struct BenchInstallation: Sendable {
 
     private init(_ stage: ScenarioStage, _ configuration: Configuration) async throws {
         let setup = stage.setup(Self.environmentName, backend: stage.sap)
-        let people = configuration.organisation?.people ?? [Organisation.Person("u0@bench.example")]
+        let people =
+            configuration.organisation?.people
+            ?? (0..<configuration.peopleCount).map { Organisation.Person("u\($0)@bench.example") }
         let added = try await setup.addEnvironment(people)
         tokens = try await DeviceTokens(stage.identity, environment: Self.environmentName, issuer: added.issuer)
             .tokens(for: people)

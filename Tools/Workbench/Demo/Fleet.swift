@@ -92,7 +92,7 @@ extension Device {
 
     /// Runs all of them while `body` runs.
     static func whileRunning<Success: Sendable>(
-        _ devices: [Device], _ body: @escaping @Sendable () async throws -> Success
+        _ devices: [any FieldworkDevice], _ body: @escaping @Sendable () async throws -> Success
     ) async throws -> Success {
         try await withThrowingTaskGroup(of: Success?.self) { group in
             for device in devices {

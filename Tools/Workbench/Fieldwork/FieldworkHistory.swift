@@ -24,7 +24,7 @@ struct FieldworkHistory: Sendable {
     ]
 
     /// Takes the responses to a person's device.
-    mutating func take(_ answers: [QueuedMutation], of person: UUID) {
+    mutating func take(_ answers: [AnsweredMutation], of person: UUID) {
         for response in answers {
             switch response.outcome {
             case .accepted(let position):
@@ -36,7 +36,7 @@ struct FieldworkHistory: Sendable {
         }
     }
 
-    private mutating func accepted(_ response: QueuedMutation, at position: Int64, of person: UUID) {
+    private mutating func accepted(_ response: AnsweredMutation, at position: Int64, of person: UUID) {
         let mutation = response.mutation
         guard let fields = mutation.fields.flatMap({ try? JSONObject($0) }) else { return }
         switch (mutation.kind, response.realm.realmClass.name) {

@@ -8,7 +8,7 @@ import Model
 struct FieldworkPlay: Sendable {
     struct Player: Sendable {
         let id: UUID
-        let device: Device
+        let device: any FieldworkDevice
         /// A manager during the whole run.
         let isManager: Bool
     }
@@ -144,7 +144,8 @@ struct FieldworkPlay: Sendable {
 
     private mutating func fields(of kind: Kind) -> String {
         kind == .note
-            ? "{\"title\":\"Note \(random.next() % 100)\",\"body\":\"…\",\"isTask\":true,\"isDone\":false}"
+            ? "{\"title\":\"Note \(random.next() % 100)\","
+                + "\"body\":\"… \\\"quoted\\\" C:\\\\temp\",\"isTask\":true,\"isDone\":false}"
             : "{\"when\":\"\(Self.time)\",\"durationMinutes\":\(random.next() % 90),\"why\":\"Visit\"}"
     }
 

@@ -8,7 +8,8 @@ struct ConvergeCommand: ScenarioCommand {
         abstract: "Run random work with kills, and check that all data converge.",
         discussion: """
             Starts a cluster with two instances of each necessary service. Each seed is an environment whose people \
-            work on devices, at times offline. When an environment is quiescent, copies and devices are compared with \
+            work on devices, at times offline. Half of the devices use the PowerSync protocol: they lose streams \
+            between two lines, and are killed. When an environment is quiescent, copies and devices are compared with \
             a direct evaluation of what people wrote. The exit status is 1 if they differ.
             """)
 

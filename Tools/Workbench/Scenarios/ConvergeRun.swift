@@ -45,10 +45,24 @@ struct ConvergeRun: Sendable {
         try await stage.pool.run { connection in
             try DemoSetup.give(ids.prefix(2).map { ($0, Role.manager) }, in: environment, on: &connection)
         }
-        let devices = try await Device.make(for: people, gateway: stage.gateway, tokens: tokens)
-        return zip(ids, devices).enumerated().map { index, item in
-            FieldworkPlay.Player(id: item.0, device: item.1, isManager: index < 2)
+        let granted = try await tokens.tokens(for: people)
+        return try people.enumerated().map { index, person in
+            FieldworkPlay.Player(
+                id: ids[index], device: try device(index, of: person, tokens, token: granted[index]),
+                isManager: index < 2)
         }
+    }
+
+    /// Every second device has an SDK of PowerSync.
+    private func device(
+        _ index: Int, of person: Organisation.Person, _ tokens: DeviceTokens, token: String
+    ) throws -> any FieldworkDevice {
+        guard index % 2 == 1 else {
+            return try Device(person: person, gateway: stage.gateway, tokens: tokens, token: token, clientID: UUID())
+        }
+        return try PowerSyncDevice(
+            person: person, gateway: stage.gateway, tokens: tokens, token: token, clientID: UUID(),
+            seed: seed &* 1_000 &+ UInt64(index))
     }
 
     /// Deletes a `Person`, or restores it, as an integration does.
@@ -80,7 +94,7 @@ struct ConvergeRun: Sendable {
                 try await patiently { () async throws -> Void in try await toggle(person, in: environment) }
             }
             // Devices receive some results before the next step.
-            if number % 4 == 0 { try await Task.sleep(for: .milliseconds(20)) }
+            if number % 2 == 0 { try await Task.sleep(for: .milliseconds(20)) }
         }
         for player in players { await player.device.goOnline() }
         var history = FieldworkHistory()
@@ -91,6 +105,9 @@ struct ConvergeRun: Sendable {
         }
         let differences = try await republish(from: before, players, &history, in: environment)
         print("seed \(seed): \(history.acceptedCount) mutations accepted, refused: \(history.rejectedCounts)")
+        var counts = PowerSyncDevice.Counts()
+        for case let device as PowerSyncDevice in players.map(\.device) { counts += await device.counts }
+        print("seed \(seed): PowerSync: \(counts)")
         return differences
     }
 
@@ -141,7 +158,7 @@ struct ConvergeRun: Sendable {
         let deadline = ContinuousClock.now + settleMax
         var (last, count) = (Int64?.none, 0)
         while true {
-            for player in players { history.take(await player.device.takeUpdates().answers, of: player.id) }
+            for player in players { history.take(await player.device.takeAnswers(), of: player.id) }
             let snapshot = try await patiently {
                 try await stage.pool.run { try EnvironmentSnapshot.read(environment, on: &$0) }
             }
@@ -176,11 +193,12 @@ struct ConvergeRun: Sendable {
         let reading = FieldworkReading(snapshot)
         var differences = reading.differences() + snapshot.dead.sorted() + history.differences(snapshot)
         for player in players {
+            differences += await player.device.violations
             let waitingCount = await player.device.waitingCount
             if waitingCount > 0 {
                 differences.append("\(player.device.person.email) has \(waitingCount) mutations without a response")
             }
-            differences += reading.differences(of: player.id, device: await player.device.copy.contents)
+            differences += reading.differences(of: player.id, device: await player.device.received)
             differences += history.differences(of: player, opened: await player.device.opened)
         }
         return differences

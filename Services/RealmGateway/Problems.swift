@@ -17,7 +17,7 @@ enum Problems {
     /// A moved environment, for clients that only understand 401.
     static let tokenOfMovedEnvironment = Problem(
         .unauthorized, name: "environment-moved",
-        detail: "The organisation has moved. The app's connector gets the new address from onboarding.",
+        detail: "The organisation has moved. Other routes return the new address with status 421.",
         headers: [.wwwAuthenticate: "Bearer"])
 
     static let boundElsewhere = Problem(

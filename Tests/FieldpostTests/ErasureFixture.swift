@@ -114,7 +114,7 @@ struct ErasureFixture {
         let share = RealmPath.share(Share.id(of: ana, with: bo)).description
         let paths = [
             "/users/ana@example.com", "/users/bo@example.com", "/seen/ana@example.com", "/common", "/users", "/manager",
-            "/teams/\(team.text)", "/polls", share,
+            "/teams/\(team.text)", "/polls", share, "/sent/ana@example.com",
         ]
         return [
             """
@@ -138,7 +138,7 @@ struct ErasureFixture {
     var objectCount: Int { storedObjects.count }
 
     /// Realms: 11 Ana's, 12 Bo's, 13 Ana's records, 14 /common, 15 /users, 16 /manager, 17 the team's, 18 /polls, 19
-    /// what Ana shares with Bo.
+    /// what Ana shares with Bo, 20 Ana's write checkpoints.
     private var storedObjects: [(realm: Int32, kind: Kind, id: UUID, fields: String)] {
         let (ana, bo, team) = (ana.text, bo.text, team.text)
         let share = #"{"owner":"\#(ana)","recipient":"\#(bo)"}"#
@@ -157,6 +157,7 @@ struct ErasureFixture {
             (11, .defectCommand, UUID(), #"{"record":"anasecret","submitRequested":true}"#),
             (11, .deliveryChoice, UUID(), #"{"devices":[\#(device)]}"#),
             (13, .seenRecord, entry, #"{"backendId":"B-2","text":"anasecret"}"#),
+            (20, .writeCheckpoint, UUID(), #"{"number":1}"#),
             (14, .person, self.ana, #"{"name":"A","firstName":"anasecret","avatar":"\#(avatar.text)"}"#),
             (14, .personLookup, self.ana, #"{"name":"anasecret","email":"ana@example.com"}"#),
             (14, .membership, UUID(), #"{"person":"\#(ana)","team":"\#(team)"}"#),

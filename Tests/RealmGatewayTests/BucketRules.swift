@@ -3,7 +3,7 @@ import Foundation
 /// Rules of a stream of the PowerSync protocol that a client does not report, or reports by ending the stream.
 struct BucketRules {
     /// With its newline, no line is longer.
-    private static let lineBytesMax = 320_000
+    private static let lineBytesMax = 512_000
 
     private var isFirst = true
     /// The last announced position.
@@ -12,6 +12,8 @@ struct BucketRules {
     private var isWhole = false
     private var writeCheckpoint: Int64?
     private var announced: Set<String> = []
+    /// The highest number since the last consistent state.
+    private var highest: Int64 = 0
     /// Buckets whose content was cleared since the last consistent state.
     private var cleared: Set<String> = []
 
@@ -30,7 +32,8 @@ struct BucketRules {
         case "checkpoint_complete":
             isWhole = true
             cleared = []
-            return []
+            defer { highest = 0 }
+            return highest > position ? ["op_id \(highest) is displayed at \(position)"] : []
         default: return ["unknown line \(key)"]
         }
     }
@@ -60,6 +63,7 @@ struct BucketRules {
             switch item["op"] as? String {
             case "CLEAR": cleared.insert(name)
             case "PUT", "REMOVE":
+                highest = max(highest, number)
                 // Such an operation counts as a deletion.
                 if number < 1 { broken.append("op_id \(number)") }
                 // Such an operation is stored and not displayed.

@@ -120,7 +120,9 @@ import Testing
             #expect(try await device.requestCheckpoint("3") == "5")
             try await device.sync()
             #expect(await device.model.writeCheckpoint == 5)
-            for (body, name) in [("{}", "client_id"), ("[]", "object")] {
+            let tooHigh =
+                "{\"client_id\":\"\(UUID().text)\",\"checkpoint_request_id\":\"9223372036854775807\"}"
+            for (body, name) in [("{}", "client_id"), ("[]", "object"), (tooHigh, "checkpoint_request_id")] {
                 let response = try await fixture.client.send(
                     device.request("POST", "/sync/checkpoint-request", text: body))
                 #expect(response.status == 400)

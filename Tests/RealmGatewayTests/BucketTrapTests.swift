@@ -1,6 +1,7 @@
 import Essentials
 import Foundation
 import HTTPClient
+import LocalCluster
 import Model
 import ObjectStore
 import Postgres
@@ -140,11 +141,11 @@ import Testing
         }
     }
 
-    @Test func aThousandBucketsAreAllowed() async throws {
+    @Test func threeThousandBucketsAreAllowed() async throws {
         try await withGateway(limits: Self.small) { fixture in
             _ = try fill(fixture, 3)
             let device = try await BucketDevice(fixture, "ana@example.com")
-            let buckets = (0..<1_001).map { _ in
+            let buckets = (0..<3_001).map { _ in
                 ["name": "1:/teams/\(UUID().text)", "after": "9000000000000000000"]
             }
             try await device.sync(buckets: Array(buckets.dropFirst()))
@@ -153,12 +154,13 @@ import Testing
             let response = try await fixture.client.send(
                 device.request("POST", "/sync/stream", text: String(decoding: body, as: UTF8.self)))
             #expect(response.status == 400)
-            #expect(String(decoding: response.body, as: UTF8.self).contains("1000 buckets"))
+            #expect(String(decoding: response.body, as: UTF8.self).contains("3000 buckets"))
         }
     }
 
     @Test(arguments: [
         "", "[]", "{\"buckets\":1}", "{\"buckets\":[{\"name\":\"x\"}]}", "{\"streams\":{\"subscriptions\":[{}]}}",
+        "{\"streams\":1}",
     ])
     func malformedRequestIsRejected(body: String) async throws {
         try await withGateway(limits: Self.small) { fixture in
@@ -166,6 +168,23 @@ import Testing
             let response = try await fixture.client.send(device.request("POST", "/sync/stream", text: body))
             #expect(response.status == 400)
             #expect(response.headers["Content-Type"] == "application/problem+json")
+        }
+    }
+
+    /// Parameters of another form are an error of their subscription only.
+    @Test func subscriptionsOfOtherFormsAreErrors() async throws {
+        try await withGateway(limits: Self.small) { fixture in
+            let device = try await BucketDevice(fixture, "ana@example.com")
+            let forms = ["{\"path\":1}", "{}", "null", "[]", "{\"path\":\"/nowhere\\\"\"}"]
+            let list = forms.map { "{\"stream\":\"realm\",\"parameters\":\($0)}" }.joined(separator: ",")
+            let response = try await fixture.client.stream(
+                device.request("POST", "/sync/stream", text: "{\"streams\":{\"subscriptions\":[\(list)]}}"))
+            for try await line in response.body.lines(bytesMax: 1 << 20) {
+                var model = BucketModel()
+                try model.apply(line)
+                #expect(model.refused["realm"] == [0, 1, 2, 3, 4])
+                break
+            }
         }
     }
 

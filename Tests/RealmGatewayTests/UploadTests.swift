@@ -133,7 +133,10 @@ import Testing
             let id = UUID()
             var unnumbered = entry(1, "PUT", "Note", id, ["title": "x"])
             unnumbered["op_id"] = "one"
-            for entries in [[unnumbered], [entry(2, "DELETE", "Note", id), entry(2, "DELETE", "Note", id)]] {
+            for entries in [
+                [unnumbered], [entry(Int.max - 1, "DELETE", "Note", id)],
+                [entry(2, "DELETE", "Note", id), entry(2, "DELETE", "Note", id)],
+            ] {
                 let (status, json) = try await database.send(entries)
                 #expect(status == 400 && (json["detail"] as? String)?.contains("op_id") == true, "\(json)")
             }

@@ -13,8 +13,8 @@ struct ErasureSubject {
     let number: Int32?
     /// The id of their `Person` object.
     let object: UUID?
-    /// The numbers of their own realms, `/users/…` and `/seen/…`, and of those of erased people: a service may have
-    /// written into them what it was processing.
+    /// The numbers of their own realms, `/users/…`, `/seen/…` and `/sent/…`, and of those of erased people: a service
+    /// may have written into them what it was processing.
     let realms: [Int32]
     /// The numbers of the realms of shares from and to them.
     let shareRealms: [Int32]
@@ -45,9 +45,10 @@ struct ErasureSubject {
         let results = try connection.run([
             """
             SELECT id FROM realm.realm WHERE environment_id = \(environment)
-                AND (path IN ('/users/' || \(email), '/seen/' || \(email))
+                AND (path IN ('/users/' || \(email), '/seen/' || \(email), '/sent/' || \(email))
                     OR starts_with(path, '/users/' || \(pseudonymPrefix))
-                    OR starts_with(path, '/seen/' || \(pseudonymPrefix)))
+                    OR starts_with(path, '/seen/' || \(pseudonymPrefix))
+                    OR starts_with(path, '/sent/' || \(pseudonymPrefix)))
             """,
             // A share's id is made of eight bytes of the owner's and of the recipient's.
             """
@@ -206,7 +207,8 @@ struct ErasureSubject {
             "DELETE FROM access.person WHERE environment_id = \(environment) AND id = \(personNumber)",
             """
             UPDATE realm.realm SET path = left(path, strpos(substr(path, 2), '/') + 1) || \(pseudonym)
-            WHERE environment_id = \(environment) AND path IN ('/users/' || \(email), '/seen/' || \(email))
+            WHERE environment_id = \(environment)
+                AND path IN ('/users/' || \(email), '/seen/' || \(email), '/sent/' || \(email))
             """,
         ]
     }

@@ -28,13 +28,16 @@ extension MutationRequest {
 extension SubmittedMutation {
     /// Length of the object's id at the start of a row's id.
     private static let idLength = 36
+    /// The largest number that JavaScript represents exactly.
+    private static let sequenceMax: Int64 = (1 << 53) - 1
 
     fileprivate init(entry bytes: [UInt8]) throws(Problem) {
         let members = JSONOutline.members(of: bytes, in: 0..<bytes.count, countMax: 32) ?? []
         let sequence = members.first { $0.key.elementsEqual("op_id".utf8) }
             .flatMap { JSONNumber.whole(bytes[$0.value], as: Int64.self) }
-        guard let sequence, sequence >= 1, sequence < Int64.max else {
-            throw Problems.malformed("Each entry must be an object whose 'op_id' is a whole number from 1.")
+        guard let sequence, (1...Self.sequenceMax).contains(sequence) else {
+            throw Problems.malformed(
+                "Each entry must be an object whose 'op_id' is a whole number from 1 to \(Self.sequenceMax).")
         }
         self.init(
             sequence: sequence, content: Result { () throws(MutationProblem) in try Self.mutation(entry: bytes) })

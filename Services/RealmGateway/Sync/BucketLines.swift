@@ -19,8 +19,9 @@ final class BucketLines {
     /// Positions after which an idle device is sent its new position, so that it does not fall behind the compaction.
     private static let idleLagMax: Int64 = 10_000
 
-    let request: BucketRequest
-    let generation: Int64
+    private let includesDefaults: Bool
+    private let subscriptions: [RealmPath?]
+    private let generation: Int64
     /// The number up to which the client's uploads are in the data of the next checkpoint.
     private(set) var writeCheckpoint: Int64?
     private var announced: Set<RealmPath> = []
@@ -33,7 +34,7 @@ final class BucketLines {
     private var isPartial = true
 
     init(_ request: BucketRequest, generation: Int64) {
-        self.request = request
+        (includesDefaults, subscriptions) = (request.includesDefaults, request.subscriptions)
         self.generation = generation
     }
 
@@ -57,13 +58,11 @@ final class BucketLines {
 
     /// Returns the line that announces the opened realms before their data; `nil` if all were announced.
     ///
-    /// - Parameters:
-    ///   - defaults: The realms of the default stream.
-    ///   - isComplete: Whether the permissions were evaluated for each subscription.
+    /// - Parameter defaults: The realms of the default stream.
     func announcement(at position: Int64, defaults: @autoclosure () -> Set<RealmPath>) -> ByteBuffer? {
         let isFirst = self.position < 0
         guard isFirst || !added.isEmpty else { return nil }
-        let defaults = request.includesDefaults ? defaults() : []
+        let defaults = includesDefaults ? defaults() : []
         let buckets = added.map { bucket($0, isDefault: defaults.contains($0)) }.joined(separator: ",")
         announced.formUnion(added)
         added = []
@@ -95,8 +94,12 @@ final class BucketLines {
 
     /// Returns the lines of an idle stream whose device has everything up to the position.
     func keepalive(expiresIn seconds: Int64, at position: Int64) -> [ByteBuffer] {
-        let lines = position - self.position > Self.idleLagMax ? checkpoint(at: position) : []
-        return lines + [ByteBuffer(string: "{\"token_expires_in\":\(seconds)}\n")]
+        let isBehind = !isPartial && position - self.position > Self.idleLagMax
+        return (isBehind ? checkpoint(at: position) : []) + [Self.expiry(in: seconds)]
+    }
+
+    static func expiry(in seconds: Int64) -> ByteBuffer {
+        ByteBuffer(string: "{\"token_expires_in\":\(seconds)}\n")
     }
 
     private func diff(updated: String) -> ByteBuffer {
@@ -113,7 +116,7 @@ final class BucketLines {
 
     private func bucket(_ realm: RealmPath, isDefault: Bool) -> String {
         var sources = isDefault ? ["{\"default\":0}"] : []
-        for (index, path) in request.subscriptions.enumerated() where path == realm {
+        for (index, path) in subscriptions.enumerated() where path == realm {
             sources.append("{\"sub\":\(index)}")
         }
         return "{\"bucket\":\"\(generation):\(realm)\",\"checksum\":0,\"priority\":3,"
@@ -123,15 +126,16 @@ final class BucketLines {
     /// The streams of the request, with the subscriptions that open no realm.
     private var streams: String {
         var streams: [String] = []
-        if request.includesDefaults {
+        if includesDefaults {
             streams.append("{\"name\":\"\(BucketRequest.defaultStream)\",\"is_default\":true,\"errors\":[]}")
         }
-        if !request.subscriptions.isEmpty {
-            let errors = request.subscriptions.enumerated().compactMap { index, path -> String? in
+        if !subscriptions.isEmpty {
+            let errors = subscriptions.enumerated().compactMap { index, path -> String? in
                 guard let path else {
                     return error(index, "a subscription needs the stream 'realm' and the 'path' of a realm")
                 }
-                return announced.contains(path) ? nil : error(index, "\(path) is not yours to open, or does not exist")
+                if announced.contains(path) { return nil }
+                return error(index, "the realm \(path) does not exist, or you have no permission to open it")
             }
             streams.append(
                 "{\"name\":\"\(BucketRequest.realmStream)\",\"is_default\":false,"

@@ -10,6 +10,9 @@ struct BucketRequest: Sendable {
     /// The name of the stream to which a device subscribes with a realm's `path`.
     static let realmStream = "realm"
 
+    /// Maximum number of buckets: a person has at most 1,000 teams, 1,000 shares and a few other realms.
+    private static let bucketCountMax = 3_000
+
     /// The client's database; `nil` if the request has no readable id.
     let clientID: UUID?
     let includesDefaults: Bool
@@ -24,9 +27,17 @@ struct BucketRequest: Sendable {
             let after: String
         }
         struct Subscription: Decodable {
-            struct Parameters: Decodable { let path: String? }
+            struct Parameters: Decodable { let path: String }
+            enum CodingKeys: CodingKey { case stream, parameters }
             let stream: String
+            /// `nil` also for parameters of another form, which are an error of the subscription only.
             let parameters: Parameters?
+
+            init(from decoder: any Decoder) throws {
+                let members = try decoder.container(keyedBy: CodingKeys.self)
+                stream = try members.decode(String.self, forKey: .stream)
+                parameters = try? members.decode(Parameters.self, forKey: .parameters)
+            }
         }
         struct Streams: Decodable {
             let include_defaults: Bool?
@@ -38,7 +49,7 @@ struct BucketRequest: Sendable {
     }
 
     /// - Throws: `Problem` 400.
-    init(_ bytes: [UInt8], countMax: Int) throws(Problem) {
+    init(_ bytes: [UInt8], subscriptionCountMax: Int) throws(Problem) {
         let body: Body
         do {
             body = try JSONDecoder().decode(Body.self, from: Data(bytes))
@@ -47,14 +58,15 @@ struct BucketRequest: Sendable {
         }
         let buckets = body.buckets ?? []
         let subscriptions = body.streams?.subscriptions ?? []
-        guard buckets.count <= countMax, subscriptions.count <= countMax else {
-            throw Problems.malformed("At most \(countMax) buckets and \(countMax) subscriptions are allowed.")
+        guard buckets.count <= Self.bucketCountMax, subscriptions.count <= subscriptionCountMax else {
+            throw Problems.malformed(
+                "At most \(Self.bucketCountMax) buckets and \(subscriptionCountMax) subscriptions are allowed.")
         }
         clientID = body.client_id.flatMap { UUID(uuidString: $0) }
         includesDefaults = body.streams?.include_defaults ?? true
         self.subscriptions = subscriptions.map { subscription in
             guard subscription.stream == Self.realmStream else { return nil }
-            return subscription.parameters?.path.flatMap { RealmPath($0) }
+            return subscription.parameters.flatMap { RealmPath($0.path) }
         }
         // Of a repeated bucket the earlier position is used: what follows is sent again.
         held = Dictionary(buckets.map { ($0.name, Int64($0.after) ?? 0) }) { min($0, $1) }

@@ -13,11 +13,13 @@ import Postgres
 /// `POST /sync/checkpoint-request`.
 ///
 /// Its clients have no other response to a failure than a delay, except 401, after which they request credentials. A
-/// moved environment is therefore 401 here: the app's connector gets the new address from onboarding.
+/// moved environment is therefore 401 here: the app's connector gets the new address from another route (421).
 struct BucketsRoute: Sendable {
     /// Maximum number of optimistic-concurrency retries before 503.
     private static let attemptsMax = 8
     private static let bodyBytesMax = 4_096
+    /// Maximum number that a client may choose: the largest one that JavaScript represents exactly.
+    private static let numberMax: Int64 = (1 << 53) - 1
 
     let authentication: Authentication
     let services: SyncServices
@@ -26,7 +28,7 @@ struct BucketsRoute: Sendable {
         let login = try await login(request, context)
         let limits = services.limits
         let body = try await JSONBody.read(request, bytesMax: limits.syncBodyBytesMax)
-        let buckets = try BucketRequest(body, countMax: limits.syncRealmCountMax)
+        let buckets = try BucketRequest(body, subscriptionCountMax: limits.syncRealmCountMax)
         let compresses = request.headers.acceptsGzip
         var response = try await SyncRoute.response(
             to: SyncRequest(buckets), login, services, channel: context.channel, compresses: compresses)
@@ -52,8 +54,8 @@ struct BucketsRoute: Sendable {
         let text =
             object.text(of: "checkpoint_request_id")
             ?? object.value(of: "checkpoint_request_id").map { String(decoding: $0, as: UTF8.self) }
-        guard let requested = text.flatMap({ Int64($0) }), requested >= 1 else {
-            throw Problems.malformed("'checkpoint_request_id' must be a whole number from 1.")
+        guard let requested = text.flatMap({ Int64($0) }), (1...Self.numberMax).contains(requested) else {
+            throw Problems.malformed("'checkpoint_request_id' must be a whole number from 1 to \(Self.numberMax).")
         }
         let number = try await number(login.caller, client, atLeast: requested)
         return Response.json(bytes: Array("{\"data\":{\"checkpoint_request_id\":\"\(number)\"}}".utf8))

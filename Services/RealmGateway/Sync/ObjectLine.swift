@@ -8,7 +8,8 @@ import Postgres
 /// A line of objects under construction: their bytes are copied directly from PostgreSQL's response.
 struct ObjectLine {
     static let objectCountMax = 500
-    /// With the largest possible object added, a line stays below 256 KB; in the bucket format, below 320 KB.
+    /// With the largest possible object added, a line stays below 256 KB. In the bucket format it is at most twice as
+    /// long, because quotes are escaped again.
     static let bytesFull = 190_000
 
     let format: LineFormat

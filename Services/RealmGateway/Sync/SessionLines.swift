@@ -9,12 +9,15 @@ struct SessionLines {
     /// The state of a device of the PowerSync protocol; `nil` in the device API.
     private let buckets: BucketLines?
 
+    /// The time of the last line with the token's remaining time.
+    private var expiryAnnouncedAt = ContinuousClock.now
+
     init(_ request: SyncRequest, generation: Int64) {
         buckets = request.buckets.map { BucketLines($0, generation: generation) }
         format = buckets == nil ? .device : .bucket(generation: generation)
     }
 
-    /// Returns the lines, and removes them.
+    /// Removes and returns the pending lines.
     mutating func take() -> [ByteBuffer] {
         defer { pending = [] }
         return pending
@@ -55,8 +58,17 @@ struct SessionLines {
     }
 
     mutating func keepalive(expiresIn seconds: Int64, _ cursor: Cursor, realms: [RealmPath]?) {
+        expiryAnnouncedAt = .now
         pending +=
             buckets?.keepalive(expiresIn: seconds, at: cursor.position)
             ?? [SyncLines.keepalive(expiresIn: seconds, cursor, realms: realms)]
+    }
+
+    /// Appends the token's remaining time to a busy stream, at intervals; only in the PowerSync protocol, whose clients
+    /// renew their token by it.
+    mutating func announceExpiry(in seconds: Int64) {
+        guard buckets != nil, .now - expiryAnnouncedAt >= BucketLines.keepaliveMax else { return }
+        expiryAnnouncedAt = .now
+        pending.append(BucketLines.expiry(in: seconds))
     }
 }

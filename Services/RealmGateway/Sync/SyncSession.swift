@@ -64,23 +64,6 @@ actor SyncSession {
         init(_ state: EnvironmentFeed) { self.state = state }
     }
 
-    /// The result of one read.
-    struct Step: Sendable {
-        let lines: [ByteBuffer]
-        /// Whether the device is up to date after these lines.
-        let isDone: Bool
-    }
-
-    /// The reaction to an event of the send buffer.
-    enum Output: Sendable {
-        /// Lines to write; `isBehind`: the session must then catch up from the database.
-        case write([ByteBuffer], isBehind: Bool)
-        case end
-    }
-
-    /// The end of a stream that cannot continue. The device reconnects and resumes from its cursors.
-    struct StreamEnd: Error {}
-
     /// Reads the environment's counter and the caller's permissions, so that an unavailable database or a revoked key
     /// is reported as an HTTP status.
     init(_ services: SyncServices, _ login: Login, request: SyncRequest, buffer: SendBuffer) async throws {
@@ -294,7 +277,9 @@ actor SyncSession {
             checkpoint = max(position, checkpoint)
             advance(to: checkpoint)
             lines.keepalive(expiresIn: remaining, cursor(at: checkpoint), realms: paths)
-        case .deliveries(let deliveries): isBehind = !take(deliveries)
+        case .deliveries(let deliveries):
+            isBehind = !take(deliveries)
+            lines.announceExpiry(in: expires - Timestamp.now().secondsSinceEpoch)
         }
         if !absent.isEmpty, ContinuousClock.now - absentCheckedAt >= services.limits.keepaliveMax {
             absentCheckedAt = .now
@@ -314,22 +299,26 @@ actor SyncSession {
                 }
         }
         if isAffected { return false }
-        var consistent: Int64?
+        // Changes after the last consistent state follow its checkpoint: they may be a part of a transaction.
+        let count = deliveries.lastIndex { $0.isConsistent && $0.position > checkpoint }.map { $0 + 1 } ?? 0
+        append(deliveries[..<count])
+        if count > 0 { add(checkpoint: deliveries[count - 1].position) }
+        append(deliveries[count...])
+        return true
+    }
+
+    private func append(_ deliveries: ArraySlice<LiveDelivery>) {
         for delivery in deliveries where delivery.position > checkpoint {
             for chunk in delivery.chunks where subscribed.contains(chunk.realm) {
                 if let line = chunk.line(above: checkpoint, lines.format) { lines.append([line]) }
             }
-            if let uploads {
-                for chunk in delivery.chunks where chunk.realm == uploads.number {
-                    lines.setWriteCheckpoint(chunk.writeCheckpoints[uploads.client])
-                }
+            guard let uploads else { continue }
+            for chunk in delivery.chunks where chunk.realm == uploads.number {
+                lines.setWriteCheckpoint(chunk.writeCheckpoints[uploads.client])
             }
-            if delivery.isConsistent { consistent = delivery.position }
         }
-        // The realms are advanced first, so that sent objects are read again only if they have changed since.
+        // Sent objects are read again only if they have changed since.
         if let reached = deliveries.last?.position { advance(to: max(reached, checkpoint)) }
-        if let consistent { add(checkpoint: consistent) }
-        return true
     }
 
     private func advance(to position: Int64) {

@@ -7,8 +7,8 @@ package import NIOCore
 ///
 /// Writes share no history: a stream that waits needs no memory for compression.
 package struct GzipWriter: ResponseBodyWriter {
-    /// The compression failed.
-    struct OutOfMemory: Error {}
+    /// zlib returned no output.
+    struct CompressionFailure: Error {}
 
     private static let header: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 0xFF]
     /// An empty last block.
@@ -41,7 +41,7 @@ package struct GzipWriter: ResponseBodyWriter {
         try await base.finish(trailingHeaders)
     }
 
-    private mutating func compressed(_ buffer: ByteBuffer) throws(OutOfMemory) -> ByteBuffer {
+    private mutating func compressed(_ buffer: ByteBuffer) throws(CompressionFailure) -> ByteBuffer {
         var output = ByteBuffer(bytes: isStarted ? [] : Self.header)
         isStarted = true
         let capacity = zlib_deflate_bound(buffer.readableBytes)
@@ -51,7 +51,7 @@ package struct GzipWriter: ResponseBodyWriter {
                 unsafe zlib_deflate(bytes.baseAddress, bytes.count, room.baseAddress, room.count)
             }
         }
-        guard written > 0 else { throw OutOfMemory() }
+        guard written > 0 else { throw CompressionFailure() }
         count &+= UInt32(truncatingIfNeeded: buffer.readableBytes)
         return output
     }

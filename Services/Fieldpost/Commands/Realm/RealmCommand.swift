@@ -32,6 +32,7 @@ struct RealmCommand: ParsableCommand {
             let path = try RealmPath(validating: text)
             if let email = path.email { return try .user(email) }
             if let email = path.seenEmail { return try .seen(email) }
+            if text.hasPrefix("/sent/") { return try .sent(String(text.dropFirst("/sent/".count))) }
             return path
         } catch {
             throw ValidationError("\(text) is not a realm's path: \(error.reason)")
@@ -40,7 +41,8 @@ struct RealmCommand: ParsableCommand {
 
     /// The failure for a realm that does not exist, with the possible paths.
     static func missing(_ path: RealmPath, _ reason: String = "it was never written") -> CommandFailure {
-        let patterns = RealmClass.Name.allCases.filter { $0 != .system }.map(\.pattern) + ["/polls", "/seen/{e-mail}"]
+        let ofServices = ["/polls", "/seen/{e-mail}", "/sent/{e-mail}"]
+        let patterns = RealmClass.Name.allCases.filter { $0 != .system }.map(\.pattern) + ofServices
         return CommandFailure(
             "realm \(path) does not exist: \(reason); realms are \(patterns.joined(separator: ", "))")
     }

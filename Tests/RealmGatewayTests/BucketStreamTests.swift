@@ -13,14 +13,6 @@ import Testing
 
 /// The stream of the PowerSync protocol: a model of its client has the same rows as the realm.
 @Suite(.ownThreads) struct BucketStreamTests {
-    private static let small: GatewayLimits = {
-        var limits = GatewayLimits()
-        limits.pageCountMax = 50
-        limits.changeCountMax = 20
-        limits.catchUpCountMax = 150
-        limits.keepaliveMax = .milliseconds(200)
-        return limits
-    }()
     private static let own = "/users/ana@example.com"
 
     private func entries(_ realm: Int32, _ count: Int) -> [ObjectKey] {
@@ -44,7 +36,7 @@ import Testing
     }
 
     @Test func firstSyncLiveChangesAndReconnect() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let keys = entries(realm, 240)
             try put(fixture, keys, "first")
@@ -77,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: 1..<12) func cutDownloadLeavesNoDeletedRow(lineCount: Int) async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             // More than a first page: the download has several lines.
             let keys = entries(realm, 450)
@@ -91,7 +83,7 @@ import Testing
     }
 
     @Test func writeCheckpointArrivesWithoutData() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             try put(fixture, entries(realm, 3), "first")
             let device = try await BucketDevice(fixture, "ana@example.com")
@@ -113,7 +105,7 @@ import Testing
     }
 
     @Test func requestedCheckpointNeverFalls() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let device = try await BucketDevice(fixture, "ana@example.com")
             #expect(try await device.requestCheckpoint("1") == "1")
             #expect(try await device.requestCheckpoint("5") == "5")
@@ -136,7 +128,7 @@ import Testing
 
     /// A transaction of several pages is one checkpoint.
     @Test func transactionIsDisplayedAtOnce() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let keys = entries(try fixture.realm(try .user("ana@example.com")), 70)
             func write(_ text: String) throws {
                 try fixture.write { batch in
@@ -158,7 +150,7 @@ import Testing
     }
 
     @Test func anotherGenerationReplacesTheBuckets() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let keys = entries(realm, 6)
             try put(fixture, keys, "first")
@@ -174,7 +166,7 @@ import Testing
     }
 
     @Test func subscriptionsOpenOnlyPermittedRealms() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             try put(fixture, entries(try fixture.realm(try .user("ana@example.com")), 2), "own")
             let device = try await BucketDevice(fixture, "ana@example.com")
             try await device.sync(subscriptions: [Self.own, "/manager", "nonsense"], includesDefaults: false)

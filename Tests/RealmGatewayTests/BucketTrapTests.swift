@@ -14,15 +14,6 @@ import Testing
 /// Errors that clients of the PowerSync protocol do not report, and requests with invalid buckets.
 @Suite(.ownThreads) struct BucketTrapTests {
     private static let own = "/users/ana@example.com"
-    private static let small: GatewayLimits = {
-        var limits = GatewayLimits()
-        limits.pageCountMax = 50
-        limits.changeCountMax = 20
-        limits.catchUpCountMax = 150
-        limits.keepaliveMax = .milliseconds(200)
-        return limits
-    }()
-
     private func same(_ fixture: GatewayFixture, _ device: BucketDevice, _ realms: String...) async throws {
         for realm in realms {
             let (shown, stored) = (try await device.shown(realm), try fixture.stored(realm))
@@ -42,7 +33,7 @@ import Testing
 
     /// A realm that is reset has only operations that the device may have already: they are displayed after a CLEAR.
     @Test func positionBelowTheFloorClearsTheBucket() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let keys = try fill(fixture, 20)
             let device = try await BucketDevice(fixture, "ana@example.com")
             try await device.sync()
@@ -58,7 +49,7 @@ import Testing
     }
 
     @Test func realmsOpenAndCloseOnALiveStream() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             _ = try fill(fixture, 3)
             let device = try await BucketDevice(fixture, "ana@example.com")
             try await device.sync()
@@ -101,7 +92,7 @@ import Testing
 
     /// For a client, a checkpoint without the number means that there is none.
     @Test func everyCheckpointHasTheNumber() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let keys = try fill(fixture, 3)
             let device = try await BucketDevice(fixture, "ana@example.com")
             try await device.sync()
@@ -122,7 +113,7 @@ import Testing
     }
 
     @Test func bucketsThatAClientMayNotHaveAreIgnored() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             _ = try fill(fixture, 30)
             try fixture.put(.fieldTask, UUID(), "{\"title\":\"secret\"}", in: .manager)
             for own in ["9000000000000000000", "-5", "x", "", "1"] {
@@ -142,7 +133,7 @@ import Testing
     }
 
     @Test func threeThousandBucketsAreAllowed() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             _ = try fill(fixture, 3)
             let device = try await BucketDevice(fixture, "ana@example.com")
             let buckets = (0..<3_001).map { _ in
@@ -163,7 +154,7 @@ import Testing
         "{\"streams\":1}",
     ])
     func malformedRequestIsRejected(body: String) async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let device = try await BucketDevice(fixture, "ana@example.com")
             let response = try await fixture.client.send(device.request("POST", "/sync/stream", text: body))
             #expect(response.status == 400)
@@ -173,7 +164,7 @@ import Testing
 
     /// Parameters of another form are an error of their subscription only.
     @Test func subscriptionsOfOtherFormsAreErrors() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let device = try await BucketDevice(fixture, "ana@example.com")
             let forms = ["{\"path\":1}", "{}", "null", "[]", "{\"path\":\"/nowhere\\\"\"}"]
             let list = forms.map { "{\"stream\":\"realm\",\"parameters\":\($0)}" }.joined(separator: ",")
@@ -190,7 +181,9 @@ import Testing
 
     /// The stream ends with the token, and has a line at least in each interval until then.
     @Test func idleStreamHasTokenLinesAndEndsWithItsToken() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        var limits = GatewayLimits()
+        limits.keepaliveMax = .milliseconds(200)
+        try await withGateway(limits: limits) { fixture in
             let device = try await BucketDevice(fixture, "ana@example.com", expiresIn: -56)
             try await device.follow { _, _ in false }
             let lines = await device.lines.filter { $0.hasPrefix("{\"token_expires_in\":") }
@@ -203,7 +196,7 @@ import Testing
 
     /// Only 401 makes a client request credentials, and with them the new address.
     @Test func movedEnvironmentIsUnauthorized() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let device = try await BucketDevice(fixture, "ana@example.com")
             try await device.sync()
             try fixture.withDatabase { connection in
@@ -228,7 +221,7 @@ import Testing
 
     @Test(arguments: [(nil, false), ("gzip, deflate", true), ("gzip;q=0", false)] as [(String?, Bool)])
     func streamIsCompressedForClientsThatAcceptIt(accepted: String?, isCompressed: Bool) async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let device = try await BucketDevice(fixture, "ana@example.com")
             var request = device.request("POST", "/sync/stream", text: "{}")
             if let accepted { request.headers.append(("Accept-Encoding", accepted)) }

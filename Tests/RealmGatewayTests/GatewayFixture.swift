@@ -61,6 +61,17 @@ struct GatewayFixture: Sendable {
     }
 }
 
+extension GatewayLimits {
+    /// Pages of few objects, so that short tests have several.
+    static let small: GatewayLimits = {
+        var limits = GatewayLimits()
+        limits.pageCountMax = 50
+        limits.changeCountMax = 20
+        limits.catchUpCountMax = 150
+        return limits
+    }()
+}
+
 /// Starts gateways, runs `body`, and stops them.
 func withGateway(
     count: Int = 1, limits: GatewayLimits = GatewayLimits(), http: HTTPLimits = HTTPLimits(), proxyCount: Int = 0,

@@ -12,14 +12,6 @@ import Testing
 
 /// A device's copy converges to the realm, despite interruptions.
 @Suite(.ownThreads) struct GatewaySyncTests {
-    private static let small: GatewayLimits = {
-        var limits = GatewayLimits()
-        limits.pageCountMax = 50
-        limits.changeCountMax = 20
-        limits.catchUpCountMax = 150
-        return limits
-    }()
-
     private func same(_ fixture: GatewayFixture, _ device: GatewayDevice, _ realm: String) async throws {
         let (shown, stored) = (await device.shown(realm), try fixture.stored(realm))
         #expect(shown == stored, "\(shown.count) shown, \(stored.count) stored")
@@ -41,7 +33,7 @@ import Testing
     }
 
     @Test func interruptedDownloadIsResumed() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let keys = try fill(fixture, realm, 1500)
             let phone = try await GatewayDevice(fixture, "ana@example.com")
@@ -64,7 +56,7 @@ import Testing
     }
 
     @Test func deviceOfflineForLongGetsTombstones() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let keys = try fill(fixture, realm, 400)
             let phone = try await GatewayDevice(fixture, "ana@example.com")
@@ -116,7 +108,7 @@ import Testing
     }
 
     @Test func transactionLongerThanAPageIsOneCheckpoint() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let realm = try fixture.realm(try .user("ana@example.com"))
             let phone = try await GatewayDevice(fixture, "ana@example.com")
             let following = Task { try await phone.follow() }
@@ -126,7 +118,7 @@ import Testing
             try await phone.wait("the checkpoint") { $0.checkpointCount > 1 }
             try await same(fixture, phone, "/users/ana@example.com")
             #expect(await phone.checkpointCount == 2)
-            #expect(await phone.lineCount >= 2 + 110 / Self.small.changeCountMax)
+            #expect(await phone.lineCount >= 2 + 110 / GatewayLimits.small.changeCountMax)
         }
     }
 
@@ -202,7 +194,7 @@ import Testing
     /// A transaction of many pages ends with the revocation of a person's permission: none of its new nodes reaches
     /// them. Others get all of them.
     @Test func transactionThatRevokesAPermissionIsNotSentToThatPerson() async throws {
-        try await withGateway(limits: Self.small) { fixture in
+        try await withGateway(limits: .small) { fixture in
             let (left, other) = (RealmPath.catalogue(UUID()), UUID())
             let catalogue = try fixture.realm(left)
             func user(_ name: String) throws -> ObjectKey {
@@ -260,7 +252,7 @@ import Testing
     /// copy equals the realm, and no device received an object twice.
     @Test(arguments: [262_144, 1], Seeds.random(1, for: "concurrent writes"))
     func copiesConvergeWithoutRepeatsDuringConcurrentWrites(queueBytesMax: Int, seed: UInt64) async throws {
-        var limits = Self.small
+        var limits = GatewayLimits.small
         limits.queueBytesMax = queueBytesMax
         try await withGateway(count: 2, limits: limits) { fixture in
             let (own, catalogue) = (try fixture.realm(try .user("ana@example.com")), UUID())

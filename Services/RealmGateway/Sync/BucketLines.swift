@@ -23,7 +23,7 @@ final class BucketLines {
     private let subscriptions: [RealmPath?]
     private let generation: Int64
     /// The number up to which the client's uploads are in the data of the next checkpoint.
-    private(set) var writeCheckpoint: Int64?
+    private var writeCheckpoint: Int64?
     private var announced: Set<RealmPath> = []
     private var added: [RealmPath] = []
     private var removed: Set<RealmPath> = []

@@ -102,15 +102,23 @@ actor BucketDevice {
     func write() { model.write() }
 
     /// Completes the uploads, and waits for their number.
-    func uploaded() async throws -> Int64 {
+    ///
+    /// - Parameter chosen: The number of a client that chooses it; `nil`: of the server.
+    func uploaded(as chosen: String? = nil) async throws -> Int64 {
+        let answer =
+            if let chosen { try await requestCheckpoint(chosen) } else { try await writeCheckpoint() }
+        let number = try #require(answer.flatMap { Int64($0) })
+        model.waitingCount = 0
+        model.awaited = number
+        return number
+    }
+
+    private func writeCheckpoint() async throws -> String? {
         let response = try await fixture.client.send(
             try request("GET", "/write-checkpoint2.json?client_id=\(clientID.uuidString.lowercased())"))
         try #require(response.status == 200, "\(String(decoding: response.body, as: UTF8.self))")
         let json = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: [String: String]]
-        let number = try #require(json?["data"]?["write_checkpoint"].flatMap { Int64($0) })
-        model.waitingCount = 0
-        model.awaited = number
-        return number
+        return json?["data"]?["write_checkpoint"]
     }
 
     /// Waits for a condition on the device.

@@ -38,7 +38,7 @@ import Testing
                 var pages: [ChangePage] = []
                 repeat {
                     let page = try ChangePage.read(
-                        realms, access: access, uploads: nil, format: .device, in: fixture.environment, limits: limits,
+                        realms, access: access, sent: nil, format: .device, in: fixture.environment, limits: limits,
                         on: &connection)
                     pages.append(page)
                     for index in realms.indices {
@@ -48,7 +48,7 @@ import Testing
                 } while pages.last?.isFull == true && pages.count < 100
                 #expect(
                     try ChangePage.read(
-                        [], access: access, uploads: nil, format: .device, in: fixture.environment, limits: limits,
+                        [], access: access, sent: nil, format: .device, in: fixture.environment, limits: limits,
                         on: &connection
                     ).isRead)
                 return pages

@@ -75,6 +75,11 @@ struct BucketRequest: Sendable {
     /// The realms that the subscriptions name.
     var named: [RealmPath] { Set(subscriptions.compactMap(\.self)).sorted() }
 
+    /// Whether the device has buckets of another generation: the database was restored since its last request.
+    func hasBuckets(otherThan generation: Int64) -> Bool {
+        held.keys.contains { !$0.hasPrefix("\(generation):") }
+    }
+
     /// Returns the cursors of the buckets of a generation. Other buckets are not in the first checkpoint, and the
     /// device removes them.
     func cursors(generation: Int64) -> [String: Cursor?] {

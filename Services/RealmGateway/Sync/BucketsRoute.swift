@@ -15,8 +15,6 @@ import Postgres
 /// Its clients have no other response to a failure than a delay, except 401, after which they request credentials. A
 /// moved environment is therefore 401 here: the app's connector gets the new address from another route (421).
 struct BucketsRoute: Sendable {
-    /// Maximum number of optimistic-concurrency retries before 503.
-    private static let attemptsMax = 8
     private static let bodyBytesMax = 4_096
     /// Maximum number that a client may choose: the largest one that JavaScript represents exactly.
     private static let numberMax: Int64 = (1 << 53) - 1
@@ -79,32 +77,14 @@ struct BucketsRoute: Sendable {
         return id
     }
 
-    /// Stores and returns a client's number: `requested`, or a new one. A stored number is never reduced.
-    ///
-    /// A new number is above the counter, so that it grows after a restore, too.
     private func number(_ caller: Caller, _ client: UUID, atLeast requested: Int64?) async throws -> Int64 {
         let (numbers, environment) = (services.numbers, caller.environment)
         let number = try await mappingDatabaseErrors {
             try await services.pool.run { connection in
-                guard let uploads = try SentRealm(of: caller, client: client, numbers, on: &connection) else {
+                guard let sent = try SentRealm(of: caller, client: client, numbers, on: &connection) else {
                     throw Problems.personOnly
                 }
-                for _ in 0..<Self.attemptsMax {
-                    let results = try connection.run([
-                        uploads.load(in: environment), EnvironmentCounter.load(environment),
-                    ])
-                    let object = try uploads.object(results[0])
-                    let stored = WriteCheckpoint(object?.fields)?.number
-                    let position = try EnvironmentCounter(try counterRow(results[1])).position
-                    if let stored, let requested, stored >= requested { return stored }
-                    let next = requested ?? max((stored ?? 0) + 1, position + 1)
-                    var batch = WriteBatch(environment: environment)
-                    batch.expect(uploads.key, at: object?.position ?? 0, decision: 0)
-                    batch.put(
-                        uploads.key, try CanonicalJSON(encoding: WriteCheckpoint(number: next)), decision: 0)
-                    if try batch.commit(on: &connection).conflicts.isEmpty { return next }
-                }
-                throw Problems.busy
+                return try sent.assign(requested, in: environment, on: &connection)
             }
         }
         services.hub.committed(in: environment)

@@ -7,6 +7,9 @@ import Postgres
 /// The realm of a person's write checkpoints, `/sent/{e-mail}`: one object for each client of the PowerSync
 /// protocol. No device opens it.
 struct SentRealm: Sendable {
+    /// Maximum number of optimistic-concurrency retries before 503.
+    private static let attemptsMax = 8
+
     let path: RealmPath
     let number: Int32
     let client: UUID
@@ -31,6 +34,27 @@ struct SentRealm: Sendable {
 
     /// Decodes the rows of ``load(in:)``.
     func object(_ rows: Rows) throws(PostgresError) -> RealmObject? { try RealmObject.byKey(rows)[key] }
+
+    /// Stores and returns the client's number: `requested`, or a new one. A stored number is never reduced.
+    ///
+    /// A new number is above the counter, so that it is also above the numbers that a restored database has lost.
+    func assign(
+        _ requested: Int64? = nil, in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> Int64 {
+        for _ in 0..<Self.attemptsMax {
+            let results = try connection.run([load(in: environment), EnvironmentCounter.load(environment)])
+            let object = try object(results[0])
+            let stored = WriteCheckpoint(object?.fields)?.number
+            let position = try EnvironmentCounter(try counterRow(results[1])).position
+            if let stored, let requested, stored >= requested { return stored }
+            let next = requested ?? max((stored ?? 0) + 1, position + 1)
+            var batch = WriteBatch(environment: environment)
+            batch.expect(key, at: object?.position ?? 0, decision: 0)
+            batch.put(key, try CanonicalJSON(encoding: WriteCheckpoint(number: next)), decision: 0)
+            if try batch.commit(on: &connection).conflicts.isEmpty { return next }
+        }
+        throw Problems.busy
+    }
 }
 
 extension WriteCheckpoint {

@@ -11,8 +11,11 @@ struct SessionLines {
 
     /// The time of the last line with the token's remaining time.
     private var expiryAnnouncedAt = ContinuousClock.now
+    private let expiryInterval: Duration
 
-    init(_ request: SyncRequest, generation: Int64) {
+    /// - Parameter expiryInterval: The time after which a busy stream has another line with the token's remaining time.
+    init(_ request: SyncRequest, generation: Int64, expiryInterval: Duration = BucketLines.keepaliveMax) {
+        self.expiryInterval = expiryInterval
         buckets = request.buckets.map { BucketLines($0, generation: generation) }
         format = buckets == nil ? .device : .bucket(generation: generation)
     }
@@ -67,7 +70,7 @@ struct SessionLines {
     /// Appends the token's remaining time to a busy stream, at intervals; only in the PowerSync protocol, whose clients
     /// renew their token by it.
     mutating func announceExpiry(in seconds: Int64) {
-        guard buckets != nil, .now - expiryAnnouncedAt >= BucketLines.keepaliveMax else { return }
+        guard buckets != nil, .now - expiryAnnouncedAt >= expiryInterval else { return }
         expiryAnnouncedAt = .now
         pending.append(BucketLines.expiry(in: seconds))
     }

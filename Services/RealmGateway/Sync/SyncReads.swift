@@ -89,19 +89,19 @@ struct ChangePage: Sendable {
     var isRead = false
 
     static func read(
-        _ realms: [OpenRealm], access: AccessReader, uploads: SentRealm?, format: LineFormat,
+        _ realms: [OpenRealm], access: AccessReader, sent: SentRealm?, format: LineFormat,
         in environment: EnvironmentID, limits: GatewayLimits, on connection: inout Connection
     ) throws -> ChangePage {
         try connection.transaction(.snapshot) { transaction in
             let results = try transaction.run(
                 [EnvironmentCounter.load(environment)] + access.statements
-                    + (uploads.map { [$0.load(in: environment)] } ?? []))
+                    + (sent.map { [$0.load(in: environment)] } ?? []))
             let counter = try EnvironmentCounter(try counterRow(results[0]))
             var page = ChangePage(
                 counter: counter, access: try access.state(results[1..<(1 + access.statements.count)]),
                 position: counter.position)
-            if let uploads, let rows = results.last {
-                page.writeCheckpoint = WriteCheckpoint(try uploads.object(rows)?.fields)?.number
+            if let sent, let rows = results.last {
+                page.writeCheckpoint = WriteCheckpoint(try sent.object(rows)?.fields)?.number
             }
             var held: [Int32: Int64] = [:]
             for realm in realms {

@@ -56,7 +56,7 @@ actor SyncSession {
     private static let firstPageCount = 200
     private var lines: SessionLines
     /// The realm of the client's write checkpoint, in the PowerSync protocol.
-    private let uploads: SentRealm?
+    private let sent: SentRealm?
 
     /// A separate allocation, so that the many sessions without a feed do not reserve memory for it.
     private final class FeedStorage {
@@ -77,16 +77,21 @@ actor SyncSession {
         expires = login.expires
         isLive = request.isLive
         self.buffer = buffer
-        let client = request.buckets?.clientID
-        let (access, uploads, counter) = try await services.pool.run { connection in
-            let uploads = try SentRealm(of: caller, client: client, numbers, on: &connection)
+        let buckets = request.buckets
+        let (access, sent, counter, isRestored) = try await services.pool.run { connection in
+            let sent = try SentRealm(of: caller, client: buckets?.clientID, numbers, on: &connection)
             let access = try AccessReader(caller, named: named, numbers, on: &connection)
             let results = try connection.run([EnvironmentCounter.load(caller.environment)] + access.statements)
             guard try !access.state(results[1...]).isRemoved else { throw Problems.keyUnknown }
-            return (access, uploads, try EnvironmentCounter(try counterRow(results[0])))
+            let counter = try EnvironmentCounter(try counterRow(results[0]))
+            // The device may wait for a number that the restored database has lost: it displays nothing without one.
+            let isRestored = sent != nil && buckets?.hasBuckets(otherThan: counter.generation) == true
+            if isRestored { _ = try sent?.assign(in: caller.environment, on: &connection) }
+            return (access, sent, counter, isRestored)
         }
+        if isRestored { services.hub.committed(in: caller.environment) }
         self.access = access
-        self.uploads = uploads
+        self.sent = sent
         generation = counter.generation
         lines = SessionLines(request, generation: counter.generation)
         cursors = request.buckets?.cursors(generation: counter.generation) ?? request.cursors
@@ -155,10 +160,10 @@ actor SyncSession {
 
     private func readChanges() async throws -> ChangePage {
         let (realms, access, environment, limits) = (realms, access, environment, services.limits)
-        let (uploads, format) = (uploads, lines.format)
+        let (sent, format) = (sent, lines.format)
         let page = try await services.pool.run { connection in
             try ChangePage.read(
-                realms, access: access, uploads: uploads, format: format, in: environment, limits: limits,
+                realms, access: access, sent: sent, format: format, in: environment, limits: limits,
                 on: &connection)
         }
         guard page.counter.generation == generation, !page.access.isRemoved else { throw StreamEnd() }
@@ -171,7 +176,7 @@ actor SyncSession {
     private var watched: [OpenRealm] {
         guard let own = access.caller.own else { return [] }
         var numbers = opensOnlyNamed ? [own: access.own, .common: access.common] : [:]
-        if let uploads { numbers[uploads.path] = uploads.number }
+        if let sent { numbers[sent.path] = sent.number }
         return numbers.filter { !subscribed.contains($0.value) }.map {
             OpenRealm(path: $0.key, number: $0.value, progress: .changeLog(0))
         }
@@ -312,9 +317,9 @@ actor SyncSession {
             for chunk in delivery.chunks where subscribed.contains(chunk.realm) {
                 if let line = chunk.line(above: checkpoint, lines.format) { lines.append([line]) }
             }
-            guard let uploads else { continue }
-            for chunk in delivery.chunks where chunk.realm == uploads.number {
-                lines.setWriteCheckpoint(chunk.writeCheckpoints[uploads.client])
+            guard let sent else { continue }
+            for chunk in delivery.chunks where chunk.realm == sent.number {
+                lines.setWriteCheckpoint(chunk.writeCheckpoints[sent.client])
             }
         }
         // Sent objects are read again only if they have changed since.

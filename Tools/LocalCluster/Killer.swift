@@ -1,4 +1,5 @@
 import Essentials
+import Synchronization
 
 /// Kills components of a cluster at random moments with signal 9 and restarts them at once, or freezes them for a
 /// while.
@@ -10,6 +11,7 @@ package struct Killer: Sendable {
     let pause: Duration
     /// Maximum duration of a freeze: half of the actions are freezes, during which others are killed; zero: no freezes.
     let freezeMax: Duration
+    private let restarts = Restarts()
 
     package init(
         cluster: LocalCluster, parts: [LocalCluster.Part], seed: UInt64, pause: Duration, freezeMax: Duration = .zero
@@ -54,13 +56,42 @@ package struct Killer: Sendable {
             try await Task.sleep(until: time, clock: .continuous)
             cluster.thaw(part)
         }
-        try startWhatEnded()
+        while parts.contains(where: hasEnded) {
+            try startWhatEnded()
+            try await Task.sleep(for: .milliseconds(200))
+        }
     }
 
     /// Restarts processes that have ended, as a supervisor does: a service ends if the database is unavailable at its
     /// start, and the mock cluster of librdkafka 2.0 sometimes fails an assertion when members rejoin a group
     /// (`rd_kafka_mock_cgrp_member_add`).
     package func startWhatEnded() throws {
-        for part in parts where cluster.process(part)?.end != nil { try cluster.start(part) }
+        for part in parts where hasEnded(part) && restarts.takeTurn(part) { try cluster.start(part) }
+    }
+
+    private func hasEnded(_ part: LocalCluster.Part) -> Bool { cluster.process(part)?.end != nil }
+
+    /// The times of restarts: each restart of a process delays its next one more.
+    ///
+    /// Without that, the members of a group returned to the mock cluster at the same moment each time, and it failed the
+    /// same assertion 493 times.
+    private final class Restarts: Sendable {
+        private struct Turn {
+            var backoff = Backoff(first: .milliseconds(500), waitMax: .seconds(15))
+            var next: ContinuousClock.Instant?
+        }
+
+        private let turns = Mutex<[LocalCluster.Part: Turn]>([:])
+
+        /// Returns whether a process may be restarted now.
+        func takeTurn(_ part: LocalCluster.Part) -> Bool {
+            turns.withLock { turns in
+                var turn = turns[part] ?? Turn()
+                if let next = turn.next, next > .now { return false }
+                turn.next = .now + turn.backoff.failed(random: 1)
+                turns[part] = turn
+                return true
+            }
+        }
     }
 }

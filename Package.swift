@@ -224,6 +224,7 @@ let shared: [Target] = [
         name: "Identity",
         dependencies: ["Essentials", "HTTPClient", "HTTPServer", "Model", "Tenants", crypto, httpTypes, jwtKit],
         path: "Shared/Store/Identity"),
+    .target(name: "KindSchema", dependencies: ["Essentials", "Model"], path: "Shared/Store/KindSchema"),
     .target(
         name: "BackendConnections",
         dependencies: [
@@ -335,6 +336,9 @@ let tests: [Target] = [
             "BackendConnections", "BackendProtocol", "Compass", "DefectSubmitter", "Essentials", "HTTPClient",
             "KeyedWorker", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "TestSupport",
         ], path: "Tests/DefectSubmitterTests"),
+    .testTarget(
+        name: "KindSchemaTests", dependencies: ["Essentials", "KindSchema", "ProjectDocuments", "TestSupport"],
+        path: "Tests/KindSchemaTests", exclude: ["fuzz.py", "vectors.json"]),
     .testTarget(
         name: "DeviceClientTests", dependencies: ["DeviceClient", "Essentials", "Model", "TestSupport"],
         path: "Tests/DeviceClientTests"),

@@ -1,0 +1,81 @@
+import Essentials
+import Model
+
+/// The kinds that an environment declares: the content of a schema file.
+package struct EnvironmentKinds: Equatable, Sendable {
+    /// Maximum size of a schema file, in bytes.
+    package static let fileBytesMax = 1 << 20
+    package static let kindCountMax = 100
+    /// The problems that are reported at once.
+    private static let problemCountMax = 50
+
+    /// The kinds by their names.
+    package let kinds: [String: KindDeclaration]
+
+    /// All problems of a schema file, in the order of the file.
+    package struct Problems: Error, Equatable, Sendable {
+        package let list: [SchemaProblem]
+    }
+
+    package init(kinds: [String: KindDeclaration]) { self.kinds = kinds }
+
+    /// Reads a schema file.
+    ///
+    /// - Throws: ``Problems``.
+    package init(_ file: SchemaValue) throws(Problems) {
+        var reader = SchemaReader(file, "", names: ["$schema", "kinds"])
+        _ = reader.text("$schema")
+        let members = reader.value("kinds")?.members
+        if members == nil { reader.report("kinds", "must be an object with a declaration for each kind") }
+        if let members, members.count > Self.kindCountMax {
+            reader.report("kinds", "has \(members.count) kinds; at most \(Self.kindCountMax) are allowed")
+            throw Problems(list: reader.problems)
+        }
+        var kinds: [String: KindDeclaration] = [:]
+        var lowered: [String: String] = [:]
+        for member in members ?? [] {
+            let place = SchemaProblem.path(reader.place("kinds"), member.name)
+            let read = KindDeclaration.read(member.name, member.value, at: place)
+            reader.add(read.problems)
+            if let other = lowered.updateValue(member.name, forKey: member.name.lowercased()) {
+                reader.add([SchemaProblem(place, "differs from the kind \(other) only in capital letters")])
+            }
+            kinds[member.name] = read.kind
+        }
+        for member in members ?? [] {
+            guard let kind = kinds[member.name] else { continue }
+            let place = SchemaProblem.path(reader.place("kinds"), member.name)
+            reader.add(Self.unknownReferences(kind.fields, SchemaProblem.path(place, "properties"), Set(kinds.keys)))
+        }
+        guard reader.problems.isEmpty else {
+            throw Problems(list: Array(reader.problems.prefix(Self.problemCountMax)))
+        }
+        self.kinds = kinds
+    }
+
+    /// Returns the references to what does not exist.
+    private static func unknownReferences(
+        _ schema: ValueSchema, _ path: String, _ names: Set<String>
+    ) -> [SchemaProblem] {
+        var problems: [SchemaProblem] = []
+        func check(_ schema: ValueSchema, _ path: String) {
+            if let target = schema.reference, target != ValueSchema.imageReference, !names.contains(target),
+                Kind(rawValue: target) == nil
+            {
+                problems.append(
+                    SchemaProblem(
+                        SchemaProblem.path(path, "references"),
+                        "'\(target.excerpt)' is neither a kind nor '\(ValueSchema.imageReference)'"))
+            }
+            for items in schema.items { check(items, SchemaProblem.path(path, "items")) }
+            if case .matching(let others) = schema.additional {
+                for other in others { check(other, SchemaProblem.path(path, "additionalProperties")) }
+            }
+            for property in schema.properties {
+                check(property.schema, SchemaProblem.path(SchemaProblem.path(path, "properties"), property.name))
+            }
+        }
+        for property in schema.properties { check(property.schema, SchemaProblem.path(path, property.name)) }
+        return problems
+    }
+}

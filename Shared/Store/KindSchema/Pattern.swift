@@ -1,0 +1,184 @@
+/// A regular expression whose cost is bounded: the product of its size and the text's length.
+///
+/// The syntax is the part of ECMA-262 that JSON Schema recommends: characters, `.`, classes, groups, `|`, `*`, `+`, `?`,
+/// `{n,m}`, `^` and `$`. It has no references to groups and no lookaround. As in JSON Schema, a match may be anywhere in
+/// the text. A text is a sequence of Unicode scalars.
+package struct Pattern: Equatable, Sendable {
+    /// Maximum length of a pattern, in Unicode scalars.
+    package static let lengthMax = 200
+    /// Maximum number of steps: each counted repetition is written out.
+    package static let stepCountMax = 1_000
+
+    /// A pattern that is not supported, described for its author.
+    package struct Objection: Error, Equatable, CustomStringConvertible {
+        package let description: String
+    }
+
+    enum Step: Equatable, Sendable {
+        case scalar(ScalarSet)
+        /// Continues at both.
+        case fork(Int, Int)
+        case start
+        case end
+        case match
+    }
+
+    /// The pattern as it was written.
+    package let text: String
+    private let steps: [Step]
+
+    /// Compiles a pattern.
+    package init(_ text: String) throws(Objection) {
+        self.text = text
+        guard text.unicodeScalars.count <= Self.lengthMax else {
+            throw Objection(description: "is longer than \(Self.lengthMax) characters")
+        }
+        var parser = PatternParser(text)
+        var compiler = PatternCompiler()
+        try compiler.append(try parser.parse())
+        compiler.steps.append(.match)
+        steps = compiler.steps
+    }
+
+    /// Whether a part of the text matches.
+    package func matches(_ text: String) -> Bool {
+        var (current, next) = (Threads(steps.count), Threads(steps.count))
+        let scalars = Array(text.unicodeScalars)
+        for index in 0...scalars.count {
+            // A match may begin anywhere.
+            add(0, to: &current, index, scalars.count)
+            if current.isMatched { return true }
+            guard index < scalars.count else { break }
+            next.clear()
+            for step in current.list {
+                guard case .scalar(let set) = steps[step], set.contains(scalars[index]) else { continue }
+                add(step + 1, to: &next, index + 1, scalars.count)
+            }
+            swap(&current, &next)
+        }
+        return false
+    }
+
+    /// The steps that are reached at one position of the text, each once.
+    private struct Threads {
+        var list: [Int] = []
+        var isMatched = false
+        private var isListed: [Bool]
+
+        init(_ count: Int) { isListed = Array(repeating: false, count: count) }
+
+        mutating func clear() {
+            for step in list { isListed[step] = false }
+            list.removeAll(keepingCapacity: true)
+            isMatched = false
+        }
+
+        mutating func insert(_ step: Int) -> Bool {
+            if isListed[step] { return false }
+            isListed[step] = true
+            list.append(step)
+            return true
+        }
+    }
+
+    private func add(_ first: Int, to threads: inout Threads, _ index: Int, _ count: Int) {
+        var open = [first]
+        while let step = open.popLast() {
+            guard threads.insert(step) else { continue }
+            switch steps[step] {
+            case .scalar: break
+            case .fork(let one, let other): open += [other, one]
+            case .start: if index == 0 { open.append(step + 1) }
+            case .end: if index == count { open.append(step + 1) }
+            case .match: threads.isMatched = true
+            }
+        }
+    }
+}
+
+/// A set of Unicode scalars.
+struct ScalarSet: Equatable, Sendable {
+    var ranges: [ClosedRange<UInt32>]
+    var isInverted = false
+
+    func contains(_ scalar: Unicode.Scalar) -> Bool {
+        ranges.contains { $0.contains(scalar.value) } != isInverted
+    }
+
+    static func only(_ scalar: Unicode.Scalar) -> ScalarSet { ScalarSet(ranges: [scalar.value...scalar.value]) }
+
+    private static let lineEnds: [ClosedRange<UInt32>] = [0x0A...0x0A, 0x0D...0x0D, 0x2028...0x2029]
+    static let any = ScalarSet(ranges: lineEnds, isInverted: true)
+    static let digits = ScalarSet(ranges: [0x30...0x39])
+    static let word = ScalarSet(ranges: [0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A])
+    static let blanks = ScalarSet(
+        ranges: lineEnds + [
+            0x09...0x09, 0x0B...0x0C, 0x20...0x20, 0xA0...0xA0, 0x1680...0x1680, 0x2000...0x200A, 0x202F...0x202F,
+            0x205F...0x205F, 0x3000...0x3000, 0xFEFF...0xFEFF,
+        ])
+
+    var inverted: ScalarSet { ScalarSet(ranges: ranges, isInverted: !isInverted) }
+
+    /// The ranges of the set itself, so that sets can be united.
+    var members: [ClosedRange<UInt32>] {
+        guard isInverted else { return ranges }
+        var members: [ClosedRange<UInt32>] = []
+        var next: UInt32 = 0
+        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
+            if range.lowerBound > next { members.append(next...(range.lowerBound - 1)) }
+            next = max(next, range.upperBound + 1)
+        }
+        return members + [next...0x10FFFF]
+    }
+}
+
+/// Writes the steps of a parsed pattern.
+struct PatternCompiler {
+    var steps: [Pattern.Step] = []
+    /// Groups without content have no steps, but their repetitions cost time, too.
+    private var nodeCount = 0
+
+    mutating func append(_ node: PatternNode) throws(Pattern.Objection) {
+        nodeCount += 1
+        guard max(steps.count, nodeCount) < Pattern.stepCountMax else {
+            throw Pattern.Objection(
+                description: "has more than \(Pattern.stepCountMax) steps when its repetitions are written out")
+        }
+        switch node {
+        case .set(let set): steps.append(.scalar(set))
+        case .start: steps.append(.start)
+        case .end: steps.append(.end)
+        case .sequence(let nodes): for node in nodes { try append(node) }
+        case .choice(let nodes):
+            // Each choice ends with a jump to the end: a fork whose branches are equal.
+            var ends: [Int] = []
+            for (index, node) in nodes.enumerated() {
+                let fork = steps.count
+                if index < nodes.count - 1 { steps.append(.fork(fork + 1, fork)) }
+                try append(node)
+                guard index < nodes.count - 1 else { break }
+                ends.append(steps.count)
+                steps.append(.fork(0, 0))
+                steps[fork] = .fork(fork + 1, steps.count)
+            }
+            for end in ends { steps[end] = .fork(steps.count, steps.count) }
+        case .repeated(let node, let range):
+            for _ in 0..<range.lowerBound { try append(node) }
+            guard let upper = range.upperBound else {
+                let fork = steps.count
+                steps.append(.fork(fork + 1, fork))
+                try append(node)
+                steps.append(.fork(fork, fork))
+                steps[fork] = .fork(fork + 1, steps.count)
+                return
+            }
+            var forks: [Int] = []
+            for _ in range.lowerBound..<upper {
+                forks.append(steps.count)
+                steps.append(.fork(steps.count + 1, 0))
+                try append(node)
+            }
+            for fork in forks { steps[fork] = .fork(fork + 1, steps.count) }
+        }
+    }
+}

@@ -1,10 +1,11 @@
 import Essentials
+import TestSupport
 import Testing
 
 @testable import KindSchema
 
 /// Schemas that would cost much time or memory are refused, with a reason.
-@Suite struct HostileSchemaTests {
+@Suite(.ownThreads) struct HostileSchemaTests {
     private func problems(_ text: String) throws -> [SchemaProblem] {
         let value = try SchemaValue(Array(text.utf8))
         do throws(EnvironmentKinds.Problems) {
@@ -104,7 +105,8 @@ import Testing
     ]) func permissionsAreChecked(permission: String, reason: String) throws {
         let found = try problems(
             kind: """
-                {"realms": ["user"], "properties": {"a": {}, "done": {"readOnly": true}}, "permissions": [\(permission)]}
+                {"realms": ["user"], "properties": {"a": {}, "done": {"readOnly": true}},
+                 "permissions": [\(permission)]}
                 """)
         #expect(found.contains { $0.text.contains(reason) }, "\(found)")
     }

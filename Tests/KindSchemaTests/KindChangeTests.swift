@@ -4,8 +4,8 @@ import Testing
 
 @testable import KindSchema
 
-/// What was valid before an additive change is valid after it.
-@Suite struct KindChangeTests {
+/// Values that were valid before an additive change are valid after it.
+@Suite(.ownThreads) struct KindChangeTests {
     private func kinds(_ fields: SchemaValue, _ rest: String = "\"realms\":[\"user\"]") throws -> EnvironmentKinds {
         let text = "{\"kinds\":{\"Inspection\":{\(rest),\"properties\":{\"f\":\(fields.json)}}}}"
         return try EnvironmentKinds(try SchemaValue(Array(text.utf8)))

@@ -1,11 +1,12 @@
 import Essentials
 import Foundation
+import TestSupport
 import Testing
 
 @testable import KindSchema
 
 /// The supported keywords of JSON Schema, each with values that are valid and invalid.
-@Suite struct VectorTests {
+@Suite(.ownThreads) struct VectorTests {
     private static let vectors: [SchemaValue] = {
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "vectors.json")
         let value = (try? Data(contentsOf: file)).flatMap { try? SchemaValue(Array($0)) }
@@ -38,7 +39,7 @@ import Testing
         ("{\"a/b\":1}", "/a~1b: is unknown; allowed are: photos, state, size"),
         ("{\"size\":{\"width\":1}}", "/size: needs 'height'"),
         ("{\"size\":null}", "/size: must be object, not null"), ("[]", "the value must be object, not an array"),
-    ]) func problemsNameTheirPlace(json: String, expected: String) throws {
+    ]) func problemsNameTheirLocation(json: String, expected: String) throws {
         let text = """
             {"type": "object", "additionalProperties": false, "properties": {
               "photos": {"type": "array", "items": {"type": "string", "maxLength": 3}},

@@ -19,17 +19,17 @@ private let person = "ana@example.com"
         !["10-", "12-", "13-", "16-", "18-", "19-", "21-"].contains(String(name.prefix(3)))
     }
 
-    /// A gateway whose database has what the lines of a transcript tell.
+    /// A gateway with a database that the lines of a transcript describe.
     private struct History {
         let fixture: GatewayFixture
-        /// The objects of each realm, as the lines told.
+        /// The objects of each realm, as in the lines.
         private var stored: [RealmPath: [ObjectKey: String]] = [:]
         private var generation: Int64?
         private var teams: Set<UUID> = []
 
         init(_ fixture: GatewayFixture) { self.fixture = fixture }
 
-        /// Writes what the lines tell, with one transaction for each line.
+        /// Writes the content of the lines, with one transaction for each line.
         ///
         /// - Parameter isReset: The device has the realms already: a CLEAR follows from the compaction floor.
         mutating func write(_ lines: ArraySlice<[UInt8]>, isReset: Bool) throws {
@@ -128,7 +128,7 @@ private let person = "ana@example.com"
 
     /// Steps of a transcript, on a real stream.
     ///
-    /// Lines without a consistent state are told with the next one: the gateway's device would display it already.
+    /// Lines without a consistent state are written with the next one: the gateway's device would display it already.
     private struct Player {
         let device: BucketDevice
         var transcript: BucketTranscript

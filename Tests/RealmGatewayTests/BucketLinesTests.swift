@@ -1,12 +1,13 @@
 import Foundation
 import Model
 import NIOCore
+import TestSupport
 import Testing
 
 @testable import RealmGateway
 
 /// The lines of the PowerSync protocol, without a connection.
-@Suite struct BucketLinesTests {
+@Suite(.ownThreads) struct BucketLinesTests {
     private static let own = RealmPath("/users/ana@example.com")
 
     private func request(_ text: String = "{}") throws -> BucketRequest {

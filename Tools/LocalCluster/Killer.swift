@@ -66,30 +66,30 @@ package struct Killer: Sendable {
     /// start, and the mock cluster of librdkafka 2.0 sometimes fails an assertion when members rejoin a group
     /// (`rd_kafka_mock_cgrp_member_add`).
     package func startWhatEnded() throws {
-        for part in parts where hasEnded(part) && restarts.takeTurn(part) { try cluster.start(part) }
+        for part in parts where hasEnded(part) && restarts.mayRestart(part) { try cluster.start(part) }
     }
 
     private func hasEnded(_ part: LocalCluster.Part) -> Bool { cluster.process(part)?.end != nil }
 
     /// The times of restarts: each restart of a process delays its next one more.
     ///
-    /// Without that, the members of a group returned to the mock cluster at the same moment each time, and it failed the
-    /// same assertion 493 times.
+    /// Without that, the members of a group returned to the mock cluster at the same moment each time, and it failed
+    /// the same assertion 493 times.
     private final class Restarts: Sendable {
-        private struct Turn {
+        private struct Schedule {
             var backoff = Backoff(first: .milliseconds(500), waitMax: .seconds(15))
             var next: ContinuousClock.Instant?
         }
 
-        private let turns = Mutex<[LocalCluster.Part: Turn]>([:])
+        private let schedules = Mutex<[LocalCluster.Part: Schedule]>([:])
 
         /// Returns whether a process may be restarted now.
-        func takeTurn(_ part: LocalCluster.Part) -> Bool {
-            turns.withLock { turns in
-                var turn = turns[part] ?? Turn()
-                if let next = turn.next, next > .now { return false }
-                turn.next = .now + turn.backoff.failed(random: 1)
-                turns[part] = turn
+        func mayRestart(_ part: LocalCluster.Part) -> Bool {
+            schedules.withLock { schedules in
+                var schedule = schedules[part] ?? Schedule()
+                if let next = schedule.next, next > .now { return false }
+                schedule.next = .now + schedule.backoff.failed(random: 1)
+                schedules[part] = schedule
                 return true
             }
         }

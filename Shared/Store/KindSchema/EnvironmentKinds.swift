@@ -34,18 +34,18 @@ package struct EnvironmentKinds: Equatable, Sendable {
         var kinds: [String: KindDeclaration] = [:]
         var lowered: [String: String] = [:]
         for member in members ?? [] {
-            let place = SchemaProblem.path(reader.place("kinds"), member.name)
-            let read = KindDeclaration.read(member.name, member.value, at: place)
+            let location = SchemaProblem.path(reader.location("kinds"), member.name)
+            let read = KindDeclaration.read(member.name, member.value, at: location)
             reader.add(read.problems)
             if let other = lowered.updateValue(member.name, forKey: member.name.lowercased()) {
-                reader.add([SchemaProblem(place, "differs from the kind \(other) only in capital letters")])
+                reader.add([SchemaProblem(location, "differs from the kind \(other) only in capital letters")])
             }
             kinds[member.name] = read.kind
         }
         for member in members ?? [] {
             guard let kind = kinds[member.name] else { continue }
-            let place = SchemaProblem.path(reader.place("kinds"), member.name)
-            reader.add(Self.unknownReferences(kind.fields, SchemaProblem.path(place, "properties"), Set(kinds.keys)))
+            let location = SchemaProblem.path(reader.location("kinds"), member.name)
+            reader.add(Self.unknownReferences(kind.fields, SchemaProblem.path(location, "properties"), Set(kinds.keys)))
         }
         guard reader.problems.isEmpty else {
             throw Problems(list: Array(reader.problems.prefix(Self.problemCountMax)))

@@ -2,9 +2,9 @@ import Essentials
 
 /// A difference between two versions of an environment's kinds.
 package struct KindChange: Equatable, Sendable {
-    /// What a change means for existing objects and devices.
+    /// The effect of a change on existing objects and devices.
     package enum Effect: String, Sendable {
-        /// What was valid stays valid.
+        /// All valid objects stay valid.
         case additive
         /// People may write less. Their waiting changes are rejected with a reason.
         case restricting
@@ -12,18 +12,18 @@ package struct KindChange: Equatable, Sendable {
         case breaking
     }
 
-    /// The kind, and the place in its fields as a JSON Pointer; empty for the kind itself.
+    /// The kind, and the location in its fields as a JSON Pointer; empty for the kind itself.
     package let kind: String
     package let path: String
     package let effect: Effect
     /// The change as a sentence without a subject: `was removed`.
     package let text: String
 
-    /// What to do instead of a breaking change.
+    /// The alternative to a breaking change; `nil` for other changes.
     package var wayAround: String? {
         guard effect == .breaking else { return nil }
         return path.isEmpty
-            ? "keep the kind, and declare another one beside it"
+            ? "keep the kind, and declare another one"
             : "keep the field, and add one of another name, or a new kind; an integration copies the values"
     }
 }
@@ -179,11 +179,11 @@ private struct KindComparison {
 
     private mutating func compareMembers(_ old: ValueSchema, _ new: ValueSchema, _ path: String) {
         for property in old.properties {
-            let place = SchemaProblem.path(path, property.name)
+            let location = SchemaProblem.path(path, property.name)
             if let schema = new.property(property.name) {
-                compare(property.schema, schema, place)
+                compare(property.schema, schema, location)
             } else {
-                add(place, .breaking, "was removed")
+                add(location, .breaking, "was removed")
             }
         }
         for property in new.properties where old.property(property.name) == nil {

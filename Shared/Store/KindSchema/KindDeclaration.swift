@@ -5,7 +5,7 @@ package import Model
 package struct KindDeclaration: Equatable, Sendable {
     /// The classes of realms in which an environment's own kinds may live.
     package enum RealmName: String, CaseIterable, Sendable {
-        /// The realms of people, teams, everyone, and managers.
+        /// `/users/{e-mail}`, `/teams/{id}`, `/common` and `/manager`.
         case user, team, common, manager
 
         /// The class of the realms.
@@ -27,8 +27,8 @@ package struct KindDeclaration: Equatable, Sendable {
         case member
         /// Managers and admins, in `/manager`, `/common` and the realms of teams.
         case manager
-        /// Everyone, in `/common`.
-        case everyone
+        /// All people, in `/common`.
+        case person
 
         /// The classes of realms in which there are such people.
         package var realms: Set<RealmName> {
@@ -36,12 +36,12 @@ package struct KindDeclaration: Equatable, Sendable {
             case .owner: [.user]
             case .member: [.team]
             case .manager: [.manager, .common, .team]
-            case .everyone: [.common]
+            case .person: [.common]
             }
         }
     }
 
-    /// What a permission allows.
+    /// An act that a permission allows.
     package enum Act: String, CaseIterable, Sendable {
         /// Creates an object that does not exist.
         case create
@@ -122,7 +122,7 @@ extension KindDeclaration {
             return .random
         }
         let realms = Set(reader.choices("realms", RealmName.self) ?? [])
-        if realms.isEmpty, !reader.problems.contains(where: { $0.path == reader.place("realms") }) {
+        if realms.isEmpty, !reader.problems.contains(where: { $0.path == reader.location("realms") }) {
             let list = RealmName.allCases.map(\.rawValue).joined(separator: ", ")
             reader.report("realms", "must have at least one of: \(list)")
         }
@@ -140,7 +140,7 @@ extension KindDeclaration {
         var permissions: [Permission] = []
         for (index, value) in (reader.list("permissions") ?? []).enumerated() {
             let read = permission(
-                value, at: SchemaProblem.path(reader.place("permissions"), index), realms: realms, fields: fields)
+                value, at: SchemaProblem.path(reader.location("permissions"), index), realms: realms, fields: fields)
             if let permission = read.permission { permissions.append(permission) }
             reader.add(read.problems)
         }
@@ -166,16 +166,16 @@ extension KindDeclaration {
             reader.report("properties", "has more than \(propertyCountMax) fields, with nested ones")
         }
         for property in read.schema.properties {
-            let place = SchemaProblem.path(reader.place("properties"), property.name)
+            let location = SchemaProblem.path(reader.location("properties"), property.name)
             if fieldPattern?.matches(property.name) != true {
                 reader.add([
                     SchemaProblem(
-                        place,
+                        location,
                         "a field's name has 1 to 63 letters, digits and '_', and begins with a lower-case letter")
                 ])
             }
             if reservedNames.contains(property.name) {
-                reader.add([SchemaProblem(place, "the name is reserved: each object has an id")])
+                reader.add([SchemaProblem(location, "the name is reserved: each object has an id")])
             }
         }
         for name in read.schema.required where read.schema.property(name) == nil {

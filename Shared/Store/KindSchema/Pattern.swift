@@ -1,8 +1,8 @@
 /// A regular expression whose cost is bounded: the product of its size and the text's length.
 ///
-/// The syntax is the part of ECMA-262 that JSON Schema recommends: characters, `.`, classes, groups, `|`, `*`, `+`, `?`,
-/// `{n,m}`, `^` and `$`. It has no references to groups and no lookaround. As in JSON Schema, a match may be anywhere in
-/// the text. A text is a sequence of Unicode scalars.
+/// The syntax is the part of ECMA-262 that JSON Schema recommends: characters, `.`, classes, groups, `|`, `*`, `+`,
+/// `?`, `{n,m}`, `^` and `$`. It has no references to groups and no lookaround. As in JSON Schema, a match may be
+/// anywhere in the text. A text is a sequence of Unicode scalars.
 package struct Pattern: Equatable, Sendable {
     /// Maximum length of a pattern, in Unicode scalars.
     package static let lengthMax = 200

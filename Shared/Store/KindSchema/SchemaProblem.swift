@@ -1,8 +1,8 @@
-/// A problem of a schema or of a value, with the place where it is.
+/// A problem of a schema or of a value, with the location where it is.
 package struct SchemaProblem: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The place as a JSON Pointer (RFC 6901): `/photos/2`; empty for the outermost value.
+    /// The location as a JSON Pointer (RFC 6901): `/photos/2`; empty for the outermost value.
     package let path: String
-    /// What is wrong and what is allowed, without a subject: `must be a text`.
+    /// The problem and what is allowed, without a subject: `must be a string`.
     package let text: String
 
     package init(_ path: String, _ text: String) { (self.path, self.text) = (path, text) }

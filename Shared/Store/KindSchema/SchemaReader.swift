@@ -1,6 +1,6 @@
 import Essentials
 
-/// Reads the members of one object of a schema file, and reports each problem with its place.
+/// Reads the members of one object of a schema file, and reports each problem with its location.
 struct SchemaReader {
     let path: String
     let members: [SchemaValue.Member]
@@ -18,16 +18,16 @@ struct SchemaReader {
             let suggestion =
                 nearest(to: member.name, among: names).map { "; did you mean '\($0)'?" }
                 ?? "; supported are: \(names.joined(separator: ", "))"
-            problems.append(SchemaProblem(place(member.name), "is not supported" + suggestion))
+            problems.append(SchemaProblem(location(member.name), "is not supported" + suggestion))
         }
     }
 
-    func place(_ name: String) -> String { SchemaProblem.path(path, name) }
+    func location(_ name: String) -> String { SchemaProblem.path(path, name) }
 
     func value(_ name: String) -> SchemaValue? { members.first { $0.name == name }?.value }
 
     mutating func report(_ name: String?, _ text: String) {
-        problems.append(SchemaProblem(name.map(place) ?? path, text))
+        problems.append(SchemaProblem(name.map(location) ?? path, text))
     }
 
     mutating func add(_ others: [SchemaProblem]) { problems += others }

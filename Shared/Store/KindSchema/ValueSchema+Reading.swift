@@ -32,7 +32,7 @@ extension ValueSchema {
         if schema.isReadOnly, !isField { reader.report("readOnly", "is supported only for the fields of a kind") }
         schema.countMax = reader.count("maxItems")
         if let items = reader.value("items") {
-            let read = read(items, at: reader.place("items"), depth: depth + 1, count: &count)
+            let read = read(items, at: reader.location("items"), depth: depth + 1, count: &count)
             schema.items = [read.schema]
             reader.add(read.problems)
         }
@@ -81,14 +81,14 @@ extension ValueSchema {
             do { pattern = try Pattern(text) } catch { reader.report("pattern", error.description) }
         }
         reference = reader.text("references")
-        if reference != nil, format != .uuid { reader.report("references", "needs 'format: uuid' beside it") }
+        if reference != nil, format != .uuid { reader.report("references", "needs 'format: uuid'") }
     }
 
     private mutating func readProperties(
         _ reader: inout SchemaReader, _ depth: Int, isField: Bool, count: inout Int
     ) {
         if let value = reader.value("properties") {
-            let path = reader.place("properties")
+            let path = reader.location("properties")
             if value.members == nil { reader.report("properties", "must be an object") }
             for member in value.members ?? [] {
                 count += 1
@@ -109,7 +109,7 @@ extension ValueSchema {
         case nil, .bool(true): break
         case .bool(false): additional = .refused
         case let value?:
-            let read = Self.read(value, at: reader.place("additionalProperties"), depth: depth + 1, count: &count)
+            let read = Self.read(value, at: reader.location("additionalProperties"), depth: depth + 1, count: &count)
             additional = .matching([read.schema])
             reader.add(read.problems)
         }

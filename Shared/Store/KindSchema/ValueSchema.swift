@@ -47,7 +47,7 @@ package struct ValueSchema: Equatable, Sendable {
     package var properties: [Property] = []
     package var required: [String] = []
     package var additional = Additional.allowed
-    /// What a text identifies: a kind of the file, a built-in kind, or `image`. Not a keyword of JSON Schema.
+    /// The target of a reference: a kind of the file, a built-in kind, or `image`. Not a keyword of JSON Schema.
     package var reference: String?
     /// Whether only integrations write it.
     package var isReadOnly = false
@@ -137,18 +137,18 @@ package struct ValueSchema: Equatable, Sendable {
             problems.append(SchemaProblem(path, "needs '\(name)'"))
         }
         for member in members where problems.count < limit {
-            let place = SchemaProblem.path(path, member.name)
+            let location = SchemaProblem.path(path, member.name)
             if let schema = property(member.name) {
-                schema.check(member.value, place, limit, &problems)
+                schema.check(member.value, location, limit, &problems)
                 continue
             }
             switch additional {
             case .allowed: break
             case .matching(let schemas):
-                for schema in schemas { schema.check(member.value, place, limit, &problems) }
+                for schema in schemas { schema.check(member.value, location, limit, &problems) }
             case .refused:
                 let names = properties.map(\.name).joined(separator: ", ")
-                problems.append(SchemaProblem(place, "is unknown; allowed are: \(names)"))
+                problems.append(SchemaProblem(location, "is unknown; allowed are: \(names)"))
             }
         }
     }

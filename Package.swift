@@ -127,8 +127,8 @@ let services: [(executable: String, target: String, dependencies: [Target.Depend
         [
             "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "Catalogues",
             "CommandLineSupport", "Compass", "Deliveries", "Essentials", "HTTPClient", "Identity", "Kafka",
-            "KeyedWorker", "LagMonitoring", "Model", "ObjectStore", "Postgres", "Secrets", "ServiceSettings",
-            "TenantMigration", "Tenants", algorithms, argumentParser, crypto,
+            "KeyedWorker", "KindSchema", "LagMonitoring", "Model", "ObjectStore", "Postgres", "Secrets",
+            "ServiceSettings", "TenantMigration", "Tenants", algorithms, argumentParser, crypto, yams,
         ]
     ),
 ]
@@ -525,17 +525,11 @@ let package = Package(
         }
 )
 
-// `BUILD_TESTS=no` leaves out what only tests use (`deploy/up`); `BUILD_TESTS=ModelTests,KafkaTests` builds these test
+// `BUILD_TESTS=no` leaves out the tests (`deploy/up`); `BUILD_TESTS=ModelTests,KafkaTests` builds these test
 // targets and no others.
 if let wanted = Context.environment["BUILD_TESTS"]?.split(separator: ",").map(String.init) {
     let unwanted = Set(tests.map(\.name)).subtracting(wanted)
     package.targets.removeAll { unwanted.contains($0.name) && ($0.type == .test || wanted == ["no"]) }
-    if wanted == ["no"] {
-        package.dependencies.removeAll { dependency in
-            guard case .sourceControl(_, let location, _) = dependency.kind else { return false }
-            return location.hasSuffix("/Yams")
-        }
-    }
 }
 
 for target in package.targets where target.type != .system && !["CBroker", "CTestNames"].contains(target.name) {

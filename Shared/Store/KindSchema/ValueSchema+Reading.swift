@@ -43,7 +43,8 @@ extension ValueSchema {
 
     private mutating func readTypes(_ reader: inout SchemaReader) {
         guard let value = reader.value("type") else { return }
-        let names = value.text.map { [$0] } ?? value.values?.compactMap(\.text) ?? []
+        // In YAML, null without quotes is no string.
+        let names = (value.values ?? [value]).map { $0 == .null ? ValueType.null.rawValue : $0.text ?? "" }
         let found = names.compactMap(ValueType.init)
         let count = value.values?.count ?? 1
         guard !found.isEmpty, found.count == count, Set(found).count == count else {

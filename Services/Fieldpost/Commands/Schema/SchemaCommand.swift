@@ -1,9 +1,10 @@
 import ArgumentParser
 
-/// `fieldpost schema`: generates definitions of the kinds for apps.
+/// `fieldpost schema`: schema files of own kinds, and definitions of the kinds for apps.
 struct SchemaCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "schema", abstract: "Generate definitions of the kinds for apps.", subcommands: [Generate.self])
+        commandName: "schema", abstract: "Validate schema files, and generate definitions of the kinds for apps.",
+        subcommands: [Validate.self, Diff.self, Import.self, Generate.self])
 
     struct Generate: ParsableCommand {
         static let configuration = CommandConfiguration(

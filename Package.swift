@@ -152,6 +152,7 @@ let excluded = ["Onboarding": ["App"]]
 let shared: [Target] = [
     // Foundation
     .target(name: "Essentials", dependencies: [crypto], path: "Shared/Foundation/Essentials"),
+    .target(name: "KindSchema", dependencies: ["Essentials"], path: "Shared/Foundation/KindSchema"),
 
     // Model
     .target(name: "Model", dependencies: ["Essentials"], path: "Shared/Model"),
@@ -224,7 +225,6 @@ let shared: [Target] = [
         name: "Identity",
         dependencies: ["Essentials", "HTTPClient", "HTTPServer", "Model", "Tenants", crypto, httpTypes, jwtKit],
         path: "Shared/Store/Identity"),
-    .target(name: "KindSchema", dependencies: ["Essentials", "Model"], path: "Shared/Store/KindSchema"),
     .target(
         name: "BackendConnections",
         dependencies: [

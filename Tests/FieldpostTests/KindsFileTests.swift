@@ -61,6 +61,25 @@ import Testing
         #expect(result.errors.contains("kinds.yaml has 2 problems"), "\(result.errors)")
     }
 
+    /// In YAML 1.1, `no` would be false, and `08:30` a number of base 60.
+    @Test(arguments: ["[no, 08:30, 007x]", "[-0, 2.0, 1e2, +1]"]) func valuesKeepTheirForm(list: String)
+        throws
+    {
+        let text = Self.inspection.replacing("[draft, sent]", with: list)
+        let files = [
+            ("kinds.yaml", text), ("other.yaml", text.replacing("-0", with: "0").replacing("[no,", with: "[\"no\",")),
+        ]
+        let result = try run(files, ["diff", "@kinds.yaml", "@other.yaml"])
+        #expect(result.output == "no changes\n", "\(result.output) \(result.errors)")
+    }
+
+    /// YAML has no surrogates.
+    @Test func fileInJSONMayHaveEscapes() throws {
+        let text = #"{"kinds":{"A":{"realms":["user"],"description":"\uD83D\uDE00","properties":{"a":{}}}}}"#
+        let result = try run([("kinds.json", text)], ["validate", "@kinds.json"])
+        #expect(result.status == 0, "\(result.errors)")
+    }
+
     /// Aliases that repeat each other would have 10^9 values.
     @Test func aliasesAreLimited() throws {
         let lines = (1...9).map {

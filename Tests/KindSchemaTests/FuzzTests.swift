@@ -15,18 +15,18 @@ import Testing
     ) throws {
         var random = RandomSchemas(seed: seed)
         var lines = ""
-        var validCount = 0
-        while lines.utf8.count < 64 << 20, validCount >= 0 {
+        var (pairCount, validCount) = (0, 0)
+        while pairCount < Self.pairCount {
             let text = random.schema()
             var count = 0
             let (schema, problems) = ValueSchema.read(text, at: "", count: &count)
             // A schema that Fieldpost refuses, because a keyword has no effect.
             guard problems.isEmpty else { continue }
-            let value = random.value(for: text)
+            let value = try SchemaValue(Array(random.value(for: text).json.utf8))
             let isValid = schema.problems(of: value).isEmpty
-            validCount += 1
+            pairCount += 1
+            validCount += isValid ? 1 : 0
             lines += "{\"schema\":\(text.json),\"value\":\(value.json),\"valid\":\(isValid)}\n"
-            if validCount == Self.pairCount { break }
         }
         try withFolder { folder in
             let file = folder.appending(path: "pairs.ndjson")
@@ -41,6 +41,7 @@ import Testing
             try process.run()
             let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
             process.waitUntilExit()
+            #expect((Self.pairCount / 5...Self.pairCount * 4 / 5).contains(validCount))
             #expect(process.terminationStatus == 0, "\(text)")
             #expect(text.hasPrefix("\(Self.pairCount) pairs"), "\(text)")
         }

@@ -9,7 +9,7 @@ import Testing
     private func problems(_ text: String) throws -> [SchemaProblem] {
         let value = try SchemaValue(Array(text.utf8))
         do throws(EnvironmentKinds.Problems) {
-            _ = try EnvironmentKinds(value)
+            _ = try EnvironmentKinds(value, builtIn: ["Team", "TimeEntry"])
             return []
         } catch { return error.list }
     }
@@ -28,6 +28,18 @@ import Testing
         let pattern = try Pattern(text)
         #expect(!pattern.matches(String(repeating: "x", count: 2_000) + "!"))
         #expect(!pattern.matches(String(repeating: "a", count: 49) + "\n!"))
+    }
+
+    /// Ranges of a class are merged, so that each step has a constant cost.
+    @Test func classesHaveFewRanges() throws {
+        var parser = PatternParser("[" + String(repeating: "\\s", count: 90) + "x]")
+        guard case .set(let set) = try parser.parse() else {
+            Issue.record("not a class")
+            return
+        }
+        #expect(set.ranges.count == ScalarSet.blanks.ranges.count + 1)
+        #expect(set.contains("x") && set.contains("\u{2003}") && !set.contains("y") && !set.contains("\u{2010}"))
+        #expect(!set.inverted.contains("x") && set.inverted.contains("y") && set.inverted.contains("\u{10FFFF}"))
     }
 
     @Test(arguments: [
@@ -69,6 +81,9 @@ import Testing
         let (schema, _) = ValueSchema.read(text, at: "", count: &count)
         let values = SchemaValue.list(Array(repeating: .integer(1), count: 100_000))
         #expect(schema.problems(of: values).count == 10)
+        let names = try SchemaValue(
+            Array(("{\"required\":[" + (0..<400).map { "\"n\($0)\"" }.joined(separator: ",") + "]}").utf8))
+        #expect(ValueSchema.read(names, at: "", count: &count).schema.problems(of: .object([])).count == 10)
     }
 
     @Test(arguments: [

@@ -8,12 +8,12 @@ import Testing
 @Suite(.ownThreads) struct KindChangeTests {
     private func kinds(_ fields: SchemaValue, _ rest: String = "\"realms\":[\"user\"]") throws -> EnvironmentKinds {
         let text = "{\"kinds\":{\"Inspection\":{\(rest),\"properties\":{\"f\":\(fields.json)}}}}"
-        return try EnvironmentKinds(try SchemaValue(Array(text.utf8)))
+        return try EnvironmentKinds(try SchemaValue(Array(text.utf8)), builtIn: [])
     }
 
     private func changes(_ old: String, _ new: String) throws -> [String] {
         func kinds(_ text: String) throws -> EnvironmentKinds {
-            try EnvironmentKinds(try SchemaValue(Array("{\"kinds\":{\(text)}}".utf8)))
+            try EnvironmentKinds(try SchemaValue(Array("{\"kinds\":{\(text)}}".utf8)), builtIn: [])
         }
         return try kinds(old).changes(to: try kinds(new)).map {
             "\($0.effect.rawValue): \($0.kind)\($0.path) \($0.text)"
@@ -27,20 +27,21 @@ import Testing
         var additiveCount = 0
         for _ in 0..<400 {
             let (first, second) = (random.schema(), random.number(3) == 0 ? random.schema() : nil)
-            let other = second ?? random.changed(first)
+            let other = try SchemaValue(Array((second ?? random.changed(first)).json.utf8))
             var count = 0
             let (schema, problems) = ValueSchema.read(other, at: "", depth: 1, count: &count)
             guard problems.isEmpty, let old = try? kinds(first), let new = try? kinds(other) else { continue }
-            guard !old.changes(to: new).contains(where: { $0.effect == .breaking }) else { continue }
+            let changes = old.changes(to: new)
+            guard !changes.isEmpty, !changes.contains(where: { $0.effect == .breaking }) else { continue }
             additiveCount += 1
             let before = try #require(old.kinds["Inspection"]?.fields.property("f"))
             for _ in 0..<10 {
-                let value = random.value(for: first)
+                let value = try SchemaValue(Array(random.value(for: first).json.utf8))
                 guard before.problems(of: value).isEmpty else { continue }
                 #expect(schema.problems(of: value) == [], "\(first.json) to \(other.json): \(value.json)")
             }
         }
-        #expect(additiveCount > 20)
+        #expect(additiveCount > 5)
     }
 
     @Test func sameKindsHaveNoChanges() throws {

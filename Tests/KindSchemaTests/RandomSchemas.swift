@@ -12,7 +12,7 @@ struct RandomSchemas {
     private mutating func chance(_ percent: Int) -> Bool { generator.happens(percent) }
     private mutating func pick<Value>(_ values: [Value]) -> Value { values[number(values.count)] }
 
-    private static let names = ["a", "b", "state", "a/b", "é"]
+    private static let names = ["a", "b", "state", "a/b", "é", "e\u{301}"]
     private static let letters = Array("ab1é- ").map(String.init)
 
     // MARK: Schemas

@@ -10,7 +10,9 @@ import Testing
 
     private func declared(_ source: inout RealmSchemaImport) throws -> EnvironmentKinds {
         let file = source.file()
-        do throws(EnvironmentKinds.Problems) { return try EnvironmentKinds(file) } catch {
+        do throws(EnvironmentKinds.Problems) {
+            return try EnvironmentKinds(file, builtIn: ["Team", "TimeEntry"])
+        } catch {
             Issue.record("\(error.list)\n\(file.json)")
             throw error
         }
@@ -21,7 +23,7 @@ import Testing
     }
 
     @Test func schemasOfAppServicesAreTranslated() throws {
-        var source = RealmSchemaImport()
+        var source = RealmSchemaImport(builtIn: ["Team", "TimeEntry"])
         try source.add(
             schema: try value(
                 """
@@ -77,7 +79,7 @@ import Testing
     }
 
     @Test func classesOfRealmAreTranslated() throws {
-        var source = RealmSchemaImport()
+        var source = RealmSchemaImport(builtIn: ["Team", "TimeEntry"])
         try source.add(
             classes: try value(
                 """
@@ -85,7 +87,7 @@ import Testing
                    "key": "uuid", "title": "string", "note": "string?", "at": {"type": "date", "optional": true},
                    "site": "Site?", "sites": "Site[]", "labels": "string<>", "counts": "int{}", "size": "Size",
                    "sizes": {"type": "list", "objectType": "Size"}, "price": "decimal128", "extra": "mixed",
-                   "file": "data?", "flags": {"type": "list", "objectType": "bool"}}},
+                   "file": "data?", "flags": {"type": "list", "objectType": "bool"}, "marks": "int?[]"}},
                  {"name": "Site", "primaryKey": "_id", "properties": {"_id": "objectId", "name": "string",
                    "visits": {"type": "linkingObjects", "objectType": "Visit", "property": "site"}}},
                  {"name": "Size", "embedded": true, "properties": {"width": "double", "unit": "string?"}},
@@ -96,11 +98,11 @@ import Testing
         #expect(kinds.kinds.keys.sorted() == ["Log", "Site", "Visit"])
         let fields = try #require(kinds.kinds["Visit"]?.fields)
         #expect(
-            fields.required == ["title", "sites", "labels", "counts", "sizes", "price", "extra", "flags"])
+            fields.required == ["title", "sites", "labels", "counts", "sizes", "price", "extra", "flags", "marks"])
         let valid = """
             {"title": "a", "sites": ["7d178aa3-aa03-4d94-a051-d5e12b057b4e"], "labels": [], "counts": {"a": 1},
              "size": {"width": 1.5}, "sizes": [{"width": 2, "unit": null}], "price": "1", "extra": null, "note": null,
-             "site": null, "flags": [true]}
+             "site": null, "flags": [true], "marks": [1, null]}
             """
         #expect(fields.problems(of: try value(valid)) == [])
         let invalid = valid.replacing("{\"width\": 1.5}", with: "{\"height\": 1}").replacing("[true]", with: "[1]")
@@ -115,17 +117,18 @@ import Testing
     }
 
     @Test(arguments: [
+        ("[{\"name\":\"A\",\"properties\":{}},{\"name\":\"A\",\"properties\":{}}]", "a second time"),
         ("{}", "must be a list of classes"), ("[{}]", "/0/name: is missing"), ("[{\"name\":\"A\"}]", "/0/properties"),
         ("[{\"name\":\"A\",\"properties\":{\"a\":{}}}]", "/0/properties/a: has no 'type'"),
     ]) func malformedClassesAreRefused(json: String, expected: String) throws {
-        var source = RealmSchemaImport()
+        var source = RealmSchemaImport(builtIn: ["Team", "TimeEntry"])
         let problem = #expect(throws: SchemaProblem.self) { try source.add(classes: try value(json)) }
         #expect(problem?.description.contains(expected) == true)
     }
 
     /// Classes that embed each other have no finite form.
     @Test func recursiveClassesEnd() throws {
-        var source = RealmSchemaImport()
+        var source = RealmSchemaImport(builtIn: ["Team", "TimeEntry"])
         try source.add(
             classes: try value(
                 """

@@ -158,15 +158,53 @@ import Testing
             try await device.sync()
             await device.write()
             let lost = try await device.uploaded()
-            try fixture.withDatabase { connection in
-                _ = try connection.run("DELETE FROM store.object WHERE kind = \(Kind.writeCheckpoint.number)")
-                _ = try connection.run("UPDATE realm.environment SET generation = generation + 1, position = 1 << 40")
-            }
+            try restore(fixture)
             // The device waits for a number that the restored database does not have: it gets a higher one.
             try await device.sync()
             #expect(await device.model.writeCheckpoint.map { $0 > lost } == true)
             try await same(fixture, device)
             #expect(await device.model.names.allSatisfy { $0.hasPrefix("2:") })
+        }
+    }
+
+    /// A client that chooses its numbers sends the last one before it opens the stream: it would not find a higher one
+    /// that the server chose.
+    @Test func chosenNumberIsKeptAfterARestore() async throws {
+        try await withGateway(limits: .small) { fixture in
+            try put(fixture, entries(try fixture.realm(try .user("ana@example.com")), 3), "first")
+            let device = try await BucketDevice(fixture, "ana@example.com")
+            try await device.sync()
+            try restore(fixture)
+            #expect(try await device.requestCheckpoint("7") == "7")
+            try await device.sync()
+            #expect(await device.model.writeCheckpoint == 7)
+            #expect(try await device.requestCheckpoint("8") == "8")
+        }
+    }
+
+    /// An environment that is being moved cannot be written, and devices read on.
+    @Test func heldEnvironmentIsReadAfterARestore() async throws {
+        try await withGateway(limits: .small) { fixture in
+            try put(fixture, entries(try fixture.realm(try .user("ana@example.com")), 3), "first")
+            let device = try await BucketDevice(fixture, "ana@example.com")
+            try await device.sync()
+            _ = try await device.uploaded()
+            try restore(fixture)
+            try fixture.withDatabase { connection in
+                _ = try connection.run(
+                    """
+                    INSERT INTO realm.move (environment_id, move_id, state) VALUES (1, gen_random_uuid(), 'held')
+                    """)
+            }
+            try await device.sync()
+            try await same(fixture, device)
+        }
+    }
+
+    private func restore(_ fixture: GatewayFixture) throws {
+        try fixture.withDatabase { connection in
+            _ = try connection.run("DELETE FROM store.object WHERE kind = \(Kind.writeCheckpoint.number)")
+            _ = try connection.run("UPDATE realm.environment SET generation = generation + 1, position = 1 << 40")
         }
     }
 

@@ -13,6 +13,9 @@ package struct Killer: Sendable {
     let freezeMax: Duration
     private let restarts = Restarts()
 
+    /// Maximum time until all processes run after the last kill.
+    private static let restartMax = Duration.seconds(120)
+
     package init(
         cluster: LocalCluster, parts: [LocalCluster.Part], seed: UInt64, pause: Duration, freezeMax: Duration = .zero
     ) {
@@ -56,7 +59,9 @@ package struct Killer: Sendable {
             try await Task.sleep(until: time, clock: .continuous)
             cluster.thaw(part)
         }
-        while parts.contains(where: hasEnded) {
+        let deadline = ContinuousClock.now + Self.restartMax
+        while let part = parts.first(where: hasEnded) {
+            guard .now < deadline else { throw ClusterFailure("\(part.name) ends after each restart") }
             try startWhatEnded()
             try await Task.sleep(for: .milliseconds(200))
         }

@@ -75,9 +75,13 @@ struct BucketRequest: Sendable {
     /// The realms that the subscriptions name.
     var named: [RealmPath] { Set(subscriptions.compactMap(\.self)).sorted() }
 
-    /// Whether the device has buckets of another generation: the database was restored since its last request.
-    func hasBuckets(otherThan generation: Int64) -> Bool {
-        held.keys.contains { !$0.hasPrefix("\(generation):") }
+    /// Returns the highest position of the buckets of other generations: the database was restored, or the environment
+    /// moved, since the device's last request. All later positions are higher.
+    ///
+    /// - Returns: `nil` if there are no such buckets.
+    func position(exceptOf generation: Int64) -> Int64? {
+        let prefix = "\(generation):"
+        return held.lazy.filter { !$0.key.hasPrefix(prefix) }.map(\.value).max()
     }
 
     /// Returns the cursors of the buckets of a generation. Other buckets are not in the first checkpoint, and the

@@ -7,7 +7,7 @@ import Postgres
 /// The realm of a person's write checkpoints, `/sent/{e-mail}`: one object for each client of the PowerSync
 /// protocol. No device opens it.
 struct SentRealm: Sendable {
-    /// Maximum number of optimistic-concurrency retries before 503.
+    /// Maximum number of attempts, with optimistic concurrency, before 503.
     private static let attemptsMax = 8
 
     let path: RealmPath
@@ -37,7 +37,7 @@ struct SentRealm: Sendable {
 
     /// Stores and returns the client's number: `requested`, or a new one. A stored number is never reduced.
     ///
-    /// A new number is above the counter, so that it is also above the numbers that a restored database has lost.
+    /// A new number is above the counter, so that it is also above the new numbers that a restored database has lost.
     func assign(
         _ requested: Int64? = nil, in environment: EnvironmentID, on connection: inout Connection
     ) throws -> Int64 {
@@ -54,6 +54,25 @@ struct SentRealm: Sendable {
             if try batch.commit(on: &connection).conflicts.isEmpty { return next }
         }
         throw Problems.busy
+    }
+
+    /// Assigns a new number if the client's last one was assigned up to a position: a restored database may have lost
+    /// the number that the device waits for, and without it the device displays nothing. A client that chooses its
+    /// numbers has sent the last one before it opens the stream.
+    ///
+    /// - Returns: Whether a number was assigned; `false` also while the environment cannot be written, so that the
+    ///   device can read.
+    func assignAgain(
+        after position: Int64, in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> Bool {
+        let stored = try object(try connection.run(load(in: environment)))
+        guard stored?.position ?? 0 <= position else { return false }
+        do {
+            _ = try assign(in: environment, on: &connection)
+            return true
+        } catch let error as PostgresError where error.isLocked {
+            return false
+        }
     }
 }
 

@@ -65,7 +65,7 @@ actor SyncSession {
     }
 
     /// Reads the environment's counter and the caller's permissions, so that an unavailable database or a revoked key
-    /// is reported as an HTTP status.
+    /// is reported as an HTTP status. After a restore, a client of the PowerSync protocol gets a new number.
     init(_ services: SyncServices, _ login: Login, request: SyncRequest, buffer: SendBuffer) async throws {
         let (caller, numbers) = (login.caller, services.numbers)
         let named = request.named
@@ -78,18 +78,19 @@ actor SyncSession {
         isLive = request.isLive
         self.buffer = buffer
         let buckets = request.buckets
-        let (access, sent, counter, isRestored) = try await services.pool.run { connection in
+        let (access, sent, counter, isAssigned) = try await services.pool.run { connection in
             let sent = try SentRealm(of: caller, client: buckets?.clientID, numbers, on: &connection)
             let access = try AccessReader(caller, named: named, numbers, on: &connection)
             let results = try connection.run([EnvironmentCounter.load(caller.environment)] + access.statements)
             guard try !access.state(results[1...]).isRemoved else { throw Problems.keyUnknown }
             let counter = try EnvironmentCounter(try counterRow(results[0]))
-            // The device may wait for a number that the restored database has lost: it displays nothing without one.
-            let isRestored = sent != nil && buckets?.hasBuckets(otherThan: counter.generation) == true
-            if isRestored { _ = try sent?.assign(in: caller.environment, on: &connection) }
-            return (access, sent, counter, isRestored)
+            var isAssigned = false
+            if let sent, let position = buckets?.position(exceptOf: counter.generation) {
+                isAssigned = try sent.assignAgain(after: position, in: caller.environment, on: &connection)
+            }
+            return (access, sent, counter, isAssigned)
         }
-        if isRestored { services.hub.committed(in: caller.environment) }
+        if isAssigned { services.hub.committed(in: caller.environment) }
         self.access = access
         self.sent = sent
         generation = counter.generation

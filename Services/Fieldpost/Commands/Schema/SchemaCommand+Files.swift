@@ -3,6 +3,7 @@ import CommandLineSupport
 import Essentials
 import Foundation
 import KindSchema
+import Model
 
 extension SchemaCommand {
     struct Validate: ParsableCommand {
@@ -30,8 +31,9 @@ extension SchemaCommand {
         static let configuration = CommandConfiguration(
             abstract: "Compare two versions of a schema file.",
             discussion: """
-                A change is additive, restricting (people may write less) or breaking (existing objects or apps may \
-                not fit). The exit status is 1 if a change is breaking. The command needs no settings.
+                A change is additive, restricting (people may write less) or breaking (existing objects, or changes \
+                that wait on devices, may not fit). The exit status is 1 if a change is breaking. The command needs no \
+                settings.
                 """)
         @Argument(help: "The earlier version.", completion: .file()) var old: String
         @Argument(help: "The later version.", completion: .file()) var new: String
@@ -41,7 +43,7 @@ extension SchemaCommand {
             let table = Table(["EFFECT", "KIND", "FIELD", "CHANGE"], changes, empty: "no changes") { change in
                 [
                     change.effect.rawValue, change.kind, change.path.isEmpty ? "-" : change.path,
-                    change.wayAround.map { "\(change.text); \($0)" } ?? change.text,
+                    change.alternative.map { "\(change.text); \($0)" } ?? change.text,
                 ]
             }
             print(table.text, terminator: "")
@@ -65,7 +67,7 @@ extension SchemaCommand {
         @Argument(help: "Files and folders.", completion: .file()) var paths: [String]
 
         func run() throws {
-            var source = RealmSchemaImport()
+            var source = RealmSchemaImport(builtIn: Kind.allCases.map(\.rawValue))
             for path in try paths.flatMap(Self.files) { try Self.add(path, to: &source) }
             let file = source.file()
             let notes = source.notes.sorted { ($0.isDecision ? 0 : 1, $0.source) < ($1.isDecision ? 0 : 1, $1.source) }

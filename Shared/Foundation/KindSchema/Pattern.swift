@@ -96,42 +96,6 @@ package struct Pattern: Equatable, Sendable {
     }
 }
 
-/// A set of Unicode scalars.
-struct ScalarSet: Equatable, Sendable {
-    var ranges: [ClosedRange<UInt32>]
-    var isInverted = false
-
-    func contains(_ scalar: Unicode.Scalar) -> Bool {
-        ranges.contains { $0.contains(scalar.value) } != isInverted
-    }
-
-    static func only(_ scalar: Unicode.Scalar) -> ScalarSet { ScalarSet(ranges: [scalar.value...scalar.value]) }
-
-    private static let lineEnds: [ClosedRange<UInt32>] = [0x0A...0x0A, 0x0D...0x0D, 0x2028...0x2029]
-    static let any = ScalarSet(ranges: lineEnds, isInverted: true)
-    static let digits = ScalarSet(ranges: [0x30...0x39])
-    static let word = ScalarSet(ranges: [0x30...0x39, 0x41...0x5A, 0x5F...0x5F, 0x61...0x7A])
-    static let blanks = ScalarSet(
-        ranges: lineEnds + [
-            0x09...0x09, 0x0B...0x0C, 0x20...0x20, 0xA0...0xA0, 0x1680...0x1680, 0x2000...0x200A, 0x202F...0x202F,
-            0x205F...0x205F, 0x3000...0x3000, 0xFEFF...0xFEFF,
-        ])
-
-    var inverted: ScalarSet { ScalarSet(ranges: ranges, isInverted: !isInverted) }
-
-    /// The ranges of the set itself, so that sets can be united.
-    var members: [ClosedRange<UInt32>] {
-        guard isInverted else { return ranges }
-        var members: [ClosedRange<UInt32>] = []
-        var next: UInt32 = 0
-        for range in ranges.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            if range.lowerBound > next { members.append(next...(range.lowerBound - 1)) }
-            next = max(next, range.upperBound + 1)
-        }
-        return members + [next...0x10FFFF]
-    }
-}
-
 /// Writes the steps of a parsed pattern.
 struct PatternCompiler {
     var steps: [Pattern.Step] = []

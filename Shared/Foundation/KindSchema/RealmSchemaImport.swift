@@ -1,5 +1,4 @@
 import Essentials
-import Model
 
 /// Translates the schemas of an app that used Realm: those that App Services exports, and Realm's own.
 ///
@@ -31,8 +30,15 @@ package struct RealmSchemaImport: Sendable {
     private var kindNames: [String: String] = [:]
     /// The embedded classes that are being translated, from the outermost one.
     private var embedding: [String] = []
+    /// The names of kinds, in lower case.
+    private var usedNames: Set<String> = []
+    /// The number of fields of the current kind, with embedded ones.
+    private var propertyCount = 0
 
-    package init() {}
+    /// The names of the built-in kinds.
+    private let builtIn: [String]
+
+    package init(builtIn: [String]) { self.builtIn = builtIn }
 
     /// Adds a schema of App Services.
     ///
@@ -48,6 +54,13 @@ package struct RealmSchemaImport: Sendable {
                 throw SchemaProblem(SchemaProblem.path("", member.name), "has no 'ref'")
             }
             source.links[member.name] = String(target)
+        }
+        try append(source, at: "/title")
+    }
+
+    private mutating func append(_ source: Source, at path: String) throws(SchemaProblem) {
+        guard !sources.contains(where: { $0.name == source.name }) else {
+            throw SchemaProblem(path, "has the class \(source.name.excerpt) a second time")
         }
         sources.append(source)
     }
@@ -86,7 +99,7 @@ package struct RealmSchemaImport: Sendable {
                 if !form.isOptional { required.append(.text(property.name)) }
             }
             source.schema = .object([.init("properties", .object(translated)), .init("required", .list(required))])
-            sources.append(source)
+            try append(source, at: path + "/name")
         }
     }
 
@@ -106,6 +119,7 @@ package struct RealmSchemaImport: Sendable {
         var kinds: [SchemaValue.Member] = []
         for source in sources where !source.isEmbedded {
             let name = kindNames[source.name] ?? source.name
+            propertyCount = 0
             decide(source.name, "choose the realms and permissions; the file has the owner's")
             let fields = object(source.schema, of: source, path: "", depth: 0)
             var members: [SchemaValue.Member] = [.init("realms", .list([.text("user")]))]
@@ -126,23 +140,33 @@ package struct RealmSchemaImport: Sendable {
 
     private mutating func kindName(_ name: String) -> String {
         var letters = name.filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
-        while let first = letters.first, !first.isLetter { letters.removeFirst() }
-        var kind = letters.prefix(1).uppercased() + letters.dropFirst().prefix(59)
+        letters = String(letters.drop { !$0.isLetter }.prefix(56))
+        var kind = letters.prefix(1).uppercased() + letters.dropFirst()
         if kind.isEmpty { kind = "Class" }
-        if Kind.allCases.contains(where: { $0.rawValue.lowercased() == kind.lowercased() }) {
+        if builtIn.contains(where: { $0.lowercased() == kind.lowercased() }) {
             decide(name, "Fieldpost has the kind \(kind) itself: use that, or keep the new kind App\(kind)")
             kind = "App" + kind
         }
-        while kindNames.values.contains(where: { $0.lowercased() == kind.lowercased() }) { kind += "2" }
+        kind = Self.unused(kind, &usedNames)
         if kind != name { notes.append(Note(source: name, isDecision: false, text: "is the kind \(kind)")) }
         return kind
     }
 
     private func fieldName(_ name: String) -> String {
         var letters = name.filter { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
-        while let first = letters.first, !first.isLetter { letters.removeFirst() }
-        let field = letters.prefix(1).lowercased() + letters.dropFirst().prefix(60)
-        return field.isEmpty ? "field" : field == "id" ? "externalId" : field
+        letters = String(letters.drop { !$0.isLetter }.prefix(58))
+        let field = letters.prefix(1).lowercased() + letters.dropFirst()
+        return field.isEmpty ? "field" : field.lowercased() == "id" ? "externalId" : field
+    }
+
+    /// Returns a name that is not used yet, also not with other capital letters, by appending a number.
+    private static func unused(_ name: String, _ used: inout Set<String>) -> String {
+        var (candidate, number) = (name, 2)
+        while !used.insert(candidate.lowercased()).inserted {
+            candidate = "\(name)\(number)"
+            number += 1
+        }
+        return candidate
     }
 
     private mutating func object(
@@ -151,6 +175,7 @@ package struct RealmSchemaImport: Sendable {
         let required = Set(schema["required"]?.values?.compactMap(\.text) ?? [])
         var properties: [SchemaValue.Member] = []
         var needed: [SchemaValue] = []
+        var used: Set<String> = []
         for member in schema["properties"]?.members ?? [] {
             let location = path.isEmpty ? member.name : "\(path).\(member.name)"
             if depth == 0, member.name == "_id" {
@@ -163,8 +188,12 @@ package struct RealmSchemaImport: Sendable {
                 decide("\(source.name).\(location)", "is left out: its value selects the realm of the object")
                 continue
             }
-            var name = depth == 0 ? fieldName(member.name) : member.name
-            while properties.contains(where: { $0.name == name }) { name += "2" }
+            propertyCount += 1
+            guard propertyCount <= KindDeclaration.propertyCountMax else {
+                decide(source.name, "has more than \(KindDeclaration.propertyCountMax) fields, with embedded ones")
+                break
+            }
+            let name = depth == 0 ? Self.unused(fieldName(member.name), &used) : member.name
             if name != member.name { note(source.name, location, "is the field \(name)") }
             let isRequired = required.contains(member.name)
             let value = field(member.value, of: source, path: location, depth: depth + 1, isOptional: !isRequired)
@@ -212,11 +241,11 @@ package struct RealmSchemaImport: Sendable {
             }
             let items = schema["items"] ?? .object([])
             return typed(
-                "array", [.init("items", field(items, of: source, path: path, depth: depth + 1, isOptional: false))])
+                "array", [.init("items", element(items, of: source, path: path, depth: depth + 1))])
         case "object":
             if let values = schema["additionalProperties"], values.members != nil {
                 note(source.name, path, "is an object whose members have one form")
-                let value = field(values, of: source, path: path, depth: depth + 1, isOptional: false)
+                let value = element(values, of: source, path: path, depth: depth + 1)
                 return typed("object", [.init("additionalProperties", value)])
             }
             let members = object(schema, of: source, path: path, depth: depth).members ?? []
@@ -225,6 +254,14 @@ package struct RealmSchemaImport: Sendable {
             decide(location, "may have any value (\(type)): limit it, if apps rely on a form")
             return .object([])
         }
+    }
+
+    /// Translates the elements of a list or the values of an object.
+    private mutating func element(
+        _ schema: SchemaValue, of source: Source, path: String, depth: Int
+    ) -> SchemaValue {
+        field(
+            schema, of: source, path: path, depth: depth, isOptional: schema[RealmProperty.nullable] == .bool(true))
     }
 
     private mutating func link(
@@ -267,49 +304,5 @@ package struct RealmSchemaImport: Sendable {
             decide("\(source.name).\(path)", "links to \(target), whose schema is missing")
         }
         return contained(.object(members), isOptional)
-    }
-}
-
-/// A property of a class in Realm's own form: `"string?"`, `"Person[]"`, or an object with `type` and `objectType`.
-private struct RealmProperty {
-    /// The schema in the form of App Services; `nil` for the opposite side of a link.
-    let schema: SchemaValue?
-    /// The class of a link.
-    let target: String?
-    let isOptional: Bool
-
-    private static let types = [
-        "bool": "bool", "int": "int", "float": "double", "double": "double", "string": "string", "date": "date",
-        "data": "binData", "objectId": "objectId", "uuid": "uuid", "decimal128": "decimal", "mixed": "mixed",
-    ]
-
-    init?(_ value: SchemaValue) {
-        guard var type = value.text ?? value["type"]?.text else { return nil }
-        var element = value["objectType"]?.text
-        var isOptional = value["optional"] == .bool(true)
-        if type.hasSuffix("?") {
-            isOptional = true
-            type.removeLast()
-        }
-        for (ending, container) in [("[]", "list"), ("<>", "set"), ("{}", "dictionary")] where type.hasSuffix(ending) {
-            element = String(type.dropLast(2))
-            type = container
-        }
-        if element?.hasSuffix("?") == true { element?.removeLast() }
-        self.isOptional = isOptional || type == "object" || Self.types[type] == nil && element == nil
-        let isLink = element.map { Self.types[$0] == nil } ?? (Self.types[type] == nil)
-        target = isLink ? element ?? type : nil
-        let inner = SchemaValue.object(
-            [.init("bsonType", .text(isLink ? "uuid" : Self.types[element ?? type] ?? "mixed"))])
-        switch type {
-        case "linkingObjects": schema = nil
-        case "list": schema = .object([.init("bsonType", .text("array")), .init("items", inner)])
-        case "set":
-            schema = .object(
-                [.init("bsonType", .text("array")), .init("uniqueItems", .bool(true)), .init("items", inner)])
-        case "dictionary":
-            schema = .object([.init("bsonType", .text("object")), .init("additionalProperties", inner)])
-        default: schema = inner
-        }
     }
 }

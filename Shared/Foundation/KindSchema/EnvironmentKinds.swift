@@ -1,28 +1,28 @@
 import Essentials
-import Model
 
 /// The kinds that an environment declares: the content of a schema file.
 package struct EnvironmentKinds: Equatable, Sendable {
     /// Maximum size of a schema file, in bytes.
     package static let fileBytesMax = 1 << 20
+    /// Maximum number of kinds of an environment.
     package static let kindCountMax = 100
-    /// The problems that are reported at once.
+    /// Maximum number of problems that are reported at once.
     private static let problemCountMax = 50
 
     /// The kinds by their names.
     package let kinds: [String: KindDeclaration]
 
-    /// All problems of a schema file, in the order of the file.
+    /// The first 50 problems of a schema file.
     package struct Problems: Error, Equatable, Sendable {
         package let list: [SchemaProblem]
     }
 
-    package init(kinds: [String: KindDeclaration]) { self.kinds = kinds }
-
     /// Reads a schema file.
     ///
+    /// - Parameter builtIn: The names of the built-in kinds.
     /// - Throws: ``Problems``.
-    package init(_ file: SchemaValue) throws(Problems) {
+    package init(_ file: SchemaValue, builtIn: [String]) throws(Problems) {
+        let builtInByLowered = Dictionary(builtIn.map { ($0.lowercased(), $0) }) { first, _ in first }
         var reader = SchemaReader(file, "", names: ["$schema", "kinds"])
         _ = reader.text("$schema")
         let members = reader.value("kinds")?.members
@@ -32,20 +32,31 @@ package struct EnvironmentKinds: Equatable, Sendable {
             throw Problems(list: reader.problems)
         }
         var kinds: [String: KindDeclaration] = [:]
-        var lowered: [String: String] = [:]
+        var (lowered, topics): ([String: String], [String: String]) = ([:], [:])
         for member in members ?? [] {
+            guard KindDeclaration.namePattern?.matches(member.name) == true else {
+                reader.report(
+                    "kinds",
+                    "has the name '\(member.name.excerpt)'; a name has 1 to 63 letters and digits, and begins with a "
+                        + "capital letter")
+                continue
+            }
             let location = SchemaProblem.path(reader.location("kinds"), member.name)
-            let read = KindDeclaration.read(member.name, member.value, at: location)
+            let read = KindDeclaration.read(member.name, member.value, at: location, builtIn: builtInByLowered)
             reader.add(read.problems)
             if let other = lowered.updateValue(member.name, forKey: member.name.lowercased()) {
                 reader.add([SchemaProblem(location, "differs from the kind \(other) only in capital letters")])
             }
+            if let topic = read.kind.topic, let other = topics.updateValue(member.name, forKey: topic) {
+                reader.add([SchemaProblem(location + "/topic", "is also the topic of \(other)")])
+            }
             kinds[member.name] = read.kind
         }
+        let targets = Set(kinds.keys).union(builtIn)
         for member in members ?? [] {
             guard let kind = kinds[member.name] else { continue }
             let location = SchemaProblem.path(reader.location("kinds"), member.name)
-            reader.add(Self.unknownReferences(kind.fields, SchemaProblem.path(location, "properties"), Set(kinds.keys)))
+            reader.add(Self.unknownReferences(kind.fields, SchemaProblem.path(location, "properties"), targets))
         }
         guard reader.problems.isEmpty else {
             throw Problems(list: Array(reader.problems.prefix(Self.problemCountMax)))
@@ -59,9 +70,7 @@ package struct EnvironmentKinds: Equatable, Sendable {
     ) -> [SchemaProblem] {
         var problems: [SchemaProblem] = []
         func check(_ schema: ValueSchema, _ path: String) {
-            if let target = schema.reference, target != ValueSchema.imageReference, !names.contains(target),
-                Kind(rawValue: target) == nil
-            {
+            if let target = schema.reference, target != ValueSchema.imageReference, !names.contains(target) {
                 problems.append(
                     SchemaProblem(
                         SchemaProblem.path(path, "references"),

@@ -5,6 +5,9 @@ package indirect enum SchemaValue: Sendable {
     case null
     case bool(Bool)
     case integer(Int64)
+    /// A whole number beyond 64 bits.
+    case large(Double)
+    /// A number with a fraction, as the nearest double.
     case number(Double)
     case text(String)
     case list([SchemaValue])
@@ -21,7 +24,7 @@ package indirect enum SchemaValue: Sendable {
     /// Parses one value.
     ///
     /// - Throws: ``JSONError``, the first one detected: also for duplicate keys, and for values that are nested more
-    ///   than 32 deep.
+    ///   than 32 deep, or an outermost object of more than 512 members.
     package init(_ bytes: [UInt8]) throws(JSONError) {
         try JSONCheck.check(bytes)
         try self.init(valid: bytes[...])
@@ -49,9 +52,12 @@ package indirect enum SchemaValue: Sendable {
         default:
             if let whole = JSONNumber.whole(bytes[...], as: Int64.self) {
                 self = .integer(whole)
-            } else {
-                self = .number(Double(String(decoding: bytes, as: UTF8.self).trimmed) ?? 0)
+                return
             }
+            let digits = try JSONCanonical.bytes(of: bytes)
+            let number = Double(String(decoding: digits, as: UTF8.self)) ?? 0
+            let fraction = digits.drop { $0 != UInt8(ascii: ".") }.dropFirst()
+            self = fraction.allSatisfy { $0 == UInt8(ascii: "0") } ? .large(number) : .number(number)
         }
     }
 
@@ -71,7 +77,7 @@ package indirect enum SchemaValue: Sendable {
         case .null: "null"
         case .bool(let flag): flag ? "true" : "false"
         case .integer(let number): "\(number)"
-        case .number(let number): "\(number)"
+        case .large(let number), .number(let number): "\(number)"
         case .text(let text): String(decoding: JSONText.string(text), as: UTF8.self)
         case .list(let values): "[" + values.map(\.json).joined(separator: ",") + "]"
         case .object(let members):
@@ -85,10 +91,10 @@ extension SchemaValue: Equatable {
         switch (left, right) {
         case (.null, .null): true
         case (.bool(let left), .bool(let right)): left == right
-        case (.text(let left), .text(let right)): left.unicodeScalars.elementsEqual(right.unicodeScalars)
+        case (.text(let left), .text(let right)): ScalarText(left) == ScalarText(right)
         case (.list(let left), .list(let right)): left == right
         case (.object(let left), .object(let right)):
-            left.count == right.count && left.allSatisfy { member in right.contains { $0 == member } }
+            left.count == right.count && valuesByName(left) == valuesByName(right)
         default: left.compared(to: right) == .some(.equal)
         }
     }
@@ -96,35 +102,44 @@ extension SchemaValue: Equatable {
     /// The order of two numbers.
     enum Order { case below, equal, above }
 
-    /// Compares two numbers exactly; `nil` if one of the values is no number.
+    /// Compares two numbers; `nil` if one of the values is no number. Whole numbers of 64 bits are compared exactly.
     func compared(to other: SchemaValue) -> Order? {
         switch (self, other) {
-        case (.integer(let left), .integer(let right)): left < right ? .below : left > right ? .above : .equal
-        case (.number(let left), .number(let right)): left < right ? .below : left > right ? .above : .equal
-        case (.integer(let left), .number(let right)):
-            // Compared with the number's whole part, which is exact, and then with its fraction.
-            if let whole = Int64(exactly: right.rounded(.down)) {
-                left < whole ? .below : left > whole ? .above : right > right.rounded(.down) ? .below : .equal
-            } else {
-                right > 0 ? .below : .above
+        case (.integer(let left), .integer(let right)): return left < right ? .below : left > right ? .above : .equal
+        case (.integer(let left), .large(let right)), (.integer(let left), .number(let right)):
+            return Self.compare(left, right)
+        case (.large(let left), .integer(let right)), (.number(let left), .integer(let right)):
+            switch Self.compare(right, left) {
+            case .below: return .above
+            case .above: return .below
+            case .equal: return .equal
             }
-        case (.number, .integer):
-            switch other.compared(to: self) {
-            case .below: .above
-            case .above: .below
-            case .equal, nil: .equal
-            }
+        default:
+            guard let left = double, let right = other.double else { return nil }
+            return left < right ? .below : left > right ? .above : .equal
+        }
+    }
+
+    private var double: Double? {
+        switch self {
+        case .large(let number), .number(let number): number
         default: nil
         }
+    }
+
+    /// Compares with the number's whole part, which is exact, and then with its fraction.
+    private static func compare(_ left: Int64, _ right: Double) -> Order {
+        guard let whole = Int64(exactly: right.rounded(.down)) else { return right > 0 ? .below : .above }
+        return left < whole ? .below : left > whole ? .above : right > right.rounded(.down) ? .below : .equal
+    }
+
+    private static func valuesByName(_ members: [Member]) -> [ScalarText: SchemaValue] {
+        Dictionary(members.map { (ScalarText($0.name), $0.value) }) { first, _ in first }
     }
 }
 
 extension SchemaValue.Member: Equatable {
     package static func == (left: Self, right: Self) -> Bool {
-        left.name.unicodeScalars.elementsEqual(right.name.unicodeScalars) && left.value == right.value
+        ScalarText(left.name) == ScalarText(right.name) && left.value == right.value
     }
-}
-
-extension String {
-    fileprivate var trimmed: String { filter { !$0.isWhitespace } }
 }

@@ -130,10 +130,13 @@ struct PatternParser {
         let isInverted = take(if: "^")
         var ranges: [ClosedRange<UInt32>] = []
         while let scalar = take() {
-            if scalar == "]" { return ScalarSet(ranges: ranges, isInverted: isInverted) }
+            if scalar == "]" {
+                let set = ScalarSet(ranges)
+                return isInverted ? set.inverted : set
+            }
             let first = scalar == "\\" ? try escape(inClass: true) : .only(scalar)
             guard peek == "-", index + 1 < scalars.count, scalars[index + 1] != "]" else {
-                ranges += first.members
+                ranges += first.ranges
                 continue
             }
             index += 1
@@ -149,7 +152,7 @@ struct PatternParser {
 
     /// The one member of a set; `nil` for a set of several.
     private static func single(_ set: ScalarSet) -> UInt32? {
-        guard set.ranges.count == 1, !set.isInverted, set.ranges[0].count == 1 else { return nil }
+        guard set.ranges.count == 1, set.ranges[0].count == 1 else { return nil }
         return set.ranges[0].lowerBound
     }
 

@@ -3,6 +3,8 @@ import Essentials
 extension ValueSchema {
     /// Maximum depth of nested schemas: objects are nested at most 32 deep as JSON.
     private static let depthMax = 16
+    /// Maximum length of a nested property's name, in bytes.
+    private static let nameBytesMax = 200
     /// Maximum number of values of an `enum`.
     private static let valueCountMax = 200
 
@@ -94,10 +96,14 @@ extension ValueSchema {
             for member in value.members ?? [] {
                 count += 1
                 guard count <= KindDeclaration.propertyCountMax else { break }
+                guard member.name.utf8.count <= Self.nameBytesMax else {
+                    reader.report("properties", "has a name of more than \(Self.nameBytesMax) bytes")
+                    continue
+                }
                 let read = Self.read(
                     member.value, at: SchemaProblem.path(path, member.name), depth: depth + 1, isField: isField,
                     count: &count)
-                properties.append(Property(name: member.name, schema: read.schema))
+                append(Property(name: member.name, schema: read.schema))
                 reader.add(read.problems)
             }
         }

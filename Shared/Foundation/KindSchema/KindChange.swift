@@ -8,11 +8,11 @@ package struct KindChange: Equatable, Sendable {
         case additive
         /// People may write less. Their waiting changes are rejected with a reason.
         case restricting
-        /// Existing objects, or the code of apps, may not fit the new version: it is refused.
+        /// Existing objects, or changes that wait on devices, may not fit the new version: it is refused.
         case breaking
     }
 
-    /// The kind, and the location in its fields as a JSON Pointer; empty for the kind itself.
+    /// The kind, and the field as a JSON Pointer with `*` for any element; empty for the kind itself.
     package let kind: String
     package let path: String
     package let effect: Effect
@@ -20,7 +20,7 @@ package struct KindChange: Equatable, Sendable {
     package let text: String
 
     /// The alternative to a breaking change; `nil` for other changes.
-    package var wayAround: String? {
+    package var alternative: String? {
         guard effect == .breaking else { return nil }
         return path.isEmpty
             ? "keep the kind, and declare another one"
@@ -149,7 +149,7 @@ private struct KindComparison {
     }
 
     private mutating func compareText(_ old: String?, _ new: String?, _ name: String, _ path: String) {
-        guard old != new else { return }
+        guard old.map(ScalarText.init) != new.map(ScalarText.init) else { return }
         switch (old, new) {
         case (let old?, nil): add(path, .additive, "no longer has the \(name) \(old)")
         case (nil, let new?): add(path, .breaking, "has the \(name) \(new)")
@@ -172,7 +172,8 @@ private struct KindComparison {
         compare(old.minimum, new.minimum, "minimum", isMinimum: true)
         compare(old.maximum, new.maximum, "maximum", isMinimum: false)
         func number(_ value: Int64?) -> SchemaValue? { value.map { .integer($0) } }
-        compare(number(old.lengthMin), number(new.lengthMin), "minLength", isMinimum: true)
+        func minimum(_ value: Int64?) -> SchemaValue? { number(value == 0 ? nil : value) }
+        compare(minimum(old.lengthMin), minimum(new.lengthMin), "minLength", isMinimum: true)
         compare(number(old.lengthMax), number(new.lengthMax), "maxLength", isMinimum: false)
         compare(number(old.countMax), number(new.countMax), "maxItems", isMinimum: false)
     }

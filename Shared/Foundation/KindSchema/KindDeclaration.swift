@@ -1,5 +1,4 @@
 import Essentials
-package import Model
 
 /// A kind that an environment declares.
 package struct KindDeclaration: Equatable, Sendable {
@@ -7,16 +6,6 @@ package struct KindDeclaration: Equatable, Sendable {
     package enum RealmName: String, CaseIterable, Sendable {
         /// `/users/{e-mail}`, `/teams/{id}`, `/common` and `/manager`.
         case user, team, common, manager
-
-        /// The class of the realms.
-        package var realmClass: RealmClass.Name {
-            switch self {
-            case .user: .user
-            case .team: .team
-            case .common: .common
-            case .manager: .manager
-            }
-        }
     }
 
     /// The people whom a permission is for. Integrations may always write.
@@ -96,24 +85,18 @@ extension KindDeclaration {
         "description", "ids", "realms", "properties", "required", "permissions", "topic", "maxBytes",
     ]
 
-    private static let namePattern = try? Pattern("^[A-Z][A-Za-z0-9]{0,62}$")
+    static let namePattern = try? Pattern("^[A-Z][A-Za-z0-9]{0,62}$")
     private static let fieldPattern = try? Pattern("^[a-z][A-Za-z0-9_]{0,62}$")
     private static let topicPattern = try? Pattern("^[a-z][a-z0-9-]{0,62}$")
     /// A member of the objects' own rows in the apps' databases.
     private static let reservedNames = ["id"]
-    /// The names of the built-in kinds, in lower case.
-    private static let builtIn = Dictionary(
-        Kind.allCases.map { ($0.rawValue.lowercased(), $0.rawValue) }
-    ) { first, _ in first }
-
     /// Reads the declaration of a kind.
+    ///
+    /// - Parameter builtIn: The names of the built-in kinds, by their lower-case forms.
     static func read(
-        _ name: String, _ value: SchemaValue, at path: String
+        _ name: String, _ value: SchemaValue, at path: String, builtIn: [String: String]
     ) -> (kind: KindDeclaration, problems: [SchemaProblem]) {
         var reader = SchemaReader(value, path, names: memberNames)
-        if namePattern?.matches(name) != true {
-            reader.report(nil, "a kind's name has 1 to 63 letters and digits, and begins with a capital letter")
-        }
         if let other = builtIn[name.lowercased()] { reader.report(nil, "Fieldpost has the kind \(other) itself") }
         _ = reader.text("description")
         let ids = reader.text("ids").map { text in
@@ -165,6 +148,7 @@ extension KindDeclaration {
         if count > propertyCountMax {
             reader.report("properties", "has more than \(propertyCountMax) fields, with nested ones")
         }
+        var lowered: [String: String] = [:]
         for property in read.schema.properties {
             let location = SchemaProblem.path(reader.location("properties"), property.name)
             if fieldPattern?.matches(property.name) != true {
@@ -174,7 +158,10 @@ extension KindDeclaration {
                         "a field's name has 1 to 63 letters, digits and '_', and begins with a lower-case letter")
                 ])
             }
-            if reservedNames.contains(property.name) {
+            if let other = lowered.updateValue(property.name, forKey: property.name.lowercased()) {
+                reader.add([SchemaProblem(location, "differs from the field \(other) only in capital letters")])
+            }
+            if reservedNames.contains(property.name.lowercased()) {
                 reader.add([SchemaProblem(location, "the name is reserved: each object has an id")])
             }
         }

@@ -5,14 +5,19 @@
 public struct WriteCheckpoint: Codable, Equatable, Sendable {
     /// The number; it grows.
     public var number: Int64
+    /// Whether the client chose the number; `nil`: the server did.
+    public var isChosen: Bool?
 
     /// Creates the fields.
-    public init(number: Int64) { self.number = number }
+    public init(number: Int64, isChosen: Bool? = nil) {
+        self.number = number
+        self.isChosen = isChosen
+    }
 }
 
 extension WriteCheckpoint: KindFields {
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case number
+        case number, isChosen
     }
 
     /// The row of ``Kind/writeCheckpoint``.

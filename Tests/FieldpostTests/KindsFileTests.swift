@@ -73,6 +73,13 @@ import Testing
         #expect(result.output == "no changes\n", "\(result.output) \(result.errors)")
     }
 
+    @Test func exampleOfTheDocumentIsValid() throws {
+        let page = try String(contentsOf: projectFolder.appending(path: "docs/apps/own-kinds.md"), encoding: .utf8)
+        let example = try #require(page.firstMatch(of: /```yaml\n(.+?)```/.dotMatchesNewlines())?.1)
+        let result = try run([("kinds.yaml", String(example))], ["validate", "@kinds.yaml"])
+        #expect(result.status == 0, "\(result.errors)")
+    }
+
     /// YAML has no surrogates.
     @Test func fileInJSONMayHaveEscapes() throws {
         let text = #"{"kinds":{"A":{"realms":["user"],"description":"\uD83D\uDE00","properties":{"a":{}}}}}"#

@@ -169,12 +169,13 @@ import Testing
 
     /// A client that chooses its numbers sends the last one before it opens the stream: it would not find a higher one
     /// that the server chose.
-    @Test func chosenNumberIsKeptAfterARestore() async throws {
+    @Test(arguments: [true, false]) func chosenNumberIsKeptAfterARestore(isLost: Bool) async throws {
         try await withGateway(limits: .small) { fixture in
             try put(fixture, entries(try fixture.realm(try .user("ana@example.com")), 3), "first")
             let device = try await BucketDevice(fixture, "ana@example.com")
+            #expect(try await device.requestCheckpoint("7") == "7")
             try await device.sync()
-            try restore(fixture)
+            try restore(fixture, isNumberLost: isLost)
             #expect(try await device.requestCheckpoint("7") == "7")
             try await device.sync()
             #expect(await device.model.writeCheckpoint == 7)
@@ -201,9 +202,11 @@ import Testing
         }
     }
 
-    private func restore(_ fixture: GatewayFixture) throws {
+    private func restore(_ fixture: GatewayFixture, isNumberLost: Bool = true) throws {
         try fixture.withDatabase { connection in
-            _ = try connection.run("DELETE FROM store.object WHERE kind = \(Kind.writeCheckpoint.number)")
+            if isNumberLost {
+                _ = try connection.run("DELETE FROM store.object WHERE kind = \(Kind.writeCheckpoint.number)")
+            }
             _ = try connection.run("UPDATE realm.environment SET generation = generation + 1, position = 1 << 40")
         }
     }

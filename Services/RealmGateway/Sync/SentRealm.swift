@@ -50,7 +50,8 @@ struct SentRealm: Sendable {
             let next = requested ?? max((stored ?? 0) + 1, position + 1)
             var batch = WriteBatch(environment: environment)
             batch.expect(key, at: object?.position ?? 0, decision: 0)
-            batch.put(key, try CanonicalJSON(encoding: WriteCheckpoint(number: next)), decision: 0)
+            let fields = WriteCheckpoint(number: next, isChosen: requested == nil ? nil : true)
+            batch.put(key, try CanonicalJSON(encoding: fields), decision: 0)
             if try batch.commit(on: &connection).conflicts.isEmpty { return next }
         }
         throw Problems.busy
@@ -66,7 +67,9 @@ struct SentRealm: Sendable {
         after position: Int64, in environment: EnvironmentID, on connection: inout Connection
     ) throws -> Bool {
         let stored = try object(try connection.run(load(in: environment)))
-        guard stored?.position ?? 0 <= position else { return false }
+        guard stored?.position ?? 0 <= position, WriteCheckpoint(stored?.fields)?.isChosen != true else {
+            return false
+        }
         do {
             _ = try assign(in: environment, on: &connection)
             return true

@@ -140,6 +140,10 @@ import Testing
                 let filled = batch
                 try fixture.withDatabase { _ = try filled.commit(on: &$0) }
             }
+            // One of a hundred seeds ends without a reference.
+            try fixture.write { batch in
+                batch.put(keys[0], try CanonicalJSON(Self.task(blobs[0])), decision: 0)
+            }
             let wrong = try fixture.withDatabase { connection in
                 try connection.run(
                     """

@@ -88,8 +88,9 @@ extension KindDeclaration {
     static let namePattern = try? Pattern("^[A-Z][A-Za-z0-9]{0,62}$")
     private static let fieldPattern = try? Pattern("^[a-z][A-Za-z0-9_]{0,62}$")
     private static let topicPattern = try? Pattern("^[a-z][a-z0-9-]{0,62}$")
-    /// A member of the objects' own rows in the apps' databases.
-    private static let reservedNames = ["id"]
+    /// The name of a member of the objects' own rows in the apps' databases.
+    private static let reservedName = "id"
+
     /// Reads the declaration of a kind.
     ///
     /// - Parameter builtIn: The names of the built-in kinds, by their lower-case forms.
@@ -161,7 +162,7 @@ extension KindDeclaration {
             if let other = lowered.updateValue(property.name, forKey: property.name.lowercased()) {
                 reader.add([SchemaProblem(location, "differs from the field \(other) only in capital letters")])
             }
-            if reservedNames.contains(property.name.lowercased()) {
+            if property.name.lowercased() == reservedName {
                 reader.add([SchemaProblem(location, "the name is reserved: each object has an id")])
             }
         }

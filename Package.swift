@@ -155,7 +155,7 @@ let shared: [Target] = [
     .target(name: "KindSchema", dependencies: ["Essentials"], path: "Shared/Foundation/KindSchema"),
 
     // Model
-    .target(name: "Model", dependencies: ["Essentials"], path: "Shared/Model"),
+    .target(name: "Model", dependencies: ["Essentials", "KindSchema"], path: "Shared/Model"),
 
     // Clients
     .systemLibrary(name: "CCurl", path: "Shared/Clients/CLibraries/CCurl", pkgConfig: "libcurl"),
@@ -206,7 +206,7 @@ let shared: [Target] = [
 
     // Store
     .target(
-        name: "ObjectStore", dependencies: ["Essentials", "Model", "Postgres", "Telemetry"],
+        name: "ObjectStore", dependencies: ["Essentials", "KindSchema", "Model", "Postgres", "Telemetry"],
         path: "Shared/Store/ObjectStore"),
     .target(name: "Secrets", dependencies: ["Model", "ObjectStore", "Postgres", crypto], path: "Shared/Store/Secrets"),
     .target(name: "Audit", dependencies: ["Model", "Postgres"], path: "Shared/Store/Audit"),
@@ -214,7 +214,8 @@ let shared: [Target] = [
         name: "Tenants", dependencies: ["BackendProtocol", "Model", "ObjectStore", "Postgres"],
         path: "Shared/Store/Tenants"),
     .target(
-        name: "Access", dependencies: ["Audit", "Essentials", "Model", "ObjectStore", "Postgres", "Tenants"],
+        name: "Access",
+        dependencies: ["Audit", "Essentials", "KindSchema", "Model", "ObjectStore", "Postgres", "Tenants"],
         path: "Shared/Store/Access"),
     .target(
         name: "Catalogues",
@@ -276,8 +277,10 @@ let tools: [Target] = [
         name: "Workbench",
         dependencies: [
             "Access", "BackendConnections", "BackendProtocol", "Catalogues", "CommandLineSupport", "DataFiles",
-            "Deliveries", "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model",
-            "ObjectStore", "Postgres", "PowerSyncModel", "Secrets", "ServiceSettings", "TenantMigration", "Tenants",
+            "Deliveries", "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "KindSchema",
+            "LocalCluster",
+            "Model", "ObjectStore", "Postgres", "PowerSyncModel", "Secrets", "ServiceSettings", "TenantMigration",
+            "Tenants",
             algorithms, argumentParser, signals,
         ], path: "Tools/Workbench"),
 ]
@@ -419,7 +422,8 @@ let tests: [Target] = [
         name: "RealmGatewayTests",
         dependencies: [
             "Access", "Audit", "BackendConnections", "ChangeRelay", "DeviceClient", "Essentials", "HTTPClient",
-            "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster", "Model", "ObjectStore", "Postgres",
+            "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster", "KindSchema", "Model", "ObjectStore",
+            "Postgres",
             "PowerSyncModel", "ProjectDocuments", "RealmGateway", "Sandbox", "Secrets", "ServiceRuntime",
             "ServiceSettings", "Telemetry", "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird,
             jwtKit, lifecycle, logging, nio, nioPosix, yams,
@@ -465,8 +469,8 @@ let tests: [Target] = [
     .testTarget(
         name: "KeyedWorkerTests",
         dependencies: [
-            "ChangeRelay", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "Model", "ObjectStore", "Postgres",
-            "ServiceSettings", "TestSupport", logging,
+            "ChangeRelay", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "KindSchema", "Model", "ObjectStore",
+            "Postgres", "ServiceSettings", "TestSupport", logging,
         ], path: "Tests/KeyedWorkerTests"),
     .testTarget(
         name: "WorkbenchTests",

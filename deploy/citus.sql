@@ -100,6 +100,8 @@ SELECT create_distributed_table('onboarding.token_claims', 'environment_id', col
 
 -- On every node: small, read by every session, and looked up by keys other than the environment.
 SELECT create_reference_table('realm.kind');
+SELECT create_reference_table('realm.kind_version');
+SELECT create_reference_table('realm.own_kind');
 SELECT create_reference_table('access.provider');
 SELECT create_reference_table('access.domain');
 SELECT create_reference_table('access.address');

@@ -23,12 +23,14 @@ extension Relay {
             BrokerMonitor.Query(confirmed: offsets, unresponsive: unwritable.unresponsive, session: lockedOpenCount))
     }
 
+    private var topics: [String] { routing.topics + ownTopics }
+
     private mutating func take(_ sample: BrokerMonitor.Sample) throws {
         if brokersRespondedAt == nil || brokersFailure != nil {
             logger.notice("brokers available", metadata: ["count": "\(sample.metadata.brokers.count)"])
         }
         (brokersRespondedAt, brokersFailure) = (.now, nil)
-        unwritable.update(sample.metadata, topics: routing.topics, responding: sample.ends.keys)
+        unwritable.update(sample.metadata, topics: topics, responding: sample.ends.keys)
         reportUnwritable()
         logUnresponsive(sample)
         guard sample.query.session == lockedOpenCount else { return }
@@ -80,7 +82,7 @@ extension Relay {
     }
 
     mutating func reportUnwritable() {
-        let reasons = unwritable.reasons(of: routing.topics)
+        let reasons = unwritable.reasons(of: topics)
         for (topic, reason) in reasons where loggedReasons[topic] != reason {
             logger.error(
                 "topic cannot be published completely", metadata: ["topic": "\(topic)", "reason": "\(reason)"])

@@ -14,13 +14,16 @@ extension Relay {
     /// Whether the brokers responded to the last poll. Otherwise a relay does not become the leader.
     var reachesBrokers: Bool { brokersRespondedAt != nil && brokersFailure == nil }
 
-    /// The reason why nothing can be published; `nil` if the brokers respond and confirm messages.
+    /// The reason why nothing can be published; `nil` if the brokers respond and confirm messages. A missing topic that
+    /// one environment declares is only logged.
     var problem: String? {
         if let brokersFailure { return brokersFailure.description }
         if brokersRespondedAt == nil { return "the brokers have not responded yet" }
         guard isLeader else { return nil }
         return producer.connectionProblem
-            ?? blockedTopics.min { $0.key < $1.key }.map { "topic \($0.key): \($0.value)" } ?? stall
+            ?? blockedTopics.filter { !ownTopics.contains($0.key) }.min { $0.key < $1.key }.map {
+                "topic \($0.key): \($0.value)"
+            } ?? stall
     }
 
     /// The reason why the leader makes no progress; a new leader must make some before it is ready.

@@ -15,6 +15,8 @@ import Postgres
 /// a restart, publishing resumes there: duplicates have no effect by law 3. PostgreSQL reads the next page while this
 /// one is sent: each query stores confirmed positions, and returns the environments with changes and one page.
 struct Relay: ~Copyable {
+    /// The first schema with kinds that environments declare.
+    private static let schemaOldest: Int32 = 37
     /// Maximum number of pointers read per page.
     let pageCountMax: Int
     /// Interval between two queries of the brokers for their partitions' end offsets.
@@ -100,6 +102,8 @@ struct Relay: ~Copyable {
     var compactor = Compactor()
     let published = Metrics.Counter(label: "messaging.client.sent.messages")
     let routing = Routing()
+    /// The topics of kinds that environments declare, as far as pages were read.
+    var ownTopics: Set<String> = []
     let logger: Logger
 
     /// - Parameter conninfo: The relay has a separate connection, whose session holds the leader's lock.
@@ -107,7 +111,7 @@ struct Relay: ~Copyable {
         conninfo: String, brokers: String, properties: [String: String], logger: Logger, pageCountMax: Int = 4_000
     ) throws {
         var connection = try Connection(conninfo, limits: .lockHolder, check: Lineage.check)
-        try Schema.check(on: &connection)
+        try Schema.check(on: &connection, oldest: Self.schemaOldest)
         // The time that a message waits for its partition's leader; later messages of its environment wait too.
         let defaults = ["message.timeout.ms": "10000"]
         let producer = try Producer(brokers: brokers, properties: defaults.merging(properties) { $1 })
@@ -193,7 +197,8 @@ struct Relay: ~Copyable {
             changedOffsets = [:]
         }
         statements.append(RelayStore.pendingEnvironments(except: blockedTopics.keys.sorted()))
-        if let request { statements.append(page(request)) }
+        // The kinds are read after the page, so that none of its rows is of a kind that was declared in between.
+        if let request { statements += [page(request), RelayStore.ownKinds(in: request.environment)] }
         try connection.start(statements)
         pendingQuery = PendingQuery(confirmed: confirmed, republished: republished, page: request)
         confirmed = []
@@ -204,12 +209,15 @@ struct Relay: ~Copyable {
         let kinds = routing.kinds
         switch request.start {
         case .changes(let position):
-            return Feed.changes(in: request.environment, after: position, kinds: kinds, countMax: pageCountMax)
+            return Feed.changes(
+                in: request.environment, after: position, kinds: kinds, own: .published, countMax: pageCountMax)
         case .objects(let cursor):
-            return RelayStore.objects(in: request.environment, kinds: kinds, after: cursor, countMax: pageCountMax)
+            return RelayStore.objects(
+                in: request.environment, kinds: kinds, topic: nil, after: cursor, countMax: pageCountMax)
         case .topic(let name, let cursor):
-            let kinds = routing.kinds(of: name)
-            return RelayStore.objects(in: request.environment, kinds: kinds, after: cursor, countMax: pageCountMax)
+            return RelayStore.objects(
+                in: request.environment, kinds: routing.kinds(of: name), topic: name, after: cursor,
+                countMax: pageCountMax)
         }
     }
 
@@ -233,10 +241,11 @@ struct Relay: ~Copyable {
             logger.notice(
                 "republished topic", metadata: ["environment": "\(done.environment)", "topic": "\(done.request.topic)"])
         }
+        let ownKinds = pendingQuery.page == nil ? nil : results.popLast()
         let rows = pendingQuery.page == nil ? nil : results.popLast()
         if let environments = results.last { try update(environments) }
-        guard let request = pendingQuery.page, let rows else { return nil }
-        return try take(rows, of: request)
+        guard let request = pendingQuery.page, let rows, let ownKinds else { return nil }
+        return try take(rows, of: request, try ownRoutes(ownKinds))
     }
 
     mutating func update(_ pendingEnvironments: Rows) throws {
@@ -260,10 +269,14 @@ struct Relay: ~Copyable {
 
     /// Counts the page and prepares its messages; returns `nil` if the environment's progress was reset since the
     /// query.
-    mutating func take(_ rows: Rows, of request: RelayProgress.Request) throws -> OutgoingPage? {
+    ///
+    /// - Parameter own: The published kinds that the environment declares, by their numbers.
+    mutating func take(
+        _ rows: Rows, of request: RelayProgress.Request, _ own: [Int16: Routing.Entry]
+    ) throws -> OutgoingPage? {
         guard var current = progress[request.environment], current.awaits(request) else { return nil }
         let hasTimes = if case .changes = request.start { true } else { false }
-        let objects = try publishable(rows, in: request.environment, isCurrentColumn: hasTimes ? 6 : nil)
+        let objects = try publishable(rows, in: request.environment, own, isCurrentColumn: hasTimes ? 6 : nil)
         let outgoing = OutgoingPage(
             environment: request.environment, objects: objects, hasTimes: hasTimes, page: current.nextPage)
         let last = rows.count > 0 ? rows[rows.count - 1] : nil
@@ -287,13 +300,14 @@ struct Relay: ~Copyable {
 
     /// Selects the rows to publish, with their topics and realms: those whose kind is published from their realm.
     mutating func publishable(
-        _ rows: Rows, in environment: EnvironmentID, isCurrentColumn: Int?
+        _ rows: Rows, in environment: EnvironmentID, _ own: [Int16: Routing.Entry], isCurrentColumn: Int?
     ) throws -> [OutgoingPage.Item] {
         var candidates: [(row: Row, route: Routing.Entry, realm: Int32)] = []
         candidates.reserveCapacity(rows.count)
         for row in rows {
             if let isCurrentColumn, try !row.value(isCurrentColumn, as: Bool.self) { continue }
-            guard let route = routing.entry(of: try row.value(2)) else { continue }
+            let kind: Int16 = try row.value(2)
+            guard let route = routing.entry(of: kind) ?? own[kind] else { continue }
             candidates.append((row, route, try row.value(1)))
         }
         let realms = try directory.realms(of: Set(candidates.map(\.realm)), in: environment, on: &connection)

@@ -79,16 +79,31 @@ enum RelayStore {
         return (tasks, unprepared)
     }
 
+    /// Reads the published kinds that an environment declares. Rows: kind, name, topic.
+    static func ownKinds(in environment: EnvironmentID) -> Statement {
+        """
+        SELECT o.kind, k.name, o.topic FROM realm.own_kind o JOIN realm.kind k ON k.number = o.kind
+        WHERE o.environment_id = \(environment.rawValue) AND o.topic IS NOT NULL
+        """
+    }
+
     /// Reads objects of published kinds in key order, including tombstones. Rows: position, realm_id, kind, id,
     /// edit_position, fields.
+    ///
+    /// - Parameters:
+    ///   - kinds: The built-in kinds.
+    ///   - topic: The topic of other kinds; `nil`: any.
     static func objects(
-        in environment: EnvironmentID, kinds: [Kind], after key: RelayProgress.ObjectCursor, countMax: Int
+        in environment: EnvironmentID, kinds: [Kind], topic: String?, after key: RelayProgress.ObjectCursor,
+        countMax: Int
     ) -> Statement {
         """
         SELECT position, realm_id, kind, id, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue)
             AND (realm_id, kind, id) > (\(key.realm), \(key.kind), \(key.id))
-            AND kind = ANY (\(kinds))
+            AND (kind = ANY (\(kinds)) OR kind IN (
+                SELECT kind FROM realm.own_kind WHERE environment_id = \(environment.rawValue)
+                    AND topic = coalesce(\(topic), topic)))
         ORDER BY realm_id, kind, id LIMIT \(Int64(countMax))
         """
     }

@@ -15,6 +15,13 @@ struct Routing: Sendable {
             classes = route.realms.reduce(0) { $0 | Self.bit($1) }
         }
 
+        /// Creates the entry of a kind that an environment declares, which is published from all its realms.
+        init(own kind: Kind, to topic: String) {
+            self.kind = kind
+            self.topic = Topic(own: topic)
+            classes = .max
+        }
+
         /// Whether changes in realms of this class are published.
         func includes(_ realm: RealmClass.Name) -> Bool { classes & Self.bit(realm) != 0 }
 

@@ -35,6 +35,11 @@ struct UnwritablePartitions {
         rejected = rejected.filter { $0.value.until > now }
     }
 
+    /// Records that a topic is needed from now on. It is missing if the last report did not have it.
+    mutating func require(_ topic: String) {
+        if !partitionCounts.isEmpty, partitionCounts[topic] == nil { missing.insert(topic) }
+    }
+
     /// Records that the broker rejects a topic's messages.
     mutating func reject(_ topic: String, _ reason: String, now: ContinuousClock.Instant = .now) {
         rejected[topic] = (reason, now + Self.retryInterval)

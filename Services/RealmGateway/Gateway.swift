@@ -14,6 +14,7 @@ struct Gateway: Sendable {
     private let realms: RealmsRoute
     private let deliveries: DeliveriesRoute
     private let outline: OutlineRoute
+    private let schema: SchemaRoute
     private let sync: SyncRoute
     private let buckets: BucketsRoute
     private let mutations: MutationsRoute
@@ -22,8 +23,8 @@ struct Gateway: Sendable {
     private let pools: [Pool]
     private let commits: CommitPools
 
-    /// The oldest supported version of the database schema: it has authors of tasks.
-    private static let schemaOldest: Int32 = 35
+    /// The oldest supported version of the database schema: it has kinds that environments declare.
+    private static let schemaOldest: Int32 = 37
 
     /// Connects to the database, checks its schema and loads the environments.
     ///
@@ -42,7 +43,9 @@ struct Gateway: Sendable {
         try await directory.refresh()
         let livePool = try Pool(database, size: limits.livePoolSize, check: Lineage.check)
         let watchPool = try Pool(database, size: 1, check: Lineage.check)
-        let hub = LiveHub(pool: livePool, watchPool: watchPool, limits: limits, logger: logger)
+        let kinds = KindDirectory(pool: pool)
+        let hub = LiveHub(
+            pool: livePool, watchPool: watchPool, limits: limits, names: kinds.names, logger: logger)
         directory.onRefresh { hub.close(where: directory.isRemoved) }
         let verifier = TokenVerifier(limits: tokens, environments: { directory.identities }, fetch: fetch)
         let authentication = Authentication(
@@ -52,10 +55,11 @@ struct Gateway: Sendable {
         self.commits = commits
         self.directory = directory
         self.hub = hub
-        realms = RealmsRoute(authentication: authentication, pool: pool, numbers: numbers)
+        realms = RealmsRoute(authentication: authentication, pool: pool, numbers: numbers, kinds: kinds)
+        schema = SchemaRoute(authentication: authentication, pool: pool)
         deliveries = DeliveriesRoute(authentication: authentication, pool: pool)
         outline = OutlineRoute(authentication: authentication, pool: pool)
-        let services = SyncServices(pool: pool, numbers: numbers, hub: hub, limits: limits)
+        let services = SyncServices(pool: pool, numbers: numbers, hub: hub, kinds: kinds, limits: limits)
         sync = SyncRoute(authentication: authentication, services: services)
         buckets = BucketsRoute(authentication: authentication, services: services)
         blobs = BlobsRoute(
@@ -63,7 +67,7 @@ struct Gateway: Sendable {
             store: BlobStore(pool: pool, unreferencedCountMax: limits.unreferencedBlobCountMax))
         credentials = CredentialsRoute(
             authentication: authentication, pool: pool, numbers: numbers, secrets: secrets)
-        mutations = MutationsRoute(authentication: authentication, limits: limits) { environment in
+        mutations = MutationsRoute(authentication: authentication, limits: limits, kinds: kinds) { environment in
             let store = MutationStore(environment: environment, storedResultCountMax: limits.storedResultCountMax)
             return GroupCommit(
                 MutationBatch(store: store, numbers: numbers), pools: commits, waitingMax: limits.waitingMax,
@@ -95,6 +99,7 @@ struct Gateway: Sendable {
         router.get("/v1/realms") { request, context in try await realms.handle(request, context) }
         router.get("/v1/deliveries") { request, context in try await deliveries.handle(request, context) }
         router.get("/v1/outline") { request, context in try await outline.handle(request, context) }
+        router.get("/v1/schema") { request, context in try await schema.handle(request, context) }
         router.post("/v1/sync") { request, context in try await sync.handle(request, context) }
         router.post("/sync/stream") { request, context in try await buckets.stream(request, context) }
         router.post("/sync/checkpoint-request") { request, context in

@@ -42,7 +42,10 @@ package indirect enum FieldStructure: Equatable, Sendable {
 
 extension Kind {
     /// Returns the form of a field.
-    package func form(of field: String) -> FieldForm { Self.forms[self]?[field] ?? .text }
+    package func form(of field: String) -> FieldForm {
+        if case .own(let kind) = self { return kind.form(of: field) }
+        return Self.forms[self]?[field] ?? .text
+    }
 
     private static let forms = Dictionary(uniqueKeysWithValues: allCases.map { ($0, $0.forms) })
 

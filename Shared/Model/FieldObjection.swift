@@ -6,8 +6,9 @@ package struct FieldObjection: Error, Equatable, CustomStringConvertible {
 
     package init(_ description: String) { self.description = description }
 
-    /// The outermost field that the sentence names; `nil` if it does not begin with a name.
+    /// The outermost field that the sentence names; `nil` if it does not begin with a name or a JSON Pointer.
     package var field: String? {
+        if description.first == "/" { return String(description.dropFirst().prefix { $0 != "/" && $0 != ":" }) }
         guard description.first == "'" else { return nil }
         return String(description.dropFirst().prefix { $0 != "'" && $0 != "." && $0 != "[" })
     }

@@ -11,8 +11,8 @@ package struct KindRow: Sendable {
         case natural
     }
 
-    /// The type of the fields.
-    package let fields: any KindFields.Type
+    /// The type of the fields; `nil` for a kind that an environment declares.
+    package let fields: (any KindFields.Type)?
     /// The names of the fields, in display order.
     package let fieldNames: [String]
     /// The classes of the realms in which devices and integrations access such objects; empty for the services' own
@@ -41,6 +41,12 @@ package struct KindRow: Sendable {
         fieldsBytesMax = bytesMax
         self.permissions = permissions
         self.route = route
+    }
+
+    /// Creates the row of a kind that an environment declares.
+    init(names: [String], in realms: [RealmClass.Name], ids: IDs, bytesMax: Int) {
+        (fields, fieldNames, self.realms, self.ids, fieldsBytesMax) = (nil, names, realms, ids, bytesMax)
+        (permissions, route) = (nil, nil)
     }
 }
 

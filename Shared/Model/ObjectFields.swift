@@ -29,7 +29,9 @@ extension Kind {
     ///   all other values unchanged.
     /// - Throws: ``FieldObjection``, the first one detected.
     package func checked(_ fields: JSONObject) throws(FieldObjection) -> JSONObject {
-        try Self.checked(fields, as: row.fields)
+        if let type = row.fields { return try Self.checked(fields, as: type) }
+        if case .own(let kind) = self { try kind.check(fields) }
+        return fields
     }
 
     /// Validates a partial write: the given fields, and that no required field is missing. A stored field that current

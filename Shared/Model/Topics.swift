@@ -32,6 +32,16 @@ public struct Topic: Equatable, Sendable {
 }
 
 extension Topic {
+    /// The number of partitions of a topic of own kinds at its creation.
+    private static let ownPartitions = 12
+
+    /// Creates the topic of a kind that an environment declares.
+    package init(own name: String) { self.init(name: name, partitions: Self.ownPartitions) }
+
+    /// Returns the name of a topic that an environment declares. Environments do not share topics, so that Kafka's
+    /// permissions separate them.
+    package static func ownName(_ name: String, of environment: String) -> String { "own.\(environment).\(name)" }
+
     /// The kinds, each with the patterns of the realms whose objects are published.
     package var sources: [(kind: Kind, realms: [String])] {
         kinds.map { kind in (kind, kind.row.route?.realms.map(\.pattern) ?? []) }

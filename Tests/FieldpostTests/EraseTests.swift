@@ -64,8 +64,9 @@ import Testing
         "access.provider", "access.domain", "access.integration", "access.outline", "audience.tree",
         "audience.catalogue", "backend.connection", "backend.defect_tracker", "backend.delivery", "defect.run",
         "defect.seen", "defect.watermark", "onboarding.counter", "onboarding.token_claims", "pipeline.missed",
-        "pipeline.progress", "poll.run", "poll.watermark", "realm.environment", "realm.kind", "realm.lineage",
-        "realm.migration", "realm.move", "realm.relay", "realm.relay_offset", "realm.republish",
+        "pipeline.progress", "poll.run", "poll.watermark", "realm.environment", "realm.kind", "realm.kind_version",
+        "realm.lineage",
+        "realm.migration", "realm.move", "realm.own_kind", "realm.relay", "realm.relay_offset", "realm.republish",
     ]
 
     @Test func everyTableWithPeopleIsErased() throws {

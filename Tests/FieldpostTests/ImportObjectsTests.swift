@@ -229,8 +229,9 @@ import Testing
     @Test func lostConnectionKeepsEarlierBatches() throws {
         let world = try World()
         var work = ObjectImport(
-            "test", in: world.environment, hasBackend: false, on: try Connection(world.conninfo), problemCountMax: 1)
-        var lines = ObjectLines(hasBackend: false)
+            "test", in: world.environment, hasBackend: false, catalogue: .unloaded,
+            on: try Connection(world.conninfo), problemCountMax: 1)
+        var lines = ObjectLines(hasBackend: false, catalogue: .unloaded)
         var admin = try Connection(world.conninfo)
         #expect(throws: PostgresError.self) {
             for number in 0..<5_000 {

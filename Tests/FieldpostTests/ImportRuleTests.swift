@@ -1,6 +1,7 @@
 import Essentials
 import Foundation
 import Model
+import ObjectStore
 import TestSupport
 import Testing
 
@@ -72,7 +73,7 @@ import Testing
     @Test func problemsTruncateLongValues() {
         let long = "x" + String(repeating: "\u{301}", count: 20_000)
         func object(_ name: String, _ kind: String) throws {
-            var lines = ObjectLines(hasBackend: false)
+            var lines = ObjectLines(hasBackend: false, catalogue: .unloaded)
             let line = #"{"realm":"/manager","kind":"\#(kind)","id":"\#(UUID())","\#(name)":{"\#(long)":1}}"#
             _ = try lines.object(Array(line.utf8), in: nil)
         }

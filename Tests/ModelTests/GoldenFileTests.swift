@@ -7,7 +7,10 @@ import Testing
 /// One JSON file per type and version: stored data can be decoded permanently and round-trips without loss.
 @Suite struct GoldenFileTests {
     @Test func everyGoldenFileRoundTrips() throws {
-        for kind in Kind.allCases { try expectUnchanged(kind.row.fields, kind) }
+        for kind in Kind.allCases {
+            let type: any KindFields.Type = try #require(kind.row.fields)
+            try expectUnchanged(type, kind)
+        }
     }
 
     /// A renamed kind has no file, and its file no kind.
@@ -18,7 +21,7 @@ import Testing
     }
 
     @Test func everyKindHasItsOwnRow() {
-        #expect(Set(Kind.allCases.map { ObjectIdentifier($0.row.fields) }).count == Kind.allCases.count)
+        #expect(Set(Kind.allCases.map { $0.row.fields.map { ObjectIdentifier($0) } }).count == Kind.allCases.count)
     }
 
     @Test func goldenFilesHaveEveryField() throws {

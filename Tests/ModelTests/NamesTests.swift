@@ -30,8 +30,11 @@ import Testing
         #expect(subject.description == "/users/a@b.c/TimeEntry/" + id.uuidString.lowercased())
         #expect(EventSubject(subject.description) == subject)
         #expect(EventSubject("/users/Realms/\(id)") == EventSubject(realm: .users, kind: .realms, id: id))
+        let own = try #require(EventSubject("/users/a@b.c/Inspection/\(id)"))
+        #expect(own.kind == Kind(named: "Inspection") && EventSubject(own.description) == own)
         for bad in [
-            "", "/users", "/users/TimeEntry", "/users/Nothing/\(id)", "/users/TimeEntry/1", "users/TimeEntry/\(id)",
+            "", "/users", "/users/TimeEntry", "/users/nothing/\(id)", "/users/No-thing/\(id)", "/users/TimeEntry/1",
+            "users/TimeEntry/\(id)",
         ] {
             #expect(EventSubject(bad) == nil, "\(bad)")
         }

@@ -39,7 +39,7 @@ import Testing
                 repeat {
                     let page = try ChangePage.read(
                         realms, access: access, sent: nil, format: .device, in: fixture.environment, limits: limits,
-                        on: &connection)
+                        names: KindNames(), on: &connection)
                     pages.append(page)
                     for index in realms.indices {
                         guard case .changeLog(let held) = realms[index].progress else { continue }
@@ -49,7 +49,7 @@ import Testing
                 #expect(
                     try ChangePage.read(
                         [], access: access, sent: nil, format: .device, in: fixture.environment, limits: limits,
-                        on: &connection
+                        names: KindNames(), on: &connection
                     ).isRead)
                 return pages
             }

@@ -67,6 +67,7 @@ import Yams
             log.check("GET", "/v1/realms", without)
             try await Self.blobResponses(ana, unauthenticated, outsider, log)
             try await Self.outlineResponses(ana, unauthenticated, outsider, log)
+            try await Self.schemaResponses(ana, unauthenticated, outsider, log)
             try await Self.credentialResponses(ana, unauthenticated, outsider, log)
             try await Self.bucketResponses(ana, unauthenticated, outsider, log)
         }
@@ -136,7 +137,8 @@ import Yams
         }
         let blob = "/v1/blobs/\(UUID().text)"
         let routes = [
-            ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("GET", "/v1/outline"), ("POST", "/v1/sync"),
+            ("GET", "/v1/realms"), ("GET", "/v1/deliveries"), ("GET", "/v1/outline"), ("GET", "/v1/schema"),
+            ("POST", "/v1/sync"),
             ("POST", "/v1/mutations"), ("PUT", blob), ("GET", blob),
             ("PUT", "/v1/credentials/compass"), ("DELETE", "/v1/credentials/compass"),
         ]
@@ -187,6 +189,18 @@ import Yams
         log.check("GET", "/v1/outline", GatewayResponse(unchanged))
     }
 
+    private static func schemaResponses(
+        _ ana: GatewayDevice, _ unauthenticated: GatewayDevice, _ outsider: GatewayDevice, _ log: ContractLog
+    ) async throws {
+        for device in [ana, unauthenticated, outsider] {
+            log.check("GET", "/v1/schema", GatewayResponse(try await device.schema()))
+        }
+        try ana.fixture.apply(#"{"kinds":{"Inspection":{"realms":["user"],"properties":{"site":{"type":"string"}}}}}"#)
+        let schema = try await ana.schema()
+        log.check("GET", "/v1/schema", GatewayResponse(schema))
+        log.check("GET", "/v1/schema", GatewayResponse(try await ana.schema(holding: schema.headers["ETag"])))
+    }
+
     private static func credentialResponses(
         _ ana: GatewayDevice, _ unauthenticated: GatewayDevice, _ outsider: GatewayDevice, _ log: ContractLog
     ) async throws {
@@ -220,11 +234,14 @@ import Yams
             .users, .user, .catalogue(UUID()), .common, .manager, .archive, .team(UUID()),
             .share(UUID()),
         ]
-        let kinds = Set(realms.flatMap(Permissions.kinds(in:)))
+        let kinds = Set(realms.flatMap(PermissionTable.kinds(in:)))
         #expect(kinds == Set(Kind.allCases.filter(Permissions.isReadByIntegrations)))
         let names = Set(kinds.map(\.rawValue))
-        #expect(schemas["Mutation"]?["properties"]?["kind"]?["enum"]?.texts == names)
-        #expect(schemas["SyncRequest"]?["properties"]?["kinds"]?["items"]?["enum"]?.texts == names)
+        #expect(schemas["KindName"]?["anyOf"]?.array().first?["enum"]?.texts == names)
+        let uses = [
+            schemas["Mutation"]?["properties"]?["kind"], schemas["SyncRequest"]?["properties"]?["kinds"]?["items"],
+        ]
+        #expect(uses.allSatisfy { $0?["$ref"]?.string == "#/components/schemas/KindName" })
     }
 }
 

@@ -236,9 +236,10 @@ import Testing
             )
         }
         let services = SyncServices(
-            pool: pool, numbers: numbers, hub: fixture.gateways[0].hub, limits: GatewayLimits())
+            pool: pool, numbers: numbers, hub: fixture.gateways[0].hub, kinds: KindDirectory(pool: pool),
+            limits: GatewayLimits())
         let request = EnvironmentRequest(
-            kinds: Kind.allCases.filter(Permissions.isReadByIntegrations), cursor: nil)
+            kinds: KindSelection(Kind.allCases.filter(Permissions.isReadByIntegrations)), cursor: nil)
         try await body(EnvironmentFeed.open(request, services, access, counter).feed, pool)
     }
 }

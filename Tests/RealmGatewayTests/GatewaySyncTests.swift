@@ -129,7 +129,8 @@ import Testing
             _ = try fill(fixture, try fixture.realm(path), 5)
             let page = try fixture.withDatabase { connection in
                 try LivePage.read(
-                    in: fixture.environment, after: 0, scannedTo: 0, countMax: 100, path: { _ in path },
+                    in: fixture.environment, after: 0, scannedTo: 0, countMax: 100, names: KindNames(),
+                    path: { _ in path },
                     on: &connection)
             }
             let chunk = try #require(page.chunks.first)

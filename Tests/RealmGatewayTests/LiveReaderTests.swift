@@ -20,7 +20,8 @@ import Testing
             let pool = try Pool(fixture.database, size: 1)
             defer { pool.stop() }
             let reader = LiveReader(
-                environment: fixture.environment, pool: pool, limits: GatewayLimits(), logger: Logger(label: "test"))
+                environment: fixture.environment, pool: pool, limits: GatewayLimits(),
+                names: KindNames(), logger: Logger(label: "test"))
             let buffer = SendBuffer(bytesMax: 1 << 20, expiresIn: .seconds(600)) {}
             defer { buffer.close() }
             let realm = OpenRealm(path: path, number: number, progress: .changeLog(counter.position))

@@ -154,7 +154,7 @@ struct PermissionMatrix: Sendable {
         let (catalogue, email) = (UUID(), "\(caller.name)@example.com")
         var user = Target(.user, UUID(), ["catalogue": "\"\(catalogue.text)\""])
         user.also = ["catalogue"]
-        let kinds = Permissions.kinds(in: .user).filter { ![.user, .share, .sharedItem].contains($0) }
+        let kinds = PermissionTable.kinds(in: .user).filter { ![.user, .share, .sharedItem].contains($0) }
         let item = Target(.sharedItem, PermissionBodies.sharedItem(UUID(), other))
         // Objects that have the person's id.
         let (person, ownKinds) = (try #require(caller.person), [Kind.location, .deliveryChoice, .privateProfile])

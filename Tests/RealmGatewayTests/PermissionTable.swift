@@ -165,6 +165,9 @@ enum PermissionTable {
         readingRows.contains { fits($0, realm, access) }
     }
 
+    /// The built-in kinds that a realm may hold.
+    static func kinds(in realm: RealmClass) -> [Kind] { Kind.allCases.filter { $0.row.realms.contains(realm.name) } }
+
     /// Returns whether a caller may write any object of a realm.
     static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
         mayRead(realm, access) && writingRows.contains { fits($0.start, realm, access) }

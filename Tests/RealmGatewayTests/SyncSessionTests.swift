@@ -123,7 +123,7 @@ private struct SessionFixture: Sendable {
         let page = try fixture.withDatabase { connection in
             try LivePage.read(
                 in: fixture.environment, after: before.position, scannedTo: 0, countMax: 100,
-                path: { $0 == number ? path : nil }, on: &connection)
+                names: KindNames(), path: { $0 == number ? path : nil }, on: &connection)
         }
         return LiveDelivery(
             position: page.position, permissionsPosition: page.permissionsPosition, chunks: page.chunks,
@@ -154,8 +154,10 @@ private func withSession(
         let pool = try Pool(fixture.database, size: 1)
         defer { pool.stop() }
         let limits = GatewayLimits()
-        let hub = LiveHub(pool: pool, watchPool: pool, limits: limits, logger: Logger(label: "test"))
-        let services = SyncServices(pool: pool, numbers: RealmNumbers(), hub: hub, limits: limits)
+        let hub = LiveHub(
+            pool: pool, watchPool: pool, limits: limits, names: KindNames(), logger: Logger(label: "test"))
+        let services = SyncServices(
+            pool: pool, numbers: RealmNumbers(), hub: hub, kinds: KindDirectory(pool: pool), limits: limits)
         let path = try RealmPath.user("ana@example.com")
         let person = BoundPerson(
             environment: fixture.environment, id: 1, email: "ana@example.com", realm: path, object: UUID())

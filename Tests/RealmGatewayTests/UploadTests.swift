@@ -55,6 +55,30 @@ import Testing
         ]
     }
 
+    /// SQLite's 0 and 1, and JSON in texts, become values of the declared types.
+    @Test func columnsOfDeclaredKindsBecomeFields() async throws {
+        try await withGateway { fixture in
+            let database = try await Database(fixture)
+            try fixture.apply(
+                #"{"kinds":{"Site":{"realms":["user"],"properties":{"isOpen":{"type":["boolean","null"]},"#
+                    + #""floors":{"type":"integer"},"tags":{"type":"array","items":{"type":"string"}}},"#
+                    + #""permissions":[{"who":["owner"],"may":["create","change"]}]}}}"#)
+            let id = UUID()
+            let results = try await database.results([
+                entry(1, "PUT", "Site", id, ["isOpen": 1, "floors": 3, "tags": #"["new"]"#]),
+                entry(2, "PATCH", "Site", id, ["isOpen": 0]), entry(3, "PATCH", "Site", id, ["floors": "three"]),
+                entry(4, "DELETE", "Site", id),
+            ])
+            #expect(results == ["accepted", "accepted", "invalid-field", "operation-not-allowed"])
+            #expect(
+                try fixture.stored(Self.own)["Site/\(id.text)"] == #"{"floors":3,"isOpen":false,"tags":["new"]}"#)
+            let device = try await BucketDevice(fixture, "ana@example.com")
+            try await device.sync()
+            #expect(try await device.shown(Self.own) == fixture.stored(Self.own))
+            #expect(await device.broken == [])
+        }
+    }
+
     @Test func columnsBecomeFields() async throws {
         try await withGateway { fixture in
             let database = try await Database(fixture)

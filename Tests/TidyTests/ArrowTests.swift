@@ -66,7 +66,7 @@ import Testing
     /// The modules of values, which a rule may import.
     static let ofRules: Set = [
         "Access", "BackendProtocol", "Catalogues", "Essentials", "FoundationEssentials", "Identity", "KeyedWorker",
-        "Model", "Tenants",
+        "KindSchema", "Model", "Tenants",
     ]
 
     @Test func rulesImportModulesOfValues() {

@@ -1,4 +1,5 @@
 import Model
+import ObjectStore
 import Postgres
 
 /// Statements that compare objects with the order of positions, and with the readers of that order. Rows: as
@@ -10,7 +11,12 @@ extension CheckSlice {
     }
 
     /// Kinds whose pointers are kept. Pointers of polls are removed soon after they were published.
-    private static let retainedKinds = Kind.allCases.filter { $0 != .poll && $0 != .defectPoll }
+    private var retainedKinds: Statement {
+        """
+        SELECT number FROM (\(KindCatalogue.numbers(in: "\(environment.rawValue)"))) n
+        WHERE number NOT IN (\(Kind.poll), \(Kind.defectPoll))
+        """
+    }
 
     /// Every object above the compaction floor has a pointer at its position, and no pointer is newer than its object.
     var changes: Statement {
@@ -18,7 +24,7 @@ extension CheckSlice {
         SELECT r.path || '/' || coalesce(k.name, f.kind::text) || '/' || f.id, f.fault, f.id, f.position FROM (
             SELECT o.realm_id, o.kind, o.id, o.position,
                 'the change log has no pointer to it at ' || o.position AS fault
-            FROM realm.realm r CROSS JOIN unnest(\(Self.retainedKinds)) AS n(number) CROSS JOIN LATERAL (
+            FROM realm.realm r CROSS JOIN (\(retainedKinds)) n CROSS JOIN LATERAL (
                 SELECT * FROM store.object WHERE environment_id = \(environment.rawValue) AND realm_id = r.id
                     AND kind = n.number AND \(has("id")) AND position > \(compacted)
                 OFFSET 0
@@ -42,7 +48,7 @@ extension CheckSlice {
                     AND realm_id = c.realm_id AND kind = c.kind AND id = c.id
                 OFFSET 0
             ) o ON true
-            WHERE coalesce(o.position, 0) < c.position AND c.kind = ANY (\(Self.retainedKinds))
+            WHERE coalesce(o.position, 0) < c.position AND c.kind IN (\(retainedKinds))
                 AND c.kind <> \(Kind.seenRecord)
         ) f JOIN realm.realm r ON r.environment_id = \(environment.rawValue) AND r.id = f.realm_id
         LEFT JOIN realm.kind k ON k.number = f.kind

@@ -141,12 +141,27 @@ extension CheckSlice {
                 SELECT FROM blob.reference b WHERE b.environment_id = o.environment_id AND b.blob_id = n.blob_id
                     AND b.realm_id = o.realm_id AND b.kind = o.kind AND b.id = o.id)
             UNION ALL
+            SELECT o.realm_id, o.kind, o.id, o.position,
+                'it names the image ' || n.blob_id || ', but blob.reference has no row of it'
+            FROM realm.own_kind w JOIN realm.realm r USING (environment_id) CROSS JOIN LATERAL (
+                SELECT * FROM store.object WHERE environment_id = w.environment_id AND realm_id = r.id
+                    AND kind = w.kind AND \(has("id")) AND NOT deleted
+                OFFSET 0
+            ) o CROSS JOIN LATERAL unnest(blob.named_at(w.image_paths, o.fields)) AS n(blob_id)
+            WHERE w.environment_id = \(environment.rawValue) AND w.image_paths <> '{}' AND NOT EXISTS (
+                SELECT FROM blob.reference b WHERE b.environment_id = o.environment_id AND b.blob_id = n.blob_id
+                    AND b.realm_id = o.realm_id AND b.kind = o.kind AND b.id = o.id)
+            UNION ALL
             SELECT b.realm_id, b.kind, b.id, 0,
                 'blob.reference has the image ' || b.blob_id || ', which it does not name'
             FROM blob.reference b
             WHERE b.environment_id = \(environment.rawValue) AND \(has("b.blob_id")) AND NOT EXISTS (
                 SELECT FROM store.object o WHERE o.environment_id = b.environment_id AND o.realm_id = b.realm_id
-                    AND o.kind = b.kind AND o.id = b.id AND blob.named(o.kind, o.fields) = b.blob_id)
+                    AND o.kind = b.kind AND o.id = b.id AND CASE WHEN b.kind < \(OwnKind.numbers.lowerBound)
+                        THEN blob.named(o.kind, o.fields) = b.blob_id
+                        ELSE b.blob_id = ANY (blob.named_at((
+                            SELECT image_paths FROM realm.own_kind w
+                            WHERE w.environment_id = b.environment_id AND w.kind = b.kind), o.fields)) END)
         ) f JOIN realm.realm r ON r.environment_id = \(environment.rawValue) AND r.id = f.realm_id
         JOIN realm.kind k ON k.number = f.kind
         LIMIT \(Int64(countMax))

@@ -74,9 +74,16 @@ struct Repair {
             var directory = RealmDirectory()
             let realms = try directory.ids(
                 of: Set(subjects.compactMap(\.subject?.realm)), in: environment, create: false, on: &connection)
+            let names = Array(Set(subjects.compactMap(\.subject?.kind.rawValue)))
+            let kinds = Dictionary(
+                uniqueKeysWithValues: try connection.run(
+                    "SELECT name, number FROM realm.kind WHERE name = ANY (\(names))"
+                ).decode(String.self, Kind.self))
             let objects = subjects.compactMap { item -> (key: ObjectKey, position: Int64)? in
-                guard let subject = item.subject, let realm = realms[subject.realm] else { return nil }
-                return (ObjectKey(realm: realm, kind: subject.kind, id: subject.id), item.position)
+                guard let subject = item.subject, let realm = realms[subject.realm],
+                    let kind = kinds[subject.kind.rawValue]
+                else { return nil }
+                return (ObjectKey(realm: realm, kind: kind, id: subject.id), item.position)
             }
             let writes =
                 target == .images
@@ -143,18 +150,23 @@ struct Repair {
     }
 }
 
-/// Repairs `blob.reference`, whose rows are written by the triggers of `035-task-notes.sql`.
+/// Repairs `blob.reference`, whose rows are written by the triggers of `035-task-notes.sql` and `037-own-kinds.sql`.
 enum ImageReferences {
     /// Returns statements that rewrite the references of these objects, under the lock of the environment's counter.
     static func write(_ keys: [ObjectKey], in environment: EnvironmentID) -> [Statement] {
         let named: Statement = """
-            SELECT o.realm_id, o.kind, o.id, blob.named(o.kind, o.fields) AS blob_id
+            SELECT o.realm_id, o.kind, o.id, n.blob_id
             FROM unnest(\(keys.map(\.realm)), \(keys.map(\.kind)), \(keys.map(\.id))) AS i(realm_id, kind, id)
             CROSS JOIN LATERAL (
                 SELECT * FROM store.object WHERE environment_id = \(environment.rawValue) AND realm_id = i.realm_id
                     AND kind = i.kind AND id = i.id
                 OFFSET 0
-            ) o
+            ) o CROSS JOIN LATERAL (
+                SELECT blob.named(o.kind, o.fields) AS blob_id WHERE o.kind < \(OwnKind.numbers.lowerBound)
+                UNION ALL
+                SELECT unnest(blob.named_at(w.image_paths, o.fields)) FROM realm.own_kind w
+                WHERE w.environment_id = o.environment_id AND w.kind = o.kind
+            ) n
             """
         return [
             "SELECT FROM realm.environment WHERE id = \(environment.rawValue) FOR UPDATE",

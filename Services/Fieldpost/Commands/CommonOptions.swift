@@ -47,6 +47,11 @@ struct DatabaseOptions: ParsableArguments {
         help: ArgumentHelp("PostgreSQL connection string. (default: FIELDPOST_DATABASE_URL)", valueName: "url"))
     var url: String?
 
+    /// Whether the connection is set by option or variable.
+    var isGiven: Bool {
+        !(url ?? ProcessInfo.processInfo.environment[Setting.databaseURL.variable] ?? "").isEmpty
+    }
+
     /// - Parameter check: The check of a new session; `nil` for commands that repair the database itself.
     func connect(_ limits: Limits = Limits(), check: StaticString? = Lineage.check) throws -> Connection {
         guard let url = url ?? ProcessInfo.processInfo.environment[Setting.databaseURL.variable], !url.isEmpty else {

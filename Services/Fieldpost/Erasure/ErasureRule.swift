@@ -29,7 +29,7 @@ enum ErasureRule {
         case .fieldTask: return references.isEmpty ? .keep : .clear(references)
         case .person, .location, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry,
             .timeEntryStatus, .team, .appointment, .note, .defect, .defectCommand, .defectAccount, .deliveryChoice,
-            .privateProfile:
+            .privateProfile, .own:
             return .keep
         }
     }

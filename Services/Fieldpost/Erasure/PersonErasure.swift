@@ -84,6 +84,7 @@ struct PersonErasure {
     private mutating func scanMentions(on connection: inout Connection) throws -> Int {
         var last = (realm: Int32(0), kind: Int16(0), id: UUID.zero)
         var count = 0
+        let names = KindNames()
         kept = [:]
         while true {
             let rows = try connection.run(subject.mentions(after: last, countMax: Self.pageCountMax))
@@ -91,7 +92,8 @@ struct PersonErasure {
             var actions: [(kind: Kind, action: ErasureRule.Action)] = []
             for row in rows {
                 last = try (row.value(0), row.value(1), row.value(2))
-                guard let object = try RealmObject(row) else { continue }
+                guard var object = try RealmObject(row) else { continue }
+                object.key.kind = try names.kind(object.key.kind.number) { try connection.run($0) } ?? object.key.kind
                 let action = try action(of: object)
                 try Self.add(action, of: object, to: &batch, decision: actions.count)
                 actions.append((object.key.kind, action))
@@ -248,7 +250,10 @@ extension ErasureLine {
         let topics = Topics.all.map(\.name).joined(separator: ", ")
         return [
             ("ids of deleted objects", "removed with the change log (compaction.keep)"),
-            ("published messages in Kafka", "removed after \(days) days, the topics' retention: \(topics)"),
+            (
+                "published messages in Kafka",
+                "removed after \(days) days, the topics' retention: \(topics), and those of own kinds"
+            ),
             ("backups, archived WAL, standbys' snapshots, exports", "until they expire or are deleted"),
             ("copy at the source of a move", "discard it there"),
             ("logs and traces", "until they expire"),

@@ -23,7 +23,7 @@ enum ImportRule {
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .person, .personLookup, .team, .membership, .share, .sharedItem, .poll, .seenRecord, .notice, .defect,
             .defectPoll, .defectCommand, .defectAccount, .deliveryChoice, .deletedObject, .endedShare, .privateProfile,
-            .taskNote, .writeCheckpoint:
+            .taskNote, .writeCheckpoint, .own:
             (kind.row.realms, nil)
         }
     }
@@ -43,7 +43,7 @@ enum ImportRule {
         case .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus:
             hasBackend ? "\(kind.rawValue) objects come from the environment's back end" : nil
         case .person, .personLookup, .team, .membership, .location, .fieldTask, .appointment, .note, .sharedItem,
-            .notice, .privateProfile:
+            .notice, .privateProfile, .own:
             nil
         }
     }

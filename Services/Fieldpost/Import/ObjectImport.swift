@@ -33,6 +33,8 @@ struct ObjectImport: ~Copyable {
     let environment: EnvironmentID
     /// Whether Fieldpost has a back end for the people's choices and entries.
     let hasBackend: Bool
+    /// The environment's kinds.
+    let catalogue: KindCatalogue
     /// The name of the source, for the audit log.
     private let name: String
     private var connection: Connection
@@ -49,12 +51,14 @@ struct ObjectImport: ~Copyable {
     private var importedPeople: ImportedPeople
 
     init(
-        _ name: String, in environment: EnvironmentID, hasBackend: Bool, on connection: consuming Connection,
+        _ name: String, in environment: EnvironmentID, hasBackend: Bool, catalogue: KindCatalogue,
+        on connection: consuming Connection,
         problemCountMax: Int
     ) {
         self.name = name
         self.environment = environment
         self.hasBackend = hasBackend
+        self.catalogue = catalogue
         self.connection = connection
         problems = ImportProblems(retainedCountMax: problemCountMax)
         warnings = ImportProblems(retainedCountMax: problemCountMax)

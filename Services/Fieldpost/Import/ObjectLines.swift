@@ -1,10 +1,12 @@
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 
 /// Parses lines of `{"realm": PATH, "kind": KIND, "id": UUID, "fields": {…}}`.
 struct ObjectLines {
     private let hasBackend: Bool
+    private let catalogue: KindCatalogue
     /// A cache of parsed realms: there are fewer realms than lines.
     private var realms: [String: (path: RealmPath, name: RealmClass.Name)] = [:]
 
@@ -31,7 +33,10 @@ struct ObjectLines {
     private static let realmCountMax = 10_000
     private static let names = ["realm", "kind", "id", "fields", "email"]
 
-    init(hasBackend: Bool) { self.hasBackend = hasBackend }
+    /// - Parameter catalogue: The kinds of the environment.
+    init(hasBackend: Bool, catalogue: KindCatalogue) {
+        (self.hasBackend, self.catalogue) = (hasBackend, catalogue)
+    }
 
     /// The results by line number, and the updated cache of realms.
     struct Checked: Sendable {
@@ -93,7 +98,7 @@ struct ObjectLines {
         }
         let realm = try self.realm(text)
         guard let name = object.text(of: "kind") else { throw Self.missing("kind", object) }
-        guard let kind = Kind(rawValue: name) else { throw ImportProblem("unknown kind '\(name.excerpt)'") }
+        guard let kind = catalogue.kind(named: name) else { throw ImportProblem("unknown kind '\(name.excerpt)'") }
         if let objection = ImportRule.objection(to: kind, in: realm.name, hasBackend: hasBackend) {
             throw ImportProblem(objection)
         }

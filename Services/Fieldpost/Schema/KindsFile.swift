@@ -52,10 +52,15 @@ struct KindsFile {
     /// Reads the kinds of a schema file.
     ///
     /// - Throws: `CommandFailure`, after a line on standard error for each problem.
-    static func kinds(_ path: String) throws -> EnvironmentKinds {
+    static func kinds(_ path: String) throws -> EnvironmentKinds { try read(path).kinds }
+
+    /// Reads a schema file, with its content.
+    ///
+    /// - Throws: `CommandFailure`, after a line on standard error for each problem.
+    static func read(_ path: String) throws -> (value: SchemaValue, kinds: EnvironmentKinds) {
         let file = try KindsFile(path)
         do throws(EnvironmentKinds.Problems) {
-            return try EnvironmentKinds(file.value, builtIn: Kind.allCases.map(\.rawValue))
+            return (file.value, try EnvironmentKinds(file.value))
         } catch {
             for problem in error.list { printError(file.text(problem) + "\n") }
             throw CommandFailure("\(path) has \(error.list.count == 1 ? "a problem" : "\(error.list.count) problems")")

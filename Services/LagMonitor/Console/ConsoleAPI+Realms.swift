@@ -6,6 +6,7 @@ import FoundationEssentials
 import HTTPServer
 import Hummingbird
 import Model
+import ObjectStore
 import Postgres
 import Tenants
 
@@ -87,11 +88,12 @@ extension ConsoleAPI {
         let principal = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let (path, kindName, last) = (try query.realm("path"), try query.text("kind"), try query.id("after"))
-        guard let kind = Kind(rawValue: kindName) else { throw ConsoleResponse.notFound("kind") }
         let rows = try await inEnvironment(query, .long) { environment, connection in
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
                 throw ConsoleResponse.notFound("realm")
             }
+            let catalogue = try KindCatalogue.load(environment, on: &connection)
+            guard let kind = catalogue.kind(named: kindName) else { throw ConsoleResponse.notFound("kind") }
             try principal.record(
                 .payloadViewed, path.description, in: environment,
                 detail: Self.detail(["kind": kind.rawValue], after: last?.text), on: &connection)

@@ -41,8 +41,8 @@ final class ConsoleDatabase: Sendable {
         }
     }
 
-    /// The first schema with moves of environments, which the console displays.
-    private static let schemaOldest: Int32 = 28
+    /// The first schema with kinds that environments declare, which the console displays.
+    private static let schemaOldest: Int32 = 37
 
     var isOpen: Bool { pools.withLock { !$0.isEmpty } }
 

@@ -1,8 +1,6 @@
 import Access
 import HTTPServer
-import HTTPTypes
 import Hummingbird
-import NIOCore
 import Postgres
 import Tenants
 
@@ -10,9 +8,6 @@ import Tenants
 struct OutlineRoute: Sendable {
     let authentication: Authentication
     let pool: Pool
-
-    /// Caches compare the tag each time: callers of other environments get another outline from the same address.
-    private static let caching = "private, no-cache"
 
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let environment = try await authentication.login(request, context).caller.environment
@@ -27,10 +22,6 @@ struct OutlineRoute: Sendable {
             }
         }
         guard let outline else { throw Problems.outlineUnknown }
-        var headers: HTTPFields = [.eTag: outline.tag, .cacheControl: Self.caching]
-        guard let content = outline.content else { return Response(status: .notModified, headers: headers) }
-        headers[.contentType] = "application/geo+json"
-        return Response(
-            status: .ok, headers: headers, body: ResponseBody(byteBuffer: ByteBuffer(string: content)))
+        return .tagged(outline.tag, outline.content, type: "application/geo+json")
     }
 }

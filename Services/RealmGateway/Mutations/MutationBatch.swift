@@ -20,6 +20,8 @@ struct MutationBatch: Sendable {
         case conflicted
         /// The integration was removed.
         case callerRemoved
+        /// The environment's kinds have another version than those by which the request was parsed.
+        case kindsChanged
     }
 
     let store: MutationStore
@@ -77,11 +79,12 @@ struct MutationBatch: Sendable {
     /// Loads, decides and commits once. A failed version check gives `conflicted`.
     private func decide(_ all: [MutationRequest], on connection: inout Connection) throws -> [Outcome] {
         let access = try access(of: all, on: &connection)
-        let requests = all.filter { access[$0.caller]?.isRemoved != true }
+        let permitted = all.filter { access[$0.caller]?.isRemoved != true }
         var realms = try numbers.numbers(
-            of: Self.permitted(requests, access), in: store.environment, create: false, on: &connection)
-        var loaded = try store.load(requests, realms: realms, on: &connection)
+            of: Self.permitted(permitted, access), in: store.environment, create: false, on: &connection)
+        var loaded = try store.load(permitted, realms: realms, on: &connection)
         loaded.access = access
+        let requests = permitted.filter { [nil, loaded.kindsVersion].contains($0.kindsVersion) }
         let plan = MutationPlan(requests, loaded, now: .now())
         let new = plan.writtenRealms.filter { realms[$0] == nil }
         if !new.isEmpty {
@@ -91,7 +94,10 @@ struct MutationBatch: Sendable {
         let transaction = MutationTransaction(requests: requests, plan: plan, loaded: loaded, realms: realms)
         let outcome = try transaction.batch(store).commit(on: &connection)
         var outcomes = transaction.outcomes(outcome)[...]
-        return all.map { access[$0.caller]?.isRemoved == true ? .callerRemoved : outcomes.removeFirst() }
+        return all.map { request in
+            if access[request.caller]?.isRemoved == true { return .callerRemoved }
+            return [nil, loaded.kindsVersion].contains(request.kindsVersion) ? outcomes.removeFirst() : .kindsChanged
+        }
     }
 
     /// Loads the permissions of the callers that write to other realms than their own.
@@ -200,6 +206,10 @@ struct MutationTransaction {
                 TeamNames.conflictIfChanged(
                     since: loaded.position, plan.namers.map(decision), common: common, in: store.environment))
         }
+        let versions = requests.compactMap { request in
+            request.kindsVersion.map { (decision: decision(request.caller), version: $0) }
+        }
+        if !versions.isEmpty { batch.expect(KindCatalogue.missOutdated(versions, in: store.environment)) }
         let numbers = Dictionary(decisions.map { ($0.key.id, $0.value) }) { first, _ in first }
         let clients = plan.nextSequences.map { client, next in
             SequenceAdvance(
@@ -296,6 +306,6 @@ extension MutationRequest {
     fileprivate func with(_ mutations: some Sequence<SubmittedMutation>) -> MutationRequest {
         MutationRequest(
             caller: caller, laterEmail: laterEmail, address: address, clientID: clientID, traceparent: traceparent,
-            mutations: Array(mutations), allowsGaps: allowsGaps)
+            mutations: Array(mutations), kindsVersion: kindsVersion, allowsGaps: allowsGaps)
     }
 }

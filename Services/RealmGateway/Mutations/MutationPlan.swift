@@ -38,6 +38,8 @@ struct BatchState: Sendable {
     var access: [Caller: AccessState] = [:]
     /// The environment's position counter, read first.
     var position: Int64 = 0
+    /// The version of the environment's kinds; loaded only if a request depends on it.
+    var kindsVersion: Int32?
     var nextSequences: [ClientKey: Int64] = [:]
     var storedResults: [ClientKey: [Int64: MutationResult]] = [:]
     var targets: [TargetKey: Target] = [:]

@@ -3,6 +3,7 @@ import Essentials
 import FoundationEssentials
 import HTTPServer
 import Model
+import ObjectStore
 
 /// A parsed body of `POST /v1/mutations`.
 struct MutationRequest: Sendable {
@@ -18,13 +19,17 @@ struct MutationRequest: Sendable {
     let mutations: [SubmittedMutation]
     /// Whether sequences may be missing: the queue of a client of the PowerSync protocol counts on when it is emptied.
     let allowsGaps: Bool
+    /// The version of the environment's kinds by which the mutations were parsed; `nil` if they name only built-in
+    /// kinds.
+    let kindsVersion: Int32?
     /// The realms that the mutations name.
     let realms: Set<RealmPath>
 
     init(
         caller: Caller, laterEmail: String? = nil, address: String, clientID: UUID, traceparent: TraceContext?,
-        mutations: [SubmittedMutation], allowsGaps: Bool = false
+        mutations: [SubmittedMutation], kindsVersion: Int32? = nil, allowsGaps: Bool = false
     ) {
+        self.kindsVersion = mutations.contains(where: \.dependsOnCatalogue) ? kindsVersion : nil
         self.caller = caller
         self.laterEmail = laterEmail
         self.address = address
@@ -82,6 +87,14 @@ struct SubmittedMutation: Sendable {
 
     /// `nil` if the mutation is malformed.
     var write: RealmMutation? { try? content.get() }
+
+    /// Whether it names a kind that is not built-in.
+    fileprivate var dependsOnCatalogue: Bool {
+        switch content {
+        case .success(let write): if case .own = write.mutation.kind { true } else { false }
+        case .failure(let problem): problem.code == .unknownKind
+        }
+    }
 }
 
 extension Mutation {
@@ -100,12 +113,12 @@ extension MutationRequest {
     /// An error inside a mutation, such as invalid JSON, rejects only that mutation, if its sequence is readable.
     /// - Throws: `Problem` 400 if the body itself is malformed.
     init(
-        _ body: [UInt8], by login: Login, traceparent: TraceContext?, countMax: Int
+        _ body: [UInt8], by login: Login, traceparent: TraceContext?, countMax: Int, catalogue: KindCatalogue
     ) throws(Problem) {
         let (clientID, elements) = try Self.parts(of: body, list: "mutations", countMax: countMax)
         var mutations: [SubmittedMutation] = []
         for element in elements {
-            let mutation = try SubmittedMutation(Array(body[element]))
+            let mutation = try SubmittedMutation(Array(body[element]), catalogue)
             if let last = mutations.last, mutation.sequence <= last.sequence {
                 throw Problems.malformed("Sequences must increase by 1: \(mutation.sequence) follows \(last.sequence).")
             }
@@ -113,7 +126,7 @@ extension MutationRequest {
         }
         self.init(
             caller: login.caller, laterEmail: login.laterEmail, address: login.address, clientID: clientID,
-            traceparent: traceparent, mutations: mutations)
+            traceparent: traceparent, mutations: mutations, kindsVersion: catalogue.version)
     }
 
     /// Splits a body into its client's id and the elements of its list.
@@ -142,7 +155,7 @@ extension MutationRequest {
 }
 
 extension SubmittedMutation {
-    fileprivate init(_ bytes: [UInt8]) throws(Problem) {
+    fileprivate init(_ bytes: [UInt8], _ catalogue: KindCatalogue) throws(Problem) {
         let members = JSONOutline.members(of: bytes, in: 0..<bytes.count, countMax: 32) ?? []
         let sequence = members.first { $0.key.elementsEqual("sequence".utf8) }
             .flatMap { JSONNumber.whole(bytes[$0.value], as: Int64.self) }
@@ -150,10 +163,12 @@ extension SubmittedMutation {
             throw Problems.malformed("Each mutation must be an object whose 'sequence' is a whole number from 1.")
         }
         self.sequence = sequence
-        content = Result { () throws(MutationProblem) in try Self.mutation(bytes) }
+        content = Result { () throws(MutationProblem) in try Self.mutation(bytes, catalogue) }
     }
 
-    private static func mutation(_ bytes: [UInt8]) throws(MutationProblem) -> RealmMutation {
+    private static func mutation(
+        _ bytes: [UInt8], _ catalogue: KindCatalogue
+    ) throws(MutationProblem) -> RealmMutation {
         let object: JSONObject
         do { object = try JSONObject(bytes) } catch { throw MutationProblem(.invalidJSON, "the mutation: \(error)") }
         let allowed = ["sequence", "realm", "op", "kind", "id", "fields", "position", "restore"]
@@ -170,7 +185,7 @@ extension SubmittedMutation {
             throw MutationProblem(.malformedMutation, "'realm' must be a realm's path")
         }
         let name = object.text(of: "kind")
-        guard let kind = name.flatMap(Kind.init(rawValue:)) else {
+        guard let kind = name.flatMap(catalogue.kind(named:)) else {
             throw MutationProblem(.unknownKind, "there is no kind '\(name?.excerpt ?? "")'")
         }
         let position = object.value(of: "position").map { JSONNumber.whole($0, as: Int64.self) ?? -1 }

@@ -83,7 +83,8 @@ enum MutationRules {
     private static func permit(
         _ mutation: Mutation, _ given: JSONObject?, _ current: StoredObject?, _ realm: RealmClass, _ author: Author
     ) throws(MutationProblem) -> Writer {
-        var object = WriteTarget(mutation.kind, isOwn: try isOwn(mutation, current, author))
+        var object = WriteTarget(
+            mutation.kind, isOwn: try isOwn(mutation, current, author), exists: current?.fields != nil)
         if mutation.kind == .person, let given, given.value(of: "role") != nil {
             object.roleAfter = given.text(of: "role").flatMap(Role.init(rawValue:)) ?? .worker
             if let stored = current?.fields { object.roleBefore = Role(of: try self.object(stored)) }

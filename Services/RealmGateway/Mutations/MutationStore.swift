@@ -44,8 +44,11 @@ struct MutationStore {
         }
         let namesTeams = requests.contains(where: \.namesTeams)
         if namesTeams { statements.append(TeamNames.load(realms[.common] ?? 0, in: environment)) }
-        let results = try connection.run(statements)
+        let dependsOnKinds = requests.contains { $0.kindsVersion != nil }
+        if dependsOnKinds { statements.append(KindCatalogue.version(in: environment)) }
+        var results = try connection.run(statements)
         var state = BatchState()
+        if dependsOnKinds { state.kindsVersion = try results.removeLast()[0].decode(Int32.self) }
         if results[0].count == 1 { state.position = try EnvironmentCounter(results[0][0]).position }
         for (caller, client, next) in try results[1].decode(Int32.self, UUID.self, Int64.self) {
             state.nextSequences[ClientKey(caller: caller, client: client)] = next

@@ -3,39 +3,47 @@ import Essentials
 import HTTPServer
 import Hummingbird
 import Model
+import ObjectStore
 import Synchronization
 
 /// `POST /v1/mutations` and `POST /v1/uploads`.
 final class MutationsRoute: Sendable {
     private let authentication: Authentication
     private let limits: GatewayLimits
+    private let kinds: KindDirectory
     private let makeCommit: @Sendable (EnvironmentID) -> GroupCommit
     private let commits = Mutex<[EnvironmentID: GroupCommit]>([:])
 
     init(
-        authentication: Authentication, limits: GatewayLimits,
+        authentication: Authentication, limits: GatewayLimits, kinds: KindDirectory,
         makeCommit: @escaping @Sendable (EnvironmentID) -> GroupCommit
     ) {
         self.authentication = authentication
         self.limits = limits
+        self.kinds = kinds
         self.makeCommit = makeCommit
     }
 
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let (login, body) = try await read(request, context)
-        let mutations = try MutationRequest(
-            body, by: login, traceparent: TraceContext.current, countMax: limits.mutationCountMax)
-        guard !mutations.mutations.isEmpty else { throw Problems.malformed("'mutations' is empty.") }
-        return try await respond(to: mutations, number: "sequence")
+        return try await respond(to: login, number: "sequence") { catalogue in
+            let mutations = try MutationRequest(
+                body, by: login, traceparent: TraceContext.current, countMax: limits.mutationCountMax,
+                catalogue: catalogue)
+            guard !mutations.mutations.isEmpty else { throw Problems.malformed("'mutations' is empty.") }
+            return mutations
+        }
     }
 
     /// `POST /v1/uploads`: the queue of a client of the PowerSync protocol. Without entries, it returns the number that
     /// is expected next.
     @concurrent func handleUploads(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let (login, body) = try await read(request, context)
-        let entries = try MutationRequest(
-            uploads: body, by: login, traceparent: TraceContext.current, countMax: limits.mutationCountMax)
-        return try await respond(to: entries, number: "op_id")
+        return try await respond(to: login, number: "op_id") { catalogue in
+            try MutationRequest(
+                uploads: body, by: login, traceparent: TraceContext.current, countMax: limits.mutationCountMax,
+                catalogue: catalogue)
+        }
     }
 
     private func read(_ request: Request, _ context: EdgeContext) async throws -> (Login, [UInt8]) {
@@ -43,14 +51,27 @@ final class MutationsRoute: Sendable {
         return (login, try await JSONBody.read(request, bytesMax: limits.mutationsBodyBytesMax))
     }
 
-    private func respond(to request: MutationRequest, number: String) async throws -> Response {
-        let outcome = try await mappingDatabaseErrors { try await commit(request.caller.environment).submit(request) }
-        switch outcome {
-        case .gap(let expected): throw Problems.sequenceGap(expected: expected)
-        case .conflicted: throw Problems.busy
-        case .callerRemoved: throw Problems.keyUnknown
-        case .results(let results, let next): return Self.response(request, results, number: number, next: next)
+    /// Maximum number of versions of the environment's kinds by which a request is parsed before 503.
+    private static let attemptsMax = 4
+
+    /// - Parameter parse: Parses the body by the environment's kinds: again if these have changed meanwhile.
+    private func respond(
+        to login: Login, number: String, _ parse: (KindCatalogue) throws -> MutationRequest
+    ) async throws -> Response {
+        let environment = login.caller.environment
+        for attempt in 0..<Self.attemptsMax {
+            let request = try parse(
+                attempt == 0 ? kinds.loaded(in: environment) : try await kinds.load(environment))
+            let outcome = try await mappingDatabaseErrors { try await commit(environment).submit(request) }
+            switch outcome {
+            case .gap(let expected): throw Problems.sequenceGap(expected: expected)
+            case .conflicted: throw Problems.busy
+            case .callerRemoved: throw Problems.keyUnknown
+            case .kindsChanged: continue
+            case .results(let results, let next): return Self.response(request, results, number: number, next: next)
+            }
         }
+        throw Problems.busy
     }
 
     private func commit(_ environment: EnvironmentID) -> GroupCommit {

@@ -3,17 +3,20 @@ import Essentials
 import FoundationEssentials
 import HTTPServer
 import Model
+import ObjectStore
 
 extension MutationRequest {
     /// Parses a body of `POST /v1/uploads`: entries of the queue of a client of the PowerSync protocol.
     ///
     /// An error inside an entry rejects only that entry, if its number is readable.
     /// - Throws: `Problem` 400 if the body itself is malformed.
-    init(uploads body: [UInt8], by login: Login, traceparent: TraceContext?, countMax: Int) throws(Problem) {
+    init(
+        uploads body: [UInt8], by login: Login, traceparent: TraceContext?, countMax: Int, catalogue: KindCatalogue
+    ) throws(Problem) {
         let (clientID, elements) = try Self.parts(of: body, list: "entries", countMax: countMax)
         var mutations: [SubmittedMutation] = []
         for element in elements {
-            let entry = try SubmittedMutation(entry: Array(body[element]))
+            let entry = try SubmittedMutation(entry: Array(body[element]), catalogue)
             if let last = mutations.last, entry.sequence <= last.sequence {
                 throw Problems.malformed("'op_id' must increase: \(entry.sequence) follows \(last.sequence).")
             }
@@ -21,7 +24,7 @@ extension MutationRequest {
         }
         self.init(
             caller: login.caller, laterEmail: login.laterEmail, address: login.address, clientID: clientID,
-            traceparent: traceparent, mutations: mutations, allowsGaps: true)
+            traceparent: traceparent, mutations: mutations, kindsVersion: catalogue.version, allowsGaps: true)
     }
 }
 
@@ -31,7 +34,7 @@ extension SubmittedMutation {
     /// The largest number that JavaScript represents exactly.
     private static let sequenceMax: Int64 = (1 << 53) - 1
 
-    fileprivate init(entry bytes: [UInt8]) throws(Problem) {
+    fileprivate init(entry bytes: [UInt8], _ catalogue: KindCatalogue) throws(Problem) {
         let members = JSONOutline.members(of: bytes, in: 0..<bytes.count, countMax: 32) ?? []
         let sequence = members.first { $0.key.elementsEqual("op_id".utf8) }
             .flatMap { JSONNumber.whole(bytes[$0.value], as: Int64.self) }
@@ -40,10 +43,13 @@ extension SubmittedMutation {
                 "Each entry must be an object whose 'op_id' is a whole number from 1 to \(Self.sequenceMax).")
         }
         self.init(
-            sequence: sequence, content: Result { () throws(MutationProblem) in try Self.mutation(entry: bytes) })
+            sequence: sequence,
+            content: Result { () throws(MutationProblem) in try Self.mutation(entry: bytes, catalogue) })
     }
 
-    private static func mutation(entry bytes: [UInt8]) throws(MutationProblem) -> RealmMutation {
+    private static func mutation(
+        entry bytes: [UInt8], _ catalogue: KindCatalogue
+    ) throws(MutationProblem) -> RealmMutation {
         let entry: JSONObject
         do { entry = try JSONObject(bytes) } catch { throw MutationProblem(.invalidJSON, "the entry: \(error)") }
         let operation: Mutation.Operation
@@ -54,7 +60,7 @@ extension SubmittedMutation {
         default: throw MutationProblem(.malformedMutation, "'op' must be PUT, PATCH or DELETE")
         }
         let name = entry.text(of: "type")
-        guard let kind = name.flatMap(Kind.init(rawValue:)) else {
+        guard let kind = name.flatMap(catalogue.kind(named:)) else {
             throw MutationProblem(.unknownKind, "there is no kind '\(name?.excerpt ?? "")'")
         }
         let row = entry.text(of: "id") ?? ""

@@ -5,9 +5,33 @@ import NIOCore
 import ObjectStore
 import Postgres
 
+/// The kinds that an integration reads.
+struct KindSelection: Sendable, Equatable {
+    /// The named kinds, in the order of their numbers.
+    let kinds: [Kind]
+    /// Whether all kinds that the environment declares, also later, are included.
+    let includesOwn: Bool
+
+    init(_ kinds: [Kind], includesOwn: Bool = false) {
+        (self.kinds, self.includesOwn) = (kinds.sorted { $0.number < $1.number }, includesOwn)
+    }
+
+    /// The digest for cursors. It does not depend on the kinds that the environment declares, if all are included: a
+    /// copy lacks no objects of a kind that is added. Named kinds, even all built-in ones, are another selection.
+    var digest: UInt64 { Cursor.digest(of: kinds) &+ (includesOwn || kinds.count < Self.builtInCount ? 0 : 1) }
+
+    private static let builtInCount = Kind.allCases.count(where: Permissions.isReadByIntegrations)
+
+    /// Whether any of the kinds is included.
+    func concerns(_ changed: Set<Kind>) -> Bool {
+        kinds.contains(where: changed.contains)
+            || includesOwn && changed.contains { OwnKind.numbers.contains($0.number) }
+    }
+}
+
 /// An integration's request for the whole environment (`all`).
 struct EnvironmentRequest: Sendable, Equatable {
-    let kinds: [Kind]
+    let kinds: KindSelection
     /// The integration's cursor; one for other kinds, or an unreadable one, counts as none.
     let cursor: Cursor?
 }
@@ -35,8 +59,7 @@ struct EnvironmentFeed: Sendable {
         var checkpoint: Int64?
     }
 
-    /// In the order of their numbers.
-    let kinds: [Kind]
+    let kinds: KindSelection
     let digest: UInt64
     /// The counter as of the last page.
     private(set) var counter: EnvironmentCounter
@@ -56,11 +79,11 @@ struct EnvironmentFeed: Sendable {
     static func open(
         _ request: EnvironmentRequest, _ services: SyncServices, _ access: AccessReader, _ counter: EnvironmentCounter
     ) -> (feed: EnvironmentFeed, isReset: Bool) {
-        let digest = Cursor.digest(of: request.kinds)
+        let digest = request.kinds.digest
         let cursor = request.cursor?.kinds == digest ? request.cursor : nil
         let progress = SyncProgress(cursor, counter, catchUpCountMax: .max)
         let feed = EnvironmentFeed(
-            kinds: request.kinds.sorted { $0.number < $1.number }, digest: digest, counter: counter,
+            kinds: request.kinds, digest: digest, counter: counter,
             services: services, access: access, environment: access.caller.environment,
             generation: counter.generation, progress: progress ?? .fresh(counter),
             pageCount: min(firstPageCount, services.limits.pageCountMax))
@@ -132,8 +155,8 @@ struct EnvironmentFeed: Sendable {
         let results = try connection.run(
             [
                 Feed.page(
-                    in: environment, after: download.key, kinds: kinds, unchangedSince: download.start,
-                    realmCountMax: realmCount, countMax: pageCount),
+                    in: environment, after: download.key, kinds: kinds.kinds, includingOwn: kinds.includesOwn,
+                    unchangedSince: download.start, realmCountMax: realmCount, countMax: pageCount),
                 EnvironmentCounter.load(environment),
             ] + access.statements)
         var lines = OrderedLines()
@@ -142,7 +165,9 @@ struct EnvironmentFeed: Sendable {
         var lastScanned: Int32?
         for row in results[0] {
             let realm: Int32? = try row.optional(0)
-            guard let realm, let kind = try row.optional(2, as: Kind.self) else {
+            guard let realm, let number = try row.optional(2, as: Int16.self),
+                let kind = try services.kinds.names.kind(number, { try connection.run($0) })
+            else {
                 (scanned, lastScanned) = (try row.value(4), realm)
                 continue
             }
@@ -199,7 +224,9 @@ struct EnvironmentFeed: Sendable {
         let results = try connection.transaction(.snapshot) { transaction in
             try transaction.run(
                 [
-                    Feed.changes(in: environment, after: position, kinds: kinds, countMax: countMax),
+                    Feed.changes(
+                        in: environment, after: position, kinds: kinds.kinds, own: kinds.includesOwn ? .all : .none,
+                        countMax: countMax),
                     EnvironmentCounter.load(environment),
                 ] + access.statements)
         }
@@ -215,8 +242,11 @@ struct EnvironmentFeed: Sendable {
             let realm: Int32 = try row.value(1)
             guard let path = paths[realm], Self.isReadable(path) else { continue }
             let at: Int64 = try row.value(0)
+            guard let kind = try services.kinds.names.kind(try row.value(2), { try connection.run($0) }) else {
+                continue
+            }
             lines.append(
-                row, realm: realm, path, kind: try row.value(2), id: try row.value(3), position: at, fieldsColumn: 5,
+                row, realm: realm, path, kind: kind, id: try row.value(3), position: at, fieldsColumn: 5,
                 Cursor(generation: generation, start: at, position: at, kinds: digest))
         }
         let isFull = results[0].count == countMax

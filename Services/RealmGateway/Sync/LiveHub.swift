@@ -27,13 +27,15 @@ final class LiveHub: Service, Sendable {
     private let pool: Pool
     private let watchPool: Pool
     private let limits: GatewayLimits
+    private let names: KindNames
     private let logger: Logger
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - pool: The readers' own connections, so that downloads do not delay changes.
     ///   - watchPool: One connection that polls for changes.
-    init(pool: Pool, watchPool: Pool, limits: GatewayLimits, logger: Logger) {
+    init(pool: Pool, watchPool: Pool, limits: GatewayLimits, names: KindNames, logger: Logger) {
+        self.names = names
         self.pool = pool
         self.watchPool = watchPool
         self.limits = limits
@@ -63,7 +65,7 @@ final class LiveHub: Service, Sendable {
 
     /// Subscribes a session to changes; see ``LiveReader``.
     func subscribe(
-        _ buffer: SendBuffer, in environment: EnvironmentID, realms: [OpenRealm] = [], kinds: [Kind] = [],
+        _ buffer: SendBuffer, in environment: EnvironmentID, realms: [OpenRealm] = [], kinds: KindSelection? = nil,
         from counter: EnvironmentCounter
     ) {
         let reader: LiveReader? = state.withLock { state in
@@ -71,7 +73,7 @@ final class LiveHub: Service, Sendable {
             guard state.buffers[ObjectIdentifier(buffer)] != nil else { return nil }
             let reader =
                 state.readers[environment]
-                ?? LiveReader(environment: environment, pool: pool, limits: limits, logger: logger)
+                ?? LiveReader(environment: environment, pool: pool, limits: limits, names: names, logger: logger)
             state.readers[environment] = reader
             state.buffers[ObjectIdentifier(buffer)]?.reader = reader
             return reader

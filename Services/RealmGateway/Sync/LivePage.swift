@@ -106,15 +106,17 @@ struct LivePage: Sendable {
 
     /// - Parameters:
     ///   - scanned: The position up to which an earlier page has scanned for permission changes.
+    ///   - names: The names of the kinds.
     ///   - path: Returns the path of a realm that a device follows; `nil` for others, which are not encoded.
     static func read(
         in environment: EnvironmentID, after position: Int64, scannedTo scanned: Int64, countMax: Int,
-        path: (Int32) -> RealmPath?, on connection: inout Connection
+        names: KindNames, path: (Int32) -> RealmPath?, on connection: inout Connection
     ) throws -> LivePage {
         // The counter is read first, so that the next statement sees everything up to it.
         let results = try connection.run([
             EnvironmentCounter.load(environment),
-            Feed.changes(in: environment, after: position, kinds: Kind.allCases, countMax: countMax),
+            Feed.changes(
+                in: environment, after: position, kinds: Kind.allCases, own: .all, countMax: countMax),
         ])
         let counter = try EnvironmentCounter(try counterRow(results[0]))
         var open: [Int32: (line: ObjectLine, permissionChanges: [LiveChunk.PermissionChange])] = [:]
@@ -133,7 +135,7 @@ struct LivePage: Sendable {
         for row in results[1] {
             last = try row.value(0)
             let realm: Int32 = try row.value(1)
-            guard let kind = Kind(number: try row.value(2)) else { continue }
+            guard let kind = try names.kind(try row.value(2), { try connection.run($0) }) else { continue }
             kinds.insert(kind)
             guard let path = path(realm) else { continue }
             let id: UUID = try row.value(3)

@@ -17,7 +17,7 @@ final class LiveReader: Sendable {
         var realms: [Int32: Realm] = [:]
         var subscriptions: [ObjectIdentifier: [Int32]] = [:]
         /// Sessions that follow all realms and read the log themselves, with the kinds that they are notified of.
-        var followers: [ObjectIdentifier: (buffer: SendBuffer, kinds: Set<Kind>)] = [:]
+        var followers: [ObjectIdentifier: (buffer: SendBuffer, kinds: KindSelection)] = [:]
         /// Everything up to here was delivered; `nil` if no device is live.
         var position: Int64?
         /// The generation of that position.
@@ -38,10 +38,12 @@ final class LiveReader: Sendable {
     private let environment: EnvironmentID
     private let pool: Pool
     private let limits: GatewayLimits
+    private let names: KindNames
     private let logger: Logger
     private let state = Mutex(State())
 
-    init(environment: EnvironmentID, pool: Pool, limits: GatewayLimits, logger: Logger) {
+    init(environment: EnvironmentID, pool: Pool, limits: GatewayLimits, names: KindNames, logger: Logger) {
+        self.names = names
         self.environment = environment
         self.pool = pool
         self.limits = limits
@@ -80,7 +82,7 @@ final class LiveReader: Sendable {
     ///   - kinds: If objects of these kinds change, in any realm, the session is notified to read the log itself.
     ///   - counter: The counter that the device has read: the start of reading if no device was live.
     func subscribe(
-        _ buffer: SendBuffer, realms: [OpenRealm] = [], kinds: [Kind] = [], from counter: EnvironmentCounter
+        _ buffer: SendBuffer, realms: [OpenRealm] = [], kinds: KindSelection? = nil, from counter: EnvironmentCounter
     ) {
         state.withLock { state in
             Self.remove(buffer, &state)
@@ -89,8 +91,8 @@ final class LiveReader: Sendable {
                 state.realms[realm.number, default: Realm(path: realm.path)].buffers[ObjectIdentifier(buffer)] = buffer
             }
             state.subscriptions[ObjectIdentifier(buffer)] = realms.map(\.number)
-            if !kinds.isEmpty {
-                state.followers[ObjectIdentifier(buffer)] = (buffer, Set(kinds))
+            if let kinds {
+                state.followers[ObjectIdentifier(buffer)] = (buffer, kinds)
             }
             if state.position == nil {
                 (state.position, state.consistentPosition) = (counter.position, counter.position)
@@ -147,7 +149,7 @@ final class LiveReader: Sendable {
     /// Returns whether there may be more to read; otherwise the read ends.
     private func continues(after page: LivePage) -> Bool {
         state.withLock { state in
-            let concernsFollowers = state.followers.values.contains { !$0.kinds.isDisjoint(with: page.kinds) }
+            let concernsFollowers = state.followers.values.contains { $0.kinds.concerns(page.kinds) }
             if concernsFollowers || !page.chunks.isEmpty { state.lastChange = .now }
             let isMoreDue = page.isFull || state.isDue
             state.isDue = false
@@ -162,7 +164,7 @@ final class LiveReader: Sendable {
         return try await pool.run { [self] connection in
             try LivePage.read(
                 in: environment, after: position, scannedTo: scanned, countMax: countMax,
-                path: { realm in self.state.withLock { $0.realms[realm]?.path } }, on: &connection)
+                names: names, path: { realm in self.state.withLock { $0.realms[realm]?.path } }, on: &connection)
         }
     }
 
@@ -202,7 +204,7 @@ final class LiveReader: Sendable {
         }
         unfinished = page.isFull ? buffers : [:]
         let followers = state.withLock { Array($0.followers.values) }
-        for follower in followers where !follower.kinds.isDisjoint(with: page.kinds) { follower.buffer.markLagging() }
+        for follower in followers where follower.kinds.concerns(page.kinds) { follower.buffer.markLagging() }
         state.withLock { state in
             state.position = page.position
             state.permissionsPosition = max(state.permissionsPosition, page.permissionsPosition)

@@ -12,6 +12,7 @@ struct RealmsRoute: Sendable {
     let authentication: Authentication
     let pool: Pool
     let numbers: RealmNumbers
+    let kinds: KindDirectory
 
     /// Maximum numbers of realms per response to an integration, and of teams per response to a manager.
     private static let countMax: Int64 = 1_000
@@ -19,12 +20,16 @@ struct RealmsRoute: Sendable {
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let caller = try await authentication.login(request, context).caller
         let after = try Self.after(request)
+        // Declarations that a newer program applied, and this one cannot read, grant nothing.
+        let catalogue = (try? await kinds.current(in: caller.environment)) ?? .unloaded
         return try await mappingDatabaseErrors {
             try await pool.run { [numbers] connection in
                 let access = try AccessReader(caller, numbers, on: &connection)
                 let state = try access.read(on: &connection)
                 guard !state.isRemoved else { throw Problems.keyUnknown }
-                return Response.json(bytes: try Self.list(caller, state, access, after: after, on: &connection))
+                return Response.json(
+                    bytes:
+                        try Self.list(caller, state, access, catalogue, after: after, on: &connection))
             }
         }
     }
@@ -37,7 +42,7 @@ struct RealmsRoute: Sendable {
 
     /// Returns the response body.
     private static func list(
-        _ caller: Caller, _ state: AccessState, _ access: AccessReader, after: RealmPath?,
+        _ caller: Caller, _ state: AccessState, _ access: AccessReader, _ catalogue: KindCatalogue, after: RealmPath?,
         on connection: inout Connection
     ) throws -> [UInt8] {
         var paths = state.unasked
@@ -70,7 +75,7 @@ struct RealmsRoute: Sendable {
             paths += teams.filter { !listed.contains($0) }
         }
         let realms = paths.map { path in
-            let mayWrite = Permissions.mayWrite(path.realmClass, state.access(to: path))
+            let mayWrite = Permissions.mayWrite(path.realmClass, state.access(to: path), kinds: catalogue.all)
             let permissions = JSONText.array(of: (mayWrite ? ["read", "write"] : ["read"]).map { JSONText.string($0) })
             return JSONObject.bytes(of: [
                 ("realm", JSONText.string(path.description)[...]), ("permissions", permissions[...]),

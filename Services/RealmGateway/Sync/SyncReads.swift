@@ -21,7 +21,8 @@ struct DownloadPage: Sendable {
     /// Reads one page, without a transaction.
     static func read(
         _ realm: OpenRealm, _ download: SyncProgress.Download, in environment: EnvironmentID, generation: Int64,
-        format: LineFormat, count: Int, countMax: Int, access: AccessReader, on connection: inout Connection
+        format: LineFormat, count: Int, countMax: Int, access: AccessReader, names: KindNames,
+        on connection: inout Connection
     ) throws -> DownloadPage {
         // The compaction floor is read after the page, because tombstones are removed only after it has moved; so are
         // the permissions.
@@ -50,7 +51,7 @@ struct DownloadPage: Sendable {
         }
         for index in 0..<rows.count {
             let row = rows[index]
-            let kind: Kind = try row.value(1)
+            guard let kind = try names.kind(try row.value(1), { try connection.run($0) }) else { continue }
             let id: UUID = try row.value(2)
             let position: Int64 = try row.value(3)
             // Changes since the start of the download follow from the change log, and are not sent twice.
@@ -90,7 +91,7 @@ struct ChangePage: Sendable {
 
     static func read(
         _ realms: [OpenRealm], access: AccessReader, sent: SentRealm?, format: LineFormat,
-        in environment: EnvironmentID, limits: GatewayLimits, on connection: inout Connection
+        in environment: EnvironmentID, limits: GatewayLimits, names: KindNames, on connection: inout Connection
     ) throws -> ChangePage {
         try connection.transaction(.snapshot) { transaction in
             let results = try transaction.run(
@@ -114,14 +115,17 @@ struct ChangePage: Sendable {
             guard let first = held.values.min(), first < counter.position else { return page }
             let rows = try transaction.run(
                 changes(in: environment, realms: realms.map(\.number), after: first, countMax: limits.changeCountMax))
-            try page.fill(rows, realms, held, format, countMax: limits.changeCountMax)
+            try page.fill(rows, realms, held, format, countMax: limits.changeCountMax) { number in
+                try names.kind(number) { try transaction.run($0) }
+            }
             return page
         }
     }
 
     /// - Parameter held: The position up to which the device has each realm; earlier changes are not sent again.
     private mutating func fill(
-        _ rows: Rows, _ realms: [OpenRealm], _ held: [Int32: Int64], _ format: LineFormat, countMax: Int
+        _ rows: Rows, _ realms: [OpenRealm], _ held: [Int32: Int64], _ format: LineFormat, countMax: Int,
+        kind: (Int16) throws -> Kind?
     ) throws {
         var open = Dictionary(uniqueKeysWithValues: realms.map { ($0.number, ObjectLine($0.path, format)) })
         var last: [Int32: Int64] = [:]
@@ -137,7 +141,7 @@ struct ChangePage: Sendable {
             if isFull { self.position = position }
             guard try row.value(4, as: Bool.self), position > held[realm] ?? 0 else { continue }
             last[realm] = position
-            guard let kind = Kind(number: try row.value(1)) else { continue }
+            guard let kind = try kind(try row.value(1)) else { continue }
             open[realm]?.append(kind: kind, id: try row.value(2), position: position, row: row, fieldsColumn: 5)
             if open[realm]?.isFull == true { take(realm, into: &lines) }
         }

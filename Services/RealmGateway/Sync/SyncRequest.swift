@@ -26,8 +26,9 @@ struct SyncRequest: Sendable {
         self.buckets = buckets
     }
 
+    /// - Parameter catalogue: The kinds of the caller's environment; only for integrations.
     /// - Throws: `Problem` 400.
-    init(_ body: [UInt8], realmCountMax: Int) throws(Problem) {
+    init(_ body: [UInt8], realmCountMax: Int, catalogue: KindCatalogue = .unloaded) throws(Problem) {
         let object = try Self.object(body, "The body")
         var cursors: [String: Cursor?]?
         var only: [String]?
@@ -66,16 +67,18 @@ struct SyncRequest: Sendable {
         guard only == nil else {
             throw Problems.malformed("'all' and 'only' exclude each other: 'all' opens every realm.")
         }
-        all = EnvironmentRequest(kinds: try Self.kinds(object), cursor: try Self.cursor(object))
+        all = EnvironmentRequest(kinds: try Self.kinds(object, catalogue), cursor: try Self.cursor(object))
     }
 
     /// The realms that the request names.
     var named: [RealmPath] { buckets?.named ?? (only ?? Set(cursors.keys)).sorted().compactMap { RealmPath($0) } }
 
     /// Returns the kinds in `kinds`; by default all that an integration may read.
-    private static func kinds(_ object: JSONObject) throws(Problem) -> [Kind] {
-        let readable = Kind.allCases.filter(Permissions.isReadByIntegrations)
-        guard let value = object.value(of: "kinds") else { return readable }
+    private static func kinds(_ object: JSONObject, _ catalogue: KindCatalogue) throws(Problem) -> KindSelection {
+        guard let value = object.value(of: "kinds") else {
+            return KindSelection(Kind.allCases.filter(Permissions.isReadByIntegrations), includesOwn: true)
+        }
+        let readable = catalogue.all.filter(Permissions.isReadByIntegrations)
         let allowed = readable.map(\.rawValue).sorted().joined(separator: ", ")
         guard let names = try? JSONDecoder().decode([String].self, from: Data(value)), !names.isEmpty else {
             throw Problems.malformed("'kinds' must be a list of at least one of: \(allowed).")
@@ -83,7 +86,7 @@ struct SyncRequest: Sendable {
         for name in names where !readable.contains(where: { $0.rawValue == name }) {
             throw Problems.malformed("'\(name.excerpt)' in 'kinds' is not a readable kind; allowed: \(allowed).")
         }
-        return readable.filter { names.contains($0.rawValue) }
+        return KindSelection(readable.filter { names.contains($0.rawValue) })
     }
 
     private static func cursor(_ object: JSONObject) throws(Problem) -> Cursor? {

@@ -3,6 +3,7 @@ import Essentials
 import HTTPServer
 import Hummingbird
 import NIOCore
+import ObjectStore
 
 /// `POST /v1/sync`.
 struct SyncRoute: Sendable {
@@ -11,11 +12,20 @@ struct SyncRoute: Sendable {
 
     @concurrent func handle(_ request: Request, _ context: EdgeContext) async throws -> Response {
         let login = try await authentication.login(request, context)
-        let limits = services.limits
-        let body = try await JSONBody.read(request, bytesMax: limits.syncBodyBytesMax)
-        let sync = try SyncRequest(body, realmCountMax: limits.syncRealmCountMax)
+        let body = try await JSONBody.read(request, bytesMax: services.limits.syncBodyBytesMax)
+        let sync = try await parse(body, of: login)
         guard sync.all == nil || login.caller.object == nil else { throw Problems.integrationOnly }
         return try await Self.response(to: sync, login, services, channel: context.channel)
+    }
+
+    private func parse(_ body: [UInt8], of login: Login) async throws -> SyncRequest {
+        let countMax = services.limits.syncRealmCountMax
+        let parsed = Result { () throws(Problem) in try SyncRequest(body, realmCountMax: countMax) }
+        if case .success(let request) = parsed { return request }
+        guard login.caller.object == nil else { return try parsed.get() }
+        // It may name kinds that the environment declares.
+        let catalogue = try await services.kinds.current(in: login.caller.environment)
+        return try SyncRequest(body, realmCountMax: countMax, catalogue: catalogue)
     }
 
     /// Opens a session and returns its stream.

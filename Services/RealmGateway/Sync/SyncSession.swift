@@ -10,9 +10,11 @@ final class SyncServices: Sendable {
     let pool: Pool
     let numbers: RealmNumbers
     let hub: LiveHub
+    let kinds: KindDirectory
     let limits: GatewayLimits
 
-    init(pool: Pool, numbers: RealmNumbers, hub: LiveHub, limits: GatewayLimits) {
+    init(pool: Pool, numbers: RealmNumbers, hub: LiveHub, kinds: KindDirectory, limits: GatewayLimits) {
+        self.kinds = kinds
         self.pool = pool
         self.numbers = numbers
         self.hub = hub
@@ -162,9 +164,10 @@ actor SyncSession {
     private func readChanges() async throws -> ChangePage {
         let (realms, access, environment, limits) = (realms, access, environment, services.limits)
         let (sent, format) = (sent, lines.format)
+        let names = services.kinds.names
         let page = try await services.pool.run { connection in
             try ChangePage.read(
-                realms, access: access, sent: sent, format: format, in: environment, limits: limits,
+                realms, access: access, sent: sent, format: format, in: environment, limits: limits, names: names,
                 on: &connection)
         }
         guard page.counter.generation == generation, !page.access.isRemoved else { throw StreamEnd() }
@@ -249,10 +252,11 @@ actor SyncSession {
         guard let download = realm.progress.download else { return }
         let (environment, access, count) = (environment, access, pageCount)
         let (generation, format, countMax) = (generation, lines.format, services.limits.pageCountMax)
+        let names = services.kinds.names
         let page = try await services.pool.run { connection in
             try DownloadPage.read(
                 realm, download, in: environment, generation: generation, format: format, count: count,
-                countMax: countMax, access: access, on: &connection)
+                countMax: countMax, access: access, names: names, on: &connection)
         }
         guard page.counter.generation == generation else { throw StreamEnd() }
         realms[index].progress = .download(page.next)

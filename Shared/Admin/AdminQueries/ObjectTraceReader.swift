@@ -62,20 +62,22 @@ package struct ObjectTraceReader {
     ) throws -> [Object] {
         try connection.run(
             """
-            SELECT r.environment_id, e.name, r.id, r.path, k.kind, o.position, o.deleted
+            SELECT r.environment_id, e.name, r.id, r.path, k.number, n.name, o.position, o.deleted
             FROM realm.realm r JOIN realm.environment e ON e.id = r.environment_id
-            CROSS JOIN unnest(\(Kind.allCases)) AS k(kind) CROSS JOIN LATERAL (
+            CROSS JOIN LATERAL (\(KindCatalogue.numbers(in: "r.environment_id"))) k CROSS JOIN LATERAL (
                 SELECT position, deleted FROM store.object
-                WHERE environment_id = r.environment_id AND realm_id = r.id AND kind = k.kind AND id = \(id)
+                WHERE environment_id = r.environment_id AND realm_id = r.id AND kind = k.number AND id = \(id)
                 OFFSET 0
-            ) o
+            ) o JOIN realm.kind n ON n.number = k.number
             WHERE \(environment?.rawValue)::int IS NULL OR r.environment_id = \(environment?.rawValue)
             ORDER BY r.environment_id, o.position LIMIT \(Int64(tracesMax))
             """
-        ).decode(EnvironmentID.self, String.self, Int32.self, String.self, Kind.self, Int64.self, Bool.self).map {
+        ).decode(
+            EnvironmentID.self, String.self, Int32.self, String.self, Int16.self, String.self, Int64.self, Bool.self
+        ).map {
             Object(
-                environment: $0, environmentName: $1, realm: $2, path: $3, kind: $4, id: id, position: $5,
-                isDeleted: $6)
+                environment: $0, environmentName: $1, realm: $2, path: $3, kind: Kind(number: $4, name: $5), id: id,
+                position: $6, isDeleted: $7)
         }
     }
 

@@ -41,12 +41,15 @@ package struct RealmContentReader {
     package func counts(on connection: inout Connection) throws -> [Count] {
         try connection.run(
             """
-            SELECT kind, count(*) FILTER (WHERE NOT deleted), count(*) FILTER (WHERE deleted), max(position)
-            FROM store.object WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
-            GROUP BY kind ORDER BY kind
+            SELECT coalesce(k.name, 'kind ' || o.kind), o.existing, o.deleted, o.last FROM (
+                SELECT kind, count(*) FILTER (WHERE NOT deleted) AS existing,
+                    count(*) FILTER (WHERE deleted) AS deleted, max(position) AS last
+                FROM store.object WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
+                GROUP BY kind
+            ) o LEFT JOIN realm.kind k ON k.number = o.kind ORDER BY o.kind
             """
-        ).decode(Int16.self, Int64.self, Int64.self, Int64.self)
-            .map { Count(kind: Self.name($0), count: $1, deleted: $2, lastPosition: $3) }
+        ).decode(String.self, Int64.self, Int64.self, Int64.self)
+            .map { Count(kind: $0, count: $1, deleted: $2, lastPosition: $3) }
     }
 
     /// Returns paths of an environment's realms that begin with `prefix`, in order.
@@ -69,11 +72,14 @@ package struct RealmContentReader {
     package func objects(
         _ kind: Kind?, id: UUID?, after last: UUID? = nil, countMax: Int, on connection: inout Connection
     ) throws -> [Object] {
-        let kinds = kind.map { [$0] } ?? Kind.allCases
-        return try connection.run(
+        try connection.run(
             """
-            SELECT o.kind, o.id, o.position, o.edit_position, o.fields
-            FROM unnest(\(kinds)) AS k(kind) CROSS JOIN LATERAL (
+            SELECT k.name, o.id, o.position, o.edit_position, o.fields
+            FROM (
+                SELECT n.number AS kind, i.name
+                FROM (\(KindCatalogue.numbers(in: "\(environment.rawValue)"))) n JOIN realm.kind i USING (number)
+                WHERE \(kind)::smallint IS NULL OR n.number = \(kind) ORDER BY n.number
+            ) k CROSS JOIN LATERAL (
                 SELECT * FROM store.object
                 WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm) AND kind = k.kind
                     AND NOT deleted AND (\(id)::uuid IS NULL OR id = \(id))
@@ -82,10 +88,10 @@ package struct RealmContentReader {
             ) o LIMIT \(Int64(countMax))
             """
         ).decode(
-            Int16.self, UUID.self, Int64.self, Int64.self, CanonicalJSON.self
+            String.self, UUID.self, Int64.self, Int64.self, CanonicalJSON.self
         ).map {
             Object(
-                kind: Self.name($0), id: $1, position: $2, editPosition: $3,
+                kind: $0, id: $1, position: $2, editPosition: $3,
                 fields: String(decoding: $4.bytes, as: UTF8.self))
         }
     }
@@ -97,9 +103,10 @@ package struct RealmContentReader {
         try connection.run(
             """
             SELECT DISTINCT r.path
-            FROM realm.realm r CROSS JOIN unnest(\(Kind.allCases)) AS k(kind) CROSS JOIN LATERAL (
+            FROM realm.realm r CROSS JOIN (\(KindCatalogue.numbers(in: "\(environment.rawValue)"))) k
+            CROSS JOIN LATERAL (
                 SELECT FROM store.object
-                WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND kind = k.kind AND id = \(id)
+                WHERE environment_id = \(environment.rawValue) AND realm_id = r.id AND kind = k.number AND id = \(id)
                     AND NOT deleted
                 OFFSET 0
             ) o
@@ -108,6 +115,4 @@ package struct RealmContentReader {
             """
         ).decode(String.self)
     }
-
-    private static func name(_ number: Int16) -> String { Kind(number: number)?.rawValue ?? "kind \(number)" }
 }

@@ -47,11 +47,22 @@ package struct EnvironmentExport {
     ) throws {
         (self.name, self.secrets, self.transfer, self.write) = (name, secrets, transfer, write)
         try Schema.check(on: &connection, oldest: Schema.version)
+        try Self.refuseOwnKinds(name, on: &connection)
         move = try MoveStore.start(name, on: &connection)
         chain = try MoveChain(move: move.id, transfer: transfer)
         let (position, time) = try Self.counter(of: move.environment, on: &connection)
         start = resume
         self.resume = resume ?? MoveResume(position: position, time: time - Self.commitMicrosecondsMax)
+    }
+
+    /// The numbers of own kinds differ between installations, and a stream does not have their names.
+    private static func refuseOwnKinds(_ name: String, on connection: inout Connection) throws {
+        let rows = try connection.run(
+            """
+            SELECT FROM realm.own_kind o JOIN realm.environment e ON e.id = o.environment_id
+            WHERE e.name = \(name) LIMIT 1
+            """)
+        guard rows.count == 0 else { throw MoveFailure("\(name) declares own kinds, and cannot be moved yet") }
     }
 
     /// Sends everything, and leaves the environment write-blocked.
@@ -74,6 +85,7 @@ package struct EnvironmentExport {
         let (position, _) = try Self.counter(of: move.environment, on: &connection)
         try send(.objects, .changed(since: since.position), on: &connection)
         try MoveStore.writeBlock(move, on: &connection)
+        try Self.refuseOwnKinds(name, on: &connection)
         try send(.held)
         let sent = rowCount
         try checkTombstones(since: since.position, on: &connection)

@@ -155,22 +155,27 @@ public struct DeviceCopy: Equatable, Sendable {
 extension DeviceCopy: Codable {
     private enum CodingKeys: CodingKey { case realms, position, kinds }
 
-    /// Decodes a stored copy. A version with fewer kinds has ignored their objects: realms that may contain such
-    /// objects are downloaded again, and their content is shown until the next checkpoint.
+    /// The sign that the version which stored the copy supports kinds of any name.
+    private static let anyKind = "*"
+
+    /// Decodes a stored copy. A version that supported only some kinds has ignored objects of others: realms that may
+    /// contain such objects are downloaded again, and their content is shown until the next checkpoint.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         realms = try container.decode([RealmPath: Realm].self, forKey: .realms)
         position = try container.decode(Int64.self, forKey: .position)
         let storedKinds = Set(try container.decode([String].self, forKey: .kinds))
-        let homes = Kind.allCases.filter { !storedKinds.contains($0.rawValue) }.flatMap(\.row.realms)
+        if storedKinds.contains(Self.anyKind) { return }
+        let ownHomes: [RealmClass.Name] = [.user, .team, .common, .manager]
+        let homes = ownHomes + Kind.allCases.filter { !storedKinds.contains($0.rawValue) }.flatMap(\.row.realms)
         for path in Array(realms.keys) where homes.contains(path.realmClass.name) { realms[path]?.cursor = nil }
     }
 
-    /// Encodes the copy with the kinds that this version supports.
+    /// Encodes the copy.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(realms, forKey: .realms)
         try container.encode(position, forKey: .position)
-        try container.encode(Kind.allCases.map(\.rawValue), forKey: .kinds)
+        try container.encode([Self.anyKind], forKey: .kinds)
     }
 }

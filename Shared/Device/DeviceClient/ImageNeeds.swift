@@ -41,7 +41,7 @@ public struct ImageNeeds: Equatable, Sendable {
         case .realms, .user, .reportingTreeNode, .reportingContext, .reportingTemplate, .timeEntry, .timeEntryStatus,
             .personLookup, .membership, .location, .share, .appointment, .note, .sharedItem, .poll, .seenRecord,
             .notice, .defect, .defectPoll, .defectCommand, .defectAccount, .deliveryChoice, .deletedObject,
-            .endedShare, .privateProfile, .writeCheckpoint:
+            .endedShare, .privateProfile, .writeCheckpoint, .own:
             nil
         }
     }

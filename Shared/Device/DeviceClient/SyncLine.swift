@@ -66,8 +66,7 @@ public enum SyncLine: Equatable, Sendable {
             let object = try JSONObject(Array(list[element]))
             guard let id = object.id(of: "id"), let kind = object.text(of: "kind")
             else { throw Problem(description: "an object has no kind or id") }
-            // A kind of a newer server, which this version does not support.
-            guard let kind = Kind(rawValue: kind) else { return nil }
+            guard let kind = Kind(named: kind) else { throw Problem(description: "there are too many kinds") }
             let position = try number("position", in: object)
             if object.isTrue("deleted") { return Change(id: ObjectID(kind: kind, id: id), object: nil) }
             guard let fields = object.value(of: "fields") else {

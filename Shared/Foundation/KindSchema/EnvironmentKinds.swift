@@ -17,6 +17,9 @@ package struct EnvironmentKinds: Equatable, Sendable {
         package let list: [SchemaProblem]
     }
 
+    /// Creates the content of an empty file.
+    package init() { kinds = [:] }
+
     /// Reads a schema file.
     ///
     /// - Parameter builtIn: The names of the built-in kinds.

@@ -8,7 +8,8 @@ package struct KindChange: Equatable, Sendable {
         case additive
         /// People may write less. Their waiting changes are rejected with a reason.
         case restricting
-        /// Existing objects, or changes that wait on devices, may not fit the new version: it is refused.
+        /// Existing objects, or changes that wait on devices, may not fit the new version. It is refused while there
+        /// are such objects.
         case breaking
     }
 

@@ -60,8 +60,8 @@ package struct KindDeclaration: Equatable, Sendable {
     /// Maximum number of a kind's properties, including nested ones.
     package static let propertyCountMax = 500
     /// Maximum size of an object's fields, in bytes of JSON, unless the declaration has another one.
-    package static let bytesMaxDefault: Int64 = 65_536
-    package static let bytesMaxRange: ClosedRange<Int64> = 256...262_144
+    package static let bytesMaxDefault = bytesMaxRange.upperBound
+    package static let bytesMaxRange: ClosedRange<Int64> = 256...65_536
 
     package let name: String
     package let ids: IDs

@@ -27,37 +27,99 @@ package indirect enum SchemaValue: Sendable {
     ///   than 32 deep, or an outermost object of more than 512 members.
     package init(_ bytes: [UInt8]) throws(JSONError) {
         try JSONCheck.check(bytes)
-        try self.init(valid: bytes[...])
+        var parser = Parser(bytes: bytes)
+        self = try parser.value()
     }
 
-    private init(valid slice: ArraySlice<UInt8>) throws(JSONError) {
-        let bytes = Array(slice.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 })
-        switch bytes.first {
-        case UInt8(ascii: "{"):
+    /// Parses an object, which was checked before.
+    package init(_ object: JSONObject) throws(JSONError) {
+        var parser = Parser(bytes: object.bytes)
+        self = try parser.value()
+    }
+
+    /// Reads checked JSON from its beginning to its end.
+    private struct Parser {
+        let bytes: [UInt8]
+        private var index = 0
+
+        init(bytes: [UInt8]) { self.bytes = bytes }
+
+        private mutating func skipBlanks() { while bytes[index] <= 0x20 { index += 1 } }
+
+        /// Skips blanks, and this byte if it follows.
+        private mutating func take(_ byte: UInt8) -> Bool {
+            skipBlanks()
+            guard bytes[index] == byte else { return false }
+            index += 1
+            return true
+        }
+
+        mutating func value() throws(JSONError) -> SchemaValue {
+            skipBlanks()
+            switch bytes[index] {
+            case UInt8(ascii: "{"): return .object(try members())
+            case UInt8(ascii: "["): return .list(try values())
+            case UInt8(ascii: "\""): return .text(try text())
+            case UInt8(ascii: "t"): return literal("true", .bool(true))
+            case UInt8(ascii: "f"): return literal("false", .bool(false))
+            case UInt8(ascii: "n"): return literal("null", .null)
+            default: return try number()
+            }
+        }
+
+        private mutating func literal(_ text: StaticString, _ value: SchemaValue) -> SchemaValue {
+            index += text.utf8CodeUnitCount
+            return value
+        }
+
+        private mutating func members() throws(JSONError) -> [Member] {
             var members: [Member] = []
-            for member in try JSONCheck.members(of: bytes, countMax: .max) {
-                members.append(Member(member.key, try SchemaValue(valid: bytes[member.value])))
+            index += 1
+            while !take(UInt8(ascii: "}")) {
+                _ = take(UInt8(ascii: ","))
+                skipBlanks()
+                let name = try text()
+                _ = take(UInt8(ascii: ":"))
+                members.append(Member(name, try value()))
             }
-            self = .object(members)
-        case UInt8(ascii: "["):
+            return members
+        }
+
+        private mutating func values() throws(JSONError) -> [SchemaValue] {
             var values: [SchemaValue] = []
-            for range in try JSONCheck.elements(of: bytes) { values.append(try SchemaValue(valid: bytes[range])) }
-            self = .list(values)
-        case UInt8(ascii: "\""):
-            let list = try JSONObject(Array("{\"v\":".utf8) + bytes + Array("}".utf8))
-            self = .text(list.text(of: "v") ?? "")
-        case UInt8(ascii: "t"): self = .bool(true)
-        case UInt8(ascii: "f"): self = .bool(false)
-        case UInt8(ascii: "n"): self = .null
-        default:
-            if let whole = JSONNumber.whole(bytes[...], as: Int64.self) {
-                self = .integer(whole)
-                return
+            index += 1
+            while !take(UInt8(ascii: "]")) {
+                _ = take(UInt8(ascii: ","))
+                values.append(try value())
             }
-            let digits = try JSONCanonical.bytes(of: bytes)
+            return values
+        }
+
+        private mutating func text() throws(JSONError) -> String {
+            let start = index
+            var hasEscapes = false
+            index += 1
+            while bytes[index] != UInt8(ascii: "\"") {
+                let isEscape = bytes[index] == UInt8(ascii: "\\")
+                hasEscapes = hasEscapes || isEscape
+                index += isEscape ? 2 : 1
+            }
+            index += 1
+            guard hasEscapes else { return String(decoding: bytes[(start + 1)..<(index - 1)], as: UTF8.self) }
+            let object = try JSONObject(Array("{\"v\":".utf8) + bytes[start..<index] + Array("}".utf8))
+            return object.text(of: "v") ?? ""
+        }
+
+        private mutating func number() throws(JSONError) -> SchemaValue {
+            let start = index
+            let ends: [UInt8] = [UInt8(ascii: ","), UInt8(ascii: "]"), UInt8(ascii: "}")]
+            while index < bytes.count, bytes[index] > 0x20, !ends.contains(bytes[index]) { index += 1 }
+            let slice = bytes[start..<index]
+            if let whole = JSONNumber.whole(slice, as: Int64.self) { return .integer(whole) }
+            let digits = try JSONCanonical.bytes(of: Array(slice))
             let number = Double(String(decoding: digits, as: UTF8.self)) ?? 0
             let fraction = digits.drop { $0 != UInt8(ascii: ".") }.dropFirst()
-            self = fraction.allSatisfy { $0 == UInt8(ascii: "0") } ? .large(number) : .number(number)
+            return fraction.allSatisfy { $0 == UInt8(ascii: "0") } ? .large(number) : .number(number)
         }
     }
 

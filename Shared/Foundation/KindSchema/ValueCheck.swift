@@ -84,11 +84,20 @@ struct ValueCheck {
         for (index, value) in values.enumerated() where !isFull { check(value, items, .element(location, index)) }
     }
 
-    private mutating func check(_ members: [SchemaValue.Member], _ schema: ValueSchema, _ location: Location) {
-        if !schema.required.isEmpty {
-            let names = Set(members.map { ScalarText($0.name) })
-            for name in schema.required where !names.contains(ScalarText(name)) { report(location, "needs '\(name)'") }
+    private mutating func checkRequired(
+        _ members: [SchemaValue.Member], _ schema: ValueSchema, _ location: Location
+    ) {
+        // A set costs more than it saves for the few members of most objects.
+        let names = members.count > 16 ? Set(members.map { ScalarText($0.name) }) : nil
+        for name in schema.required {
+            let isThere =
+                names?.contains(ScalarText(name)) ?? members.contains { $0.name.utf8.elementsEqual(name.utf8) }
+            if !isThere { report(location, "needs '\(name)'") }
         }
+    }
+
+    private mutating func check(_ members: [SchemaValue.Member], _ schema: ValueSchema, _ location: Location) {
+        checkRequired(members, schema, location)
         for member in members where !isFull {
             let own = Location.member(location, member.name)
             if let property = schema.property(member.name) {

@@ -1,3 +1,4 @@
+import KindSchema
 package import Model
 
 /// The class of a caller that permissions depend on.
@@ -50,14 +51,19 @@ package struct WriteTarget: Equatable, Sendable {
     package var kind: Kind
     /// Whether its id is the caller's own; for a `TaskNote`, whether the caller is its author.
     package var isOwn: Bool
+    /// Whether it exists; matters for kinds that an environment declares.
+    package var exists: Bool
     /// The stored role of a `Person`.
     package var roleBefore: Role
     /// The requested role, if `role` is among the fields.
     package var roleAfter: Role?
 
     /// Creates the properties of an object.
-    package init(_ kind: Kind, isOwn: Bool = false, roleBefore: Role = .worker, roleAfter: Role? = nil) {
+    package init(
+        _ kind: Kind, isOwn: Bool = false, exists: Bool = false, roleBefore: Role = .worker, roleAfter: Role? = nil
+    ) {
         self.kind = kind
+        self.exists = exists
         self.isOwn = isOwn
         self.roleBefore = roleBefore
         self.roleAfter = roleAfter
@@ -83,17 +89,13 @@ package enum Permissions {
         }
     }
 
-    /// Returns the kinds of objects that a realm may hold.
-    package static func kinds(in realm: RealmClass) -> [Kind] {
-        Kind.allCases.filter { $0.row.realms.contains(realm.name) }
-    }
-
     /// Whether an integration may read a kind: some non-internal realm holds it.
     package static func isReadByIntegrations(_ kind: Kind) -> Bool { !kind.row.realms.isEmpty }
 
     /// Returns the permitted writes to an object in a realm; `nil` if there are none.
     package static func grant(_ object: WriteTarget, in realm: RealmClass, _ access: Access) -> Grant? {
         guard object.kind.row.realms.contains(realm.name) else { return nil }
+        if case .own(let kind) = object.kind { return grant(kind, exists: object.exists, in: realm, access) }
         return switch access.standing {
         case .integration: grantToIntegration(object.kind, in: realm)
         case .person(let role): grant(object, in: realm, to: access.relation, isManager: role.isManager)
@@ -173,9 +175,44 @@ package enum Permissions {
 }
 
 extension Permissions {
-    /// Whether a caller may write any kind of object in a realm.
-    package static func mayWrite(_ realm: RealmClass, _ access: Access) -> Bool {
-        mayRead(realm, access)
-            && kinds(in: realm).contains { grant(WriteTarget($0, isOwn: true), in: realm, access) != nil }
+    /// Whether a caller may write any object of some kinds in a realm.
+    package static func mayWrite(_ realm: RealmClass, _ access: Access, kinds: [Kind]) -> Bool {
+        func mayWrite(_ kind: Kind, exists: Bool) -> Bool {
+            grant(WriteTarget(kind, isOwn: true, exists: exists), in: realm, access) != nil
+        }
+        return mayRead(realm, access) && kinds.contains { mayWrite($0, exists: false) || mayWrite($0, exists: true) }
+    }
+}
+
+extension Permissions {
+    /// Returns what the declaration of a kind grants: all to integrations, and to people what any permission allows. A
+    /// put or patch of an object that does not exist creates it.
+    private static func grant(
+        _ kind: OwnKind, exists: Bool, in realm: RealmClass, _ access: Access
+    ) -> Grant? {
+        guard let declaration = kind.declaration,
+            let realmName = KindDeclaration.RealmName.allCases.first(where: { $0.realmClass == realm.name })
+        else { return nil }
+        guard case .person(let role) = access.standing else {
+            return Grant(operations: [.put, .patch, .delete], fields: declaration.fieldNames)
+        }
+        let writers = KindDeclaration.Writer.allCases.filter { writer in
+            switch writer {
+            case .owner: access.relation == .owner
+            case .member: access.relation == .member
+            case .manager: role.isManager
+            case .person: true
+            }
+        }
+        func fields(_ act: KindDeclaration.Act) -> Set<String>? {
+            let granted = writers.compactMap { declaration.fields(of: $0, act, in: realmName) }
+            return granted.isEmpty ? nil : granted.reduce(into: []) { $0.formUnion($1) }
+        }
+        let (written, deleted) = (fields(exists ? .change : .create), fields(.delete))
+        if written == nil, deleted == nil { return nil }
+        var operations: Set<Mutation.Operation> = written == nil ? [] : [.put, .patch]
+        if deleted != nil { operations.insert(.delete) }
+        return Grant(
+            operations: operations, fields: declaration.fieldNames.filter { written?.contains($0) == true })
     }
 }

@@ -5,7 +5,7 @@ package import Postgres
 /// The operator who acts on an installation, for the audit log.
 package struct Administrator: Sendable {
     /// The access path and account, such as `cli:root` or `console:ana@example.com`.
-    let actor: String
+    package let actor: String
     /// The operator's network address or host name.
     let address: String
 

@@ -63,6 +63,8 @@ package struct AuditRecord: Sendable, Equatable {
         /// Objects were imported from a file: recorded when the first one and when all are written.
         case objectsImported = "objects.imported"
         case schemaMigrated = "schema.migrated"
+        /// A schema file was applied: a version of the kinds that an environment declares.
+        case kindsApplied = "kinds.applied"
         /// Possibly lost changes were set apart, or a restored database was accepted as complete.
         case databaseRestored = "database.restored"
         case parkedRetried = "parked.retried"

@@ -62,7 +62,8 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
             guard let number = Int32(parts.removeFirst()), number >= 0 else { return nil }
             realm = number
         }
-        guard let kind = Kind(rawValue: String(parts.removeFirst())),
+        let name = String(parts.removeFirst())
+        guard let kind = Kind(rawValue: name) ?? Int16(name).flatMap(Kind.init(ownNumber:)),
             let id = UUID(uuidString: String(parts.removeFirst()))
         else { return nil }
         key = Key(realm: realm, kind: kind, id: id)
@@ -72,7 +73,7 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
         let kinds = kinds.map { ":" + String($0, radix: 16) } ?? ""
         let whole = "\(generation):\(start):\(position)\(kinds)"
         guard let key else { return whole }
-        return "\(whole):\(key.realm.map { "\($0):" } ?? "")\(key.kind.rawValue):\(key.id.text)"
+        return "\(whole):\(key.realm.map { "\($0):" } ?? "")\(key.kind.cursorText):\(key.id.text)"
     }
 
     /// Returns a digest of a set of kinds (FNV-1a of their sorted names). A kind that is added to an integration's
@@ -88,5 +89,15 @@ package struct Cursor: Equatable, Sendable, LosslessStringConvertible {
     /// Whether the device can continue with the cursor; otherwise it must discard its copy.
     package func isValid(for counter: EnvironmentCounter) -> Bool {
         generation == counter.generation && start >= counter.compactedPosition && start <= counter.position
+    }
+}
+
+extension Kind {
+    /// A built-in kind's name, or the number of another one.
+    fileprivate var cursorText: String { if case .own(let kind) = self { "\(kind.number)" } else { rawValue } }
+
+    fileprivate init?(ownNumber number: Int16) {
+        guard OwnKind.numbers.contains(number) else { return nil }
+        self = .own(OwnKind(number: number))
     }
 }

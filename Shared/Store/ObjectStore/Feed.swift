@@ -36,19 +36,40 @@ package struct EnvironmentCounter: Sendable, Equatable {
     }
 }
 
+/// The kinds that an environment declares, as far as a reader of its changes includes them.
+package enum OwnKinds: Sendable {
+    case none
+    case all
+    /// Those with a topic.
+    case published
+
+    /// Whether the kind of a row is among them.
+    func includes(_ kind: Statement, in environment: EnvironmentID) -> Statement {
+        switch self {
+        case .none: "false"
+        case .all: "\(kind) >= \(OwnKind.numbers.lowerBound)"
+        case .published:
+            """
+            \(kind) IN (SELECT kind FROM realm.own_kind
+                WHERE environment_id = \(environment.rawValue) AND topic IS NOT NULL)
+            """
+        }
+    }
+}
+
 /// Statements that read an environment's changes. All are limited, and none holds a snapshot during network output.
 package enum Feed {
     /// Reads the change log after a position, in position order, for all realms.
     ///
     /// Rows: position, realm_id, kind, id, edit_position, fields, is_current, traceparent, changed_at. `is_current` is
-    /// false for a pointer whose object has changed since or is not of `kinds`; such a row only shows how far the page
-    /// reaches.
+    /// false for a pointer whose object has changed since or is not of these kinds; such a row only shows how far the
+    /// page reaches.
     ///
     /// The LIMIT must be in the subquery, before the join: outside it the plan was 20 times slower. The object is
     /// looked up by its complete key, independent of statistics (`LATERAL … OFFSET 0`): without statistics of an
     /// environment that was being filled, the planner joined on the environment alone, and the statement timed out.
     package static func changes(
-        in environment: EnvironmentID, after position: Int64, kinds: [Kind], countMax: Int
+        in environment: EnvironmentID, after position: Int64, kinds: [Kind], own: OwnKinds = .none, countMax: Int
     ) -> Statement {
         """
         SELECT c.position, c.realm_id, c.kind, c.id, o.edit_position, o.fields, o.position IS NOT NULL, c.traceparent,
@@ -62,7 +83,8 @@ package enum Feed {
             WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = c.realm_id AND o.kind = c.kind
                 AND o.id = c.id
             OFFSET 0
-        ) o ON o.position = c.position AND c.kind = ANY (\(kinds))
+        ) o ON o.position = c.position
+            AND (c.kind = ANY (\(kinds)) OR \(own.includes("c.kind", in: environment)))
         ORDER BY c.position
         """
     }
@@ -80,7 +102,8 @@ package enum Feed {
         """
         SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = \(realm)
-            AND kind <= \(Kind.numberMax) AND (kind, id) > (\(key?.kind.number ?? 0), \(key?.id ?? UUID.zero))
+            AND (kind <= \(Kind.numberMax) OR kind >= \(OwnKind.numbers.lowerBound))
+            AND (kind, id) > (\(key?.kind.number ?? 0), \(key?.id ?? UUID.zero))
             AND position > \(position)
             AND (\(includingTombstones) OR NOT deleted)
         ORDER BY kind, id LIMIT \(Int64(countMax))
@@ -98,10 +121,12 @@ package enum Feed {
     /// LIMIT`): a page reads at most `countMax` objects of each of `realmCountMax` realms × kinds, independent of
     /// statistics, and no other kinds.
     ///
-    /// - Parameter key: The last key of the previous page; `nil` for the first page.
+    /// - Parameters:
+    ///   - key: The last key of the previous page; `nil` for the first page.
+    ///   - includingOwn: Whether all kinds that the environment declares are included.
     package static func page(
-        in environment: EnvironmentID, after key: Cursor.Key?, kinds: [Kind], unchangedSince start: Int64,
-        realmCountMax: Int, countMax: Int
+        in environment: EnvironmentID, after key: Cursor.Key?, kinds: [Kind], includingOwn: Bool = false,
+        unchangedSince start: Int64, realmCountMax: Int, countMax: Int
     ) -> Statement {
         """
         WITH r AS MATERIALIZED (
@@ -114,7 +139,11 @@ package enum Feed {
             SELECT r.id AS realm_id, r.path, k.kind,
                 CASE WHEN r.id = \(key?.realm ?? 0) AND k.kind = \(key?.kind.number ?? 0) THEN \(key?.id ?? UUID.zero)
                     ELSE \(UUID.zero) END AS after
-            FROM r CROSS JOIN unnest(\(kinds)) AS k(kind)
+            FROM r CROSS JOIN (
+                SELECT unnest(\(kinds)) AS kind
+                UNION ALL
+                SELECT kind FROM realm.own_kind WHERE \(includingOwn) AND environment_id = \(environment.rawValue)
+            ) k
             WHERE r.id > \(key?.realm ?? 0) OR k.kind >= \(key?.kind.number ?? 0)
             OFFSET 0
         ) p

@@ -52,7 +52,7 @@ package struct EventWriter {
         let id = idStart..<position.upperBound
         let editPosition = text.append(object.editPosition)
         let time = text.append(object.time)
-        let type = Self.types[object.kind] ?? []
+        let type = Self.types[object.kind] ?? Array(EventHeaders.type(of: object.kind).utf8)
         var headers = Headers(capacity: 13)
         let bytes = unsafe text.bytes.span.bytes
         unsafe headers.add("ce_specversion", Self.specVersion.span.bytes)

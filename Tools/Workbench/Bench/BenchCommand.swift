@@ -12,7 +12,7 @@ struct BenchCommand: AsyncParsableCommand {
             """,
         subcommands: [
             BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchSnapshot.self, BenchFanOut.self,
-            BenchConnections.self, BenchNotices.self, BenchPowerSync.self,
+            BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchPowerSync.self,
         ])
 }
 

@@ -172,8 +172,11 @@ struct ImportCommand: ParsableCommand {
             var connection = try database.connect()
             let environment = try EnvironmentStore.find(environment, on: &connection)
             let hasBackend = try connection.run(BackendConfiguration.revision(in: environment)).count > 0
+            try connection.run(KindApplication.hold(environment))
+            let catalogue = try KindCatalogue.load(environment, on: &connection)
             var objects = ObjectImport(
-                source.name, in: environment, hasBackend: hasBackend, on: connection, problemCountMax: problems)
+                source.name, in: environment, hasBackend: hasBackend, catalogue: catalogue, on: connection,
+                problemCountMax: problems)
             var lineCount = 0
             // Objects are written before those that refer to them.
             for pass in source.bytesTotal == nil ? [nil] : ObjectLines.Pass.allCases.map(Optional.some) {
@@ -223,7 +226,7 @@ struct ImportCommand: ParsableCommand {
             var reader = try source.lines()
             var progress = ImportProgress(bytesTotal: source.bytesTotal)
             defer { progress.end() }
-            var lines = ObjectLines(hasBackend: objects.hasBackend)
+            var lines = ObjectLines(hasBackend: objects.hasBackend, catalogue: objects.catalogue)
             var checking: [Task<ObjectLines.Checked, Never>] = []
             let width = max(1, min(ProcessInfo.processInfo.activeProcessorCount, threadCountMax))
             var lineCount = 0

@@ -160,6 +160,18 @@ enum Migration {
     private static func addKinds(on connection: inout Connection) throws {
         guard try connection.run("SELECT to_regclass('realm.kind') IS NOT NULL")[0].decode(Bool.self) else { return }
         let kinds = Kind.allCases
+        let taken = try connection.run(
+            """
+            SELECT k.name FROM realm.kind k
+            JOIN unnest(\(kinds.map(\.rawValue))) AS b(name) ON lower(k.name) = lower(b.name)
+            WHERE k.number >= \(OwnKind.numbers.lowerBound) ORDER BY k.name
+            """
+        ).decode(String.self)
+        if let name = taken.first {
+            throw CommandFailure(
+                "an environment declares the kind \(name), which this version has itself: with the earlier version, "
+                    + "declare it under another name, and copy its objects")
+        }
         try connection.run(
             """
             INSERT INTO realm.kind (number, name)

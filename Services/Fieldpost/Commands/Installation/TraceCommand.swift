@@ -38,7 +38,10 @@ struct TraceCommand: ParsableCommand {
         guard !traces.isEmpty else {
             throw CommandFailure("no object or tombstone has the id \(id)")
         }
-        if !noKafka { for index in traces.indices { try KafkaTrace(brokers).add(to: &traces[index]) } }
+        if !noKafka {
+            let own = try OwnTopic.all(database)
+            for index in traces.indices { try KafkaTrace(brokers, own).add(to: &traces[index]) }
+        }
         if output.json { return try printJSON(traces) }
         for (index, trace) in traces.enumerated() {
             if index > 0 { print("") }
@@ -72,12 +75,20 @@ struct KafkaTrace {
 
     private let brokers: String
     private let properties: [String: String]
+    private let own: [OwnTopic]
 
-    init(_ options: BrokerOptions) throws { (brokers, properties) = try options.resolved() }
+    /// - Parameter own: The topics of kinds that environments declare.
+    init(_ options: BrokerOptions, _ own: [OwnTopic]) throws {
+        (brokers, properties) = try options.resolved()
+        self.own = own
+    }
 
     /// Adds Kafka's messages to a trace. An unavailable broker becomes a gap of the trace.
     func add(to trace: inout ObjectTrace) throws {
-        guard let subject = EventSubject(trace.subject), let topic = subject.kind.row.route?.topic else {
+        guard let subject = EventSubject(trace.subject),
+            let topic = subject.kind.row.route?.topic
+                ?? own.first(where: { $0.isOf(subject.kind, in: trace.environment) })?.topic
+        else {
             return trace.gaps.append("its kind is not published to Kafka")
         }
         do throws(KafkaError) {

@@ -5,6 +5,7 @@ import CommandLineSupport
 import Essentials
 import FoundationEssentials
 import Model
+import ObjectStore
 import Postgres
 import Tenants
 
@@ -59,10 +60,6 @@ struct RealmCommand: ParsableCommand {
 
         func validate() throws {
             _ = try RealmCommand.path(path)
-            if let kind, Kind(rawValue: kind) == nil {
-                let kinds = Kind.allCases.map(\.rawValue).sorted().joined(separator: ", ")
-                throw ValidationError("--kind must be one of \(kinds), not \(kind)")
-            }
             if let id, UUID(ascii: id) == nil { throw ValidationError("--id \(id) is not a UUID") }
             try validateRange("--limit", limit, in: 1...100_000)
         }
@@ -71,6 +68,7 @@ struct RealmCommand: ParsableCommand {
             let path = try RealmCommand.path(path)
             var connection = try options.database.connect()
             let environment = try EnvironmentStore.find(options.environment, on: &connection)
+            let kind = try kind.map { try Self.kind($0, in: environment, on: &connection) }
             guard let reader = try RealmContentReader(path, in: environment, on: &connection) else {
                 throw RealmCommand.missing(path)
             }
@@ -79,7 +77,7 @@ struct RealmCommand: ParsableCommand {
                 return try options.output.show(rows, RealmContentReader.table(rows))
             }
             let objects = try reader.objects(
-                kind.flatMap { Kind(rawValue: $0) }, id: id.flatMap { UUID(ascii: $0) }, countMax: limit,
+                kind, id: id.flatMap { UUID(ascii: $0) }, countMax: limit,
                 on: &connection)
             if objects.isEmpty, let id {
                 let elsewhere = try RealmContentReader.realms(
@@ -87,6 +85,15 @@ struct RealmCommand: ParsableCommand {
                 throw CommandFailure("\(id) is not in \(path); \(Self.text(elsewhere))")
             }
             try options.output.show(try objects.map(ObjectRow.init), RealmContentReader.table(objects))
+        }
+
+        private static func kind(
+            _ name: String, in environment: EnvironmentID, on connection: inout Connection
+        ) throws -> Kind {
+            let catalogue = try KindCatalogue.load(environment, on: &connection)
+            if let kind = catalogue.kind(named: name) { return kind }
+            let kinds = catalogue.all.map(\.rawValue).sorted().joined(separator: ", ")
+            throw ValidationError("--kind must be one of \(kinds), not \(name.excerpt)")
         }
 
         /// The other realms that have an object.

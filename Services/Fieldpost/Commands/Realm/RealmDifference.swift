@@ -28,13 +28,15 @@ struct RealmDifference: Encodable {
     ) throws -> [RealmDifference] {
         var (left, right) = (RealmPages(first), RealmPages(second))
         var differences: [RealmDifference] = []
+        let names = KindNames()
         while differences.count < countMax {
             let (a, b) = (try left.head(on: &connection), try right.head(on: &connection))
             guard let key = [a?.key, b?.key].compactMap(\.self).min() else { break }
             let pair = (a?.key == key ? a : nil, b?.key == key ? b : nil)
             if pair.0 != nil { left.drop() }
             if pair.1 != nil { right.drop() }
-            if let difference = try difference(at: key, pair.0?.fields, pair.1?.fields) {
+            let kind = try names.kind(key.kind) { try connection.run($0) }?.rawValue ?? "kind \(key.kind)"
+            if let difference = try difference(kind, key.id, pair.0?.fields, pair.1?.fields) {
                 differences.append(difference)
             }
         }
@@ -42,13 +44,12 @@ struct RealmDifference: Encodable {
     }
 
     private static func difference(
-        at key: RealmPages.Key, _ first: CanonicalJSON?, _ second: CanonicalJSON?
+        _ kind: String, _ id: UUID, _ first: CanonicalJSON?, _ second: CanonicalJSON?
     ) throws -> RealmDifference? {
         if first == second { return nil }
-        let kind = Kind(number: key.kind)?.rawValue ?? "kind \(key.kind)"
-        guard let first else { return RealmDifference(state: .onlyInSecond, kind: kind, id: key.id, fields: []) }
-        guard let second else { return RealmDifference(state: .onlyInFirst, kind: kind, id: key.id, fields: []) }
-        return RealmDifference(state: .differs, kind: kind, id: key.id, fields: try names(first, second))
+        guard let first else { return RealmDifference(state: .onlyInSecond, kind: kind, id: id, fields: []) }
+        guard let second else { return RealmDifference(state: .onlyInFirst, kind: kind, id: id, fields: []) }
+        return RealmDifference(state: .differs, kind: kind, id: id, fields: try names(first, second))
     }
 
     private static func names(_ first: CanonicalJSON, _ second: CanonicalJSON) throws -> [String] {

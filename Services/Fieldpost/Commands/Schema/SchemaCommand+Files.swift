@@ -11,7 +11,7 @@ extension SchemaCommand {
             abstract: "Validate a schema file.",
             discussion: """
                 A schema file declares an environment's own kinds, in YAML or JSON. The command lists the kinds, or \
-                each problem with its line. The services do not use schema files yet. The command needs no settings.
+                each problem with its line. The command needs no settings.
                 """)
         @Argument(help: "The schema file.", completion: .file()) var file: String
 
@@ -40,13 +40,7 @@ extension SchemaCommand {
 
         func run() throws {
             let changes = try KindsFile.kinds(old).changes(to: try KindsFile.kinds(new))
-            let table = Table(["EFFECT", "KIND", "FIELD", "CHANGE"], changes, empty: "no changes") { change in
-                [
-                    change.effect.rawValue, change.kind, change.path.isEmpty ? "-" : change.path,
-                    change.alternative.map { "\(change.text); \($0)" } ?? change.text,
-                ]
-            }
-            print(table.text, terminator: "")
+            print(KindChange.table(changes, empty: "no changes").text, terminator: "")
             if changes.contains(where: { $0.effect == .breaking }) { throw ExitCode(1) }
         }
     }

@@ -3,8 +3,10 @@ import ArgumentParser
 /// `fieldpost schema`: schema files of own kinds, and definitions of the kinds for apps.
 struct SchemaCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "schema", abstract: "Validate schema files, and generate definitions of the kinds for apps.",
-        subcommands: [Validate.self, Diff.self, Import.self, Generate.self])
+        commandName: "schema", abstract: "Declare an environment's own kinds, and generate definitions for apps.",
+        subcommands: [
+            Validate.self, Diff.self, Apply.self, Show.self, History.self, Import.self, Generate.self,
+        ])
 
     struct Generate: ParsableCommand {
         static let configuration = CommandConfiguration(

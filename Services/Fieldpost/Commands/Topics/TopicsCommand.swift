@@ -17,23 +17,30 @@ struct TopicsCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the catalogue's topics and their state at the broker.")
+        @OptionGroup var database: DatabaseOptions
         @OptionGroup var brokers: BrokerOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
             let admin = try brokers.admin()
+            let own = try OwnTopic.all(database)
             do {
-                try show(TopicRow.all(existing: try admin.metadata().topics), output)
+                try show(TopicRow.all(own, existing: try admin.metadata().topics), output)
             } catch let error as KafkaError {
-                try show(TopicRow.all(existing: nil), output)
+                try show(TopicRow.all(own, existing: nil), output)
                 throw CommandFailure(error)
             }
         }
     }
 
     struct Apply: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Create missing topics.")
+        static let configuration = CommandConfiguration(
+            abstract: "Create missing topics.",
+            discussion: """
+                Without a database, topics of kinds that environments declare are not created or listed.
+                """)
         @Option(help: "Replication factor. (default: the broker's)") var replication: Int32?
+        @OptionGroup var database: DatabaseOptions
         @OptionGroup var brokers: BrokerOptions
         @OptionGroup var output: OutputOptions
 
@@ -44,12 +51,13 @@ struct TopicsCommand: ParsableCommand {
         func run() throws {
             let admin = try brokers.admin()
             let before = try admin.metadata().topics
-            let missing = Topics.all.filter { before[$0.name] == nil }
+            let own = try OwnTopic.all(database)
+            let missing = (Topics.all + own.map(\.topic)).filter { before[$0.name] == nil }
             if !missing.isEmpty { try create(missing, admin) }
             let created = Set(missing.map(\.name))
             // Created topics count with their partitions, although the broker may report them later.
             let existing = before.merging(missing.map { ($0.name, Int32($0.partitions)) }) { old, _ in old }
-            let rows = TopicRow.all(existing: existing, created: created)
+            let rows = TopicRow.all(own, existing: existing, created: created)
             try show(rows, output)
             if let wrong = rows.first(where: { $0.foundPartitions ?? 0 < $0.partitions }) {
                 throw CommandFailure(
@@ -213,9 +221,16 @@ private struct TopicRow: Encodable {
     let consumers: [String]
     let state: String
 
-    /// - Parameter existing: The number of partitions by topic, as the broker reports them; `nil` if it is unavailable.
-    static func all(existing: [String: Int32]?, created: Set<String> = []) -> [TopicRow] {
-        Topics.all.map { topic in
+    /// - Parameters:
+    ///   - own: The topics of kinds that environments declare.
+    ///   - existing: The number of partitions by topic, as the broker reports them; `nil` if it is unavailable.
+    static func all(_ own: [OwnTopic], existing: [String: Int32]?, created: Set<String> = []) -> [TopicRow] {
+        let catalogue = Topics.all.map { topic in
+            let realms = topic.sources.map { ($0.kind.rawValue, $0.realms) }
+            return (topic, topic.kinds.map(\.rawValue), Dictionary(uniqueKeysWithValues: realms))
+        }
+        let others = own.map { ($0.topic, [$0.kind], [$0.kind: ["all"]]) }
+        return (catalogue + others).map { topic, kinds, realms in
             let count = existing?[topic.name].map(Int.init)
             let state =
                 if existing == nil {
@@ -232,11 +247,40 @@ private struct TopicRow: Encodable {
                 case .objectID: "object id"
                 }
             return TopicRow(
-                topic: topic.name, kinds: topic.kinds.map(\.rawValue),
-                realms: Dictionary(uniqueKeysWithValues: topic.sources.map { ($0.kind.rawValue, $0.realms) }), key: key,
-                partitions: topic.partitions, foundPartitions: count, retentionMs: topic.retention.milliseconds,
-                consumers: topic.consumers, state: state)
+                topic: topic.name, kinds: kinds, realms: realms, key: key, partitions: topic.partitions,
+                foundPartitions: count, retentionMs: topic.retention.milliseconds, consumers: topic.consumers,
+                state: state)
         }
+    }
+}
+
+/// The topic of a kind that an environment declares.
+struct OwnTopic {
+    let topic: Topic
+    /// The kind's name.
+    let kind: String
+
+    /// Loads the topics of all environments; none without a database, or before the schema file of own kinds. If the
+    /// database is unavailable, there are none either, with a warning.
+    static func all(_ database: DatabaseOptions) throws -> [OwnTopic] {
+        guard database.isGiven else { return [] }
+        do {
+            var connection = try database.connect()
+            let rows = try connection.runIfTableExists(
+                """
+                SELECT o.topic, k.name FROM realm.own_kind o JOIN realm.kind k ON k.number = o.kind
+                WHERE o.topic IS NOT NULL ORDER BY o.topic
+                """)
+            return try rows?.decode(String.self, String.self).map { OwnTopic(topic: Topic(own: $0), kind: $1) } ?? []
+        } catch let error as PostgresError {
+            printError("the topics of own kinds are not included: \(error)\n")
+            return []
+        }
+    }
+
+    /// Whether the changes of a kind of an environment are published on it.
+    func isOf(_ kind: Kind, in environment: String) -> Bool {
+        self.kind == kind.rawValue && topic.name.hasPrefix(Topic.ownName("", of: environment))
     }
 }
 

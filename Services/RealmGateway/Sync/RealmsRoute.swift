@@ -28,8 +28,7 @@ struct RealmsRoute: Sendable {
                 let state = try access.read(on: &connection)
                 guard !state.isRemoved else { throw Problems.keyUnknown }
                 return Response.json(
-                    bytes:
-                        try Self.list(caller, state, access, catalogue, after: after, on: &connection))
+                    bytes: try Self.list(caller, state, access, catalogue, after: after, on: &connection))
             }
         }
     }

@@ -45,8 +45,7 @@ package struct KindCatalogue: Sendable {
         """
         SELECT realm.miss(array_agg(DISTINCT g.decision))
         FROM unnest(\(decisions.map(\.decision)), \(decisions.map(\.version))) AS g(decision, version)
-        WHERE g.version <> (
-            SELECT coalesce(max(version), 0) FROM realm.kind_version WHERE environment_id = \(environment.rawValue))
+        WHERE g.version <> (\(version(in: environment)))
         """
     }
 

@@ -20,6 +20,8 @@ package struct KindVersion: Sendable {
         get throws { try EnvironmentKinds(try SchemaValue(Array(content.utf8))) }
     }
 
+    private static let columns: Statement = "version, content, digest, applied_at, applied_by"
+
     private init(_ row: Row) throws(PostgresError) {
         (version, content, digest, appliedAt, appliedBy) = try row.decode(
             Int32.self, String.self, Bytea.self, Timestamp.self, String.self)
@@ -34,7 +36,7 @@ package struct KindVersion: Sendable {
     ) throws(PostgresError) -> KindVersion? {
         try connection.run(
             """
-            SELECT version, content, digest, applied_at, applied_by FROM realm.kind_version
+            SELECT \(columns) FROM realm.kind_version
             WHERE environment_id = \(environment.rawValue) AND (\(version)::int IS NULL OR version = \(version))
             ORDER BY version DESC LIMIT 1
             """
@@ -54,7 +56,7 @@ package struct KindVersion: Sendable {
     ) throws(PostgresError) -> [KindVersion] {
         try connection.run(
             """
-            SELECT version, content, digest, applied_at, applied_by FROM realm.kind_version
+            SELECT \(columns) FROM realm.kind_version
             WHERE environment_id = \(environment.rawValue) ORDER BY version DESC
             """
         ).map { row throws(PostgresError) in try KindVersion(row) }

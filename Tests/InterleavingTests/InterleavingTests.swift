@@ -6,15 +6,17 @@ import TestSupport
 import Testing
 
 /// Edits, submissions and deletions on devices; approvals, rejections, changes and deletions in the back end; calls
-/// that are lost, late or rejected; workers that crash or share a key; polls in between. All in random order, for 500
-/// entries of each back end.
+/// that are lost, late or rejected; workers that crash or share a key; polls in between. All in random order, for at least
+/// ``entryCount`` entries of each back end.
 @Suite(.ownThreads) struct InterleavingTests {
-    @Test(.timeLimit(.minutes(20)), arguments: Seeds.random(1, for: "interleavings with SAP"))
+    private static let entryCount = Seeds.isThorough ? 500 : 250
+
+    @Test(.timeLimit(.minutes(60)), arguments: Seeds.random(1, for: "interleavings with SAP"))
     func deviceRealmAndSAPConverge(seed: UInt64) async throws {
         try await run(SAPOffice.self, seed)
     }
 
-    @Test(.timeLimit(.minutes(20)), arguments: Seeds.random(1, for: "interleavings with e-conomic"))
+    @Test(.timeLimit(.minutes(60)), arguments: Seeds.random(1, for: "interleavings with e-conomic"))
     func deviceRealmAndEconomicConverge(seed: UInt64) async throws {
         try await run(EconomicOffice.self, seed)
     }
@@ -23,8 +25,7 @@ import Testing
         try await withOffice(Office.self) { office in
             var world = try await World(office, seed: seed)
             try await world.begin()
-            for _ in 0..<80 { try await world.step() }
-            while world.madeCount < 500 { try await world.step() }
+            while world.madeCount < Self.entryCount { try await world.step() }
             try await world.settle()
             let differences = try await world.differences()
             for difference in differences.prefix(5) { Issue.record("seed \(seed): \(difference)") }

@@ -110,6 +110,8 @@ actor BucketDevice {
         let number = try #require(answer.flatMap { Int64($0) })
         model.waitingCount = 0
         model.awaited = number
+        // The stream may have had the number before this response.
+        model.displayIfPossible()
         return number
     }
 

@@ -65,7 +65,7 @@ enum Problems {
     }
 
     static let imageUnsupported = Problem(
-        .unsupportedMediaType, name: "image-unsupported", detail: "The body is not a JPEG, PNG or WebP image.")
+        .unsupportedMediaType, name: "image-unsupported", detail: "The body is not a JPEG, PNG or WebP image, and no PDF document.")
 
     static let imageHEIF = Problem(
         .unsupportedMediaType, name: "image-heif",
@@ -74,6 +74,10 @@ enum Problems {
     static let imageMalformed = Problem(
         .unprocessableContent, name: "image-malformed",
         detail: "The image is incomplete or damaged: its metadata cannot be removed. Encode it again and send that.")
+
+    static let documentMalformed = Problem(
+        .unprocessableContent, name: "document-malformed",
+        detail: "The PDF document is incomplete: its end is missing. Send the whole document.")
 
     /// For an image that an earlier release stored.
     static let imageUnreadable = Problem(

@@ -33,6 +33,22 @@ import Testing
         }
     }
 
+    @Test func documentIsReturnedAsSent() async throws {
+        try await withGateway { fixture in
+            let ana = try await fixture.device("ana@example.com")
+            let (id, bytes) = (UUID(), Array("%PDF-1.7\n1 0 obj <</Author (Ana)>> endobj\n%%EOF\n".utf8))
+            #expect(try await ana.putBlob(id, bytes).status == 201)
+            #expect(try await ana.putBlob(id, bytes).status == 204)
+            let blob = try await ana.getBlob(id)
+            #expect(blob.status == 200 && blob.body == bytes)
+            #expect(blob.headers["Content-Type"] == "application/pdf")
+            #expect(blob.headers["Content-Disposition"] == "attachment")
+            #expect(blob.headers["X-Content-Type-Options"] == "nosniff")
+            let cut = try await ana.putBlob(UUID(), Array(bytes.dropLast(3)))
+            #expect(cut.status == 422 && cut.problem == "document-malformed")
+        }
+    }
+
     @Test func blobNeverChanges() async throws {
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")

@@ -5,26 +5,34 @@ import FoundationEssentials
 import HTTPServer
 import Model
 
-/// An uploaded image without its metadata, as it is stored.
+/// An uploaded image without its metadata, or an uploaded document, as it is stored.
 struct Blob: Sendable {
     /// Maximum size in bytes, as sent and as stored. The listener's `HTTPLimits.bodyBytesMax` must not be lower.
     static let bytesMax = 1 << 20
 
     let id: UUID
-    let type: ImageType
+    let type: BlobType
     /// SHA-256 of the bytes.
     let digest: [UInt8]
     /// SHA-256 of the bytes that were sent. For an image that an earlier release stored, it equals the digest.
     let sentDigest: [UInt8]
     let bytes: [UInt8]
 
-    /// - Throws: `Problem` if the bytes are not an image of a supported format.
+    /// - Throws: `Problem` if the bytes have no supported format.
     init(_ id: UUID, sent: [UInt8]) throws(Problem) {
-        guard let type = ImageType(of: sent) else {
+        guard let type = BlobType(of: sent) else {
             throw ImageType.isHEIF(sent) ? Problems.imageHEIF : Problems.imageUnsupported
         }
-        guard let bytes = try? ImageMetadata.removed(from: sent, type), bytes.count <= Self.bytesMax else {
-            throw Problems.imageMalformed
+        let bytes: [UInt8]
+        switch type {
+        case .image(let image):
+            guard let stripped = try? ImageMetadata.removed(from: sent, image), stripped.count <= Self.bytesMax else {
+                throw Problems.imageMalformed
+            }
+            bytes = stripped
+        case .pdf:
+            guard BlobType.isWholePDF(sent) else { throw Problems.documentMalformed }
+            bytes = sent
         }
         self.id = id
         self.type = type
@@ -50,7 +58,7 @@ enum BlobAddition: Equatable, Sendable {
 
 /// The metadata of a stored blob.
 struct StoredBlob: Equatable, Sendable {
-    let type: ImageType
+    let type: BlobType
     /// SHA-256 of the bytes.
     let digest: [UInt8]
     /// As ``Caller/id``.

@@ -49,7 +49,7 @@ struct BlobStore: Sendable {
     private func insert(_ blob: Blob, _ caller: Caller) -> Statement {
         """
         INSERT INTO blob.content AS c (environment_id, id, uploader, type, digest, bytes)
-        SELECT \(caller.environment.rawValue), \(blob.id), \(caller.id), \(blob.type.rawValue), \(Bytea(blob.digest)),
+        SELECT \(caller.environment.rawValue), \(blob.id), \(caller.id), \(blob.type.mediaType), \(Bytea(blob.digest)),
             \(Bytea(blob.bytes))
         WHERE EXISTS (
             SELECT FROM blob.content WHERE environment_id = \(caller.environment.rawValue) AND id = \(blob.id)
@@ -88,7 +88,7 @@ struct BlobStore: Sendable {
             let results = try connection.run([content, realms])
             guard let row = results[0].first,
                 case let (name, digest, uploader) = try row.decode(String.self, Bytea.self, Int32.self),
-                let type = ImageType(rawValue: name)
+                let type = BlobType(mediaType: name)
             else { return nil }
             let paths = try results[1].decode(String.self)
             return StoredBlob(

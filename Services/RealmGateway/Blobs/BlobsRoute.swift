@@ -45,14 +45,22 @@ struct BlobsRoute: Sendable {
         guard let stored = try await mappingStoreErrors({ try await store.bytes(of: id, in: environment) }) else {
             throw Problems.blobUnknown
         }
-        // An earlier release stored images with their metadata, and damaged ones too.
-        guard let bytes = try? ImageMetadata.removed(from: stored, blob.type, mayBeDamaged: true) else {
+        var headers: HTTPFields = [
+            .cacheControl: Self.caching, .contentType: blob.type.mediaType, .xContentTypeOptions: "nosniff",
+        ]
+        // A document may have scripts: a browser must not display it in the gateway's origin.
+        if blob.type == .pdf { headers[.contentDisposition] = "attachment" }
+        return Self.response(
+            .ok, tag: blob.tag, headers, ResponseBody(byteBuffer: ByteBuffer(bytes: try Self.served(stored, blob.type))))
+    }
+
+    /// Returns the bytes without metadata: an earlier release stored images with it, and damaged ones too.
+    private static func served(_ stored: [UInt8], _ type: BlobType) throws(Problem) -> [UInt8] {
+        guard case .image(let image) = type else { return stored }
+        guard let bytes = try? ImageMetadata.removed(from: stored, image, mayBeDamaged: true) else {
             throw Problems.imageUnreadable
         }
-        return Self.response(
-            .ok, tag: blob.tag,
-            [.cacheControl: Self.caching, .contentType: blob.type.rawValue, .xContentTypeOptions: "nosniff"],
-            ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+        return bytes
     }
 
     /// A blob never changes, and only the permitted caller may cache it (RFC 8246).

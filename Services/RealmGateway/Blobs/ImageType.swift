@@ -1,4 +1,4 @@
-/// The format of an image, detected by its first bytes. Headers and names are ignored.
+/// The format of an image, detected by its first bytes.
 enum ImageType: String, CaseIterable, Sendable {
     case jpeg = "image/jpeg"
     case png = "image/png"

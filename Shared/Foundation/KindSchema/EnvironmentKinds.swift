@@ -73,11 +73,11 @@ package struct EnvironmentKinds: Equatable, Sendable {
     ) -> [SchemaProblem] {
         var problems: [SchemaProblem] = []
         func check(_ schema: ValueSchema, _ path: String) {
-            if let target = schema.reference, target != ValueSchema.imageReference, !names.contains(target) {
+            if let target = schema.reference, !names.contains(target), !ValueSchema.blobReferences.contains(target) {
+                let others = ValueSchema.blobReferences.map { "'\($0)'" }.joined(separator: " or ")
                 problems.append(
                     SchemaProblem(
-                        SchemaProblem.path(path, "references"),
-                        "'\(target.excerpt)' is neither a kind nor '\(ValueSchema.imageReference)'"))
+                        SchemaProblem.path(path, "references"), "'\(target.excerpt)' is neither a kind nor \(others)"))
             }
             for items in schema.items { check(items, SchemaProblem.path(path, "items")) }
             if case .matching(let others) = schema.additional {

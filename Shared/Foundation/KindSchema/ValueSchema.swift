@@ -47,13 +47,14 @@ package struct ValueSchema: Equatable, Sendable {
     package private(set) var properties: [Property] = []
     package var required: [String] = []
     package var additional = Additional.allowed
-    /// The target of a reference: a kind of the file, a built-in kind, or `image`. Not a keyword of JSON Schema.
+    /// The target of a reference: a kind of the file, a built-in kind, or one of ``blobReferences``. Not a keyword of
+    /// JSON Schema.
     package var reference: String?
     /// Whether only integrations write it.
     package var isReadOnly = false
 
-    /// The value of `references` for an image.
-    package static let imageReference = "image"
+    /// The values of `references` for an uploaded image, and for an uploaded image or document.
+    package static let blobReferences = ["image", "file"]
 
     /// The keywords that affect values.
     package static let keywords = [

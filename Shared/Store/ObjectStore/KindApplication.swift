@@ -171,7 +171,7 @@ package struct KindApplication: Sendable {
     }
 
     private func addKind(_ kind: KindDeclaration) -> Statement {
-        let paths = kind.fields.imagePaths
+        let paths = kind.fields.blobPaths
         let topic = kind.topic.map { Topic.ownName($0, of: name) }
         return """
             INSERT INTO realm.own_kind AS o (environment_id, kind, topic, image_paths)
@@ -205,11 +205,11 @@ package struct KindApplication: Sendable {
 }
 
 extension ValueSchema {
-    /// The SQL/JSON paths of the references to images.
-    package var imagePaths: [String] {
+    /// The SQL/JSON paths of the references to images and documents.
+    package var blobPaths: [String] {
         var paths: [String] = []
         func add(_ schema: ValueSchema, _ path: String) {
-            if schema.reference == Self.imageReference { paths.append(path) }
+            if let target = schema.reference, Self.blobReferences.contains(target) { paths.append(path) }
             for items in schema.items { add(items, path + "[*]") }
             if case .matching(let others) = schema.additional { for other in others { add(other, path + ".*") } }
             for property in schema.properties {

@@ -12,26 +12,13 @@ extension FlowTests {
         try await withCluster("integration") { try await run($0) }
     }
 
-    /// Adds an environment without a back end, and the key of its integration.
-    ///
-    /// - Returns: The command that starts the integration.
-    private func addIntegration(_ cluster: LocalCluster) async throws -> ClusterProcess.Command {
-        let people = cluster.folder.path + "/people.json"
-        try Data(#"[{"email": "ana@example.com", "reference": {}}]"#.utf8).write(to: URL(filePath: people))
-        try await cluster.runCommand([
-            "environment", "add", "outside", "--domain", "example.com", "--issuer", cluster.identityURL, "--audience",
-            "fieldpost", "--jwks-url", cluster.identityURL + "/jwks", "--backend", "none", "--people", people,
-        ])
-        let key = try await cluster.runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
-        return ClusterProcess.Command(
+    private func run(_ cluster: LocalCluster) async throws {
+        let key = try await cluster.addIntegration()
+        let command = ClusterProcess.Command(
             executable: "/usr/bin/python3",
             arguments: [projectRoot.appendingPathComponent("examples/integration.py").path],
-            environment: ["GATEWAY_URL": cluster.gatewayURL, "FIELDPOST_KEY": String(try #require(key.last))],
+            environment: ["GATEWAY_URL": cluster.gatewayURL, "FIELDPOST_KEY": key],
             logPath: cluster.folder.path + "/integration.log")
-    }
-
-    private func run(_ cluster: LocalCluster) async throws {
-        let command = try await addIntegration(cluster)
         var python = try ClusterProcess(command)
         defer { python.kill9() }
         try await cluster.runCommand(["environment", "invite", "--all"])
@@ -118,6 +105,23 @@ extension FlowTests {
     }
 }
 
+extension LocalCluster {
+    /// Adds an environment without a back end, `outside`, with people of one domain, and an integration.
+    ///
+    /// - Returns: The integration's key.
+    func addIntegration(people names: [String] = ["ana"], domain: String = "example.com") async throws -> String {
+        let people = folder.path + "/people.json"
+        let list = names.map { #"{"email": "\#($0)@\#(domain)", "reference": {}}"# }.joined(separator: ",")
+        try Data("[\(list)]".utf8).write(to: URL(filePath: people))
+        try await runCommand([
+            "environment", "add", "outside", "--domain", domain, "--issuer", identityURL, "--audience",
+            "fieldpost", "--jwks-url", identityURL + "/jwks", "--backend", "none", "--people", people,
+        ])
+        let key = try await runCommand(["environment", "integration", "add", "books"]).split(separator: "\n")
+        return String(try #require(key.last))
+    }
+}
+
 /// A phone that reads its realms whole, and submits entries.
 struct IntegrationPhone {
     struct Object {
@@ -174,16 +178,23 @@ struct IntegrationPhone {
             .map { "\($0.fields["status"] ?? "") \($0.fields["timestamp"] ?? "")" }.sorted()
     }
 
+    /// Uploads an image or a document.
+    func upload(_ id: String, _ bytes: Data) async throws {
+        let answer = try await client.send(
+            Request("PUT", cluster.gatewayURL + "/v1/blobs/\(id)", headers: headers, body: Array(bytes)))
+        try #require(answer.status == 201, "\(String(decoding: answer.body, as: UTF8.self))")
+    }
+
     func submit(_ entry: String, _ fields: String, text: String = "roof") async throws {
         try await write(
             "put", entry, "{\(fields)\"text\":\"\(text)\",\"durationSeconds\":3600,\"submitRequested\":true}")
     }
 
     /// - Parameter fields: JSON.
-    func write(_ operation: String, _ entry: String, _ fields: String) async throws {
+    func write(_ operation: String, _ id: String, _ fields: String, kind: String = "TimeEntry") async throws {
         let body = """
             {"clientId":"\(UUID())","mutations":[{"sequence":1,"realm":"/users/\(email)","op":"\(operation)",
-            "kind":"TimeEntry","id":"\(entry)","fields":\(fields)}]}
+            "kind":"\(kind)","id":"\(id)","fields":\(fields)}]}
             """
         let answer = try await client.send(
             Request("POST", cluster.gatewayURL + "/v1/mutations", headers: headers, body: Array(body.utf8)))

@@ -1,0 +1,149 @@
+import Foundation
+import LocalCluster
+import Model
+import Postgres
+import TestSupport
+import Testing
+
+extension FlowTests {
+    /// `examples/inspections`: classes and data of a Realm app become own kinds, and a worker of their topic writes the
+    /// receipt of each inspection once, although it is killed in the middle of its requests.
+    @Test(.timeLimit(.minutes(20))) func theWorkerOfAnOwnTopicWritesEachReceiptOnce() async throws {
+        var options = LocalCluster.Options.quick
+        options.services = [.relay, .gateway]
+        options.arguments[.broker] = ["--topic", "own.outside.inspections:3"]
+        try await withCluster("inspections", options) { try await run($0) }
+    }
+
+    private static let email = "emp001@demo.example"
+    private static let example = projectRoot.appendingPathComponent("examples/inspections").path
+    /// A picture of one pixel.
+    private static let picture = Data(
+        base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+
+    private func run(_ cluster: LocalCluster) async throws {
+        let key = try await cluster.addIntegration(people: ["emp001", "emp002"], domain: "demo.example")
+        func program(_ name: String, _ arguments: String...) -> ClusterProcess.Command {
+            ClusterProcess.Command(
+                executable: projectRoot.appendingPathComponent(".build/inspections/bin/python3").path,
+                arguments: ["\(Self.example)/\(name)"] + arguments,
+                environment: [
+                    "GATEWAY_URL": cluster.gatewayURL, "FIELDPOST_KEY": key,
+                    "FIELDPOST_KAFKA_BROKERS": cluster.brokers,
+                ], logPath: cluster.folder.path + "/\(name).log")
+        }
+        try await cluster.runCommand(["schema", "apply", "outside", "\(Self.example)/kinds.yaml"])
+        try await cluster.runCommand(["environment", "invite", "--all"])
+        let phone = try await IntegrationPhone(cluster, Self.email)
+        try await eventually("the gateway has the environment") {
+            let status = try await phone.status()
+            return status == 200 ? nil : "\(status)"
+        }
+        try await migrate(cluster, program("migrate.py", "photos", Self.example + "/export"))
+        let migrated = try await phone.read()
+        let inspection = try #require(migrated.first { $0.kind == "Inspection" })
+        #expect((inspection.fields["photos"] as? [String])?.count == 1)
+        #expect(Set(migrated.map(\.kind)).isSuperset(of: ["Site", "Part", "Finding", "Measurement", "Comment"]))
+        try await phone.write("patch", inspection.id, #"{"state": "sent"}"#, kind: "Inspection")
+        try await expectReceipts(of: inspection.id, on: phone, cluster, worker: program("worker.py", "outside"))
+    }
+
+    /// Translates the classes, and imports the export's objects and photos.
+    private func migrate(_ cluster: LocalCluster, _ photos: ClusterProcess.Command) async throws {
+        let folder = cluster.folder.path
+        let kinds = try await cluster.runCommand(["schema", "import", "realm", Self.example + "/classes.json"])
+        let names = ["Site", "Equipment", "Part", "Checklist", "Inspection", "Finding", "Measurement", "Comment"]
+        #expect(names.allSatisfy { kinds.contains("\n  \($0):\n") }, "\(kinds)")
+        let conversion = Process()
+        conversion.executableURL = URL(filePath: photos.executable)
+        conversion.arguments = [Self.example + "/migrate.py", "objects", Self.example + "/export"]
+        let output = Pipe()
+        conversion.standardOutput = output
+        try conversion.run()
+        let lines = try #require(try output.fileHandleForReading.readToEnd())
+        try lines.write(to: URL(filePath: folder + "/objects.jsonl"))
+        try await cluster.runCommand(["import", "objects", "--environment", "outside", folder + "/objects.jsonl"])
+        let upload = try ClusterProcess(photos)
+        defer { upload.kill9() }
+        try await eventually("the photos are uploaded") { upload.isRunning ? upload.logTail() : nil }
+        #expect(upload.end == .exited(status: 0), "\(upload.logTail())")
+    }
+
+    /// - Parameter migrated: An inspection that was sent.
+    private func expectReceipts(
+        of migrated: String, on phone: IntegrationPhone, _ cluster: LocalCluster, worker: ClusterProcess.Command
+    ) async throws {
+        var python = try ClusterProcess(worker)
+        defer { python.kill9() }
+        var sent = [migrated]
+        for round in 0..<4 {
+            for _ in 0..<4 { sent.append(try await send(from: phone)) }
+            let done = try await receipts(on: phone).count
+            try await eventually("round \(round): a receipt") {
+                try await receipts(on: phone).count > done ? nil : python.logTail()
+            }
+            // The worker is in the middle of a request, or between two. The gateway completes the request afterwards.
+            cluster.freeze(.gateway)
+            python.kill9()
+            cluster.thaw(.gateway)
+            python = try ClusterProcess(worker)
+        }
+        let expected = Set(sent)
+        try await eventually("all have receipts") {
+            let found = try await receipts(on: phone)
+            return Set(found.keys) == expected ? nil : "\(found.count) of \(expected.count): \(python.logTail())"
+        }
+        try await expectReasonAndNewReceipt(migrated, on: phone, python)
+        // One document for each version of an inspection's content that was sent, and that of the other person.
+        let stored = try Set(documents(in: cluster))
+        let named = Set(try await receipts(on: phone).values)
+        #expect(stored.count == sent.count + 2 && stored.isSuperset(of: named), "\(stored.count) \(sent.count)")
+        #expect(python.end == nil && cluster.fallen.isEmpty, "\(cluster.fallen) \(python.logTail())")
+    }
+
+    /// Checks that a photo that is missing has a reason on the phone, and that a new version gets a new receipt.
+    private func expectReasonAndNewReceipt(
+        _ changed: String, on phone: IntegrationPhone, _ python: ClusterProcess
+    ) async throws {
+        let first = try await receipts(on: phone)[changed]
+        let failed = UUID().uuidString.lowercased()
+        try await put(failed, photo: UUID().uuidString.lowercased(), on: phone)
+        try await phone.write("patch", changed, #"{"answers": {"Is it <safe> & dry?": "no"}}"#, kind: "Inspection")
+        try await eventually("the reason and the new receipt") {
+            let found = try await phone.read().first { $0.id == failed }?.fields["problem"] as? String
+            let second = try await receipts(on: phone)[changed]
+            return found == "Photo 1 was not uploaded." && second != nil && second != first
+                ? nil : "\(found ?? "") \(python.logTail())"
+        }
+    }
+
+    private func send(from phone: IntegrationPhone) async throws -> String {
+        let (id, photo) = (UUID().uuidString.lowercased(), UUID().uuidString.lowercased())
+        try await phone.upload(photo, try #require(Self.picture))
+        try await put(id, photo: photo, on: phone)
+        return id
+    }
+
+    private func put(_ id: String, photo: String, on phone: IntegrationPhone) async throws {
+        try await phone.write(
+            "put", id,
+            """
+            {"plannedAt": "2026-11-28T09:00:00Z", "state": "sent", "answers": {"Is the rope intact?": "yes"},
+            "photos": ["\(photo)"]}
+            """, kind: "Inspection")
+    }
+
+    /// Returns the ids of the receipts, by inspection.
+    private func receipts(on phone: IntegrationPhone) async throws -> [String: String] {
+        let receipts = try await phone.read().filter { $0.kind == "Inspection" }.compactMap { inspection in
+            (inspection.fields["receipt"] as? String).map { (inspection.id, $0) }
+        }
+        return Dictionary(uniqueKeysWithValues: receipts)
+    }
+
+    private func documents(in cluster: LocalCluster) throws -> [String] {
+        var connection = try Connection(cluster.conninfo)
+        return try connection.run("SELECT id::text FROM blob.content WHERE type = 'application/pdf'").decode(
+            String.self)
+    }
+}

@@ -65,7 +65,8 @@ enum Problems {
     }
 
     static let imageUnsupported = Problem(
-        .unsupportedMediaType, name: "image-unsupported", detail: "The body is not a JPEG, PNG or WebP image, and no PDF document.")
+        .unsupportedMediaType, name: "image-unsupported",
+        detail: "The body is not a JPEG, PNG or WebP image, and no PDF document.")
 
     static let imageHEIF = Problem(
         .unsupportedMediaType, name: "image-heif",

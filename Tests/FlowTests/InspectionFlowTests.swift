@@ -9,19 +9,22 @@ extension FlowTests {
     /// `examples/inspections`: classes and data of a Realm app become own kinds, and a worker of their topic writes the
     /// receipt of each inspection once, although it is killed in the middle of its requests.
     @Test(.timeLimit(.minutes(20))) func theWorkerOfAnOwnTopicWritesEachReceiptOnce() async throws {
+        let app = ExampleApp(name: "inspections/app")
         var options = LocalCluster.Options.quick
         options.services = [.relay, .gateway]
+        try app.configure(&options)
         options.arguments[.broker] = ["--topic", "own.outside.inspections:3"]
-        try await withCluster("inspections", options) { try await run($0) }
+        try await withCluster("inspections", options) { try await run($0, app) }
     }
 
     private static let email = "emp001@demo.example"
     private static let example = projectRoot.appendingPathComponent("examples/inspections").path
     /// A picture of one pixel.
     private static let picture = Data(
-        base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+        base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9aw"
+            + "AAAABJRU5ErkJggg==")
 
-    private func run(_ cluster: LocalCluster) async throws {
+    private func run(_ cluster: LocalCluster, _ app: ExampleApp) async throws {
         let key = try await cluster.addIntegration(people: ["emp001", "emp002"], domain: "demo.example")
         func program(_ name: String, _ arguments: String...) -> ClusterProcess.Command {
             ClusterProcess.Command(
@@ -44,8 +47,24 @@ extension FlowTests {
         let inspection = try #require(migrated.first { $0.kind == "Inspection" })
         #expect((inspection.fields["photos"] as? [String])?.count == 1)
         #expect(Set(migrated.map(\.kind)).isSuperset(of: ["Site", "Part", "Finding", "Measurement", "Comment"]))
-        try await phone.write("patch", inspection.id, #"{"state": "sent"}"#, kind: "Inspection")
-        try await expectReceipts(of: inspection.id, on: phone, cluster, worker: program("worker.py", "outside"))
+        let worker = program("worker.py", "outside")
+        try await app.withPage(cluster, of: Self.email, in: "outside") { browser, page in
+            try await expectReceiptInApp(browser, page, worker)
+        }
+        try await expectReceipts(of: inspection.id, on: phone, cluster, worker: worker)
+    }
+
+    /// The migrated inspection is sent in the app, which then offers its receipt.
+    private func expectReceiptInApp(
+        _ browser: Browser, _ page: Browser.Page, _ worker: ClusterProcess.Command
+    ) async throws {
+        let item = "document.querySelector('#list li')"
+        try await browser.wait("\(item)?.textContent.includes('Harbour')", on: page)
+        try await browser.wait("\(item).querySelector('img')?.naturalWidth === 64", on: page)
+        _ = try await browser.value("\(item).querySelector('button').click()", on: page)
+        let python = try ClusterProcess(worker)
+        defer { python.kill9() }
+        try await browser.wait("\(item).querySelector('button')?.textContent === 'Receipt'", on: page)
     }
 
     /// Translates the classes, and imports the export's objects and photos.

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Edits, submissions and deletions on devices; approvals, rejections, changes and deletions in the back end; calls
-/// that are lost, late or rejected; workers that crash or share a key; polls in between. All in random order, for at least
+/// that are lost, late or rejected; workers that crash or share a key; polls in between. All in random order, for
 /// ``entryCount`` entries of each back end.
 @Suite(.ownThreads) struct InterleavingTests {
     private static let entryCount = Seeds.isThorough ? 500 : 250

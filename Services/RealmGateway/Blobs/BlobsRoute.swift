@@ -50,8 +50,8 @@ struct BlobsRoute: Sendable {
         ]
         // A document may have scripts: a browser must not display it in the gateway's origin.
         if blob.type == .pdf { headers[.contentDisposition] = "attachment" }
-        return Self.response(
-            .ok, tag: blob.tag, headers, ResponseBody(byteBuffer: ByteBuffer(bytes: try Self.served(stored, blob.type))))
+        let bytes = try Self.served(stored, blob.type)
+        return Self.response(.ok, tag: blob.tag, headers, ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
     /// Returns the bytes without metadata: an earlier release stored images with it, and damaged ones too.

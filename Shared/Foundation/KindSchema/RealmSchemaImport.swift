@@ -233,7 +233,7 @@ package struct RealmSchemaImport: Sendable {
             if type == "objectId" { note(source.name, path, "is a UUID: convert it as the objects' ids") }
             return typed("string", [.init("format", .text("uuid"))])
         case "binData":
-            decide(location, "has bytes: an image is uploaded, and the field has its id; other bytes need a store")
+            decide(location, "has bytes: an image or PDF is uploaded, and the field has its id; others need a store")
             return typed("string", [.init("format", .text("uuid")), .init("references", .text("image"))])
         case "array":
             if schema["uniqueItems"] == .bool(true) {

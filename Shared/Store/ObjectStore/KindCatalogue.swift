@@ -6,12 +6,24 @@ package import Postgres
 package struct KindCatalogue: Sendable {
     /// The version of the schema file; 0 if the environment has none.
     package let version: Int32
+    /// SHA-256 of the schema file; empty if the environment has none. Environments with the same file have the same
+    /// kinds.
+    package let digest: Bytea
+    /// The size of the schema file as JSON, in bytes.
+    package let fileByteCount: Int
     private let own: [String: Kind]
 
     /// The catalogue before a version was loaded: without own kinds.
-    package static let unloaded = KindCatalogue(version: -1, own: [:])
+    package static let unloaded = KindCatalogue(version: -1)
 
-    private init(version: Int32, own: [String: Kind]) { (self.version, self.own) = (version, own) }
+    private init(version: Int32, digest: Bytea = Bytea([]), fileByteCount: Int = 0, own: [String: Kind] = [:]) {
+        (self.version, self.digest, self.fileByteCount, self.own) = (version, digest, fileByteCount, own)
+    }
+
+    /// Returns the catalogue of an environment that has this file as another version.
+    package func asVersion(_ version: Int32) -> KindCatalogue {
+        KindCatalogue(version: version, digest: digest, fileByteCount: fileByteCount, own: own)
+    }
 
     /// Returns the kind of a name; `nil` if the environment has none.
     package func kind(named name: String) -> Kind? { Kind(rawValue: name) ?? own[name] }
@@ -54,7 +66,7 @@ package struct KindCatalogue: Sendable {
         _ environment: EnvironmentID, on connection: inout Connection
     ) throws -> KindCatalogue {
         guard let stored = try KindVersion.newest(in: environment, on: &connection) else {
-            return KindCatalogue(version: 0, own: [:])
+            return KindCatalogue(version: 0)
         }
         let declared = try stored.kinds
         let numbers = Dictionary(
@@ -64,6 +76,8 @@ package struct KindCatalogue: Sendable {
         let own = declared.kinds.compactMap { name, declaration in
             numbers[name].map { (name, Kind.own(OwnKind(declaration, number: $0))) }
         }
-        return KindCatalogue(version: stored.version, own: Dictionary(uniqueKeysWithValues: own))
+        return KindCatalogue(
+            version: stored.version, digest: stored.digest, fileByteCount: stored.content.utf8.count,
+            own: Dictionary(uniqueKeysWithValues: own))
     }
 }

@@ -22,7 +22,7 @@ actor GatewayDevice {
     let gateway: Int
     let token: String
     let email: String
-    nonisolated let clientID = UUID()
+    nonisolated let clientID: UUID
     var realm: String { "/users/\(email)" }
 
     private(set) var copy: [String: [String: StreamedObject]] = [:]
@@ -49,8 +49,11 @@ actor GatewayDevice {
     private(set) var lineCount = 0
     private var sequence = 0
 
-    init(_ fixture: GatewayFixture, _ email: String, gateway: Int = 0, expiresIn: Int = 600) async throws {
+    init(
+        _ fixture: GatewayFixture, _ email: String, gateway: Int = 0, expiresIn: Int = 600, clientID: UUID = UUID()
+    ) async throws {
         self.fixture = fixture
+        self.clientID = clientID
         self.gateway = gateway
         self.email = email
         token = try await fixture.keys.token(email, expiresIn: expiresIn)
@@ -62,6 +65,14 @@ actor GatewayDevice {
         gateway = 0
         email = ""
         self.token = token
+        clientID = UUID()
+    }
+
+    /// The same device with other gateways, after an interruption of its stream.
+    init(_ device: GatewayDevice, at fixture: GatewayFixture) async throws {
+        try await self.init(fixture, device.email, clientID: device.clientID)
+        (copy, phone, cursors) = (await device.copy, await device.phone, await device.cursors)
+        (opened, resets, sequence) = (await device.opened, await device.resets, await device.sequence)
     }
 
     nonisolated func request(_ method: String, _ path: String, _ body: String? = nil, at other: Int? = nil) -> Request {

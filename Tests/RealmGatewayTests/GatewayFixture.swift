@@ -73,13 +73,16 @@ extension GatewayLimits {
 }
 
 /// Starts gateways, runs `body`, and stops them.
-func withGateway(
-    count: Int = 1, limits: GatewayLimits = GatewayLimits(), http: HTTPLimits = HTTPLimits(), proxyCount: Int = 0,
+///
+/// - Parameter database: The database of earlier gateways; a new one by default.
+@discardableResult
+func withGateway<Success: Sendable>(
+    count: Int = 1, at database: String? = nil, limits: GatewayLimits = GatewayLimits(),
+    http: HTTPLimits = HTTPLimits(), proxyCount: Int = 0,
     secretKeys: [String] = [GatewayFixture.secretKey], fetch: (@Sendable (String) async throws -> [UInt8])? = nil,
-    _ body: @Sendable (GatewayFixture) async throws -> Void
-) async throws {
-    let database = try makeFoundationDatabase()
-    try addEnvironment(to: database)
+    _ body: @Sendable (GatewayFixture) async throws -> Success
+) async throws -> Success {
+    let database = try database ?? makeGatewayDatabase()
     let keys = try await TestKeys()
     let jwks = keys.jwks
     let health = Health(stallMax: .seconds(60))
@@ -108,17 +111,18 @@ func withGateway(
     }
     let fixture = GatewayFixture(
         database: database, gateways: gateways, ports: (0..<count).compactMap { ports[$0] }, keys: keys)
-    let outcome: Result<Void, any Error>
+    let outcome: Result<Success, any Error>
     do { outcome = .success(try await body(fixture)) } catch { outcome = .failure(error) }
     fixture.client.shutDown()
     await group.triggerGracefulShutdown()
     _ = try? await running.value
     for gateway in gateways { gateway.close() }
-    try outcome.get()
+    return try outcome.get()
 }
 
-/// Adds an environment and its provider.
-private func addEnvironment(to database: String) throws {
+/// A database with an environment and its provider.
+private func makeGatewayDatabase() throws -> String {
+    let database = try makeFoundationDatabase()
     var connection = try Connection(database)
     try EnvironmentRows(
         id: 1, name: "test",
@@ -126,6 +130,7 @@ private func addEnvironment(to database: String) throws {
         domains: ["example.com"]
     ).insert(on: &connection)
     try connection.run("INSERT INTO realm.relay VALUES (1, 1, 1, 1, 9000000000)")
+    return database
 }
 
 /// An identity provider's keys.

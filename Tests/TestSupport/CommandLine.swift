@@ -75,16 +75,23 @@ package func killFieldpost(
     try withFolder { folder in
         let pipe = folder.appendingPathComponent("pipe")
         try #require(unsafe mkfifo(pipe.path, 0o600) == 0)
-        let process = try executable("fieldpost", arguments(pipe.path), environment: environment)
-        try process.run()
-        defer {
-            kill(process.processIdentifier, SIGKILL)
-            process.waitUntilExit()
+        try killFieldpost(arguments(pipe.path), environment: environment) {
+            let writer = try FileHandle(forWritingTo: pipe)
+            try writer.write(contentsOf: text)
+            try body()
         }
-        let writer = try FileHandle(forWritingTo: pipe)
-        try writer.write(contentsOf: text)
-        try body()
     }
+}
+
+/// Runs the built `fieldpost`, and kills it (signal 9) after `body`.
+package func killFieldpost(_ arguments: [String], environment: [String: String], _ body: () throws -> Void) throws {
+    let process = try executable("fieldpost", arguments, environment: environment)
+    try process.run()
+    defer {
+        kill(process.processIdentifier, SIGKILL)
+        process.waitUntilExit()
+    }
+    try body()
 }
 
 /// Waits for a condition.

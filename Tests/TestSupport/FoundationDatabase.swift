@@ -12,6 +12,15 @@ package func makeFoundationDatabase() throws -> String {
     try TestServer.shared.makeDatabase(from: foundation.get())
 }
 
+/// A copy of a database without sessions, like a backup of it.
+package func copyDatabase(_ conninfo: String) throws -> String {
+    func name() throws -> String {
+        var connection = try Connection(conninfo)
+        return try connection.run("SELECT current_database()")[0].decode(String.self)
+    }
+    return try TestServer.shared.makeDatabase(from: name())
+}
+
 /// The template of all test databases: copying it is much faster than running the schema files.
 private let foundation = Result {
     let folder = projectFolder.appendingPathComponent("deploy/schema")

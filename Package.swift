@@ -476,7 +476,7 @@ let tests: [Target] = [
         name: "WorkbenchTests",
         dependencies: [
             "BackendProtocol", "Backends", "Catalogues", "DataFiles", "DeviceClient", "EntrySubmitter", "Essentials",
-            "LocalCluster", "Model", "Postgres", "RealmGateway", "TestSupport", "Workbench",
+            "KindSchema", "LocalCluster", "Model", "Postgres", "RealmGateway", "TestSupport", "Workbench",
         ], path: "Tests/WorkbenchTests"),
 ]
 

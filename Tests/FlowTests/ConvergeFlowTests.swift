@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 
 extension FlowTests {
-    /// Random work on teams, tasks, positions and shares, also offline, while services are killed: all data converge.
-    /// Half of the devices use the PowerSync protocol.
+    /// Random work on teams, tasks, positions, shares and objects of own kinds, also offline, while services are
+    /// killed: all data converge. Half of the devices use the PowerSync protocol.
     struct ConvergeFlowTests {
         @Test(.timeLimit(.minutes(60)), arguments: Seeds.random(1, thorough: 25, for: "converge"))
         func allDataConvergeDespiteKills(first: UInt64) async throws {

@@ -17,6 +17,8 @@ struct EnvironmentSnapshot: Sendable {
     var dead: [String] = []
     /// The environment's counter.
     var position: Int64 = 0
+    /// The images to which objects of own kinds refer, as PostgreSQL's trigger stored them.
+    var images: Set<UUID> = []
     /// Deferred keys, and changes to publish.
     var pending: [String] = []
 
@@ -30,7 +32,8 @@ struct EnvironmentSnapshot: Sendable {
         let answers = try connection.transaction(.snapshot) { transaction in
             try transaction.run([
                 """
-                SELECT r.path, o.kind, o.id, o.position, CASE WHEN NOT o.deleted THEN o.fields END FROM store.object o
+                SELECT r.path, k.name, o.id, o.position, CASE WHEN NOT o.deleted THEN o.fields END FROM store.object o
+                JOIN realm.kind k ON k.number = o.kind
                 JOIN realm.realm r ON r.environment_id = o.environment_id AND r.id = o.realm_id
                 WHERE o.environment_id = \(environment.rawValue) AND r.path NOT LIKE \(pattern)
                 """,
@@ -51,12 +54,16 @@ struct EnvironmentSnapshot: Sendable {
                 FROM realm.environment e JOIN realm.relay r ON r.environment_id = e.id AND r.position < e.position
                 WHERE e.id = \(environment.rawValue)
                 """,
+                """
+                SELECT blob_id FROM blob.reference
+                WHERE environment_id = \(environment.rawValue) AND kind >= \(OwnKind.numbers.lowerBound)
+                """,
             ])
         }
-        for (path, number, id, position, fields) in try answers[0].decode(
-            String.self, Int16.self, UUID.self, Int64.self, CanonicalJSON?.self)
+        for (path, name, id, position, fields) in try answers[0].decode(
+            String.self, String.self, UUID.self, Int64.self, CanonicalJSON?.self)
         {
-            guard let path = RealmPath(path), let kind = Kind(number: number) else { continue }
+            guard let path = RealmPath(path), let kind = Kind(named: name) else { continue }
             let object = ObjectID(kind: kind, id: id)
             guard let fields else {
                 snapshot.deleted[path, default: []].insert(object)
@@ -68,6 +75,7 @@ struct EnvironmentSnapshot: Sendable {
         snapshot.dead = try answers[2].decode(String.self)
         snapshot.position = try answers[3][0].decode(Int64.self)
         snapshot.pending = try answers[4].decode(String.self)
+        snapshot.images = Set(try answers[5].decode(UUID.self))
         return snapshot
     }
 

@@ -11,6 +11,8 @@ struct FieldworkHistory: Sendable {
     private var members: [UUID: Set<UUID>] = [:]
     /// All former and current managers.
     private var managers: Set<UUID> = []
+    private var owners: [UUID: RealmPath] = [:]
+    private var own: OwnKindHistory
     /// All shares ever made, by their ids.
     private var shares: [UUID: Set<UUID>] = [:]
     private(set) var acceptedCount = 0
@@ -23,9 +25,20 @@ struct FieldworkHistory: Sendable {
         "invalid-field", "name-taken",
     ]
 
+    init(_ kinds: RandomKinds) { own = OwnKindHistory(kinds) }
+
+    var ownKinds: String { own.summary }
+
     /// Takes the responses to a person's device.
-    mutating func take(_ answers: [AnsweredMutation], of person: UUID) {
+    mutating func take(_ answers: [AnsweredMutation], of player: FieldworkPlay.Player) {
+        let person = player.id
+        owners[person] = player.device.realm
+        if player.isManager { managers.insert(person) }
         for response in answers {
+            if case .own = response.mutation.kind {
+                own.take(response, of: person, isOwner: response.realm == player.device.realm)
+                continue
+            }
             switch response.outcome {
             case .accepted(let position):
                 acceptedCount += 1
@@ -57,7 +70,8 @@ struct FieldworkHistory: Sendable {
         }
     }
 
-    /// Progress that is missing on the master although it was not overwritten, and unexpected rejections.
+    /// Progress that is missing on the master although it was not overwritten, unexpected rejections, and differences
+    /// of own kinds.
     func differences(_ snapshot: EnvironmentSnapshot) -> [String] {
         var differences: [String] = []
         let masters = snapshot.objects(.fieldTask, in: .manager)
@@ -72,6 +86,14 @@ struct FieldworkHistory: Sendable {
         for (code, count) in rejectedCounts where !Self.expectedCodes.contains(code) {
             differences.append("\(count) mutations were refused: \(code)")
         }
+        differences += own.differences(snapshot) { writer, person, path in
+            switch writer {
+            case .owner: owners[person] == path
+            case .member: members[person]?.contains { .team($0) == path } ?? false
+            case .manager: managers.contains(person)
+            case .person: path == .common
+            }
+        }
         return differences.sorted()
     }
 
@@ -82,7 +104,7 @@ struct FieldworkHistory: Sendable {
                 switch path.realmClass {
                 case .common, .catalogue: true
                 case .user: path == player.device.realm
-                case .manager: player.isManager || managers.contains(player.id)
+                case .manager: managers.contains(player.id)
                 case .team(let id): members[player.id]?.contains(id) ?? false
                 case .share(let id): shares[player.id]?.contains(id) ?? false
                 case .users, .archive, .system: false

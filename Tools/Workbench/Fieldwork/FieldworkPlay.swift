@@ -3,8 +3,8 @@ import Essentials
 import FoundationEssentials
 import Model
 
-/// Random actions of people on teams, tasks, positions and shares, from what their devices show, even if it is
-/// outdated.
+/// Random actions of people on teams, tasks, positions, shares and objects of own kinds, from what their devices show,
+/// even if it is outdated.
 struct FieldworkPlay: Sendable {
     struct Player: Sendable {
         let id: UUID
@@ -14,10 +14,13 @@ struct FieldworkPlay: Sendable {
     }
 
     let players: [Player]
-    private var random: SplitMix64
+    let kinds: RandomKinds
+    /// The version of the schema file for which the apps are made.
+    var version = 1
+    var random: SplitMix64
 
-    init(players: [Player], seed: UInt64) {
-        self.players = players
+    init(players: [Player], kinds: RandomKinds, seed: UInt64) {
+        (self.players, self.kinds) = (players, kinds)
         random = SplitMix64(seed: seed)
     }
 
@@ -34,17 +37,24 @@ struct FieldworkPlay: Sendable {
             if await player.device.isOnline { await player.device.goOffline() } else { await player.device.goOnline() }
         }
         let contents = await player.device.contents
-        let act = contents[.manager] != nil && random.happens(60) ? manage(player, contents) : work(player, contents)
+        let act =
+            if random.happens(Self.ownKindPercent) {
+                writeOwnKind(contents)
+            } else if contents[.manager] != nil, random.happens(60) {
+                manage(player, contents)
+            } else {
+                work(player, contents)
+            }
         guard let (realm, mutation) = act else { return nil }
         try await player.device.enqueue([mutation], in: realm)
         return nil
     }
 
     /// A mutation of an object in a realm.
-    private typealias Act = (RealmPath, Mutation)
+    typealias Act = (RealmPath, Mutation)
 
     /// One of a realm's objects of a kind that the device shows, in an order that does not depend on chance.
-    private mutating func any(_ kind: Kind, in realm: RealmPath, _ contents: [RealmPath: RealmContent]) -> UUID? {
+    mutating func any(_ kind: Kind, in realm: RealmPath, _ contents: [RealmPath: RealmContent]) -> UUID? {
         (contents[realm] ?? [:]).keys.filter { $0.kind == kind }.map(\.id).sorted().randomElement(using: &random)
     }
 

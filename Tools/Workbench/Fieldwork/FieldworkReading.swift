@@ -110,7 +110,8 @@ struct FieldworkReading {
     }
 
     private static func isCopy(_ kind: Kind, in realm: RealmClass) -> Bool {
-        switch realm {
+        if case .own = kind { return false }
+        return switch realm {
         case .user: [.fieldTask, .share].contains(kind)
         case .manager: kind == .location
         case .team, .share: true

@@ -45,7 +45,7 @@ struct PowerSyncDatabase: Sendable {
     }
 
     private static func add(_ row: Row, _ fields: [UInt8], to contents: inout [RealmPath: RealmContent]) {
-        guard let kind = Kind(rawValue: row.type), let id = UUID(uuidString: String(row.id.prefix(idLength))),
+        guard let kind = Kind(named: row.type), let id = UUID(uuidString: String(row.id.prefix(idLength))),
             let path = RealmPath(String(row.id.dropFirst(idLength)))
         else { return }
         contents[path, default: [:]][ObjectID(kind: kind, id: id)] = DeviceObject(position: 0, fields: fields)

@@ -1,22 +1,23 @@
 import ArgumentParser
 import LocalCluster
 
-/// `workbench converge`: random work on teams, tasks, positions and shares, with kills.
+/// `workbench converge`: random work on teams, tasks, positions, shares and own kinds, with kills.
 struct ConvergeCommand: ScenarioCommand {
     static let configuration = CommandConfiguration(
         commandName: "converge",
         abstract: "Run random work with kills, and check that all data converge.",
         discussion: """
             Starts a cluster with two instances of each necessary service. Each seed is an environment whose people \
-            work on devices, at times offline. Half of the devices use the PowerSync protocol: they lose streams \
-            between two lines, and are killed. When an environment is quiescent, copies and devices are compared with \
-            a direct evaluation of what people wrote. The exit status is 1 if they differ.
+            work on devices, at times offline. It declares random kinds, in two versions of a schema file. Half of the \
+            devices use the PowerSync protocol: they lose streams between two lines, and are killed. When an \
+            environment is quiescent, copies and devices are compared with a direct evaluation of what people wrote. \
+            The exit status is 1 if they differ.
             """)
 
     @Option(help: "Number of seeds.") var seeds = 20
     @Option(help: "First seed; the others follow it. Random unless given.") var first: UInt64?
     @Option(help: "People per environment, each with a device.") var people = 8
-    @Option(help: "Number of actions per environment.") var steps = 400
+    @Option(help: "Number of actions per environment.") var steps = 500
     @Option(help: "Number of concurrent environments.") var parallel = 4
     @Option(help: "Kills and freezes per environment; 0: none.") var kills = 6
     @OptionGroup var output: ScenarioOptions

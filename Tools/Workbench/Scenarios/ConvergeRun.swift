@@ -2,6 +2,7 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import KeyedWorker
+import KindSchema
 import LocalCluster
 import Model
 import ObjectStore
@@ -16,6 +17,7 @@ struct ConvergeRun: Sendable {
     let stage: ScenarioStage
 
     private var name: String { "seed-\(seed)" }
+    private var kinds: RandomKinds { RandomKinds(seed: seed) }
 
     /// - Returns: The differences after convergence.
     func run() async throws -> [String] {
@@ -25,6 +27,7 @@ struct ConvergeRun: Sendable {
             let tokens = try await DeviceTokens(stage.identity, environment: name, issuer: environment.issuer)
             return (environment.id, try await self.players(people, in: environment.id, tokens))
         }
+        try await apply(version: 1, to: players.0)
         return try await Device.whileRunning(players.1.map(\.device)) { try await play(players.1, in: players.0) }
     }
 
@@ -65,6 +68,19 @@ struct ConvergeRun: Sendable {
             seed: seed &* 1_000 &+ UInt64(index))
     }
 
+    /// Makes a version of the random schema file the environment's newest one, as `fieldpost schema apply` does.
+    private func apply(version: Int, to environment: EnvironmentID) async throws {
+        let file = Array(kinds.file(version).utf8)
+        try await patiently { () async throws -> Void in
+            try await stage.pool.run { connection in
+                let application = try KindApplication(try SchemaValue(file), to: environment, on: &connection)
+                // The commit of a lost connection may have succeeded.
+                if application.isSame { return }
+                _ = try application.commit(by: "converge", on: &connection) { _ in [] }
+            }
+        }
+    }
+
     /// Deletes a `Person`, or restores it, as an integration does.
     private func toggle(_ person: UUID, in environment: EnvironmentID) async throws {
         try await stage.pool.run { connection in
@@ -88,8 +104,12 @@ struct ConvergeRun: Sendable {
     // MARK: Work and convergence
 
     private func play(_ players: [FieldworkPlay.Player], in environment: EnvironmentID) async throws -> [String] {
-        var play = FieldworkPlay(players: players, seed: seed)
+        var play = FieldworkPlay(players: players, kinds: kinds, seed: seed)
         for number in 0..<stepCount {
+            if number == stepCount / 2 {
+                play.version = RandomKinds.versionCount
+                try await apply(version: play.version, to: environment)
+            }
             if let person = try await play.step() {
                 try await patiently { () async throws -> Void in try await toggle(person, in: environment) }
             }
@@ -97,7 +117,7 @@ struct ConvergeRun: Sendable {
             if number % 2 == 0 { try await Task.sleep(for: .milliseconds(20)) }
         }
         for player in players { await player.device.goOnline() }
-        var history = FieldworkHistory()
+        var history = FieldworkHistory(kinds)
         let (before, found) = try await converge(players, &history, in: environment)
         guard found.isEmpty else { return found + before.pending.map { "pending: \($0)" } }
         guard before.pending.isEmpty else {
@@ -105,6 +125,7 @@ struct ConvergeRun: Sendable {
         }
         let differences = try await republish(from: before, players, &history, in: environment)
         print("seed \(seed): \(history.acceptedCount) mutations accepted, refused: \(history.rejectedCounts)")
+        print("seed \(seed): \(history.ownKinds)")
         var counts = PowerSyncDevice.Counts()
         for case let device as PowerSyncDevice in players.map(\.device) { counts += await device.counts }
         print("seed \(seed): PowerSync: \(counts)")
@@ -158,7 +179,7 @@ struct ConvergeRun: Sendable {
         let deadline = ContinuousClock.now + settleMax
         var (last, count) = (Int64?.none, 0)
         while true {
-            for player in players { history.take(await player.device.takeAnswers(), of: player.id) }
+            for player in players { history.take(await player.device.takeAnswers(), of: player) }
             let snapshot = try await patiently {
                 try await stage.pool.run { try EnvironmentSnapshot.read(environment, on: &$0) }
             }

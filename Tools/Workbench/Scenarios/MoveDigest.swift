@@ -73,11 +73,11 @@ struct MoveDigest: Equatable, Sendable, CustomStringConvertible {
     ) throws -> [ObjectKey] {
         try transaction.run(
             """
-            SELECT realm_id, kind::int, id FROM store.object
+            SELECT realm_id, kind, id FROM store.object
             WHERE environment_id = \(environment.rawValue) AND position > \(position)
             """
-        ).decode(Int32.self, Int32.self, UUID.self).compactMap { realm, number, id in
-            Kind.allCases.first { Int32($0.number) == number }.map { ObjectKey(realm: realm, kind: $0, id: id) }
+        ).decode(Int32.self, Int16.self, UUID.self).compactMap { realm, number, id in
+            Kind(number: number).map { ObjectKey(realm: realm, kind: $0, id: id) }
         }
     }
 

@@ -93,12 +93,11 @@ def run(environment):
             "session.timeout.ms": 6000,
         }
     )
-    stopping = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.append(True))
+        signal.signal(number, lambda *_: sys.exit())  # at any moment: the message is delivered again
     consumer.subscribe([f"own.{environment}.inspections"])
     try:
-        while not stopping:
+        while True:
             message = consumer.poll(1)
             if message is None:
                 continue

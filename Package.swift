@@ -289,8 +289,8 @@ let tests: [Target] = [
     .target(
         name: "TestSupport",
         dependencies: [
-            "BackendContract", "CBroker", "CKafka", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster",
-            "Model", "ObjectStore", "Postgres", "ProjectDocuments", logging, yams,
+            "BackendContract", "CBroker", "CKafka", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "KindSchema",
+            "LocalCluster", "Model", "ObjectStore", "Postgres", "ProjectDocuments", logging, yams,
         ], path: "Tests/TestSupport"),
     .target(name: "CTestNames", path: "Tests/CTestNames"),
     // The example is also a package of its own. Here its build compiles no service a second time.
@@ -360,11 +360,11 @@ let tests: [Target] = [
         name: "FieldpostTests",
         dependencies: [
             "Access", "AdminQueries", "Audit", "BackendConnections", "BackendProtocol", "Backends", "DataFiles",
-            "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker",
-            "LagMonitoring", "LocalCluster", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets", "ServiceRuntime",
-            "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", "TestSupport", "Workbench", crypto,
-            cryptoExtras, httpTypes, hummingbird, lifecycle, logging, nioPosix,
-        ], path: "Tests/FieldpostTests"),
+            "DeviceClient", "Essentials", "Fieldpost", "HTTPClient", "HTTPServer", "Identity", "Kafka", "KeyedWorker",
+            "KindSchema", "LagMonitoring", "LocalCluster", "Model", "ObjectStore", "Postgres", "Sandbox", "Secrets",
+            "ServiceRuntime", "ServiceSettings", "Telemetry", "TenantMigration", "Tenants", "TestSupport", "Workbench",
+            crypto, cryptoExtras, httpTypes, hummingbird, lifecycle, logging, nioPosix,
+        ], path: "Tests/FieldpostTests", exclude: ["Types/Kinds.kt", "Types/kinds.ts", "Types/kinds.yaml"]),
     .testTarget(
         name: "FlowTests",
         dependencies: [

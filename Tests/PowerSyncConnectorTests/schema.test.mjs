@@ -22,21 +22,21 @@ export class Table {
 }
 `;
 
-function generate(language) {
+function generate(language, ...options) {
     const program = fileURLToPath(new URL(".build/debug/fieldpost", project));
-    return execFileSync(program, ["schema", "generate", "powersync", "--language", language], {
+    return execFileSync(program, ["schema", "generate", "powersync", "--language", language, ...options], {
         encoding: "utf8", env: {},
     });
 }
 
-async function load() {
+async function load(...options) {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), "schema-"));
     try {
         const library = path.join(folder, "node_modules/@powersync/common");
         fs.mkdirSync(library, { recursive: true });
         fs.writeFileSync(path.join(library, "package.json"), JSON.stringify({ type: "module", main: "index.js" }));
         fs.writeFileSync(path.join(library, "index.js"), sdk);
-        fs.writeFileSync(path.join(folder, "schema.mjs"), generate("javascript"));
+        fs.writeFileSync(path.join(folder, "schema.mjs"), generate("javascript", ...options));
         return await import(pathToFileURL(path.join(folder, "schema.mjs")));
     } finally {
         fs.rmSync(folder, { recursive: true });
@@ -49,17 +49,17 @@ const whole = (kind) =>
     JSON.parse(fs.readFileSync(new URL(`Tests/ModelTests/Golden/${kind}.v1.json`, project), "utf8"));
 
 /** Runs a test with the tables as the SDK creates them: views of JSON, with a trigger for writes. */
-async function withTables(body) {
+async function withTables(body, schema = { tables, views }) {
     const database = await Database.open();
     try {
-        for (const [name, { columns }] of Object.entries(tables)) {
+        for (const [name, { columns }] of Object.entries(schema.tables)) {
             const values = Object.entries(columns)
                 .map(([column, { type }]) => `CAST(json_extract(data, '$.${column}') AS ${type}) AS "${column}"`);
             await database.getAll(`CREATE TABLE "ps_data__${name}" (id TEXT PRIMARY KEY NOT NULL, data TEXT)`);
             await database.getAll(
                 `CREATE VIEW "${name}" AS SELECT id, ${values.join(", ")} FROM "ps_data__${name}"`);
         }
-        for (const sql of views) { await database.getAll(sql); }
+        for (const sql of schema.views) { await database.getAll(sql); }
         const insert = (kind, fields, row = id) =>
             database.getAll(`INSERT INTO "ps_data__${kind}" VALUES (?, ?)`, [row, JSON.stringify(fields)]);
         await body(database, insert);
@@ -168,4 +168,42 @@ test("the statements can be repeated, and are those of the SQL output", async ()
     // JavaScript keeps the indentation of the lines.
     const collapsed = (sql) => sql.trim().replace(/\s+/g, " ");
     assert.deepEqual(lines.join("\n").split(";").slice(0, -1).map(collapsed), views.map(collapsed));
+});
+
+test("own kinds with unusual names of members have tables and views", async () => {
+    const [text, number] = [{ type: "string" }, { type: "number" }];
+    const list = (items) => ({ type: "array", items });
+    const object = (properties) => ({ type: "object", properties });
+    const properties = {
+        isOpen: { type: "boolean" }, any: {}, free: { type: "object" }, texts: list(text), odd: object({ "é": text }),
+        place: object({ x: object({ y: text }), z: number, Z: text, id: text, "a\"`${b}": text, "": text }),
+        place_x: object({ y: text }), grid: list(list(number)),
+        rows: list(object({ rowsIndex: text, rows: list(text), cells: list(object({ n: number })) })),
+    };
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), "kinds-"));
+    try {
+        const file = path.join(folder, "kinds.json");
+        fs.writeFileSync(file, JSON.stringify({ kinds: { Array: { realms: ["user"], properties } } }));
+        const schema = await load("--kinds", file);
+        assert.deepEqual(Object.keys(schema.tables), [...Object.keys(tables), "Array"]);
+        await withTables(async (database, insert) => {
+            const names = schema.views.map((sql) => /^CREATE VIEW "(.*?)"/.exec(sql)?.[1]).filter(Boolean);
+            assert.equal(new Set(names.map((name) => name.toLowerCase())).size, names.length);
+            for (const name of names.filter((name) => name.startsWith("Array_"))) {
+                const columns = (await database.getAll(`PRAGMA table_info("${name}")`)).map((column) => column.name);
+                assert.deepEqual(columns.filter((column) => !/^\w+$/.test(column)), [], name);
+            }
+            const place = { z: 1.5, id: "p", x: { y: "inner" } };
+            await insert("Array", { place, rows: [{ cells: [{ n: 7 }] }], grid: [[1, 2]], texts: ["a"] });
+            const row = async (view) => await database.get(`SELECT * FROM "Array_${view}"`);
+            const { z, placeId } = await row("place");
+            assert.deepEqual([z, placeId], [1.5, "p"]);
+            assert.deepEqual(await row("place_x"), { id, y: "inner" });
+            assert.deepEqual(await row("rows_cells"), { id, rowsIndex: 0, cellsIndex: 0, n: 7 });
+            assert.deepEqual(await row("grid"), { id, gridIndex: 0, value: "[1,2]" });
+            assert.deepEqual(await row("texts"), { id, textsIndex: 0, value: "a" });
+        }, schema);
+    } finally {
+        fs.rmSync(folder, { recursive: true });
+    }
 });

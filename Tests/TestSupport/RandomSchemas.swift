@@ -1,14 +1,13 @@
 import Essentials
-
-@testable import KindSchema
+package import KindSchema
 
 /// Random schemas and values that are near to their limits. Two seeds give the same.
-struct RandomSchemas {
+package struct RandomSchemas {
     private var generator: SplitMix64
 
-    init(seed: UInt64) { generator = SplitMix64(seed: seed) }
+    package init(seed: UInt64) { generator = SplitMix64(seed: seed) }
 
-    mutating func number(_ count: Int) -> Int { Int.random(in: 0..<count, using: &generator) }
+    package mutating func number(_ count: Int) -> Int { Int.random(in: 0..<count, using: &generator) }
     private mutating func chance(_ percent: Int) -> Bool { generator.happens(percent) }
     private mutating func pick<Value>(_ values: [Value]) -> Value { values[number(values.count)] }
 
@@ -17,7 +16,7 @@ struct RandomSchemas {
 
     // MARK: Schemas
 
-    mutating func schema(depth: Int = 0) -> SchemaValue {
+    package mutating func schema(depth: Int = 0) -> SchemaValue {
         var members: [SchemaValue.Member] = []
         func add(_ name: String, _ value: SchemaValue) { members.append(.init(name, value)) }
         let kind = number(depth < 3 ? 6 : 4)
@@ -62,7 +61,7 @@ struct RandomSchemas {
         return .object(members)
     }
 
-    mutating func pattern(depth: Int = 0) -> String {
+    package mutating func pattern(depth: Int = 0) -> String {
         let parts = (0...number(3)).map { _ -> String in
             var part =
                 switch number(depth < 2 ? 8 : 6) {
@@ -96,7 +95,7 @@ struct RandomSchemas {
     }
 
     /// Returns any value.
-    mutating func value(depth: Int = 0) -> SchemaValue {
+    package mutating func value(depth: Int = 0) -> SchemaValue {
         switch number(depth < 3 ? 8 : 6) {
         case 0: .null
         case 1: .bool(chance(50))
@@ -108,7 +107,7 @@ struct RandomSchemas {
     }
 
     /// Returns a value that a schema often accepts.
-    mutating func value(for schema: SchemaValue, depth: Int = 0) -> SchemaValue {
+    package mutating func value(for schema: SchemaValue, depth: Int = 0) -> SchemaValue {
         if depth > 6 || chance(10) { return value(depth: depth) }
         if let values = schema["enum"]?.values, !values.isEmpty, chance(80) { return pick(values) }
         if let value = schema["const"], chance(80) { return value }

@@ -85,6 +85,11 @@ struct OwnKindHistory: Sendable {
         }
     }
 
+    private static func text(_ values: [String: SchemaValue]?) -> String {
+        guard let values else { return "deleted" }
+        return SchemaValue.object(values.sorted { $0.key < $1.key }.map { SchemaValue.Member($0.key, $0.value) }).json
+    }
+
     // MARK: Comparison
 
     /// Returns the differences between the stored objects and the evaluation, and mutations that were accepted or
@@ -102,8 +107,7 @@ struct OwnKindHistory: Sendable {
             let name = "\(address.realm) \(address.object)"
             differences += expected.problems.map { "\(name): \($0)" }
             if values != expected.values {
-                let text = { (values: [String: SchemaValue]?) in values.map { "\($0)" } ?? "deleted" }
-                differences.append("\(name) is \(text(values)), not \(text(expected.values))")
+                differences.append("\(name) is \(Self.text(values)), not \(Self.text(expected.values))")
             }
             for field in kinds[address.object.kind]?.fields ?? [] {
                 if let value = expected.values?[field.name] { images.formUnion(field.images(in: value)) }

@@ -66,7 +66,7 @@ enum Problems {
 
     static let imageUnsupported = Problem(
         .unsupportedMediaType, name: "image-unsupported",
-        detail: "The body is not a JPEG, PNG or WebP image, and no PDF document.")
+        detail: "The body is not a JPEG, PNG or WebP image or a PDF document.")
 
     static let imageHEIF = Problem(
         .unsupportedMediaType, name: "image-heif",

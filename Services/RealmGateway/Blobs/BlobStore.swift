@@ -8,7 +8,8 @@ import Postgres
 /// The functions throw `PostgresError`.
 struct BlobStore: Sendable {
     let pool: Pool
-    /// Maximum number of one caller's blobs that no object refers to.
+    /// Maximum number of one person's blobs that no object refers to. Integrations, which administrators add, have no
+    /// limit: each new version of a result leaves an earlier one unreferenced.
     let unreferencedCountMax: Int64
 
     /// Number of a caller's newest blobs among which the unreferenced ones are counted; older ones are removed by age.
@@ -64,7 +65,7 @@ struct BlobStore: Sendable {
             WHERE NOT EXISTS (
                 SELECT FROM blob.reference r
                 WHERE r.environment_id = \(caller.environment.rawValue) AND r.blob_id = own.id)
-        ) < \(unreferencedCountMax)
+        ) < \(caller.own == nil ? Int64.max : unreferencedCountMax)
         ON CONFLICT (environment_id, id) DO UPDATE SET uploaded_at = excluded.uploaded_at
         WHERE c.digest IN (excluded.digest, \(Bytea(blob.sentDigest)))
         RETURNING id

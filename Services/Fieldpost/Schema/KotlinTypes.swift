@@ -231,7 +231,7 @@ enum KotlinTypes {
             value class \(name)(val value: String) {
                 companion object {
             \(SourceText.indented(cases.joined(separator: "\n"), by: 8))
-                    val entries = listOf(\(identifiers.joined(separator: ", ")))
+                    val entries = listOf<\(name)>(\(identifiers.joined(separator: ", ")))
                 }
             }
             """

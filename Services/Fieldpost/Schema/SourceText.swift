@@ -6,8 +6,7 @@ enum SourceText {
     /// Returns the lines of a doc comment: each line break of the text is one, and long lines are wrapped. Characters
     /// that could end the comment are replaced.
     static func commentLines(_ text: String, widthMax: Int) -> [String] {
-        let visible = text.replacing("*/", with: "* /").replacing("/*", with: "/ *")
-        return visible.split(whereSeparator: \.isNewline).flatMap { line -> [String] in
+        return visible(text).split(whereSeparator: \.isNewline).flatMap { line -> [String] in
             var lines: [String] = []
             for part in line.split(whereSeparator: { $0.isWhitespace || isControl($0) }) {
                 if let last = lines.last, last.count + 1 + part.count <= widthMax {
@@ -18,6 +17,19 @@ enum SourceText {
             }
             return lines
         }
+    }
+
+    /// Returns a text that neither ends nor begins a comment, and is read as it is displayed.
+    private static func visible(_ text: String) -> String {
+        // By scalars, as compilers read the source: a character may combine `*` with another scalar.
+        var visible = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars where scalar.properties.generalCategory != .format {
+            if let last = visible.last, (last, scalar) == ("*", "/") || (last, scalar) == ("/", "*") {
+                visible.append(" ")
+            }
+            visible.append(scalar)
+        }
+        return String(visible)
     }
 
     /// Returns a doc comment of TypeScript or Kotlin; empty without a text.

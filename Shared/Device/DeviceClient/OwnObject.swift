@@ -147,7 +147,7 @@ public protocol NewInUserRealm: NewObject {}
 extension NewInUserRealm {
     /// Creates the object in the realm of the person with this address.
     ///
-    /// - Throws: ``InvalidRealmPath`` if the address is empty or has characters that a path must not have.
+    /// - Throws: `InvalidRealmPath` if the address is empty or has characters that a path must not have.
     public func inUser(_ email: String, id: UUID) throws(InvalidRealmPath) -> ObjectWrite {
         ObjectWrite(.put, Self.kindName, id, fields, in: try .user(email))
     }

@@ -99,7 +99,7 @@ object Kinds {
                 val none = State("none")
                 val value1st = State("1st")
                 val value_ = State("")
-                val entries = listOf(draft, sent, inProgress, none, value1st, value_)
+                val entries = listOf<State>(draft, sent, inProgress, none, value1st, value_)
             }
         }
 
@@ -282,7 +282,7 @@ object Kinds {
                 val `class` = Func("class")
                 val self = Func("self")
                 val allCases = Func("allCases")
-                val entries = listOf(`class`, self, allCases)
+                val entries = listOf<Func>(`class`, self, allCases)
             }
         }
 

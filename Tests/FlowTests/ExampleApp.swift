@@ -41,7 +41,8 @@ struct ExampleApp {
             outcome = .success(())
         } catch {
             outcome = .failure(error)
-            print("the page displays: \(try await browser.value("document.body.innerText", on: page))")
+            let text = try? await browser.value("document.body.innerText", on: page)
+            print("the page displays: \(text ?? "")")
         }
         await browser.end()
         try outcome.get()

@@ -3,12 +3,13 @@
 It reads `GATEWAY_URL` and `FIELDPOST_KEY` from the environment.
 """
 
+import http.client
 import json
 import os
 import sys
 import time
 import uuid
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 RETRY_MAX = 60  # seconds
@@ -38,17 +39,23 @@ class Gateway:
         request = Request(self.url + path, body, self.headers | {"Content-Type": content_type}, method=method)
         wait = 1
         while True:
+            after = ""
             try:
                 with urlopen(request, timeout=30) as response:
                     return response.status, response.read()
             except HTTPError as error:
-                if error.code not in (429, 500, 502, 503, 504):
-                    return error.code, error.read()
                 reason, after = str(error), error.headers.get("Retry-After", "")
-            except (URLError, OSError) as error:
-                reason, after = str(error), ""
+                try:
+                    content = error.read()
+                except (OSError, http.client.HTTPException):
+                    content = b""
+                if error.code not in (429, 500, 502, 503, 504):
+                    return error.code, content
+                reason += " " + content.decode(errors="replace")[:500]
+            except (OSError, http.client.HTTPException) as error:
+                reason = str(error)
             delay = min(RETRY_MAX, int(after) if after.isdigit() else wait)
-            log(f"the gateway is unavailable ({reason}); retrying in {delay} s")
+            log(f"{method} {path} failed: {reason}; retrying in {delay} s")
             time.sleep(delay)
             wait = min(RETRY_MAX, wait * 2)
 
@@ -60,31 +67,21 @@ class Gateway:
         return self.expect(status, body, 200)
 
     def upload(self, id, content):
-        """Uploads a blob. Returns without a change if an earlier attempt has stored one with this id."""
-        status, body = self.send("PUT", f"/v1/blobs/{id}", content, "application/octet-stream")
-        if status != 409 or problem_type(body) != "blob-taken":
-            self.expect(status, body, 201, 204)
+        """Uploads a blob. A repeated upload of the same bytes has no effect."""
+        self.expect(*self.send("PUT", f"/v1/blobs/{id}", content, "application/octet-stream"), 201, 204)
 
     def patch(self, realm, kind, id, fields, position=None):
-        """Writes fields. With a position, returns False if the object has another one, and writes nothing."""
+        """Writes fields; with a position, only while the object has it. Returns the rejection, or None."""
         self.sequence += 1
         mutation = {"sequence": self.sequence, "realm": realm, "op": "patch", "kind": kind, "id": id, "fields": fields}
         if position is not None:
             mutation["position"] = position
         batch = json.dumps({"clientId": self.client, "mutations": [mutation]}).encode()
         body = self.expect(*self.send("POST", "/v1/mutations", batch), 200)
-        rejection = json.loads(body)["results"][0].get("rejected")
-        if rejection and not rejection["type"].endswith(":version-conflict"):
-            raise SystemExit(f"the gateway rejected the fields of {realm}/{kind}/{id}: {rejection}")
-        return not rejection
+        return json.loads(body)["results"][0].get("rejected")
 
     @staticmethod
     def expect(status, body, *statuses):
         if status not in statuses:
             raise SystemExit(f"the gateway responded with status {status}: {body.decode(errors='replace')}")
         return body
-
-
-def problem_type(body):
-    """Returns the name of a problem in application/problem+json."""
-    return json.loads(body).get("type", "").rpartition(":")[2]

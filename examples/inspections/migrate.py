@@ -4,7 +4,9 @@
     GATEWAY_URL=… FIELDPOST_KEY=fpk_… python3 migrate.py photos EXPORT
 
 EXPORT is a folder with the lines of `mongoexport --jsonFormat=relaxed` for each class. `people.json` next to this
-program has the e-mail address of each user id. Both commands can be repeated: ids are derived from those of Realm.
+program has the e-mail address of each user id. Both commands can be repeated until people use the app: the export wins.
+Ids of objects are derived from those of Realm. Ids of photos also from `secret` in EXPORT, which is created once: a
+person who could guess an id could read the photo.
 """
 
 import base64
@@ -66,15 +68,18 @@ def objects(folder):
 def photos(folder):
     """Uploads each inspection's photos, then names them in the inspection that was imported before."""
     gateway = Gateway()
+    secret = pathlib.Path(folder, "secret")
+    if not secret.exists():
+        secret.write_text(str(uuid.uuid4()))
     for document in documents(folder, "Inspection"):
         source = document["_id"]["$oid"]
         ids = []
         for number, photo in enumerate(document["photos"]):
-            ids.append(new_id(source, str(number)))
+            ids.append(new_id(secret.read_text(), source, str(number)))
             gateway.upload(ids[-1], base64.b64decode(photo["$binary"]["base64"]))
         if ids:
-            gateway.patch(realm("Inspection", document), "Inspection", new_id(source), {"photos": ids})
-            log(f"{new_id(source)}: {len(ids)} photos")
+            rejection = gateway.patch(realm("Inspection", document), "Inspection", new_id(source), {"photos": ids})
+            log(f"{new_id(source)}: " + (rejection["detail"] if rejection else f"{len(ids)} photos"))
 
 
 if __name__ == "__main__":

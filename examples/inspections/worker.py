@@ -6,8 +6,8 @@
 It reads the topic `own.ENVIRONMENT.inspections`, loads the photos, uploads the receipt, and names it in the inspection.
 An offset is committed after its message was processed. A message that is repeated has the same effect once:
 
-- The receipt's id is derived from the inspection's content, so an upload is repeated under the same id.
 - The fields are written only while the inspection has the message's position. A newer version has its own message.
+- `processed` names the version of the content that has a receipt, or a reason why there is none.
 
 Start as many workers as there are partitions. They share them as a consumer group.
 """
@@ -20,6 +20,7 @@ import uuid
 from xml.sax.saxutils import escape
 
 from confluent_kafka import Consumer, KafkaException
+from PIL import Image as Picture
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import Image, Paragraph, SimpleDocTemplate, Spacer
@@ -27,6 +28,7 @@ from reportlab.platypus import Image, Paragraph, SimpleDocTemplate, Spacer
 from gateway import Gateway, log, setting
 
 GROUP = "inspection-receipts"
+PIXELS_MAX = 20_000_000  # of a photo, because they are decoded in memory
 RESULT = ("receipt", "problem", "processed")  # the fields that this worker writes
 
 
@@ -35,7 +37,7 @@ class Unprintable(Exception):
 
 
 def receipt(inspection, photo):
-    """Returns the PDF of an inspection. The same content gives the same bytes."""
+    """Returns the PDF of an inspection."""
     styles = getSampleStyleSheet()
     title = "Inspection of " + inspection["plannedAt"][:10]
     story = [Paragraph(title, styles["Title"])]
@@ -45,17 +47,24 @@ def receipt(inspection, photo):
         data = photo(id)
         if data is None:
             raise Unprintable(f"Photo {number} was not uploaded.")
-        try:
-            image = Image(io.BytesIO(data), width=440, height=300, kind="proportional")
-        except Exception as error:  # of any image library
-            raise Unprintable(f"Photo {number} cannot be read.") from error
-        story += [Spacer(1, 12), image]
+        story += [Spacer(1, 12), picture(number, data)]
     file = io.BytesIO()
-    # `invariant`: no time and no random id.
-    SimpleDocTemplate(file, pagesize=A4, title=title, invariant=1).build(story)
+    SimpleDocTemplate(file, pagesize=A4, title=title).build(story)
     if file.tell() > 1 << 20:
         raise Unprintable("The receipt is larger than 1 MiB: use fewer or smaller photos.")
     return file.getvalue()
+
+
+def picture(number, data):
+    """Returns a photo that was decoded, so that the document can be made of it."""
+    try:
+        photo = Picture.open(io.BytesIO(data))
+        if photo.width * photo.height > PIXELS_MAX:
+            raise Unprintable(f"Photo {number} has more than {PIXELS_MAX} pixels.")
+        photo.load()
+        return Image(io.BytesIO(data), width=440, height=300, kind="proportional")
+    except (OSError, SyntaxError, ValueError, Picture.DecompressionBombError) as error:
+        raise Unprintable(f"Photo {number} cannot be read.") from error
 
 
 def process(gateway, realm, kind, id, position, inspection):
@@ -63,13 +72,17 @@ def process(gateway, realm, kind, id, position, inspection):
     version = str(uuid.uuid5(uuid.UUID(id), json.dumps(content)))
     if content["state"] != "sent" or inspection.get("processed") == version:
         return
-    result = {"receipt": version, "problem": None, "processed": version}
+    result = {"receipt": None, "problem": None, "processed": version}
     try:
-        gateway.upload(version, receipt(content, gateway.download))
+        pdf = receipt(content, gateway.download)
+        # Random: a person could guess another id, and upload their own document under it.
+        result["receipt"] = str(uuid.uuid4())
+        gateway.upload(result["receipt"], pdf)
     except Unprintable as error:
-        result |= {"receipt": None, "problem": str(error)}
-    written = gateway.patch(realm, kind, id, result, position)
-    log(f"{realm}/{kind}/{id} at {position}: " + ((result["problem"] or "receipt") if written else "changed meanwhile"))
+        result["problem"] = str(error)
+    rejection = gateway.patch(realm, kind, id, result, position)
+    outcome = rejection["detail"] if rejection else result["problem"] or "receipt"
+    log(f"{realm}/{kind}/{id} at {position}: {outcome}")
 
 
 def handle(gateway, message):

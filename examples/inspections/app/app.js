@@ -34,6 +34,10 @@ element("sign-in").addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
         const signIn = await fieldpost.signIn(event.target.email.value);
+        signIn.onproblem = (problem, loginURL) => {
+            element("status").textContent = problem.detail;
+            if (loginURL) { element("login").href = loginURL; }
+        };
         element("login").href = signIn.loginURL;
         element("login").hidden = false;
         await signIn.done;
@@ -43,10 +47,21 @@ element("sign-in").addEventListener("submit", async (event) => {
     element("login").hidden = true;
 });
 
-element("sign-out").addEventListener("click", () => fieldpost.signOut({ discard: true }));
+element("sign-out").addEventListener("click", async () => {
+    try {
+        await fieldpost.signOut();
+    } catch (error) {
+        if (error.code !== "queued-mutations") { throw error; }
+        if (confirm("Some changes were not sent. Discard them?")) { await fieldpost.signOut({ discard: true }); }
+    }
+});
+
+// A watch calls its function at once. These are the addresses of photos, the names of sites, and the inspections.
+const pictures = new Map();
+const siteNames = new Map();
+let inspections = [];
 
 // Sites are in /common: all people read them, and managers write them.
-const siteNames = new Map();
 fieldpost.watch("Site", { realm: "/common" }, (sites) => {
     siteNames.clear();
     for (const site of sites) { siteNames.set(site.id, site.fields.name); }
@@ -54,16 +69,12 @@ fieldpost.watch("Site", { realm: "/common" }, (sites) => {
     showInspections();
 });
 
-let inspections = [];
 fieldpost.watch("Inspection", { realmPrefix: "/users/" }, (objects) => {
     inspections = objects.sort((one, other) => other.fields.plannedAt.localeCompare(one.fields.plannedAt));
     showInspections();
 });
 
 function showInspections() { element("list").replaceChildren(...inspections.map(card)); }
-
-// The addresses of the photos that were displayed.
-const pictures = new Map();
 
 /** Returns the element of a photo. */
 function picture(id) {

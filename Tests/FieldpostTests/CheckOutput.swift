@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Returns the inconsistencies that `fieldpost check` reports for one target, as `KEY: FAULT`, sorted.
+/// Returns the inconsistencies that `fieldpost check` reports for one target, as `KEY: FAULT`. They are sorted.
 ///
 /// - Parameter arguments: Further arguments.
 func checked(
@@ -10,7 +10,7 @@ func checked(
 ) throws -> [String] {
     try differences(target, environment, arguments).compactMap { row in
         (row["key"] as? String).flatMap { key in (row["fault"] as? String).map { "\(key): \($0)" } }
-    }.sorted()
+    }
 }
 
 /// Returns the pending work that may resolve the inconsistencies of a target.

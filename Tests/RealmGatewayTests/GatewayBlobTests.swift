@@ -148,6 +148,8 @@ import Testing
             try fixture.put(.fieldTask, UUID(), "{\"title\":\"t\",\"image\":\"\(stored.text)\"}", in: .manager)
             #expect(try await ana.putBlob(UUID()).status == 201)
             #expect(try await ana.putBlob(UUID()).status == 429)
+            let books = GatewayDevice(fixture, bearer: try fixture.addIntegration("books"))
+            for _ in 0..<5 { #expect(try await books.putBlob(UUID()).status == 201) }
         }
     }
 

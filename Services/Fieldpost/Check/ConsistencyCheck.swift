@@ -95,6 +95,8 @@ struct ConsistencyCheck {
                     } ?? names.lazy.compactMap { remaining[$0] }.first
             }
         }
+        // The order of rows depends on PostgreSQL's plan, which may differ between two checks.
+        inconsistencies.sort { $0.order < $1.order }
         return Outcome(inconsistencies: inconsistencies, rests: try backlogs(on: &connection), isCut: isCut)
     }
 
@@ -202,6 +204,11 @@ struct Inconsistency: Encodable, Hashable {
     private enum CodingKeys: String, CodingKey {
         case environment, key, fault, id, position, pending
         case part = "check"
+    }
+
+    /// The sort key of reports.
+    fileprivate var order: (String, Int, String, String) {
+        (environment, CheckTarget.allCases.firstIndex(of: part) ?? 0, key, fault)
     }
 
     private var text: String { pending.map { "\(fault) (may be in flight: \($0))" } ?? fault }

@@ -42,6 +42,9 @@ extension Topic {
     /// permissions separate them.
     package static func ownName(_ name: String, of environment: String) -> String { "own.\(environment).\(name)" }
 
+    /// Whether the name is that of a topic that environments declare.
+    package static func isOwn(_ name: String) -> Bool { name.hasPrefix("own.") }
+
     /// The kinds, each with the patterns of the realms whose objects are published.
     package var sources: [(kind: Kind, realms: [String])] {
         kinds.map { kind in (kind, kind.row.route?.realms.map(\.pattern) ?? []) }
@@ -92,6 +95,9 @@ public enum Topics {
 
     /// All topics.
     public static let all = [realm, entry, poll, task, team, location, share, defectPoll, defect, notice]
+
+    /// Whether the topic is Fieldpost's: of the catalogue, or of kinds that environments declare.
+    package static func contains(_ name: String) -> Bool { Topic.isOwn(name) || all.contains { $0.name == name } }
 
     /// Returns the topic on which changes of `kind` are published, from the realms that the kind's row names; `nil` if
     /// no service consumes them.

@@ -103,6 +103,22 @@ import Testing
         withExtendedLifetime(cluster) {}
     }
 
+    @Test func messagesOfOwnKindsAreRead() async throws {
+        let topic = "own.acme.inspections"
+        let cluster = try MockCluster(topics: [topic: 2])
+        let mine = EntryMessage(id: UUID(), position: 1, fields: "{}")
+        let other = EntryMessage(id: UUID(), environment: 2, position: 2, fields: "{}")
+        try EntryMessage.write([mine, other], to: cluster.address, topic: topic, kind: "Inspection")
+        try await withConsole(brokers: cluster.address) { fixture in
+            let visitor = ConsoleVisitor(fixture)
+            _ = try await visitor.signIn()
+            let response = try await visitor.send("GET", "/api/topic/messages?name=\(topic)&environment=acme")
+            let page = try JSONDecoder().decode(MessagePage.self, from: Data(response.body))
+            #expect(page.messages.map(\.id) == [mine.id.text] && page.available == 2)
+        }
+        withExtendedLifetime(cluster) {}
+    }
+
     @Test func unavailableBrokerIsReported() async throws {
         try await withConsole { fixture in
             let visitor = ConsoleVisitor(fixture)

@@ -13,17 +13,19 @@ struct EntryMessage {
     /// `nil`: the entry was deleted.
     let fields: String?
 
-    /// Writes messages to `entry.events`.
-    static func write(_ messages: [EntryMessage], to address: String) throws {
+    /// Writes messages to a topic.
+    static func write(
+        _ messages: [EntryMessage], to address: String, topic: String = Topics.entry.name, kind: String = "TimeEntry"
+    ) throws {
         var producer = try Producer(brokers: address)
         for message in messages {
             let headers = [
                 (EventHeaders.id, "\(message.environment):1:\(message.position)"),
-                (EventHeaders.subject, "/users/ana@example.com/TimeEntry/\(message.id.text)"),
+                (EventHeaders.subject, "/users/ana@example.com/\(kind)/\(message.id.text)"),
                 (EventHeaders.position, "\(message.position)"),
             ]
             try producer.send(
-                Topics.entry.name, key: Array(message.id.text.utf8), value: message.fields.map { Array($0.utf8) },
+                topic, key: Array(message.id.text.utf8), value: message.fields.map { Array($0.utf8) },
                 headers: headers.map { (name: $0.0, value: Array($0.1.utf8)) })
         }
         let isFlushed = producer.flush(waitMax: patienceMax)

@@ -7,8 +7,18 @@ import ServiceSettings
 
 /// The candidates that shells complete. Queries are bounded, and a database that is unavailable completes nothing.
 enum Completion {
-    static let topics = CompletionKind.list(Topics.all.map(\.name))
     static let groups = CompletionKind.list(Set(Topics.all.flatMap(\.consumers)).sorted())
+
+    /// Names of topics, those of own kinds included.
+    static let topics = CompletionKind.custom { words, _, prefix in
+        Topics.all.map(\.name).filter { $0.hasPrefix(prefix) }
+            + candidates(
+                words,
+                """
+                SELECT DISTINCT topic FROM realm.own_kind WHERE starts_with(topic, \(prefix)) ORDER BY topic
+                LIMIT \(countMax)
+                """)
+    }
 
     /// Names of environments.
     static let environments = CompletionKind.custom { words, _, prefix in

@@ -1,15 +1,18 @@
 import Kafka
 import Model
 
-/// Checks that Kafka is usable and has the catalogue's topics.
+/// Checks that Kafka is usable and has the topics of the catalogue and of own kinds.
 struct BrokerCheck: DoctorCheck {
     let options: BrokerOptions
+    let database: DatabaseOptions
 
     func findings() async -> [DoctorFinding] {
         do {
             let admin = try options.admin()
-            let facts = try BrokerFacts.load(admin)
-            return Self.findings(facts) + TopicFindings.findings(Topics.all, facts)
+            // The check of the database reports its errors.
+            let topics = Topics.all + ((try? OwnTopic.all(database)) ?? []).map(\.topic)
+            let facts = try BrokerFacts.load(admin, topics)
+            return Self.findings(facts) + TopicFindings.findings(topics, facts)
         } catch let error as KafkaError {
             return [
                 .failure(

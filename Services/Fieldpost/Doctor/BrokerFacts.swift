@@ -1,7 +1,7 @@
 import Kafka
 import Model
 
-/// The state of the brokers, of the catalogue's topics and of its consumer groups.
+/// The state of the brokers, of topics and of the catalogue's consumer groups.
 struct BrokerFacts: Sendable {
     let metadata: ClusterMetadata
     /// The settings or an error by topic; `nil` if the broker does not support the request.
@@ -15,12 +15,13 @@ struct BrokerFacts: Sendable {
     /// Groups of the catalogue whose offsets were refused, and why.
     var refusedGroups: [String: KafkaError] = [:]
 
+    /// - Parameter topics: Those whose settings are queried.
     /// - Throws: If no broker responds.
-    static func load(_ admin: borrowing Admin) throws(KafkaError) -> BrokerFacts {
+    static func load(_ admin: borrowing Admin, _ topics: [Topic]) throws(KafkaError) -> BrokerFacts {
         var facts = BrokerFacts(metadata: try admin.metadata())
         // Requests that the mock cluster does not support, or that are not authorized, are skipped.
         facts.topicSettings = try? admin.settings(
-            of: Topics.all.map(\.name).filter { facts.metadata.topics[$0] != nil })
+            of: topics.map(\.name).filter { facts.metadata.topics[$0] != nil })
         if let broker = facts.metadata.brokers.first {
             facts.brokerSettings = try? admin.settings(ofBroker: broker.id)
         }

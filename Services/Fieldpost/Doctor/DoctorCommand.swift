@@ -40,7 +40,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let checks: [any DoctorCheck] = [
             SettingsCheck(services: services, variables: variables),
             DatabaseCheck(options: database, connectionsNeeded: SettingsRules.connectionCount(services)),
-            BrokerCheck(options: brokers), SecretsCheck(options: database),
+            BrokerCheck(options: brokers, database: database), SecretsCheck(options: database),
             EnvironmentsCheck(options: database, only: environment), AddressCheck(addresses: addresses(variables)),
         ]
         var findings: [DoctorFinding] = []

@@ -42,7 +42,7 @@ extension ConsoleAPI {
         let principal = try gate.authenticate(request, context)
         let query = try ConsoleQuery(request)
         let (name, key) = (try query.text("name"), try query.id("key")?.text)
-        guard Topics.all.contains(where: { $0.name == name }) else { throw ConsoleResponse.notFound("topic") }
+        guard Topics.contains(name) else { throw ConsoleResponse.notFound("topic") }
         do {
             let found = try await inEnvironment(query, .long) { environment, connection in
                 try principal.record(

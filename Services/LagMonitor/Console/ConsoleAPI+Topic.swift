@@ -68,7 +68,7 @@ extension ConsoleAPI {
         }
         return try Response.json(
             TopicPage(
-                at: snapshot.at?.description, isOurs: Topics.all.contains { $0.name == name }, groups: groups,
+                at: snapshot.at?.description, isOurs: Topics.contains(name), groups: groups,
                 partitions: lags.prefix(Self.partitionCountMax).map(Partition.init),
                 total: lags.count, isComplete: snapshot.areLagsComplete))
     }

@@ -121,7 +121,7 @@ struct Overview: Encodable {
         let others = Set(bySum.keys).subtracting(ours).sorted()
         return (ours + others).prefix(topicCountMax).map { name in
             Topic(
-                name: name, isOurs: ours.contains(name), partitionCount: snapshot.partitions[name] ?? 0,
+                name: name, isOurs: Topics.contains(name), partitionCount: snapshot.partitions[name] ?? 0,
                 inRate: snapshot.inRates[name].map(rounded),
                 readers: (bySum[name] ?? []).prefix(worstCountMax).map(reader))
         }

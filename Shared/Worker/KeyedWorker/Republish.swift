@@ -33,6 +33,15 @@ package enum Republish {
         """
     }
 
+    /// Requests topics of own kinds, in the environments that declare them. Rows affected: the environments.
+    package static func request(own topics: [String]) -> Statement {
+        """
+        INSERT INTO realm.republish (environment_id, topic)
+        SELECT DISTINCT environment_id, topic FROM realm.own_kind WHERE topic = ANY(\(topics))
+        ON CONFLICT (environment_id, topic) DO UPDATE SET number = excluded.number
+        """
+    }
+
     /// Requests a topic in one environment.
     package static func request(_ topic: String, in environment: EnvironmentID) -> Statement {
         """

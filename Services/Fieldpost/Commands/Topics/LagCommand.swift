@@ -13,7 +13,8 @@ struct LagCommand: ParsableCommand {
         discussion: """
             Lag is the number of messages that a group has not committed, with the age of the oldest. A message whose \
             key was deferred is committed: see fieldpost deferred list. Without --group, Fieldpost's own groups are \
-            shown; any other group of the cluster is shown with the partitions of its committed offsets. --watch \
+            shown; any other group of the cluster is shown with the partitions of its committed offsets, and a topic \
+            of own kinds, own.{environment}.{topic}, with all groups that committed offsets on it. --watch \
             sorts the worst rows first and fits 40 lines. --json prints a row for each partition, and with --watch an \
             array for each sample.
             """)
@@ -36,6 +37,9 @@ struct LagCommand: ParsableCommand {
         if let topic, foreignGroup == nil { _ = try Topic.named(topic) }
         try validateRange("--limit", limit, in: 1...1_000_000)
     }
+
+    /// Whether all groups of a topic of own kinds are requested, which are not in the catalogue.
+    private var ofOwnTopic: Bool { group == nil && topic.map(Topic.isOwn) ?? false }
 
     /// The requested group, if it is not in the catalogue.
     private var foreignGroup: String? {
@@ -90,7 +94,7 @@ struct LagCommand: ParsableCommand {
     ) throws(CommandFailure) -> KafkaError? {
         let snapshot: LagSnapshot
         do throws(KafkaError) {
-            snapshot = try reader.snapshot(of: groups, others: false, named: foreignGroup.map { [$0] } ?? [])
+            snapshot = try reader.snapshot(of: groups, others: ofOwnTopic, named: foreignGroup.map { [$0] } ?? [])
             history.take(snapshot)
             for group in snapshot.groups {
                 history.learn(try reader.writtenTimes(of: history.offsetsOfUnknownAge(of: group.name)), of: group.name)
@@ -109,12 +113,13 @@ struct LagCommand: ParsableCommand {
         return snapshot.problems.min { $0.key < $1.key }?.value
     }
 
-    /// Returns a row for every partition of the catalogue, including empty ones; for another group, those of its
+    /// Returns a row for every partition of the catalogue, including empty ones; for other groups, those of their
     /// committed offsets.
     private func rows(_ history: LagHistory) -> [LagRow] {
-        if let foreignGroup {
-            return history.lags.filter { $0.group == foreignGroup && topic ?? $0.partition.topic == $0.partition.topic }
-                .map { LagRow($0.partition, group: foreignGroup, $0) }
+        if ofOwnTopic || foreignGroup != nil {
+            return history.lags.filter { lag in
+                foreignGroup ?? lag.group == lag.group && topic ?? lag.partition.topic == lag.partition.topic
+            }.map { LagRow($0.partition, group: $0.group, $0) }
         }
         let lags = Dictionary(grouping: history.lags, by: \.group).mapValues { lags in
             Dictionary(lags.map { ($0.partition, $0) }) { first, _ in first }
@@ -138,14 +143,17 @@ struct LagCommand: ParsableCommand {
         return tenths >= 1_000 ? "\(tenths / 10)/s" : "\(tenths / 10).\(tenths % 10)/s"
     }
 
-    private static let empty = "no lag; list deferred keys with: fieldpost deferred list"
+    private var empty: String {
+        guard let topic, ofOwnTopic, !behind else { return "no lag; list deferred keys with: fieldpost deferred list" }
+        return "no listed group has committed offsets on \(topic); for a group that brokers do not list: --group"
+    }
 
     private func groupTable(_ rows: [LagRow]) -> Table {
         Table(
             [
                 "TOPIC", "GROUP", .right("LAG"), .right("OLDEST"), .right("BEHIND"), .right("EXPIRED"), .right("RATE"),
                 .right("ETA"), "STATUS",
-            ], rows, empty: Self.empty
+            ], rows, empty: empty
         ) { row in
             [row.topic, row.group, Self.lag(row), Self.oldest(row), "\(row.behindCount)/\(row.partitionCount)"]
                 + Self.measured(row)
@@ -157,7 +165,7 @@ struct LagCommand: ParsableCommand {
             [
                 "TOPIC", .right("PARTITION"), "GROUP", .right("COMMITTED"), .right("END"), .right("LAG"),
                 .right("OLDEST"), .right("EXPIRED"), .right("RATE"), .right("ETA"), "STATUS",
-            ], rows, empty: Self.empty
+            ], rows, empty: empty
         ) { row in
             [
                 row.topic, row.partition.map(String.init) ?? "-", row.group, row.committed.map(String.init) ?? "-",

@@ -9,7 +9,10 @@ import ServiceSettings
 extension TopicsCommand {
     struct Describe: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show the partitions, groups and settings of a topic.")
+            abstract: "Show the partitions, groups and settings of a topic.",
+            discussion: """
+                A topic of own kinds, own.{environment}.{topic}, is shown with all groups that committed offsets on it.
+                """)
         @Argument(help: "Topic to show.", completion: Completion.topics) var name: String
         @OptionGroup var brokers: BrokerOptions
         @OptionGroup var output: OutputOptions
@@ -18,7 +21,7 @@ extension TopicsCommand {
 
         func run() throws {
             let topic = try Topic.named(name)
-            let facts = try brokers.facts()
+            let facts = try brokers.facts([topic])
             guard facts.metadata.topics[name] != nil else {
                 let finding = TopicFindings.findings([topic], facts)[0]
                 throw CommandFailure("\(name): \(finding.seen); \(finding.remedy ?? "")")
@@ -34,7 +37,8 @@ extension TopicsCommand {
                 let reader = try LagReader(brokers: addresses, properties: properties, waitMax: BrokerOptions.waitMax)
                 let groups = topic.consumers.map { ($0, [topic.name]) }
                 var history = LagHistory()
-                history.take(try reader.snapshot(of: Dictionary(groups) { first, _ in first }, others: false))
+                let consumers = Dictionary(groups) { first, _ in first }
+                history.take(try reader.snapshot(of: consumers, others: Topic.isOwn(topic.name)))
                 return history
             } catch {
                 throw CommandFailure(error)
@@ -44,7 +48,7 @@ extension TopicsCommand {
 }
 
 /// One topic, as the catalogue declares it and as the brokers have it.
-private struct TopicDescription: Encodable {
+struct TopicDescription: Encodable {
     struct Partition: Encodable {
         let partition: Int32
         let hasLeader: Bool
@@ -79,14 +83,16 @@ private struct TopicDescription: Encodable {
         kinds = topic.kinds.map(\.rawValue)
         (declaredPartitions, declaredRetentionMs) = (topic.partitions, topic.retention.milliseconds)
         copies = facts.metadata.replicas[topic.name]
-        groups = topic.consumers
-        let counts = topic.consumers.compactMap { group in facts.memberCount(group).map { (group, $0) } }
+        let topicLags = history.lags.filter { $0.partition.topic == topic.name }
+        // The groups that read a topic of own kinds are not in the catalogue.
+        groups = topic.consumers.isEmpty ? Set(topicLags.map(\.group)).sorted() : topic.consumers
+        let counts = groups.compactMap { group in facts.memberCount(group).map { (group, $0) } }
         members = Dictionary(uniqueKeysWithValues: counts)
-        let unknown = topic.consumers.filter { facts.memberCount($0) == nil }
+        let unknown = groups.filter { facts.memberCount($0) == nil }
         membersUnknown = Dictionary(uniqueKeysWithValues: unknown.map { ($0, facts.memberText($0)) })
         settings = TopicFindings.settings(of: topic, facts).filter { Self.settingNames.contains($0.key) }
         findings = TopicFindings.findings([topic], facts)
-        let lags = Dictionary(grouping: history.lags, by: \.partition)
+        let lags = Dictionary(grouping: topicLags, by: \.partition)
         partitions = (0..<(facts.metadata.topics[topic.name] ?? 0)).map { number in
             let partition = TopicPartition(topic: topic.name, partition: number)
             let groupLags = lags[partition] ?? []
@@ -99,7 +105,7 @@ private struct TopicDescription: Encodable {
 
     func show() {
         let retention = Duration.milliseconds(declaredRetentionMs).settingText
-        print("\(topic): \(kinds.joined(separator: ", "))")
+        print(kinds.isEmpty ? topic : "\(topic): \(kinds.joined(separator: ", "))")
         print("declared: \(declaredPartitions) partitions, retention \(retention)")
         for name in settings.keys.sorted() { print("\(name) = \(settings[name] ?? "")") }
         for group in groups {

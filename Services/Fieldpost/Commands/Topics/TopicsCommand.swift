@@ -90,14 +90,16 @@ struct TopicsCommand: ParsableCommand {
             abstract: "Check the broker's topics against the catalogue.",
             discussion: """
                 Checks partitions, leaders, replicas, retention and the maximum message size, and prints the action \
-                for each finding. Exits with status 1 if a topic deviates from the catalogue.
+                for each finding. Exits with status 1 if a topic deviates from the catalogue. Without a database, \
+                topics of kinds that environments declare are not checked.
                 """)
+        @OptionGroup var database: DatabaseOptions
         @OptionGroup var brokers: BrokerOptions
         @OptionGroup var output: OutputOptions
 
         func run() throws {
-            let facts = try brokers.facts()
-            let findings = TopicFindings.findings(Topics.all, facts)
+            let topics = Topics.all + (try OwnTopic.all(database).map(\.topic))
+            let findings = TopicFindings.findings(topics, try brokers.facts(topics))
             let table = Table(["STATE", "TOPIC", "FINDING", "ACTION"], findings) { finding in
                 let topic = finding.check.split(separator: " ").last.map(String.init) ?? ""
                 return [finding.state.rawValue, topic, finding.seen, finding.remedy ?? "-"]
@@ -125,12 +127,13 @@ struct TopicsCommand: ParsableCommand {
 
         func run() throws {
             var connection = try database.connect()
-            let topics = Topics.all.map(\.name).filter { topic == nil || topic == $0 }
-            var statements: [Statement] = []
-            for topic in topics {
-                statements.append(KeyedWorker.Republish.request(topic))
-                statements.append(Administrator.commandLine.audit(.topicRepublished, topic, in: nil))
-            }
+            let catalogue = Topics.all.map(\.name).filter { topic == nil || topic == $0 }
+            let own = try OwnTopic.all(database).map(\.topic.name).filter { topic == nil || topic == $0 }
+            let topics = catalogue + own
+            if let topic, topics.isEmpty { throw CommandFailure("no environment declares the topic \(topic)") }
+            var statements = catalogue.map { KeyedWorker.Republish.request($0) }
+            if !own.isEmpty { statements.append(KeyedWorker.Republish.request(own: own)) }
+            statements += topics.map { Administrator.commandLine.audit(.topicRepublished, $0, in: nil) }
             let results = try connection.run(statements)
             let count = results.first?.affectedCount ?? 0
             if output.json { return try printJSON(["topics": topics.count, "environments": count]) }
@@ -254,36 +257,6 @@ private struct TopicRow: Encodable {
     }
 }
 
-/// The topic of a kind that an environment declares.
-struct OwnTopic {
-    let topic: Topic
-    /// The kind's name.
-    let kind: String
-
-    /// Loads the topics of all environments; none without a database, or before the schema file of own kinds. If the
-    /// database is unavailable, there are none either, with a warning.
-    static func all(_ database: DatabaseOptions) throws -> [OwnTopic] {
-        guard database.isGiven else { return [] }
-        do {
-            var connection = try database.connect()
-            let rows = try connection.runIfTableExists(
-                """
-                SELECT o.topic, k.name FROM realm.own_kind o JOIN realm.kind k ON k.number = o.kind
-                WHERE o.topic IS NOT NULL ORDER BY o.topic
-                """)
-            return try rows?.decode(String.self, String.self).map { OwnTopic(topic: Topic(own: $0), kind: $1) } ?? []
-        } catch let error as PostgresError {
-            printError("the topics of own kinds are not included: \(error)\n")
-            return []
-        }
-    }
-
-    /// Whether the changes of a kind of an environment are published on it.
-    func isOf(_ kind: Kind, in environment: String) -> Bool {
-        self.kind == kind.rawValue && topic.name.hasPrefix(Topic.ownName("", of: environment))
-    }
-}
-
 private func show(_ rows: [TopicRow], _ output: OutputOptions) throws {
     let table = Table(
         [
@@ -301,25 +274,14 @@ private func show(_ rows: [TopicRow], _ output: OutputOptions) throws {
     try output.show(rows, table)
 }
 
-extension Topic {
-    /// Returns the catalogue's topic with this name.
-    ///
-    /// - Throws: `ValidationError` with the available names.
-    static func named(_ name: String) throws -> Topic {
-        guard let topic = Topics.all.first(where: { $0.name == name }) else {
-            let names = Topics.all.map(\.name).joined(separator: ", ")
-            throw ValidationError("no topic \(name); available: \(names)")
-        }
-        return topic
-    }
-}
-
 extension BrokerOptions {
+    /// Queries the brokers about themselves and about `topics`.
+    ///
     /// - Throws: `CommandFailure` if no broker responds.
-    func facts() throws -> BrokerFacts {
+    func facts(_ topics: [Topic]) throws -> BrokerFacts {
         let admin = try admin()
         do {
-            return try BrokerFacts.load(admin)
+            return try BrokerFacts.load(admin, topics)
         } catch {
             throw CommandFailure(error)
         }

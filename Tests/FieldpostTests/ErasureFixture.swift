@@ -23,6 +23,8 @@ struct ErasureFixture {
     private let shown = UUID()
     /// The image of a note that Ana wrote.
     private let noted = UUID()
+    /// A document that an integration uploaded for an object of an own kind.
+    private let receipt = UUID()
     private let client = UUID()
 
     init() throws {
@@ -126,6 +128,11 @@ struct ErasureFixture {
             INSERT INTO realm.realm (environment_id, id, path)
             SELECT 1, 10 + n, path FROM unnest(\(paths)) WITH ORDINALITY AS p(path, n)
             """,
+            "INSERT INTO realm.kind (number, name) VALUES (\(Self.inspection), \(Self.inspection.rawValue))",
+            """
+            INSERT INTO realm.own_kind (environment_id, kind, image_paths)
+            VALUES (1, \(Self.inspection), '{$.receipt}')
+            """,
             // Everything is published.
             """
             INSERT INTO realm.relay (environment_id, generation, epoch, published_epoch, position)
@@ -133,6 +140,8 @@ struct ErasureFixture {
             """,
         ]
     }
+
+    private static let inspection = Kind(number: 1_000, name: "Inspection")
 
     /// The number of objects, and the position of the last one.
     var objectCount: Int { storedObjects.count }
@@ -155,6 +164,7 @@ struct ErasureFixture {
             (11, .location, self.ana, #"{"latitude":1,"longitude":2,"placeName":"anasecret"}"#),
             (11, .notice, UUID(), #"{"code":"defect-assigned","text":"anasecret"}"#),
             (11, .defectCommand, UUID(), #"{"record":"anasecret","submitRequested":true}"#),
+            (11, Self.inspection, UUID(), #"{"site":"anasecret","receipt":"\#(receipt.text)"}"#),
             (11, .deliveryChoice, UUID(), #"{"devices":[\#(device)]}"#),
             (13, .seenRecord, entry, #"{"backendId":"B-2","text":"anasecret"}"#),
             (20, .writeCheckpoint, UUID(), #"{"number":1}"#),
@@ -289,6 +299,7 @@ struct ErasureFixture {
             INSERT INTO blob.content (environment_id, uploader, id, type, digest, bytes)
             VALUES (1, 71, \(avatar), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
                 (1, 70, gen_random_uuid(), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
+                (1, -1, \(receipt), 'application/pdf', '\\x00', convert_to('anasecret', 'UTF8')),
                 (1, 70, \(noted), 'image/png', '\\x00', convert_to('anasecret', 'UTF8')),
                 (1, 70, \(shown), 'image/png', '\\x00', '\\x0102')
             """,

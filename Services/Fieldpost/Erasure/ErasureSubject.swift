@@ -140,13 +140,13 @@ struct ErasureSubject {
 
     private var otherSteps: [ErasureStep] {
         [
-            // The person's, and their picture from any uploader.
+            // The person's; from any uploader, their picture and those of their realms.
             rows(
-                "blob.content", "images",
+                "blob.content", "images and documents",
                 """
                 NOT \(isShownByOthers) AND (uploader = \(personNumber) OR EXISTS (
                     SELECT FROM blob.reference r WHERE r.environment_id = \(environment)
-                        AND r.blob_id = blob.content.id AND r.id = \(objectID)))
+                        AND r.blob_id = blob.content.id AND (r.id = \(objectID) OR r.realm_id = ANY (\(realms)))))
                 """, precedesObjects: true),
             rows(
                 "task.copy", "states of tasks of the person",

@@ -41,6 +41,39 @@ import Testing
         #expect(needs.missing.isEmpty && needs.unsent.isEmpty && needs.unneeded == [avatar])
     }
 
+    private struct Inspection: OwnObject {
+        static let kindName = "Inspection"
+        static let blobPaths: [[FieldStep]] = [
+            [.member("photos"), .each], [.member("receipt")], [.member("steps"), .each, .member("image")],
+        ]
+        let fields: [String: FieldJSON]
+    }
+
+    @Test func imagesOfOwnKindsAreFoundByTheirTypes() throws {
+        let kind = try #require(Kind(named: Inspection.kindName))
+        let ids = (5...9).map { Held.id($0) }
+        let (photos, receipt, step, other) = (ids[0...1], ids[2], ids[3], ids[4])
+        let fields = """
+            {"photos":["\(photos[0].text)","\(photos[1].text)","x",7],"receipt":"\(receipt.text)",
+            "site":"\(other.text)","steps":{"first":{"image":"\(step.text)"},"second":{},"third":[]}}
+            """
+        var device = device(kind, fields)
+        let needs = ImageNeeds(of: device, held: [receipt, other], types: [Inspection.self])
+        #expect(needs.missing == Set(photos).union([step]) && needs.unneeded == [other])
+        #expect(ImageNeeds(of: device, held: [receipt]).unneeded == [receipt])
+        let patch = Mutation(
+            operation: .patch, kind: kind, id: Held.ana, fields: Array(#"{"receipt":"\#(other.text)"}"#.utf8))
+        _ = try device.enqueue(patch, in: .common)
+        #expect(ImageNeeds(of: device, held: [other], types: [Inspection.self]).unsent == [other])
+    }
+
+    @Test(arguments: ["{}", #"{"photos":{}}"#, #"{"photos":"x"}"#, #"{"steps":[null,1,{"image":null}]}"#, "", "[]"])
+    func objectOfAnOwnKindWithoutImagesNeedsNone(fields: String) throws {
+        let kind = try #require(Kind(named: Inspection.kindName))
+        let needs = ImageNeeds(of: device(kind, fields), held: [avatar], types: [Inspection.self])
+        #expect(needs.missing.isEmpty && needs.unsent.isEmpty && needs.unneeded == [avatar])
+    }
+
     /// The person chooses a picture offline, and then another one.
     @Test func imageIsSentBeforeItsMutation() throws {
         let (first, second) = (Held.id(5), Held.id(6))

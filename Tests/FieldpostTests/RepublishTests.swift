@@ -42,7 +42,8 @@ import Testing
             #expect(one.status == 0 && one.output.contains("1 environment"), "\(one)")
             let rows = try connection.run(
                 """
-                SELECT e.name || ' ' || r.topic FROM realm.republish r JOIN realm.environment e ON e.id = r.environment_id
+                SELECT e.name || ' ' || r.topic FROM realm.republish r
+                JOIN realm.environment e ON e.id = r.environment_id
                 """)
             #expect(try rows.decode(String.self) == ["acme own.acme.inspections"])
 

@@ -24,7 +24,8 @@ enum SwiftTypes {
 
     /// Names of types that the source uses.
     private static let types: Set = [
-        "Bool", "Day", "DeletableObject", "Double", "FieldJSON", "FieldText", "FieldUpdate", "Int64", "Kinds",
+        "Bool", "Day", "DeletableObject", "Double", "FieldJSON", "FieldStep", "FieldText", "FieldUpdate", "Int64",
+        "Kinds",
         "NestedObject", "NewInCommonRealm", "NewInManagerRealm", "NewInTeamRealm", "NewInUserRealm", "NewObject",
         "ObjectChange", "OwnObject", "Protocol", "Self", "String", "Timestamp", "Type", "UUID",
     ]
@@ -48,6 +49,10 @@ enum SwiftTypes {
                 comment(field.field.description) + "var \(field.identifier): \(field.type)? { self[\(field.literal)] }"
             }.joined(separator: "\n"),
         ]
+        if !kind.blobPaths.isEmpty {
+            let paths = kind.blobPaths.map { "[\($0.map(step).joined(separator: ", "))]" }
+            parts.append("static let blobPaths: [[FieldStep]] = [\(list(paths))]")
+        }
         parts += fields.compactMap(\.declaration)
         let new = kind.newFields.compactMap { identifiers[$0.name] }
         if !kind.newRealms.isEmpty {
@@ -74,12 +79,21 @@ enum SwiftTypes {
             """
     }
 
+    private static func step(_ step: ValueSchema.PathStep) -> String {
+        switch step {
+        case .member(let name): ".member(\(literal(name)))"
+        case .element, .otherMember: ".each"
+        }
+    }
+
     /// Returns the type of a new object or a change.
     private static func write(
         _ name: String, _ protocols: [String], _ kind: TypedKind, _ fields: [Scope.Field], _ summary: String,
         _ type: (Scope.Field) -> String
     ) -> String {
-        let parameters = list(fields.map { "\($0.identifier): \(type($0))" })
+        var parameters = String(
+            SourceText.indented(list(fields.map { "\($0.identifier): \(type($0))" })).drop { $0 == " " })
+        if parameters.hasSuffix("\n") { parameters += "    " }
         let values = fields.map { field in
             let isOptional = type(field).hasSuffix("= nil")
             return "        fields[\(field.literal)] = \(field.identifier)\(isOptional ? "?" : "").fieldJSON"
@@ -90,7 +104,7 @@ enum SwiftTypes {
                 static let kindName = \(literal(kind.name))
                 private(set) var fields: [String: FieldJSON] = [:]
 
-                init(\(SourceText.indented(parameters).drop { $0 == " " })) {\(body)}
+                init(\(parameters)) {\(body)}
             }
             """
     }

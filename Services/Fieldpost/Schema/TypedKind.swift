@@ -13,6 +13,8 @@ struct TypedKind: Sendable {
     /// The fields that people may change.
     let changedFields: [TypedField]
     let isDeletable: Bool
+    /// The paths of the references to images and documents.
+    let blobPaths: [[ValueSchema.PathStep]]
 
     /// Returns the kinds of a file, ordered by their names.
     static func all(in file: SchemaValue, _ kinds: EnvironmentKinds) -> [TypedKind] {
@@ -34,6 +36,7 @@ struct TypedKind: Sendable {
         let changed = kind.fieldNames(.change).values.reduce(into: Set<String>()) { $0.formUnion($1) }
         changedFields = fields.filter { changed.contains($0.name) }
         isDeletable = !kind.fieldNames(.delete).isEmpty
+        blobPaths = kind.fields.blobPaths
     }
 }
 

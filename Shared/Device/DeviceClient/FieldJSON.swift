@@ -52,6 +52,16 @@ public enum FieldJSON: Codable, Equatable, Sendable {
         }
     }
 
+    /// Returns the values in it; none if it has another form.
+    func values(at step: FieldStep) -> [FieldJSON] {
+        switch (step, self) {
+        case (.member(let name), .object(let members)): members[name].map { [$0] } ?? []
+        case (.each, .object(let members)): Array(members.values)
+        case (.each, .list(let values)): values
+        default: []
+        }
+    }
+
     /// Appends the value as JSON.
     func append(to json: inout [UInt8]) {
         switch self {

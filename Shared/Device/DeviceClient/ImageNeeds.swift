@@ -2,7 +2,8 @@ import Essentials
 public import FoundationEssentials
 import Model
 
-/// The images that a device must fetch, send or can delete: people, teams and tasks refer to them by blob id.
+/// The images and documents that a device must fetch, send or can delete. People, teams, tasks and objects of own kinds
+/// refer to them by blob id.
 public struct ImageNeeds: Equatable, Sendable {
     /// Referred to by shown objects but not stored: fetch them with `GET /v1/blobs/{id}`. A blob that does not exist
     /// may be sent later.
@@ -19,14 +20,21 @@ public struct ImageNeeds: Equatable, Sendable {
     /// - Parameters:
     ///   - state: The device's objects and waiting mutations.
     ///   - held: The images that the app has stored: fetched ones, and the person's own.
-    public init(of state: DeviceState, held: Set<UUID>) {
+    ///   - types: The types of own kinds, as `fieldpost schema generate swift` declares them. Images of other own kinds
+    ///     are not found: none is missing, and those that are stored are unneeded.
+    public init(of state: DeviceState, held: Set<UUID>, types: [any OwnObject.Type] = []) {
+        let types = Dictionary(types.map { ($0.kindName, $0) }) { first, _ in first }
+        func images(of kind: Kind, _ fields: [UInt8]) -> Set<UUID> {
+            if let type = types[kind.rawValue] { return type.blobs(in: fields) }
+            return Self.image(of: kind, fields).map { [$0] } ?? []
+        }
         var shown: Set<UUID> = []
         for (object, stored) in state.contents.values.joined() {
-            guard let image = Self.image(of: object.kind, stored.fields) else { continue }
-            shown.insert(image)
+            shown.formUnion(images(of: object.kind, stored.fields))
         }
-        let waiting = state.queue.waiting.compactMap { item in
-            item.mutation.fields.flatMap { Self.image(of: item.mutation.kind, $0) }
+        var waiting: Set<UUID> = []
+        for mutation in state.queue.waiting.map(\.mutation) {
+            waiting.formUnion(mutation.fields.map { images(of: mutation.kind, $0) } ?? [])
         }
         missing = shown.subtracting(held)
         unsent = held.intersection(waiting)

@@ -64,9 +64,31 @@ extension NestedObject {
 public protocol OwnObject: TypedFields {
     /// The kind's name in the schema file.
     static var kindName: String { get }
+    /// The paths of its references to images and documents.
+    static var blobPaths: [[FieldStep]] { get }
+}
+
+/// A step from a value of a field to those in it.
+public enum FieldStep: Equatable, Sendable {
+    /// A member of an object.
+    case member(String)
+    /// Each element of a list, or member of an object.
+    case each
 }
 
 extension OwnObject {
+    /// None.
+    public static var blobPaths: [[FieldStep]] { [] }
+
+    /// Returns the ids of the images and documents that an object refers to.
+    static func blobs(in fields: [UInt8]) -> Set<UUID> {
+        guard let object = try? JSONDecoder().decode(FieldJSON.self, from: Data(fields)) else { return [] }
+        let values = blobPaths.flatMap { path in
+            path.reduce([object]) { values, step in values.flatMap { $0.values(at: step) } }
+        }
+        return Set(values.compactMap { UUID(fieldJSON: $0) })
+    }
+
     /// Reads an object as shown.
     ///
     /// - Throws: `DecodingError`.

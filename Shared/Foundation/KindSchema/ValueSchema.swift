@@ -77,6 +77,26 @@ package struct ValueSchema: Equatable, Sendable {
         properties.append(property)
     }
 
+    // MARK: References to blobs
+
+    /// A step from a value to those in it.
+    package enum PathStep: Equatable {
+        case member(String)
+        /// Each member of an object whose member names are data.
+        case otherMember
+        /// Each element of a list.
+        case element
+    }
+
+    /// The paths of the references to images and documents.
+    package var blobPaths: [[PathStep]] {
+        if let reference, Self.blobReferences.contains(reference) { return [[]] }
+        var steps = items.map { (PathStep.element, $0) }
+        if case .matching(let others) = additional { steps += others.map { (.otherMember, $0) } }
+        steps += properties.map { (.member($0.name), $0.schema) }
+        return steps.flatMap { step, schema in schema.blobPaths.map { [step] + $0 } }
+    }
+
     // MARK: Validation
 
     /// Returns the first problems of a value, in its order; missing members of an object come first.

@@ -171,7 +171,7 @@ package struct KindApplication: Sendable {
     }
 
     private func addKind(_ kind: KindDeclaration) -> Statement {
-        let paths = kind.fields.blobPaths
+        let paths = kind.fields.blobJSONPaths
         let topic = kind.topic.map { Topic.ownName($0, of: name) }
         return """
             INSERT INTO realm.own_kind AS o (environment_id, kind, topic, image_paths)
@@ -206,17 +206,15 @@ package struct KindApplication: Sendable {
 
 extension ValueSchema {
     /// The SQL/JSON paths of the references to images and documents.
-    package var blobPaths: [String] {
-        var paths: [String] = []
-        func add(_ schema: ValueSchema, _ path: String) {
-            if let target = schema.reference, Self.blobReferences.contains(target) { paths.append(path) }
-            for items in schema.items { add(items, path + "[*]") }
-            if case .matching(let others) = schema.additional { for other in others { add(other, path + ".*") } }
-            for property in schema.properties {
-                add(property.schema, path + "." + String(decoding: JSONText.string(property.name), as: UTF8.self))
+    fileprivate var blobJSONPaths: [String] {
+        blobPaths.map { steps in
+            steps.reduce(into: "$") { path, step in
+                switch step {
+                case .member(let name): path += "." + String(decoding: JSONText.string(name), as: UTF8.self)
+                case .otherMember: path += ".*"
+                case .element: path += "[*]"
+                }
             }
         }
-        add(self, "$")
-        return paths
     }
 }

@@ -61,6 +61,8 @@ enum Kinds {
         var approval: String? { self["approval"] }
         var level: String? { self["level"] }
 
+        static let blobPaths: [[FieldStep]] = [[.member("photos"), .each], [.member("receipt")]]
+
         struct State: FieldText {
             let rawValue: String
             static let draft = Self(rawValue: "draft")
@@ -151,7 +153,7 @@ enum Kinds {
                 score: Double? = nil,
                 isUrgent: Bool? = nil,
                 steps: [Steps]? = nil
-        ) {
+            ) {
                 fields["site"] = site.fieldJSON
                 fields["state"] = state.fieldJSON
                 fields["level"] = level.fieldJSON
@@ -180,7 +182,7 @@ enum Kinds {
                 place: FieldUpdate<Place>? = nil,
                 approval: FieldUpdate<String>? = nil,
                 level: FieldUpdate<String>? = nil
-        ) {
+            ) {
                 fields["state"] = state?.fieldJSON
                 fields["day"] = day?.fieldJSON
                 fields["photos"] = photos?.fieldJSON
@@ -221,7 +223,7 @@ enum Kinds {
                 `in`: Bool? = nil,
                 `var`: FieldUpdate<Int64>? = nil,
                 when: FieldUpdate<Double>? = nil
-        ) {
+            ) {
                 fields["in"] = `in`?.fieldJSON
                 fields["var"] = `var`?.fieldJSON
                 fields["when"] = when?.fieldJSON
@@ -309,7 +311,7 @@ enum Kinds {
                 new: New_? = nil,
                 day: Day_? = nil,
                 `func`: Func? = nil
-        ) {
+            ) {
                 fields["class"] = `class`.fieldJSON
                 fields["self"] = self_?.fieldJSON
                 fields["init"] = init_?.fieldJSON
@@ -333,7 +335,7 @@ enum Kinds {
                 new: FieldUpdate<New_>? = nil,
                 day: FieldUpdate<Day_>? = nil,
                 `func`: FieldUpdate<Func>? = nil
-        ) {
+            ) {
                 fields["class"] = `class`?.fieldJSON
                 fields["self"] = self_?.fieldJSON
                 fields["init"] = init_?.fieldJSON

@@ -77,6 +77,13 @@ struct EnvironmentMoveFixture {
         try other.run("SELECT setval('realm.environment_id_seq', 40)")
     }
 
+    private init(reversing fixture: EnvironmentMoveFixture) {
+        (source, destination, secretKeys) = (fixture.destination, fixture.source, fixture.secretKeys)
+    }
+
+    /// The same installations, for a move in the other direction.
+    var reversed: EnvironmentMoveFixture { EnvironmentMoveFixture(reversing: self) }
+
     /// The box with the secret keys of an installation.
     func box(at installation: String) throws -> SecretBox { try SecretBox([secretKeys[installation] ?? ""]) }
 
@@ -150,13 +157,16 @@ struct EnvironmentMoveFixture {
         _ = try line(run(at: destination, "activate", "acme", token, "--key-from", "KEY"))
     }
 
-    /// Returns the rows of a table as text, without columns that differ.
+    /// Returns the rows of a table as text, without columns that differ, and with the names of kinds.
     func rows(of table: MovedTable, in environment: Int32, at installation: String) throws -> [String] {
         var connection = try Connection(installation)
         let name = Statement(stringLiteral: table.name)
+        let kind: Statement =
+            table.hasKindNumber
+            ? "|| jsonb_build_object('kind', (SELECT k.name FROM realm.kind k WHERE k.number = t.kind))" : ""
         return try connection.run(
             """
-            SELECT (to_jsonb(t) - '{environment_id,client_secret,password,token}'::text[]
+            SELECT ((to_jsonb(t) \(kind)) - '{environment_id,client_secret,password,token}'::text[]
                 - CASE WHEN \(table.name) = 'access.audit' THEN 'id' ELSE '' END)::text
             FROM \(name) t WHERE environment_id = \(environment)
                 AND NOT (\(table.name) = 'access.audit' AND to_jsonb(t)->>'action' LIKE 'environment.%') ORDER BY 1

@@ -63,7 +63,7 @@ import Testing
 
     @Test func streamOfOtherFormatOrKeyIsRejected() throws {
         var lines = try fixture.stream()
-        lines[0].replace(#""format":4"#, with: #""format":3"#)
+        lines[0].replace(#""format":5"#, with: #""format":4"#)
         let old = String(try #require(lines[0].split(separator: " ").first))
         let formats = try fixture.bring([old[...]] + lines.dropFirst())
         #expect(formats.status == 1 && formats.errors.contains("must be of the same release"), "\(formats)")

@@ -88,17 +88,4 @@ import Testing
             #expect(!without.contains("own.acme"))
         }
     }
-
-    /// Numbers of kinds differ between installations.
-    @Test func environmentIsNotMoved() throws {
-        let export = try fieldpost(
-            ["environment", "export", "acme", "--key-from", "KEY"],
-            environment: [
-                "FIELDPOST_DATABASE_URL": conninfo, "KEY": Data(repeating: 1, count: 32).base64EncodedString(),
-                "FIELDPOST_SECRET_KEYS": Data(repeating: 2, count: 32).base64EncodedString(),
-            ])
-        #expect(export.status == 1 && export.errors.contains("acme declares own kinds"), "\(export.errors)")
-        var connection = try Connection(conninfo)
-        #expect(try connection.run("SELECT FROM realm.move").count == 0)
-    }
 }

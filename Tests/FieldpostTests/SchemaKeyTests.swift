@@ -64,6 +64,20 @@ import Testing
         #expect(MovedTable.writeBlocked.first == "realm.environment")
     }
 
+    /// The numbers of own kinds differ between installations: each column with them is known to the import.
+    @Test func everyMovedKindNumberIsMapped() throws {
+        var connection = try Connection(try makeFoundationDatabase())
+        let tables = try connection.run(
+            """
+            SELECT table_schema || '.' || table_name FROM information_schema.columns
+            WHERE column_name LIKE '%kind%' AND data_type = 'smallint' AND table_schema <> 'pg_catalog'
+                AND table_schema || '.' || table_name <> ALL (
+                \(MoveRemoval.staying))
+            """
+        ).decode(String.self)
+        #expect(Set(tables) == Set(MovedTable.all.filter(\.hasKindNumber).map(\.name)))
+    }
+
     /// A page starts after the key of the last row: a key that is not unique would lose rows.
     @Test func movedTableKeyIsPrimaryKey() throws {
         var connection = try Connection(try makeFoundationDatabase())

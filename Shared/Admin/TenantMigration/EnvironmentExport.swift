@@ -47,22 +47,11 @@ package struct EnvironmentExport {
     ) throws {
         (self.name, self.secrets, self.transfer, self.write) = (name, secrets, transfer, write)
         try Schema.check(on: &connection, oldest: Schema.version)
-        try Self.refuseOwnKinds(name, on: &connection)
         move = try MoveStore.start(name, on: &connection)
         chain = try MoveChain(move: move.id, transfer: transfer)
         let (position, time) = try Self.counter(of: move.environment, on: &connection)
         start = resume
         self.resume = resume ?? MoveResume(position: position, time: time - Self.commitMicrosecondsMax)
-    }
-
-    /// The numbers of own kinds differ between installations, and a stream does not have their names.
-    private static func refuseOwnKinds(_ name: String, on connection: inout Connection) throws {
-        let rows = try connection.run(
-            """
-            SELECT FROM realm.own_kind o JOIN realm.environment e ON e.id = o.environment_id
-            WHERE e.name = \(name) LIMIT 1
-            """)
-        guard rows.count == 0 else { throw MoveFailure("\(name) declares own kinds, and cannot be moved yet") }
     }
 
     /// Sends everything, and leaves the environment write-blocked.
@@ -80,12 +69,13 @@ package struct EnvironmentExport {
                     format: MoveLine.Header.formatCurrent, schema: Schema.version, name: name, foundedAs: founded,
                     move: move.id, check: Data(check), start: start)))
         let since = resume
+        // In each stream: the destination needs their names for the numbers of the following objects.
+        try send(.ownKinds, .all, on: &connection)
         try copy(on: &connection)
         // Sends changes made meanwhile, to shorten the write-block.
         let (position, _) = try Self.counter(of: move.environment, on: &connection)
         try send(.objects, .changed(since: since.position), on: &connection)
         try MoveStore.writeBlock(move, on: &connection)
-        try Self.refuseOwnKinds(name, on: &connection)
         try send(.held)
         let sent = rowCount
         try checkTombstones(since: since.position, on: &connection)
@@ -146,12 +136,15 @@ package struct EnvironmentExport {
         try write(try chain.frame(line, rows: rows))
     }
 
-    /// Returns a page. Rows: a row as JSON without its environment, and its key.
+    /// Returns a page. Rows: a row as JSON without its environment, and its key. An own kind has its name also.
     private func page(of table: MovedTable, _ choice: Choice, after last: String?) -> Statement {
         let key = Statement(
             stringLiteral: "jsonb_build_object(" + table.key.map { "'\($0)', x.\($0)" }.joined(separator: ", ") + ")")
+        let name: Statement =
+            table.name == MovedTable.ownKinds.name
+            ? "|| jsonb_build_object('name', (SELECT k.name FROM realm.kind k WHERE k.number = x.kind))" : ""
         return """
-            SELECT (to_jsonb(x) - 'environment_id')::text, \(key)::text
+            SELECT (to_jsonb(x) - 'environment_id' \(name))::text, \(key)::text
             FROM (SELECT t.* FROM \(table.sql) t
                 WHERE t.environment_id = \(move.environment.rawValue) AND \(isAfter(last, in: table))
                     AND \(condition(choice))

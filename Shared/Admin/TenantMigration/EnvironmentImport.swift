@@ -20,6 +20,8 @@ package struct EnvironmentImport {
     /// Whether the stream resumes an earlier one.
     private var isResumed = false
     private var stagedCount: Int32 = 0
+    /// The number here of each own kind, by its number at the source.
+    private var kinds: [Int16: Int16] = [:]
     package private(set) var rowCount = 0
     package private(set) var name = ""
 
@@ -101,9 +103,9 @@ package struct EnvironmentImport {
         guard let start else {
             // In one transaction, so that no stream resumes an earlier copy that was removed.
             try connection.run(
-                [MovedTable.objects, .blobs].map { "DELETE FROM \($0.sql) WHERE environment_id = \(environment)" } + [
-                    "UPDATE realm.move SET resume = NULL WHERE environment_id = \(environment)"
-                ])
+                [MovedTable.objects, .blobs, .ownKinds].map {
+                    "DELETE FROM \($0.sql) WHERE environment_id = \(environment)"
+                } + ["UPDATE realm.move SET resume = NULL WHERE environment_id = \(environment)"])
             return
         }
         let stopped = try connection.run("SELECT resume FROM realm.move WHERE environment_id = \(environment)")[0]
@@ -124,8 +126,9 @@ package struct EnvironmentImport {
         case .immediate:
             let rows = "[" + lines.map { String(decoding: $0, as: UTF8.self) }.joined(separator: ",") + "]"
             let move = try current()
+            if table.name == MovedTable.ownKinds.name { try number(lines, on: &connection) }
             try connection.run([
-                Self.insert(rows, into: table, of: move),
+                Self.insert(rows, into: table, of: move, kinds: kinds),
                 """
                 UPDATE realm.move SET resume = \(part.resume.text) WHERE environment_id = \(move.environment.rawValue)
                 """,
@@ -135,6 +138,31 @@ package struct EnvironmentImport {
         case .atActivation: try stage(table.name, lines, on: &connection)
         }
         rowCount += part.count
+    }
+
+    /// Determines the numbers here of own kinds, by their names.
+    private mutating func number(_ lines: [[UInt8]], on connection: inout Connection) throws {
+        let sources = try lines.map { try JSONDecoder().decode(NamedKind.self, from: Data($0)) }
+        let numbers: [String: Int16]
+        do {
+            numbers = try MoveStore.retryingLocks(on: &connection) { connection in
+                try connection.transaction { try KindNames.numbers(of: sources.map(\.name), in: &$0) }
+            }
+        } catch let error as KindNames.Exhausted {
+            throw MoveFailure("\(name) cannot be imported: \(error)")
+        }
+        for source in sources {
+            guard let number = numbers[source.name], OwnKind.numbers.contains(number) else {
+                throw MoveFailure("\(name) declares the kind \(source.name), which is a built-in kind here")
+            }
+            kinds[source.kind] = number
+        }
+    }
+
+    /// A row of `realm.own_kind` in a stream.
+    private struct NamedKind: Decodable {
+        let kind: Int16
+        let name: String
     }
 
     /// Removes the rows of an earlier write-block, which may have been rolled back: each stream has all of them.
@@ -182,14 +210,29 @@ package struct EnvironmentImport {
     }
 
     /// Returns a statement that inserts rows with the new environment's id. The newer version of an object is kept.
-    static func insert(_ rows: String, into table: MovedTable, of move: MoveStore.Move) -> Statement {
+    ///
+    /// - Parameter kinds: The number here of each own kind, by its number at the source. A row with another number
+    ///   violates a constraint.
+    static func insert(
+        _ rows: String, into table: MovedTable, of move: MoveStore.Move, kinds: [Int16: Int16] = [:]
+    ) -> Statement {
         """
         INSERT INTO \(table.sql) AS o \(overriding(table))
         SELECT * FROM jsonb_populate_recordset(
             jsonb_populate_record(
                 NULL::\(table.sql), jsonb_build_object('environment_id', \(move.environment.rawValue))),
-            \(rows)::text::jsonb)
+            \(table.hasKindNumber ? renumbered(rows, kinds) : "\(rows)::text::jsonb"))
         \(onConflict(table))
+        """
+    }
+
+    /// Returns rows with the numbers that their kinds have here.
+    private static func renumbered(_ rows: String, _ kinds: [Int16: Int16]) -> Statement {
+        """
+        (SELECT jsonb_agg(CASE WHEN r.kind < \(OwnKind.numbers.lowerBound) THEN r.line
+            ELSE r.line || jsonb_build_object('kind', k.here) END)
+        FROM (SELECT line, (line->>'kind')::smallint AS kind FROM jsonb_array_elements(\(rows)::text::jsonb) line) r
+        LEFT JOIN unnest(\(Array(kinds.keys)), \(Array(kinds.values))) AS k(source, here) ON k.source = r.kind)
         """
     }
 
@@ -200,6 +243,8 @@ package struct EnvironmentImport {
 
     private static func onConflict(_ table: MovedTable) -> Statement {
         switch table.name {
+        // Each stream has all of them, and they do not change during the move.
+        case MovedTable.ownKinds.name: "ON CONFLICT DO NOTHING"
         case MovedTable.objects.name:
             """
             ON CONFLICT (environment_id, realm_id, kind, id) DO UPDATE SET

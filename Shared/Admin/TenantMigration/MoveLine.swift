@@ -5,7 +5,7 @@ import FoundationEssentials
 enum MoveLine: Codable {
     /// The first line.
     struct Header: Codable {
-        static let formatCurrent = 4
+        static let formatCurrent = 5
         let format: Int
         /// The number of the newest schema file, equal at both installations.
         let schema: Int32

@@ -22,8 +22,6 @@ package enum MoveRemoval {
         "device.task_author",
         // Devices reset with the generation, and the relay republishes all published kinds.
         "store.change", "realm.republish",
-        // An environment with own kinds is not moved yet.
-        "realm.kind_version", "realm.own_kind",
         "realm.move_part",
     ]
 

@@ -92,6 +92,8 @@ package enum MoveStore {
                 """
                 INSERT INTO realm.move (environment_id, move_id, state)
                 SELECT id, gen_random_uuid(), 'copying' FROM realm.environment WHERE name = \(name)
+                -- A schema file that is being applied is moved; later ones are rejected.
+                FOR KEY SHARE
                 ON CONFLICT (environment_id) DO UPDATE SET move_id = excluded.move_id, state = 'copying',
                     moved_to = NULL, changed_at = now()
                 WHERE realm.move.state = 'begun'

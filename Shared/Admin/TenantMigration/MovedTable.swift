@@ -22,6 +22,8 @@ package struct MovedTable: Sendable {
         (self.name, self.key, self.arrival, self.pageCountMax) = (name, key, arrival, pageCountMax)
     }
 
+    /// The kinds that the environment has ever declared. They precede the objects: triggers on these use them.
+    package static let ownKinds = MovedTable("realm.own_kind", ["kind"], .immediate)
     package static let objects = MovedTable(
         "store.object", ["realm_id", "kind", "id"], .immediate, pageCountMax: 250)
     /// Blobs have up to 1 MB each, and twice that in transit.
@@ -29,6 +31,8 @@ package struct MovedTable: Sendable {
 
     /// All other tables, in the order of their foreign keys, after objects and blobs.
     package static let others: [MovedTable] = [
+        // A schema file has up to 1 MB.
+        MovedTable("realm.kind_version", ["version"], .immediate, pageCountMax: 8),
         MovedTable("realm.realm", ["id"], .immediate),
         MovedTable("device.client", ["person_id", "client_id"], .immediate),
         MovedTable("device.mutation", ["person_id", "client_id", "sequence"], .immediate),
@@ -68,13 +72,17 @@ package struct MovedTable: Sendable {
         MovedTable("pipeline.parked", ["group_name", "key"]),
     ]
 
-    package static let all = [objects, blobs] + others
+    package static let all = [ownKinds, objects, blobs] + others
 
     package static func named(_ name: String) -> MovedTable? { all.first { $0.name == name } }
 
     /// Tables that the write-block covers, in order: first the counter, without which hardly anything is written. The
     /// change log precedes the objects: after a rollback a retained tombstone is found by its pointer.
     package static let writeBlocked = ["realm.environment", "store.change"] + all.map(\.name)
+
+    /// Whether its rows have the number of a kind, in the column `kind`. For own kinds the numbers differ between
+    /// installations.
+    package var hasKindNumber: Bool { [Self.ownKinds.name, Self.objects.name].contains(name) }
 
     /// The table's name as a statement.
     var sql: Statement { Statement(stringLiteral: name) }

@@ -25,13 +25,6 @@ package struct KindApplication: Sendable {
         }
     }
 
-    /// The installation has no number left for another kind.
-    package struct NumbersExhausted: Error, CustomStringConvertible {
-        package var description: String {
-            "the installation has declared \(OwnKind.numbers.count) kinds, which is the maximum"
-        }
-    }
-
     /// Objects are being imported into the environment by the version in use.
     package struct ImportInProgress: Error, CustomStringConvertible {
         package var description: String { "an import into the environment is running; apply the file after it" }
@@ -112,7 +105,7 @@ package struct KindApplication: Sendable {
     ///   - actor: The administrator, as in the audit log.
     ///   - also: Returns further statements of the transaction, such as a record in the audit log.
     /// - Returns: The version's number.
-    /// - Throws: ``Refusals``, ``NumbersExhausted``, ``EnvironmentMoveInProgress``, ``ImportInProgress``.
+    /// - Throws: ``Refusals``, `KindNames.Exhausted`, ``EnvironmentMoveInProgress``, ``ImportInProgress``.
     package func commit(
         by actor: String, on connection: inout Connection, also: (Int32) -> [Statement]
     ) throws -> Int32 {
@@ -132,9 +125,7 @@ package struct KindApplication: Sendable {
                 let counts = try transaction.run(Self.counts(of: Array(breaking.keys), in: environment))
                 try Self.refuse(breaking, try counts.decode(String.self, Int64.self))
             }
-            try transaction.run("LOCK TABLE realm.kind IN SHARE ROW EXCLUSIVE MODE")
-            let numbers = try transaction.run(Self.addNumbers(kinds.kinds.keys.sorted())).decode(Int16.self)
-            guard numbers.count == kinds.kinds.count else { throw NumbersExhausted() }
+            _ = try KindNames.numbers(of: kinds.kinds.keys.sorted(), in: &transaction)
             let stored: Statement = """
                 INSERT INTO realm.kind_version (environment_id, version, content, digest, applied_by)
                 VALUES (\(environment.rawValue), \(version), \(content), sha256(convert_to(\(content), 'UTF8')),
@@ -151,23 +142,6 @@ package struct KindApplication: Sendable {
     /// Prevents a new version until the session ends.
     package static func hold(_ environment: EnvironmentID) -> Statement {
         "SELECT pg_advisory_lock_shared(\(lockSpace), \(environment.rawValue))"
-    }
-
-    /// Adds the names that have no number yet. Rows: the number of each name.
-    private static func addNumbers(_ names: [String]) -> Statement {
-        """
-        WITH new AS (
-            INSERT INTO realm.kind (number, name)
-            SELECT n.number, n.name FROM (
-                SELECT f.name, (SELECT greatest(max(number), \(OwnKind.numbers.lowerBound - 1)) FROM realm.kind)
-                    + row_number() OVER (ORDER BY f.name) AS number
-                FROM unnest(\(names)) AS f(name)
-                WHERE NOT EXISTS (SELECT FROM realm.kind k WHERE k.name = f.name)
-            ) n WHERE n.number <= \(OwnKind.numbers.upperBound)
-            RETURNING number
-        )
-        SELECT number FROM new UNION ALL SELECT number FROM realm.kind WHERE name = ANY (\(names))
-        """
     }
 
     private func addKind(_ kind: KindDeclaration) -> Statement {

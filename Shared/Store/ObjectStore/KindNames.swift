@@ -26,4 +26,36 @@ package final class KindNames: Sendable {
         own.withLock { $0[number] = kind }
         return kind
     }
+
+    /// The installation has no number left for another name.
+    package struct Exhausted: Error, CustomStringConvertible {
+        package var description: String {
+            "the installation has declared \(OwnKind.numbers.count) kinds, which is the maximum"
+        }
+    }
+
+    /// Returns the numbers of names. Names that have none get the next ones, which they keep.
+    ///
+    /// - Parameter names: Different names.
+    /// - Throws: ``Exhausted``, or `PostgresError`.
+    package static func numbers(of names: [String], in transaction: inout Transaction) throws -> [String: Int16] {
+        try transaction.run("LOCK TABLE realm.kind IN SHARE ROW EXCLUSIVE MODE")
+        let numbers = try transaction.run(
+            """
+            WITH new AS (
+                INSERT INTO realm.kind (number, name)
+                SELECT n.number, n.name FROM (
+                    SELECT f.name, (SELECT greatest(max(number), \(OwnKind.numbers.lowerBound - 1)) FROM realm.kind)
+                        + row_number() OVER (ORDER BY f.name) AS number
+                    FROM unnest(\(names)) AS f(name)
+                    WHERE NOT EXISTS (SELECT FROM realm.kind k WHERE k.name = f.name)
+                ) n WHERE n.number <= \(OwnKind.numbers.upperBound)
+                RETURNING name, number
+            )
+            SELECT name, number FROM new UNION ALL SELECT name, number FROM realm.kind WHERE name = ANY (\(names))
+            """
+        ).decode(String.self, Int16.self)
+        guard numbers.count == names.count else { throw Exhausted() }
+        return Dictionary(uniqueKeysWithValues: numbers)
+    }
 }

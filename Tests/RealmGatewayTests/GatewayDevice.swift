@@ -50,13 +50,18 @@ actor GatewayDevice {
     private var sequence = 0
 
     init(
-        _ fixture: GatewayFixture, _ email: String, gateway: Int = 0, expiresIn: Int = 600, clientID: UUID = UUID()
+        _ fixture: GatewayFixture, _ email: String, gateway: Int = 0, expiresIn: Int = 600, clientID: UUID = UUID(),
+        token: String? = nil
     ) async throws {
         self.fixture = fixture
         self.clientID = clientID
         self.gateway = gateway
         self.email = email
-        token = try await fixture.keys.token(email, expiresIn: expiresIn)
+        if let token {
+            self.token = token
+        } else {
+            self.token = try await fixture.keys.token(email, expiresIn: expiresIn)
+        }
     }
 
     /// A caller with any bearer token.
@@ -69,8 +74,10 @@ actor GatewayDevice {
     }
 
     /// The same device with other gateways, after an interruption of its stream.
-    init(_ device: GatewayDevice, at fixture: GatewayFixture) async throws {
-        try await self.init(fixture, device.email, clientID: device.clientID)
+    ///
+    /// - Parameter token: `nil`: a new one.
+    init(_ device: GatewayDevice, at fixture: GatewayFixture, token: String? = nil) async throws {
+        try await self.init(fixture, device.email, clientID: device.clientID, token: token)
         (copy, phone, cursors) = (await device.copy, await device.phone, await device.cursors)
         (opened, resets, sequence) = (await device.opened, await device.resets, await device.sequence)
     }

@@ -13,6 +13,10 @@ import Testing
     private static let deviceCount = 10
     private static let mutationCount = 400
     private static let objectCount: Int64 = 20_000
+    private static let kinds = """
+        {"kinds": {"Form": {"realms": ["user"], "properties": {"text": {"type": "string"}},
+            "permissions": [{"who": ["owner"], "may": ["create", "change"]}]}}}
+        """
     private let key = Data(repeating: 3, count: 32).base64EncodedString()
 
     /// One device's results, and its longest time without a usable response.
@@ -44,8 +48,9 @@ import Testing
     ) async throws -> DeviceRun {
         var run = DeviceRun()
         var target = old
-        for _ in 0..<Self.mutationCount {
-            let mutation = await device.mutation("put", UUID(), #"{"text":"x"}"#)
+        for number in 0..<Self.mutationCount {
+            let kind = number % 2 == 0 ? "TimeEntry" : "Form"
+            let mutation = await device.mutation("put", UUID(), #"{"text":"x"}"#, kind: kind)
             let body = "{\"clientId\":\"\(device.clientID)\",\"mutations\":[\(mutation)]}"
             let start = ContinuousClock.now
             while true {
@@ -113,7 +118,10 @@ import Testing
                     for table in ["access.domain", "access.provider", "realm.relay", "realm.environment"] {
                         try connection.run("DELETE FROM \(Statement(stringLiteral: table))")
                     }
+                    // The number that the kind has at the old installation.
+                    try connection.run("INSERT INTO realm.kind (number, name) VALUES (1000, 'Elsewhere')")
                 }
+                try old.apply(Self.kinds)
                 let realm = try old.realm(.common)
                 try old.withDatabase { connection in
                     _ = try connection.run([
@@ -127,6 +135,8 @@ import Testing
                     ])
                 }
                 let accepted = SharedCount()
+                let reader = try await GatewayDevice(old, "p0@example.com")
+                try await reader.sync()
                 let runs = try await withThrowingTaskGroup(of: DeviceRun.self) { group in
                     for number in 0..<Self.deviceCount {
                         let device = try await GatewayDevice(old, "p\(number)@example.com")
@@ -137,6 +147,13 @@ import Testing
                     return try await group.reduce(into: []) { $0.append($1) }
                 }
                 try expectEachOnce(runs, old, new)
+                // A cursor of the old installation.
+                let moved = try await GatewayDevice(reader, at: new, token: reader.token)
+                try await moved.sync()
+                #expect(try await moved.shown(moved.realm) == new.stored(moved.realm))
+                #expect(await moved.resets.count == reader.resets.count + 1)
+                let put = await moved.mutation("put", UUID(), #"{"text":7}"#, kind: "Form")
+                #expect(try await moved.send([put]).results[0].hasPrefix("invalid-field"))
                 print("the longest pause of a device was \(runs.map(\.longest).max() ?? .zero)")
             }
         }
@@ -152,8 +169,12 @@ import Testing
         let count = { (fixture: GatewayFixture, text: Statement) in
             try fixture.withDatabase { try $0.run(text)[0].decode(Int64.self) }
         }
-        let entries: Statement = "SELECT count(*) FROM store.object WHERE kind = \(Kind.timeEntry)"
+        let entries: Statement = """
+            SELECT count(*) FROM store.object WHERE kind = \(Kind.timeEntry)
+                OR kind = (SELECT number FROM realm.kind WHERE name = 'Form')
+            """
         #expect(try count(new, entries) == total)
+        #expect(try count(new, "SELECT count(*) FROM store.object WHERE kind = 1001") == total / 2)
         #expect(try count(new, "SELECT count(*) FROM device.mutation") == total)
         #expect(try count(old, entries) == atOld)
         #expect(try count(new, "SELECT count(*) FROM store.object WHERE kind = \(Kind.team)") == Self.objectCount)

@@ -57,6 +57,7 @@ struct MoveCommand: ScenarioCommand {
         options.services = Self.services
         // The entries are some years old.
         options.variables[.poller]?["FIELDPOST_POLLER_ENTRY_DAYS"] = "3660"
+        options.arguments[.broker] = ["--topic", "\(Topic.ownName(MoveSeed.topic, of: Self.environment)):3"]
         var newOptions = options
         (newOptions.emulators, newOptions.secretKeys) = ([.broker], Self.newSecretKeys)
         return try await ScenarioStage.run(
@@ -86,6 +87,7 @@ struct MoveCommand: ScenarioCommand {
         let working = Task { try await fleet.work(tally: tally, pace: pace) }
         defer { working.cancel() }
         let answered: [Int64]
+        try await new.pool.run { _ = try $0.run(MoveSeed.takeNumber) }
         do {
             try await waitUntil("the entries of all devices are released", within: Self.readyMax) {
                 tally.now.states[.released, default: 0] >= 2 * devices
@@ -102,6 +104,7 @@ struct MoveCommand: ScenarioCommand {
         let authors = try await finish(working, fleet, old.console)
         let moved = try await new.pool.run { try MoveStore.find(Self.environment, on: &$0)?.environment }
         guard let moved else { throw ClusterFailure("the environment is not at the new installation") }
+        try await procedure.waitForForms(in: moved, &report)
         try await MoveJudge.compareObjects(environment.id, at: old.pool, moved, at: new.pool, &report)
         let rows = report.figures.filter { $0.name.hasPrefix("rows of ") }.reduce(0) { $0 + $1.value }
         let copied = rows - (report.steps[1].values["rows"] ?? 0)
@@ -125,6 +128,9 @@ struct MoveCommand: ScenarioCommand {
         try await old.cluster.runCommand([
             "environment", "edit", Self.environment, "--backend-password-from", LocalCluster.passwordVariable,
         ])
+        let kinds = old.cluster.folder.path + "/kinds.json"
+        try MoveSeed.kinds.write(toFile: kinds, atomically: true, encoding: .utf8)
+        try await old.cluster.runCommand(["schema", "apply", Self.environment, kinds])
         old.console.log("writing \(objects) objects")
         let seed = MoveSeed(environment: environment.id, objectCount: objects, responseCount: responses ?? objects / 10)
         try await old.pool.run { try seed.write(on: &$0) }

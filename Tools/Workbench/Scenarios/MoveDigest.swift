@@ -29,7 +29,7 @@ struct MoveDigest: Equatable, Sendable, CustomStringConvertible {
                 switch (source, table.arrival) {
                 case (.tables, _), (.arrived, .immediate):
                     """
-                    SELECT (to_jsonb(t) - 'environment_id')::text AS line
+                    SELECT \(line(table)) AS line
                     FROM \(Statement(stringLiteral: table.name)) t WHERE environment_id = \(environment.rawValue)
                     """
                 case (.arrived, .atActivation):
@@ -48,7 +48,7 @@ struct MoveDigest: Equatable, Sendable, CustomStringConvertible {
         _ environment: EnvironmentID, upTo position: Int64, in transaction: inout Transaction
     ) throws -> MoveDigest {
         let rows: Statement = """
-            SELECT (to_jsonb(t) - 'environment_id')::text AS line FROM store.object t
+            SELECT \(line(.objects)) AS line FROM store.object t
             WHERE environment_id = \(environment.rawValue) AND position <= \(position)
             """
         return try MoveDigest(transaction.run(sum(rows)))
@@ -59,7 +59,7 @@ struct MoveDigest: Equatable, Sendable, CustomStringConvertible {
         _ environment: EnvironmentID, without objects: [ObjectKey], on connection: inout Connection
     ) throws -> MoveDigest {
         let rows: Statement = """
-            SELECT (to_jsonb(t) - 'environment_id')::text AS line FROM store.object t
+            SELECT \(line(.objects)) AS line FROM store.object t
             WHERE environment_id = \(environment.rawValue) AND (realm_id, kind, id) NOT IN (
                 SELECT * FROM unnest(\(objects.map(\.realm))::int[], \(objects.map { Int32($0.kind.number) })::int[],
                     \(objects.map(\.id))::uuid[]))
@@ -79,6 +79,14 @@ struct MoveDigest: Equatable, Sendable, CustomStringConvertible {
         ).decode(Int32.self, Int16.self, UUID.self).compactMap { realm, number, id in
             Kind(number: number).map { ObjectKey(realm: realm, kind: $0, id: id) }
         }
+    }
+
+    /// A row of `t` as text, with its kind's name.
+    private static func line(_ table: MovedTable) -> Statement {
+        let kind: Statement =
+            table.hasKindNumber
+            ? "|| jsonb_build_object('kind', (SELECT k.name FROM realm.kind k WHERE k.number = t.kind))" : ""
+        return "(to_jsonb(t) - 'environment_id' \(kind))::text"
     }
 
     private static func sum(_ rows: Statement) -> Statement {

@@ -1,4 +1,5 @@
 import Essentials
+import Kafka
 import LocalCluster
 import Model
 import Postgres
@@ -59,6 +60,22 @@ struct MoveProcedure: Sendable {
         report.add("longest pause of a device", pauses.last ?? 0, "s")
         report.add("median of the devices' longest pauses", pauses.isEmpty ? 0 : pauses[pauses.count / 2], "s")
         return answered
+    }
+
+    /// Waits until each object of the environment's own kind is published.
+    func waitForForms(in moved: EnvironmentID, _ report: inout ScenarioReport) async throws {
+        let count = try await new.pool.run { try $0.run(MoveSeed.formCount(in: moved))[0].decode(Int64.self) }
+        let (topic, brokers) = (Topic.ownName(MoveSeed.topic, of: name), new.cluster.brokers)
+        try await wait("all objects are on \(topic)") {
+            try await onOwnThread {
+                let admin = try Admin(brokers: brokers)
+                let metadata = try admin.metadata()
+                let partitions = metadata.leaders.keys.filter { $0.topic == topic }
+                let ends = admin.offsetsByLeader(at: .end, of: partitions, metadata).offsets
+                return ends.values.reduce(0, +) >= count
+            }
+        }
+        report.add("objects of an own kind published", count)
     }
 
     private func command(_ step: String, _ arguments: String..., on stage: ScenarioStage) async throws -> String {

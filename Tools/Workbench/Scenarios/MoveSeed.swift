@@ -9,6 +9,27 @@ struct MoveSeed: Sendable {
     let objectCount: Int
     let responseCount: Int
 
+    /// The schema file of the environment: the kind of one of five objects.
+    static let kinds = """
+        {"kinds": {"Form": {"realms": ["user"], "topic": "forms", "properties": {"text": {"type": "string"}}}}}
+        """
+    private static let kind = "Form"
+    /// The topic's name in the schema file.
+    static let topic = "forms"
+
+    /// Takes the number of the first own kind, so that the environment's kind gets another one.
+    static let takeNumber: Statement = """
+        INSERT INTO realm.kind (number, name) VALUES (\(OwnKind.numbers.lowerBound), 'Elsewhere')
+        """
+
+    /// Counts the objects of the kind. Rows: number of objects, also deleted ones.
+    static func formCount(in environment: EnvironmentID) -> Statement {
+        """
+        SELECT count(*) FROM store.object
+        WHERE environment_id = \(environment.rawValue) AND kind = (SELECT number FROM realm.kind WHERE name = \(kind))
+        """
+    }
+
     /// The paths of its realms, as a pattern of SQL's `LIKE`.
     static let realms = "/users/quiet%"
     private static let realmCountMax = 2_000
@@ -30,8 +51,8 @@ struct MoveSeed: Sendable {
         try connection.runScript("ANALYZE store.object; ANALYZE device.mutation")
     }
 
-    /// One of five objects is an entry, which is published; the others are lines of status logs. One of ten is
-    /// deleted.
+    /// One of five objects is an entry, and one of an own kind, which are published; the others are lines of status
+    /// logs. One of ten is deleted.
     private func writeObjects(
         _ first: Int, _ count: Int, in realms: [Int32], on connection: inout Connection
     ) throws {
@@ -59,14 +80,16 @@ struct MoveSeed: Sendable {
                 INSERT INTO store.object (environment_id, realm_id, kind, deleted, id, position, source_position,
                     edit_position, fields)
                 SELECT \(environment), r.ids[1 + n % cardinality(r.ids)],
-                    CASE WHEN n % 5 = 0 THEN \(Kind.timeEntry.number) ELSE \(Kind.timeEntryStatus.number) END,
+                    CASE n % 5 WHEN 0 THEN \(Kind.timeEntry.number) WHEN 1 THEN f.number
+                        ELSE \(Kind.timeEntryStatus.number) END,
                     n % 10 = 9,
                     gen_random_uuid(), \(last - Int64(count)) + n, 0, \(last - Int64(count)) + n,
                     CASE WHEN n % 10 = 9 THEN NULL ELSE replace(
-                        CASE WHEN n % 5 = 0 THEN \(String(decoding: entry.bytes, as: UTF8.self))
-                            ELSE \(String(decoding: line.bytes, as: UTF8.self)) END,
+                        CASE n % 5 WHEN 0 THEN \(String(decoding: entry.bytes, as: UTF8.self))
+                            WHEN 1 THEN '{"text": "NUMBER"}' ELSE \(String(decoding: line.bytes, as: UTF8.self)) END,
                         'NUMBER', (\(Int64(first)) + n)::text) END
-                FROM generate_series(1, \(Int64(count))) AS n, (SELECT \(realms)::int[] AS ids) AS r
+                FROM generate_series(1, \(Int64(count))) AS n, (SELECT \(realms)::int[] AS ids) AS r,
+                    (SELECT number FROM realm.kind WHERE name = \(Self.kind)) AS f
                 """)
         }
     }

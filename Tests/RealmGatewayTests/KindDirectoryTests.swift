@@ -1,7 +1,14 @@
+import Access
+import Essentials
+import FoundationEssentials
+import HTTPServer
+import Identity
 import KindSchema
+import Logging
 import Model
 import ObjectStore
 import Postgres
+import Synchronization
 import TestSupport
 import Testing
 
@@ -44,5 +51,44 @@ import Testing
         #expect(directory.loaded(in: environments[2]).version == -1)
         #expect(directory.loaded(in: environments[1]).version == 2)
         #expect(try await directory.current(in: environments[2]).kind(named: "Two") != nil)
+    }
+
+    /// The first mutation after an eviction does not cost a second transaction.
+    @Test func mutationsOfOwnKindsWithoutALoadedVersionAreDecidedOnce() async throws {
+        let database = try makeFoundationDatabase()
+        let environment = EnvironmentID(rawValue: 1)
+        var connection = try Connection(database)
+        try connection.run("INSERT INTO realm.environment (id, name) VALUES (1, 'test')")
+        try apply(file("One"), to: environment, on: &connection)
+        let id = try connection.run(
+            "INSERT INTO access.integration (environment_id, name, client_id) VALUES (1, 'books', 'b') RETURNING id"
+        )[0].decode(Int32.self)
+        let (pool, logger) = (try Pool(database, size: 2), Logger(label: "test"))
+        let authentication = Authentication(
+            verifier: TokenVerifier(environments: { [] }, fetch: { _ in [] }),
+            directory: EnvironmentDirectory(pool: pool, logger: logger), pool: pool, clients: ClientAddress(),
+            logger: logger)
+        let commits = try CommitPools(database, GatewayLimits())
+        let transactions = Mutex(0)
+        let route = MutationsRoute(
+            authentication: authentication, limits: GatewayLimits(), kinds: KindDirectory(pool: pool)
+        ) { environment in
+            let store = MutationStore(environment: environment, storedResultCountMax: 100)
+            return GroupCommit(MutationBatch(store: store, numbers: RealmNumbers()), pools: commits, waitingMax: 10) {
+                transactions.withLock { $0 += 1 }
+            }
+        }
+        let login = Login(
+            caller: .integration(.init(environment: environment, id: id, name: "books")), expires: .max, address: "")
+        let body = #"""
+            {"clientId":"\#(UUID().text)","mutations":[{"sequence":1,"realm":"/users/ana@example.com","op":"put",
+            "kind":"One","id":"\#(UUID().text)","fields":{"a":"text"}}]}
+            """#
+        _ = try await route.respond(to: login, number: "sequence") { catalogue in
+            try MutationRequest(Array(body.utf8), by: login, traceparent: nil, countMax: 1, catalogue: catalogue)
+        }
+        #expect(transactions.withLock(\.self) == 1)
+        let count = try connection.run("SELECT count(*) FROM store.object WHERE kind >= 1000")[0].decode(Int64.self)
+        #expect(count == 1)
     }
 }

@@ -55,13 +55,17 @@ final class MutationsRoute: Sendable {
     private static let attemptsMax = 4
 
     /// - Parameter parse: Parses the body by the environment's kinds: again if these have changed meanwhile.
-    private func respond(
+    func respond(
         to login: Login, number: String, _ parse: (KindCatalogue) throws -> MutationRequest
     ) async throws -> Response {
         let environment = login.caller.environment
         for attempt in 0..<Self.attemptsMax {
-            let request = try parse(
+            var request = try parse(
                 attempt == 0 ? kinds.loaded(in: environment) : try await kinds.load(environment))
+            // Own kinds cannot be decided without a version: none was loaded, or it was evicted.
+            if request.kindsVersion == KindCatalogue.unloaded.version {
+                request = try parse(try await kinds.load(environment))
+            }
             let outcome = try await mappingDatabaseErrors { try await commit(environment).submit(request) }
             switch outcome {
             case .gap(let expected): throw Problems.sequenceGap(expected: expected)

@@ -42,6 +42,31 @@ import Testing
         #expect(!set.inverted.contains("x") && set.inverted.contains("y") && set.inverted.contains("\u{10FFFF}"))
     }
 
+    /// A gateway has many compiled patterns in memory.
+    @Test func stepsOfPatternsAreSmall() throws {
+        #expect(MemoryLayout<Pattern.Step>.stride <= 6)
+        var parser = PatternParser("[a-z]{100}-[a-z]{100}")
+        var compiler = PatternCompiler()
+        try compiler.append(try parser.parse())
+        #expect(compiler.steps.count == 201 && compiler.sets.count == 2)
+    }
+
+    @Test(arguments: [1, 16, 17, 100]) func propertiesAreFoundByTheirNames(count: Int) throws {
+        let members = (0..<count).map { "\"f\($0)\":{\"maxLength\":\($0)}" }.joined(separator: ",")
+        var read = 0
+        let value = try SchemaValue(Array("{\"properties\":{\(members)}}".utf8))
+        let schema = ValueSchema.read(value, at: "", count: &read).schema
+        #expect((0..<count).allSatisfy { schema.property("f\($0)")?.lengthMax == Int64($0) })
+        #expect(schema.property("f\(count)") == nil && schema.property("F0") == nil)
+    }
+
+    @Test func setsOfCasesAreComplete() {
+        let sets = CaseSets(KindDeclaration.Writer.self)
+        for members in [[], [.owner], [.person, .member, .person], KindDeclaration.Writer.allCases] {
+            #expect(sets.set(members) == Set(members))
+        }
+    }
+
     @Test(arguments: [
         ("(a{100}){100}", "steps"), ("(((((){99}){99}){99}){99}){99}", "steps"), ("a{2000}", "up to 1000"),
         (String(repeating: "(", count: 30) + String(repeating: ")", count: 30), "nested"),

@@ -47,7 +47,7 @@ final class KindDirectory: Sendable {
     /// Maximum age of what ``current(in:)`` returns.
     private static let ageMax = Duration.seconds(1)
     /// Maximum size of the stored files as JSON, in bytes. A file needs about eight times its size in memory.
-    static let fileBytesMaxDefault = 8 << 20
+    static let fileBytesMaxDefault = 6 << 20
 
     /// The names of the kinds by their numbers.
     let names = KindNames()

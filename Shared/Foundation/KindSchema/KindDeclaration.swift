@@ -91,6 +91,10 @@ extension KindDeclaration {
     /// The name of a member of the objects' own rows in the apps' databases.
     private static let reservedName = "id"
 
+    private static let realmSets = CaseSets(RealmName.self)
+    private static let writerSets = CaseSets(Writer.self)
+    private static let actSets = CaseSets(Act.self)
+
     /// Reads the declaration of a kind.
     ///
     /// - Parameter builtIn: The names of the built-in kinds, by their lower-case forms.
@@ -105,7 +109,7 @@ extension KindDeclaration {
             reader.report("ids", "must be random or natural")
             return .random
         }
-        let realms = Set(reader.choices("realms", RealmName.self) ?? [])
+        let realms = realmSets.set(reader.choices("realms", RealmName.self) ?? [])
         if realms.isEmpty, !reader.problems.contains(where: { $0.path == reader.location("realms") }) {
             let list = RealmName.allCases.map(\.rawValue).joined(separator: ", ")
             reader.report("realms", "must have at least one of: \(list)")
@@ -179,9 +183,9 @@ extension KindDeclaration {
         _ value: SchemaValue, at path: String, realms: Set<RealmName>, fields: ValueSchema
     ) -> (permission: Permission?, problems: [SchemaProblem]) {
         var reader = SchemaReader(value, path, names: ["who", "realms", "may", "fields"])
-        let writers = Set(reader.choices("who", Writer.self) ?? [])
-        let acts = Set(reader.choices("may", Act.self) ?? [])
-        let named = reader.choices("realms", RealmName.self).map(Set.init)
+        let writers = writerSets.set(reader.choices("who", Writer.self) ?? [])
+        let acts = actSets.set(reader.choices("may", Act.self) ?? [])
+        let named = reader.choices("realms", RealmName.self).map(realmSets.set)
         let names = reader.texts("fields")
         guard reader.problems.isEmpty else { return (nil, reader.problems) }
         if writers.isEmpty { reader.report("who", "must have at least one of: \(list(Writer.self))") }

@@ -14,10 +14,12 @@ package struct Pattern: Equatable, Sendable {
         package let description: String
     }
 
+    /// Numbers are small: a schema file may have many steps.
     enum Step: Equatable, Sendable {
-        case scalar(ScalarSet)
+        /// One of the sets, by its index.
+        case scalar(Int16)
         /// Continues at both.
-        case fork(Int, Int)
+        case fork(Int16, Int16)
         case start
         case end
         case match
@@ -26,6 +28,7 @@ package struct Pattern: Equatable, Sendable {
     /// The pattern as it was written.
     package let text: String
     private let steps: [Step]
+    private let sets: [ScalarSet]
 
     /// Compiles a pattern.
     package init(_ text: String) throws(Objection) {
@@ -37,7 +40,7 @@ package struct Pattern: Equatable, Sendable {
         var compiler = PatternCompiler()
         try compiler.append(try parser.parse())
         compiler.steps.append(.match)
-        steps = compiler.steps
+        (steps, sets) = (compiler.steps.map(\.self), compiler.sets)
     }
 
     /// Whether a part of the text matches.
@@ -51,7 +54,7 @@ package struct Pattern: Equatable, Sendable {
             guard index < scalars.count else { break }
             next.clear()
             for step in current.list {
-                guard case .scalar(let set) = steps[step], set.contains(scalars[index]) else { continue }
+                guard case .scalar(let set) = steps[step], sets[Int(set)].contains(scalars[index]) else { continue }
                 add(step + 1, to: &next, index + 1, scalars.count)
             }
             swap(&current, &next)
@@ -87,7 +90,7 @@ package struct Pattern: Equatable, Sendable {
             guard threads.insert(step) else { continue }
             switch steps[step] {
             case .scalar: break
-            case .fork(let one, let other): open += [other, one]
+            case .fork(let one, let other): open += [Int(other), Int(one)]
             case .start: if index == 0 { open.append(step + 1) }
             case .end: if index == count { open.append(step + 1) }
             case .match: threads.isMatched = true
@@ -99,8 +102,13 @@ package struct Pattern: Equatable, Sendable {
 /// Writes the steps of a parsed pattern.
 struct PatternCompiler {
     var steps: [Pattern.Step] = []
+    /// The sets of the steps, each once.
+    var sets: [ScalarSet] = []
     /// Groups without content have no steps, but their repetitions cost time, too.
     private var nodeCount = 0
+
+    /// The number of the next step.
+    private var end: Int16 { Int16(steps.count) }
 
     mutating func append(_ node: PatternNode) throws(Pattern.Objection) {
         nodeCount += 1
@@ -109,40 +117,43 @@ struct PatternCompiler {
                 description: "has more than \(Pattern.stepCountMax) steps when its repetitions are written out")
         }
         switch node {
-        case .set(let set): steps.append(.scalar(set))
+        case .set(let set):
+            let index = sets.firstIndex(of: set) ?? sets.endIndex
+            if index == sets.endIndex { sets.append(set) }
+            steps.append(.scalar(Int16(index)))
         case .start: steps.append(.start)
         case .end: steps.append(.end)
         case .sequence(let nodes): for node in nodes { try append(node) }
         case .choice(let nodes):
             // Each choice ends with a jump to the end: a fork whose branches are equal.
-            var ends: [Int] = []
+            var ends: [Int16] = []
             for (index, node) in nodes.enumerated() {
-                let fork = steps.count
+                let fork = end
                 if index < nodes.count - 1 { steps.append(.fork(fork + 1, fork)) }
                 try append(node)
                 guard index < nodes.count - 1 else { break }
-                ends.append(steps.count)
+                ends.append(end)
                 steps.append(.fork(0, 0))
-                steps[fork] = .fork(fork + 1, steps.count)
+                steps[Int(fork)] = .fork(fork + 1, end)
             }
-            for end in ends { steps[end] = .fork(steps.count, steps.count) }
+            for jump in ends { steps[Int(jump)] = .fork(end, end) }
         case .repeated(let node, let range):
             for _ in 0..<range.lowerBound { try append(node) }
             guard let upper = range.upperBound else {
-                let fork = steps.count
+                let fork = end
                 steps.append(.fork(fork + 1, fork))
                 try append(node)
                 steps.append(.fork(fork, fork))
-                steps[fork] = .fork(fork + 1, steps.count)
+                steps[Int(fork)] = .fork(fork + 1, end)
                 return
             }
-            var forks: [Int] = []
+            var forks: [Int16] = []
             for _ in range.lowerBound..<upper {
-                forks.append(steps.count)
-                steps.append(.fork(steps.count + 1, 0))
+                forks.append(end)
+                steps.append(.fork(end + 1, 0))
                 try append(node)
             }
-            for fork in forks { steps[fork] = .fork(fork + 1, steps.count) }
+            for fork in forks { steps[Int(fork)] = .fork(fork + 1, end) }
         }
     }
 }

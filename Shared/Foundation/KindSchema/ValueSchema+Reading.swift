@@ -5,6 +5,7 @@ extension ValueSchema {
     private static let depthMax = 16
     /// Maximum length of a nested property's name, in bytes.
     private static let nameBytesMax = 200
+    private static let typeSets = CaseSets(ValueType.self)
     /// Maximum number of values of an `enum`.
     private static let valueCountMax = 200
 
@@ -54,7 +55,7 @@ extension ValueSchema {
             reader.report("type", "must be one of \(list), or a list of several")
             return
         }
-        types = Set(found)
+        types = Self.typeSets.set(found)
     }
 
     private mutating func readValues(_ reader: inout SchemaReader) {
@@ -93,6 +94,7 @@ extension ValueSchema {
         if let value = reader.value("properties") {
             let path = reader.location("properties")
             if value.members == nil { reader.report("properties", "must be an object") }
+            var list: [Property] = []
             for member in value.members ?? [] {
                 count += 1
                 guard count <= KindDeclaration.propertyCountMax else { break }
@@ -103,9 +105,10 @@ extension ValueSchema {
                 let read = Self.read(
                     member.value, at: SchemaProblem.path(path, member.name), depth: depth + 1, isField: isField,
                     count: &count)
-                append(Property(name: member.name, schema: read.schema))
+                list.append(Property(name: member.name, schema: read.schema))
                 reader.add(read.problems)
             }
+            setProperties(list)
         }
         required = reader.texts("required") ?? []
         if required.count > KindDeclaration.propertyCountMax {

@@ -66,15 +66,19 @@ package struct ValueSchema: Equatable, Sendable {
 
     /// Returns a property's schema.
     package func property(_ name: String) -> ValueSchema? {
-        propertyIndexes[ScalarText(name)].map { properties[$0].schema }
+        guard propertyIndexes.isEmpty else { return propertyIndexes[ScalarText(name)].map { properties[$0].schema } }
+        return properties.first { $0.name.utf8.elementsEqual(name.utf8) }?.schema
     }
 
-    /// The indexes of the properties by their names.
+    /// The indexes of the properties by their names; empty if there are few, which need no index.
     private var propertyIndexes: [ScalarText: Int] = [:]
+    private static let unindexedCountMax = 16
 
-    mutating func append(_ property: Property) {
-        propertyIndexes[ScalarText(property.name)] = properties.count
-        properties.append(property)
+    /// - Parameter list: Properties with different names.
+    mutating func setProperties(_ list: [Property]) {
+        properties = list.map(\.self)
+        guard list.count > Self.unindexedCountMax else { return }
+        for (index, property) in list.enumerated() { propertyIndexes[ScalarText(property.name)] = index }
     }
 
     // MARK: References to blobs

@@ -75,13 +75,17 @@ import Testing
         try await withGateway { fixture in
             let ana = try await fixture.device("ana@example.com")
             let books = EnvironmentCopy(fixture, key: try fixture.addIntegration("books"))
+            // It names the kinds of its version.
+            let named = EnvironmentCopy(
+                fixture, key: try fixture.addIntegration("named"),
+                kinds: Kind.allCases.filter(Permissions.isReadByIntegrations))
             let following: [Task<Void, any Error>] = [
-                Task { try await ana.follow() }, Task { try await books.follow() },
+                Task { try await ana.follow() }, Task { try await books.follow() }, Task { try await named.follow() },
             ]
             defer { for task in following { task.cancel() } }
             try await ana.wait("live") { $0.checkpointCount > 0 }
-            try await books.wait("live") { $0.checkpointCount > 0 }
-            let resets = (await ana.resets.count, await books.resetCount)
+            for copy in [books, named] { try await copy.wait("live") { $0.checkpointCount > 0 } }
+            let resets = (await ana.resets.count, await books.resetCount, await named.resetCount)
             let realm = await ana.realm
             for version in 1...3 {
                 let names = (1...version).map { #""Extra\#($0)":{"realms":["user"],"properties":{"a":{}},"# }
@@ -93,18 +97,17 @@ import Testing
                 try await ana.wait("the object") { $0.copy[$0.realm]?["Extra\(version)/\(id.text)"] != nil }
                 try await books.wait("the object") { $0.copy[realm]?["Extra\(version)/\(id.text)"] != nil }
             }
-            #expect((await ana.resets.count, await books.resetCount) == resets)
-            // An integration that named all built-in kinds lacks the others.
-            let named = EnvironmentCopy(
-                fixture, key: try fixture.addIntegration("named"),
-                kinds: Kind.allCases.filter(Permissions.isReadByIntegrations))
-            try await named.sync()
-            #expect(await named.shown[realm]?.isEmpty != false)
+            // Later changes of the named kinds arrive, and no others.
+            let note = await ana.mutation("put", UUID(), #"{"title":"Later"}"#, kind: "Note")
+            #expect(try await ana.send([note]).results[0].hasPrefix("accepted"))
+            try await named.wait("the note") { $0.shown[realm]?.isEmpty == false }
+            #expect(await named.shown[realm]?.keys.allSatisfy { $0.hasPrefix("Note/") } == true)
+            #expect((await ana.resets.count, await books.resetCount, await named.resetCount) == resets)
             let all = EnvironmentCopy(fixture, key: try fixture.addIntegration("all"))
             await all.resume(from: .init(cursor: try #require(await named.cursor), copy: [:]))
             try await all.sync()
             #expect(await all.resetCount == 1)
-            #expect(await all.shown[realm]?.count == 3)
+            #expect(await all.shown[realm]?.count == 4)
             // Another device downloads all.
             let other = try await fixture.device("ana@example.com")
             try await other.sync()

@@ -12,7 +12,8 @@ struct BenchCommand: AsyncParsableCommand {
             """,
         subcommands: [
             BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchSnapshot.self, BenchFanOut.self,
-            BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchPowerSync.self,
+            BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchOwnKindsLive.self,
+            BenchOwnKindsMemory.self, BenchPowerSync.self,
         ])
 }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import DeviceClient
 import Essentials
-import Foundation
+import FoundationEssentials
 import Glibc
 import LocalCluster
 import Model
@@ -23,17 +23,8 @@ struct BenchConnections: BenchScenario {
 
     /// Time until memory is stable.
     private static let idleTime = Duration.seconds(3)
-    /// File descriptors in addition to the devices'.
-    private static let otherFileCount = 1_000
 
-    var installation: BenchInstallation.Configuration {
-        let fileCount = count + Self.otherFileCount
-        return BenchInstallation.Configuration(
-            services: [.gateway],
-            variables: [
-                .gateway: ["FIELDPOST_HTTP_CONNECTIONS_MAX": "\(fileCount)", "FIELDPOST_SYNC_LAG_MAX": "600s"]
-            ], fileCount: fileCount)
-    }
+    var installation: BenchInstallation.Configuration { .devices(count) }
 
     func setUp(_ installation: BenchInstallation) {}
 
@@ -41,10 +32,7 @@ struct BenchConnections: BenchScenario {
         _ fixture: Void, on installation: BenchInstallation, _ report: inout BenchReport
     ) async throws {
         try await installation.restart(.gateway)
-        guard let port = URL(string: installation.cluster.gatewayURL)?.port else {
-            throw ClusterFailure("\(installation.cluster.gatewayURL) has no port")
-        }
-        var sockets = BenchSockets(port: port)
+        var sockets = BenchSockets(port: try installation.gatewayPort)
         let sync = Self.request(
             "/v1/sync", GatewayClient.firstSyncBody(isLive: true), token: installation.tokens[0])
         // The first device makes the gateway fetch keys and open what all devices share.

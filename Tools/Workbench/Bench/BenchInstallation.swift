@@ -18,6 +18,19 @@ struct BenchInstallation: Sendable {
         var organisation: Organisation?
         /// Number of people without an organisation.
         var peopleCount = 1
+
+        /// A gateway with live devices.
+        static func devices(_ count: Int) -> Configuration {
+            let fileCount = count + otherFileCount
+            return Configuration(
+                services: [.gateway],
+                variables: [
+                    .gateway: ["FIELDPOST_HTTP_CONNECTIONS_MAX": "\(fileCount)", "FIELDPOST_SYNC_LAG_MAX": "600s"]
+                ], fileCount: fileCount)
+        }
+
+        /// File descriptors in addition to the devices'.
+        private static let otherFileCount = 1_000
     }
 
     static let description =
@@ -34,6 +47,15 @@ struct BenchInstallation: Sendable {
     var pool: Pool { stage.pool }
     var gateway: GatewayClient { stage.gateway }
     var sap: SandboxSAP { stage.sap }
+
+    var gatewayPort: Int {
+        get throws {
+            guard let port = URL(string: cluster.gatewayURL)?.port else {
+                throw ClusterFailure("\(cluster.gatewayURL) has no port")
+            }
+            return port
+        }
+    }
 
     static let environmentName = "bench"
     private static let realmsMax = Duration.seconds(120)
@@ -133,5 +155,10 @@ struct BenchInstallation: Sendable {
     /// A value of `/proc/<pid>/status`, in kB.
     func memory(of part: LocalCluster.Part, _ name: String) -> Double {
         cluster.process(part).flatMap { ProcessUsage.memory(name, of: $0.id) } ?? .nan
+    }
+
+    /// Begins a new measurement of a process's peak memory, `VmHWM`.
+    func resetPeakMemory(of part: LocalCluster.Part) {
+        if let process = cluster.process(part) { ProcessUsage.resetPeakMemory(of: process.id) }
     }
 }

@@ -3,7 +3,6 @@ import DeviceClient
 import Essentials
 import FoundationEssentials
 import HTTPClient
-import KindSchema
 import LocalCluster
 import Model
 import ObjectStore
@@ -60,9 +59,7 @@ struct BenchOwnKinds: BenchScenario {
     func setUp(_ installation: BenchInstallation) async throws -> Kind {
         let environment = installation.environment
         return try await installation.pool.run { connection in
-            let application = try KindApplication(
-                try SchemaValue(Array(Self.file.utf8)), to: environment, on: &connection)
-            _ = try application.commit(by: "bench", on: &connection) { _ in [] }
+            try BenchKinds.apply(Self.file, to: environment, on: &connection)
             let kind = try KindCatalogue.load(environment, on: &connection).kind(named: "Memo")
             guard let kind else { throw ClusterFailure("the kind was not declared") }
             return kind

@@ -114,7 +114,7 @@ struct BenchPowerSync: BenchScenario {
         _ api: API, on installation: BenchInstallation, _ report: inout BenchReport
     ) async throws {
         try await installation.restart(.gateway)
-        var sockets = BenchSockets(port: try Self.port(of: installation))
+        var sockets = BenchSockets(port: try installation.gatewayPort)
         let request = request(api, on: installation)
         // The first device makes the gateway fetch keys and open what all devices share.
         try sockets.open(1, request: request, until: api.checkpoint)
@@ -129,7 +129,7 @@ struct BenchPowerSync: BenchScenario {
     private func measureChange(
         powerSyncCount: Int, on installation: BenchInstallation, _ report: inout BenchReport
     ) throws {
-        var sockets = BenchSockets(port: try Self.port(of: installation))
+        var sockets = BenchSockets(port: try installation.gatewayPort)
         for (api, count) in [(API.powerSync, powerSyncCount), (.device, devices)] {
             try sockets.open(count, request: request(api, on: installation), until: api.checkpoint)
         }
@@ -154,12 +154,5 @@ struct BenchPowerSync: BenchScenario {
             BenchConnections.request("/v1/sync", GatewayClient.firstSyncBody(isLive: true), token: token)
         case .powerSync: BenchConnections.request("/sync/stream", GatewayClient.firstBucketsBody(), token: token)
         }
-    }
-
-    private static func port(of installation: BenchInstallation) throws -> Int {
-        guard let port = URL(string: installation.cluster.gatewayURL)?.port else {
-            throw ClusterFailure("\(installation.cluster.gatewayURL) has no port")
-        }
-        return port
     }
 }

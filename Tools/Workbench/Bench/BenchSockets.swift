@@ -35,10 +35,12 @@ struct BenchSockets: ~Copyable {
     }
 
     /// Waits until every device has received the text.
-    mutating func waitForAll(_ text: String) throws {
-        let needle = Array(text.utf8)
+    ///
+    /// - Parameter excluded: A text that no device may receive meanwhile; it may be in the same piece.
+    mutating func waitForAll(_ text: String, unless excluded: String? = nil) throws {
+        let (needle, excluded) = (Array(text.utf8), excluded.map { Array($0.utf8) })
         waiting = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        while !waiting.isEmpty { try receive(needle) }
+        while !waiting.isEmpty { try receive(needle, unless: excluded) }
     }
 
     /// Sends a request on a new connection, and does not read the response.
@@ -69,7 +71,7 @@ struct BenchSockets: ~Copyable {
     }
 
     /// Reads what has arrived; sockets that have received the text are no longer waited for.
-    private mutating func receive(_ needle: [UInt8]) throws {
+    private mutating func receive(_ needle: [UInt8], unless excluded: [UInt8]? = nil) throws {
         guard unsafe poll(&waiting, nfds_t(waiting.count), Self.timeoutMilliseconds) > 0 else {
             throw Self.failure(of: "poll")
         }
@@ -83,6 +85,9 @@ struct BenchSockets: ~Copyable {
             let length = unsafe recv(device.fd, &buffer, buffer.count, 0)
             guard length > 0 else { throw ClusterFailure("the gateway closed a device's stream") }
             let bytes = (tails.removeValue(forKey: device.fd) ?? []) + buffer[..<length]
+            if let excluded, bytes.contains(excluded) {
+                throw ClusterFailure("a device received \(String(decoding: excluded, as: UTF8.self))")
+            }
             if bytes.contains(needle) { continue }
             tails[device.fd] = Array(bytes.suffix(needle.count - 1))
             rest.append(device)

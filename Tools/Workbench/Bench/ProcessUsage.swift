@@ -11,6 +11,11 @@ enum ProcessUsage {
         return line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap { Double($0) }
     }
 
+    /// Sets the peak memory of a process (`VmHWM`) to its current memory.
+    static func resetPeakMemory(of process: pid_t) {
+        try? "5".write(toFile: "/proc/\(process)/clear_refs", atomically: false, encoding: .utf8)
+    }
+
     /// Processor time of a process and its children, in seconds; ended children count too.
     static func processorTime(of process: pid_t) -> Double {
         let children = ProcessTable.children(of: process).map { ticks(of: $0, in: 11..<13) }

@@ -64,6 +64,13 @@ struct GatewayClient: Sendable {
         try await client.send(Request("POST", url + "/v1/mutations", headers: headers(token), body: body))
     }
 
+    /// Gets the kinds that the environment declares.
+    ///
+    /// - Returns: The response, with any status.
+    func schema(token: String) async throws(HTTPError) -> Response {
+        try await client.send(Request("GET", url + "/v1/schema", headers: headers(token)))
+    }
+
     /// Returns the realms that the caller may open.
     ///
     /// - Throws: `HTTPError` or ``UnexpectedResponse``.

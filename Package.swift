@@ -242,6 +242,10 @@ let shared: [Target] = [
         ], path: "Shared/Worker/KeyedWorker"),
     .target(
         name: "LagMonitoring", dependencies: ["Essentials", "Kafka", "Telemetry"], path: "Shared/Worker/LagMonitoring"),
+    .target(
+        name: "Integration",
+        dependencies: ["Essentials", "HTTPClient", "Kafka", "Model", "ServiceSettings", logging, signals],
+        path: "Shared/Worker/Integration"),
 
     // Administration
     .target(
@@ -301,6 +305,11 @@ let tests: [Target] = [
     .testTarget(
         name: "AcmeTests", dependencies: ["Acme", "BackendContract", "BackendProtocol", "Essentials", "Model"],
         path: "examples/acme-adapter/Tests/AcmeTests"),
+    .systemLibrary(name: "CPDF", path: "examples/inspections/swift/Sources/CPDF", pkgConfig: "libpng"),
+    .executableTarget(
+        name: "InspectionWorker",
+        dependencies: ["CPDF", "DeviceClient", "Essentials", "Integration", "Model", logging],
+        path: "examples/inspections/swift/Sources/InspectionWorker"),
     .target(name: "ProjectDocuments", dependencies: [yams], path: "Tests/ProjectDocuments"),
     .testTarget(
         name: "BackendPollerTests",
@@ -376,6 +385,10 @@ let tests: [Target] = [
         dependencies: ["CTestNames", "Essentials", "HTTPClient", "LocalCluster", "Model", "TestSupport"],
         path: "Tests/HTTPClientTests"),
     .testTarget(
+        name: "IntegrationTests",
+        dependencies: ["Essentials", "InspectionWorker", "Integration", "Kafka", "Model", "TestSupport", logging],
+        path: "Tests/IntegrationTests"),
+    .testTarget(
         name: "InterleavingTests",
         dependencies: [
             "BackendConnections", "BackendPoller", "BackendProtocol", "Backends", "Catalogues", "EntrySubmitter",
@@ -422,11 +435,10 @@ let tests: [Target] = [
         name: "RealmGatewayTests",
         dependencies: [
             "Access", "Audit", "BackendConnections", "ChangeRelay", "DeviceClient", "Essentials", "HTTPClient",
-            "HTTPServer", "Identity", "Kafka", "KeyedWorker", "LocalCluster", "KindSchema", "Model", "ObjectStore",
-            "Postgres",
-            "PowerSyncModel", "ProjectDocuments", "RealmGateway", "Sandbox", "Secrets", "ServiceRuntime",
-            "ServiceSettings", "Telemetry", "Tenants", "TestSupport", "Workbench", crypto, httpTypes, hummingbird,
-            jwtKit, lifecycle, logging, nio, nioPosix, yams,
+            "HTTPServer", "Identity", "Integration", "Kafka", "KeyedWorker", "LocalCluster", "KindSchema", "Model",
+            "ObjectStore", "Postgres", "PowerSyncModel", "ProjectDocuments", "RealmGateway", "Sandbox", "Secrets",
+            "ServiceRuntime", "ServiceSettings", "Telemetry", "Tenants", "TestSupport", "Workbench", crypto, httpTypes,
+            hummingbird, jwtKit, lifecycle, logging, nio, nioPosix, yams,
         ], path: "Tests/RealmGatewayTests", exclude: ["PowerSyncTranscripts"]),
     .testTarget(
         name: "TaskFanOutTests",
@@ -454,8 +466,8 @@ let tests: [Target] = [
         ], path: "Tests/PlatformTests"),
     // Samples of the DocC catalogues, compiled as in an app's package: only public declarations.
     .testTarget(
-        name: "SampleTests", dependencies: ["DeviceClient", "Essentials", "Model"], path: "Tests/SampleTests",
-        packageAccess: false),
+        name: "SampleTests", dependencies: ["DeviceClient", "Essentials", "Integration", "Model"],
+        path: "Tests/SampleTests", packageAccess: false),
     .testTarget(
         name: "ShareFanOutTests",
         dependencies: ["Essentials", "KeyedWorker", "Model", "ObjectStore", "Postgres", "ShareFanOut", "TestSupport"],
@@ -494,6 +506,8 @@ let package = Package(
         .library(name: "BackendServices", targets: withAdapters.sorted() + ["Backends"]),
         // For apps on devices.
         .library(name: "DeviceClient", targets: ["DeviceClient", "Essentials", "Model"]),
+        // For programs that serve an environment as an integration.
+        .library(name: "Integration", targets: ["Integration", "Essentials", "Model"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-algorithms", from: "1.2.1"),

@@ -166,6 +166,10 @@ postgres_binaries() {
 # shellcheck disable=SC2034 # used by scripts that source this
 packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev zlib1g-dev postgresql pkg-config git ca-certificates)
 
+# libharu and libpng, for examples/inspections/swift, which the tests compile.
+# shellcheck disable=SC2034 # used by scripts that source this
+test_packages=(libhpdf-dev libpng-dev)
+
 # Prints a list of the Containerfile: `programs` or `packages`.
 containerfile_list() {
     sed -e ':join' -e '/\\$/{N;s/ *\\\n */ /;b join' -e '}' deploy/Containerfile | sed -n "s/^ARG $1=\"\(.*\)\"\$/\1/p"

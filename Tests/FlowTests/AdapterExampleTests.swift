@@ -9,19 +9,26 @@ extension FlowTests {
         try await AdapterFlow.run(with: LocalCluster.executables + "/AcmeServices")
     }
 
-    /// As a target of this package, the example could use declarations that other packages do not have.
-    @Test func exampleAdapterUsesPublicDeclarationsOnly() async throws {
+    /// As a target of this package, an example could use declarations that other packages do not have.
+    @Test(arguments: ["acme-adapter/Sources/Acme", "inspections/swift/Sources/InspectionWorker"])
+    func exampleUsesPublicDeclarationsOnly(folder: String) async throws {
         let modules = LocalCluster.executables + "/Modules"
-        let sources = projectRoot.appendingPathComponent("examples/acme-adapter/Sources/Acme").path
+        let sources = projectRoot.appendingPathComponent("examples/" + folder).path
         let files = try FileManager.default.contentsOfDirectory(atPath: sources).map { "\(sources)/\($0)" }
+        let maps = [
+            "Shared/Clients/CLibraries/CCurl", "Shared/Clients/CLibraries/CKafka",
+            "examples/inspections/swift/Sources/CPDF",
+        ]
+        .map { projectRoot.appendingPathComponent($0).path }
         let scratch = try ClusterFolder("adapter-types")
         defer { scratch.remove() }
         let process = try ClusterProcess(
             ClusterProcess.Command(
                 executable: "/usr/bin/env",
-                arguments: ["swiftc", "-typecheck", "-package-name", "acme", "-I", modules] + files.sorted(),
+                arguments: ["swiftc", "-typecheck", "-swift-version", "6", "-package-name", "example"]
+                    + ([modules] + maps).flatMap { ["-I", $0] } + files.sorted(),
                 environment: ProcessInfo.processInfo.environment, logPath: scratch.path + "/log"))
-        try await eventually("the adapter is checked", within: .seconds(600)) {
+        try await eventually("the example is checked", within: .seconds(600)) {
             process.isRunning ? process.logTail(bytesMax: 500) : nil
         }
         #expect(process.end == .exited(status: 0), "\(process.logTail(bytesMax: 20_000))")

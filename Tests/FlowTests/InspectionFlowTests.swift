@@ -8,13 +8,14 @@ import Testing
 extension FlowTests {
     /// `examples/inspections`: classes and data of a Realm app become own kinds, and a worker of their topic writes the
     /// receipt of each inspection once, although it is killed in the middle of its requests.
-    @Test(.timeLimit(.minutes(20))) func theWorkerOfAnOwnTopicWritesEachReceiptOnce() async throws {
+    @Test(.timeLimit(.minutes(20)), arguments: ["worker.py", "InspectionWorker"])
+    func theWorkerOfAnOwnTopicWritesEachReceiptOnce(worker: String) async throws {
         let app = ExampleApp(name: "inspections/app")
         var options = LocalCluster.Options.quick
         options.services = [.relay, .gateway]
         try app.configure(&options)
         options.arguments[.broker] = ["--topic", "own.outside.inspections:3"]
-        try await withCluster("inspections", options) { try await run($0, app) }
+        try await withCluster("inspections", options) { try await run(worker, $0, app) }
     }
 
     private static let email = "emp001@demo.example"
@@ -24,12 +25,16 @@ extension FlowTests {
         base64Encoded: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9aw"
             + "AAAABJRU5ErkJggg==")
 
-    private func run(_ cluster: LocalCluster, _ app: ExampleApp) async throws {
+    /// - Parameter worker: The worker in Python or in Swift.
+    private func run(_ worker: String, _ cluster: LocalCluster, _ app: ExampleApp) async throws {
         let key = try await cluster.addIntegration(people: ["emp001", "emp002"], domain: "demo.example")
         func program(_ name: String, _ arguments: String...) -> ClusterProcess.Command {
-            ClusterProcess.Command(
-                executable: projectRoot.appendingPathComponent(".build/inspections/bin/python3").path,
-                arguments: ["\(Self.example)/\(name)"] + arguments,
+            let isPython = name.hasSuffix(".py")
+            return ClusterProcess.Command(
+                executable: isPython
+                    ? projectRoot.appendingPathComponent(".build/inspections/bin/python3").path
+                    : LocalCluster.executables + "/" + name,
+                arguments: (isPython ? ["\(Self.example)/\(name)"] : []) + arguments,
                 environment: [
                     "GATEWAY_URL": cluster.gatewayURL, "FIELDPOST_KEY": key,
                     "FIELDPOST_KAFKA_BROKERS": cluster.brokers,
@@ -50,7 +55,7 @@ extension FlowTests {
         let inspection = try #require(migrated.first { $0.kind == "Inspection" })
         #expect((inspection.fields["photos"] as? [String])?.count == 1)
         #expect(Set(migrated.map(\.kind)).isSuperset(of: ["Site", "Part", "Finding", "Measurement", "Comment"]))
-        let worker = program("worker.py", "outside")
+        let worker = program(worker, "outside")
         try await app.withPage(cluster, of: Self.email, in: "outside") { browser, page in
             try await expectReceiptInApp(browser, page, cluster.onboardingURL + "/app/", worker)
         }
@@ -69,8 +74,8 @@ extension FlowTests {
         try await browser.wait("\(item)?.textContent.includes('Harbour')", on: page)
         try await browser.wait("\(item).querySelector('img')?.naturalWidth === 64", on: page)
         _ = try await browser.value("\(item).querySelector('button').click()", on: page)
-        let python = try ClusterProcess(worker)
-        defer { python.kill9() }
+        let process = try ClusterProcess(worker)
+        defer { process.kill9() }
         try await browser.wait("\(item).querySelector('button')?.textContent === 'Receipt'", on: page)
     }
 
@@ -101,39 +106,39 @@ extension FlowTests {
     private func expectReceipts(
         of migrated: String, on phone: IntegrationPhone, _ cluster: LocalCluster, worker: ClusterProcess.Command
     ) async throws {
-        var python = try ClusterProcess(worker)
-        defer { python.kill9() }
+        var process = try ClusterProcess(worker)
+        defer { process.kill9() }
         var sent = [migrated]
         for kill in 0..<4 {
             let done = try await receipts(on: phone).count
             for _ in 0..<4 { sent.append(try await send(from: phone)) }
             try await eventually("a receipt before kill \(kill)") {
-                try await receipts(on: phone).count > done ? nil : python.logTail()
+                try await receipts(on: phone).count > done ? nil : process.logTail()
             }
             // The worker is in the middle of a request, or between two. The gateway completes the request afterwards.
             cluster.freeze(.gateway)
-            python.kill9()
+            process.kill9()
             cluster.thaw(.gateway)
-            python = try ClusterProcess(worker)
+            process = try ClusterProcess(worker)
         }
         let expected = Set(sent)
         try await eventually("all have receipts") {
             let found = try await receipts(on: phone)
-            return Set(found.keys) == expected ? nil : "\(found.count) of \(expected.count): \(python.logTail())"
+            return Set(found.keys) == expected ? nil : "\(found.count) of \(expected.count): \(process.logTail())"
         }
-        try await expectReasonAndNewReceipt(migrated, on: phone, python)
+        try await expectReasonAndNewReceipt(migrated, on: phone, process)
         // One receipt for each inspection, and that of the other person.
         try await eventually("all are named") {
             let named = try documents(in: cluster)
             return named.count == sent.count + 1 ? nil : "\(named.count) of \(sent.count + 1)"
         }
         #expect(try documents(in: cluster).isSuperset(of: try await receipts(on: phone).values))
-        #expect(python.end == nil && cluster.fallen.isEmpty, "\(cluster.fallen) \(python.logTail())")
+        #expect(process.end == nil && cluster.fallen.isEmpty, "\(cluster.fallen) \(process.logTail())")
     }
 
     /// Checks that a photo that is missing has a reason on the phone, and that a new version gets a new receipt.
     private func expectReasonAndNewReceipt(
-        _ changed: String, on phone: IntegrationPhone, _ python: ClusterProcess
+        _ changed: String, on phone: IntegrationPhone, _ process: ClusterProcess
     ) async throws {
         let first = try await receipts(on: phone)[changed]
         let failed = UUID().uuidString.lowercased()
@@ -143,7 +148,7 @@ extension FlowTests {
             let found = try await phone.read().first { $0.id == failed }?.fields["problem"] as? String
             let second = try await receipts(on: phone)[changed]
             return found == "Photo 1 was not uploaded." && second != nil && second != first
-                ? nil : "\(found ?? "") \(python.logTail())"
+                ? nil : "\(found ?? "") \(process.logTail())"
         }
     }
 

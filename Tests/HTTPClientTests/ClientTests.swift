@@ -235,3 +235,13 @@ import Testing
             await #expect(throws: HTTPError.self) { try await client.send(Request(server.url)) }?.outcome == .notSent)
     }
 }
+
+/// Waits until `condition` holds.
+func eventually(_ condition: () -> Bool) async throws -> Bool {
+    let deadline = ContinuousClock.now + patienceMax
+    while !condition() {
+        guard .now < deadline else { return false }
+        try await Task.sleep(for: .milliseconds(2))
+    }
+    return true
+}

@@ -37,7 +37,7 @@ struct PackageModules {
         for found in text.matches(of: /"[a-z-]+", "(\w+)",\s*\[([^\]]*)\]/) {
             modules.append(Module(String(found.1), at: "Services/\(found.1)", found.2, products, isTest: false))
         }
-        let c = text.matches(of: /\.systemLibrary\(name: "(\w+)", path: "([^"]+)"/).map {
+        let c = text.matches(of: /\.systemLibrary\(name: "(\w+)", path: "(Shared[^"]+)"/).map {
             Module(String($0.1), at: String($0.2), "", [:], isTest: false)
         }
         self.modules = modules + c

@@ -1,9 +1,9 @@
 internal import Crypto
-package import FoundationEssentials
+public import FoundationEssentials
 
 extension UUID {
     /// Creates the name-based id of `name` within `namespace`: version 5 of RFC 9562, 5.5.
-    package init(name: String, in namespace: UUID) {
+    public init(name: String, in namespace: UUID) {
         var hash = Insecure.SHA1()
         unsafe withUnsafeBytes(of: namespace.uuid) { unsafe hash.update(bufferPointer: $0) }
         hash.update(data: Array(name.utf8))

@@ -1,17 +1,16 @@
 import Foundation
 import Synchronization
-import TestSupport
 
 /// An HTTP/1.1 server of raw sockets, so that a test controls each connection.
-final class LoopbackServer: Sendable {
-    struct Request: Sendable {
-        let head: String
-        let body: [UInt8]
+package final class LoopbackServer: Sendable {
+    package struct Request: Sendable {
+        package let head: String
+        package let body: [UInt8]
 
-        var path: String { String(head.split(separator: " ")[1]) }
-        var method: String { String(head.prefix { $0 != " " }) }
+        package var path: String { String(head.split(separator: " ")[1]) }
+        package var method: String { String(head.prefix { $0 != " " }) }
 
-        func header(_ name: String) -> String? {
+        package func header(_ name: String) -> String? {
             for line in head.split(separator: "\r\n").dropFirst() where line.lowercased().hasPrefix(name + ":") {
                 return line.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces)
             }
@@ -19,7 +18,7 @@ final class LoopbackServer: Sendable {
         }
     }
 
-    enum Action: Sendable {
+    package enum Action: Sendable {
         case answer(status: Int = 200, headers: [String] = [], body: [UInt8] = [])
         /// Close the connection without a response.
         case hangUp
@@ -35,28 +34,28 @@ final class LoopbackServer: Sendable {
         var requests: [Request] = []
     }
 
-    let port: Int
+    package let port: Int
     private let listener: Int32
     private let state = Mutex(State())
     private let bytesStreamed = Atomic<Int>(0)
     private let handle: @Sendable (Request) -> Action
 
-    var url: String { "http://127.0.0.1:\(port)" }
-    var connectionCount: Int { state.withLock(\.connectionCount) }
-    var openCount: Int { state.withLock(\.openCount) }
-    var requests: [Request] { state.withLock(\.requests) }
-    var streamedByteCount: Int { bytesStreamed.load(ordering: .relaxed) }
+    package var url: String { "http://127.0.0.1:\(port)" }
+    package var connectionCount: Int { state.withLock(\.connectionCount) }
+    package var openCount: Int { state.withLock(\.openCount) }
+    package var requests: [Request] { state.withLock(\.requests) }
+    package var streamedByteCount: Int { bytesStreamed.load(ordering: .relaxed) }
 
-    init(_ handle: @escaping @Sendable (Request) -> Action) {
+    package init(_ handle: @escaping @Sendable (Request) -> Action) {
         self.handle = handle
         (listener, port) = LoopbackServer.listen()
         Foundation.Thread.detachNewThread { [self] in accept() }
     }
 
-    func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
+    package func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
 
     /// Returns a port of this machine without a listener.
-    static func freePort() -> Int {
+    package static func freePort() -> Int {
         let (socket, port) = listen()
         close(socket)
         return port
@@ -163,14 +162,4 @@ final class LoopbackServer: Sendable {
         }
         return true
     }
-}
-
-/// Waits until `condition` holds.
-func eventually(_ condition: () -> Bool) async throws -> Bool {
-    let deadline = ContinuousClock.now + patienceMax
-    while !condition() {
-        guard .now < deadline else { return false }
-        try await Task.sleep(for: .milliseconds(2))
-    }
-    return true
 }

@@ -83,26 +83,31 @@ import Testing
         #expect(most.load(ordering: .relaxed) == 3)
     }
 
-    /// A handler that throws gets the same message again; its later message waits, another object's does not.
+    /// A handler that throws gets the same message again; its later message waits. Other objects' do not, although more
+    /// objects fail than messages are handled concurrently.
     @Test func failedMessageIsRetriedBeforeItsSuccessor() async throws {
         let cluster = try MockCluster(topics: ["t": 1])
-        let (failing, other) = (UUID(), UUID())
-        try send(failing, [(1, "{}"), (2, "{}")], to: cluster)
+        let failing = (0..<6).map { _ in UUID() }
+        let other = UUID()
+        for id in failing { try send(id, [(1, "{}"), (2, "{}")], to: cluster) }
         try send(other, [(1, "{}")], to: cluster)
         let log = LogCapture()
-        let handled = Mutex<[String]>([])
+        let handled = Mutex<[UUID: [Int64]]>([:])
         let isFailing = Atomic(true)
         let worker = worker(cluster, logger: log.logger) { message in
-            let isMine = message.subject.id == failing
-            if isMine, isFailing.load(ordering: .relaxed) { throw Failure() }
-            handled.withLock { $0.append("\(isMine ? "failing" : "other") \(message.position)") }
+            if message.subject.id != other, isFailing.load(ordering: .relaxed) {
+                #expect(message.position == 1)
+                throw Failure()
+            }
+            handled.withLock { $0[message.subject.id, default: []].append(message.position) }
         }
         try await running(worker) {
-            try await wait { log.errorEvents.count >= 2 && handled.withLock(\.count) == 1 }
+            try await wait { log.errorEvents.count >= 2 * failing.count && handled.withLock { $0[other] } == [1] }
+            #expect(handled.withLock(\.count) == 1)
             isFailing.store(false, ordering: .relaxed)
-            try await wait { handled.withLock(\.count) == 3 }
+            try await wait { handled.withLock { $0.values.reduce(0) { $0 + $1.count } } == 13 }
         }
-        #expect(handled.withLock { $0 } == ["other 1", "failing 1", "failing 2"])
+        #expect(handled.withLock { $0.filter { $0.key != other }.values.allSatisfy { $0 == [1, 2] } })
         #expect(log.errorEvents.allSatisfy { $0.message == "message failed, retrying" }, "\(log.errors)")
         #expect(log.errorEvents[0].metadata["reason"] == "Failure()")
     }
@@ -126,26 +131,28 @@ import Testing
         #expect(handled.withLock { $0 } == [2, 3])
     }
 
-    /// A second worker gets partitions; the messages that the first one was handling there are handled again.
+    /// A second worker gets partitions: the calls of the first one for their messages are cancelled, and it handles them.
     @Test func messagesFollowARebalance() async throws {
         let cluster = try MockCluster(topics: ["t": 4])
         let ids = (0..<16).map { _ in UUID() }
         for id in ids { try send(id, [(1, "{}")], to: cluster) }
-        let stuck = Mutex<Set<UUID>>([])
+        let started = Mutex<Set<UUID>>([])
+        let cancelled = Mutex<Set<UUID>>([])
         let handled = Mutex<Set<UUID>>([])
         var first = worker(cluster) { message in
-            stuck.withLock { _ = $0.insert(message.subject.id) }
+            started.withLock { _ = $0.insert(message.subject.id) }
+            defer { cancelled.withLock { _ = $0.insert(message.subject.id) } }
             try await Task.sleep(for: .seconds(1_000))
         }
         first.concurrencyMax = 100
         let second = worker(cluster) { message in handled.withLock { _ = $0.insert(message.subject.id) } }
-        try await running(second) {
-            try await running(first) {
-                try await wait { stuck.withLock { $0.count } + handled.withLock { $0.count } >= ids.count }
-                // The first one has some partitions, the second one the others.
-                try await wait { !handled.withLock { $0.isEmpty } && !stuck.withLock { $0.isEmpty } }
+        try await running(first) {
+            try await wait { started.withLock(\.count) == ids.count }
+            try await running(second) {
+                try await wait {
+                    !handled.withLock(\.isEmpty) && handled.withLock { $0 } == cancelled.withLock { $0 }
+                }
             }
-            try await wait { handled.withLock { $0 } == Set(ids) }
         }
     }
 
@@ -167,12 +174,13 @@ import Testing
         for id in ids { try send(id, (1...1_000).map { ($0, "{}") }, to: cluster) }
         let handled = Mutex<[UUID: Set<Int64>]>([:])
         let isOpen = Atomic(false)
-        let worker = worker(cluster) { message in
+        let log = LogCapture(level: .debug)
+        let worker = worker(cluster, logger: log.logger) { message in
             while !isOpen.load(ordering: .relaxed) { try await Task.sleep(for: .milliseconds(50)) }
             handled.withLock { _ = $0[message.subject.id, default: []].insert(message.position) }
         }
         try await running(worker) {
-            try await Task.sleep(for: .seconds(6))
+            try await wait { log.errorEvents.contains { $0.message == "delivery paused" } }
             isOpen.store(true, ordering: .relaxed)
             try await wait { handled.withLock { $0.values.reduce(0) { $0 + $1.count } } == 4_000 }
         }

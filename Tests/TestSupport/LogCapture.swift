@@ -1,7 +1,7 @@
 package import Logging
 import Synchronization
 
-/// Captures log events of level `error` or above.
+/// Captures log events, by default those of level `error` or above.
 package final class LogCapture: Sendable {
     package struct Event: Sendable {
         package let message: String
@@ -10,7 +10,10 @@ package final class LogCapture: Sendable {
 
     private let events = Mutex<[Event]>([])
 
-    package init() {}
+    private let level: Logger.Level
+
+    /// - Parameter level: The lowest level of captured events.
+    package init(level: Logger.Level = .error) { self.level = level }
 
     package var errorEvents: [Event] { events.withLock { $0 } }
 
@@ -34,7 +37,7 @@ package final class LogCapture: Sendable {
         }
 
         func log(event: LogEvent) {
-            guard event.level >= .error else { return }
+            guard event.level >= capture.level else { return }
             let captured = Event(
                 message: event.message.description, metadata: (event.metadata ?? [:]).mapValues { "\($0)" })
             capture.events.withLock { $0.append(captured) }

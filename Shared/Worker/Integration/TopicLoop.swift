@@ -8,9 +8,13 @@ internal import Synchronization
 final class TopicMailbox: Sendable {
     /// The end of a handler's call.
     struct Ended {
+        enum Outcome {
+            case handled, cancelled
+            /// With the reason.
+            case failed(String)
+        }
         let call: Int
-        /// False if the call was cancelled before the handler returned.
-        let isHandled: Bool
+        let outcome: Outcome
     }
 
     private struct State {
@@ -49,11 +53,16 @@ struct TopicLoop: ~Copyable {
     private struct Waiting {
         let message: TopicMessage
         let receipt: Receipt
+        var backoff = Backoff(waitMax: .seconds(60))
+        /// The time of the next retry, after the handler threw.
+        var retryAt: ContinuousClock.Instant?
     }
 
     private struct Call {
         let waiting: Waiting
         let task: Task<Void, Never>
+        /// Whether the message's partition was revoked.
+        var isRevoked = false
     }
 
     private let worker: TopicWorker
@@ -71,6 +80,7 @@ struct TopicLoop: ~Copyable {
     private static var waitingMax: Int { 1_000 }
     private static var batchMax: Int { 100 }
     private static var deliveryInterval: Duration { .seconds(30) }
+    private static var waitMax: Duration { .seconds(1) }
 
     static func run(_ worker: TopicWorker, _ mailbox: TopicMailbox) throws(IntegrationError) {
         do throws(KafkaError) {
@@ -107,12 +117,20 @@ struct TopicLoop: ~Copyable {
         finishEnded()
         startCalls()
         pauseOrResume()
-        let messages = try consumer.nextBatch(countMax: Self.batchMax, waitMax: .seconds(1))
+        let messages = try consumer.nextBatch(countMax: Self.batchMax, waitMax: retryWait)
         // Before the messages: they may be of a partition that was revoked and assigned again.
         for change in consumer.takeAssignmentChanges() { apply(change) }
         for message in messages { receive(message) }
         logProblems()
         if ContinuousClock.now >= nextDeliveryCheck { try checkDelivery() }
+    }
+
+    /// The time until the next retry, if it has a slot; the end of a call interrupts the wait.
+    private var retryWait: Duration {
+        guard calls.count < worker.concurrencyMax, let next = waiting.compactMap(\.retryAt).min() else {
+            return Self.waitMax
+        }
+        return max(.milliseconds(1), min(ContinuousClock.now.duration(to: next), Self.waitMax))
     }
 
     private mutating func receive(_ message: Message) {
@@ -130,22 +148,47 @@ struct TopicLoop: ~Copyable {
     private mutating func apply(_ change: AssignmentChange) {
         if case .assigned = change { return }
         waiting.removeAll { $0.receipt.partition == change.partition }
-        for call in calls.values where call.waiting.receipt.partition == change.partition { call.task.cancel() }
+        for (number, call) in calls where call.waiting.receipt.partition == change.partition {
+            calls[number]?.isRevoked = true
+            call.task.cancel()
+        }
     }
 
     private mutating func finishEnded() {
         for ended in mailbox.takeEnded() {
-            guard let call = calls.removeValue(forKey: ended.call), ended.isHandled else { continue }
-            consumer.finish([call.waiting.receipt])
+            guard let call = calls.removeValue(forKey: ended.call), !call.isRevoked else { continue }
+            switch ended.outcome {
+            case .handled: consumer.finish([call.waiting.receipt])
+            case .cancelled: break
+            case .failed(let reason): retry(call.waiting, reason)
+            }
         }
     }
 
-    /// Starts calls for the oldest messages of objects that have no call.
+    /// Stores a message whose handler threw before all others, so that it precedes those of its object.
+    private mutating func retry(_ failed: Waiting, _ reason: String) {
+        var failed = failed
+        let wait = failed.backoff.failed(random: .random(in: 0..<1))
+        failed.retryAt = .now + wait
+        waiting.insert(failed, at: 0)
+        let message = failed.message
+        worker.logger.error(
+            "message failed, retrying",
+            metadata: [
+                "object": "\(message.subject)", "position": "\(message.position)", "reason": "\(reason)",
+                "wait": "\(wait)",
+            ])
+    }
+
+    /// Starts calls for the oldest messages of objects that have no call. An object whose message waits for a retry has
+    /// none, and needs no slot.
     private mutating func startCalls() {
+        let now = ContinuousClock.now
         var busy = Set(calls.values.map(\.waiting.message.subject))
         var index = 0
         while index < waiting.count, calls.count < worker.concurrencyMax {
-            if busy.insert(waiting[index].message.subject).inserted {
+            let next = waiting[index]
+            if busy.insert(next.message.subject).inserted, next.retryAt ?? now <= now {
                 start(waiting.remove(at: index))
             } else {
                 index += 1
@@ -156,7 +199,7 @@ struct TopicLoop: ~Copyable {
     private mutating func start(_ next: Waiting) {
         callCount += 1
         let (number, worker, mailbox) = (callCount, worker, mailbox)
-        let task = Task { mailbox.post(.init(call: number, isHandled: await worker.handle(next.message))) }
+        let task = Task { mailbox.post(.init(call: number, outcome: await worker.handle(next.message))) }
         calls[number] = Call(waiting: next, task: task)
     }
 
@@ -165,6 +208,7 @@ struct TopicLoop: ~Copyable {
             isPaused = true
             // `nextBatch` retries a partition that cannot be paused.
             try? consumer.pauseAll()
+            worker.logger.debug("delivery paused", metadata: ["waiting": "\(waiting.count)"])
         } else if isPaused, waiting.count <= Self.waitingMax / 2 {
             isPaused = (try? consumer.resumeAll()) == nil
         }
@@ -195,27 +239,13 @@ struct TopicLoop: ~Copyable {
 }
 
 extension TopicWorker {
-    /// Calls the handler until it returns, or the task is cancelled.
-    ///
-    /// - Returns: Whether the handler returned.
-    fileprivate func handle(_ message: TopicMessage) async -> Bool {
-        var backoff = Backoff(waitMax: .seconds(60))
-        while !Task.isCancelled {
-            do {
-                try await handler(message)
-                return true
-            } catch {
-                if Task.isCancelled { return false }
-                let wait = backoff.failed(random: .random(in: 0..<1))
-                logger.error(
-                    "message failed, retrying",
-                    metadata: [
-                        "object": "\(message.subject)", "position": "\(message.position)", "reason": "\(error)",
-                        "wait": "\(wait)",
-                    ])
-                try? await Task.sleep(for: wait)
-            }
+    /// Calls the handler.
+    fileprivate func handle(_ message: TopicMessage) async -> TopicMailbox.Ended.Outcome {
+        do {
+            try await handler(message)
+            return .handled
+        } catch {
+            return Task.isCancelled ? .cancelled : .failed("\(error)")
         }
-        return false
     }
 }

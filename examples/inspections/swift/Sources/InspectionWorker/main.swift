@@ -3,8 +3,7 @@
 //     FIELDPOST_KAFKA_BROKERS=127.0.0.1:9092 GATEWAY_URL=http://127.0.0.1:8080 FIELDPOST_KEY=fpk_… \
 //         .build/debug/InspectionWorker ENVIRONMENT
 //
-// It is the worker of `worker.py`, in Swift. Start as many workers as there are partitions; those in Python and in
-// Swift may share them.
+// It is the worker of `worker.py`, in Swift. Start as many workers as there are partitions, all in the same language.
 
 import Foundation
 import Integration

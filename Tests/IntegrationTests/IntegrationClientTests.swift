@@ -1,6 +1,7 @@
 import Essentials
 import Foundation
 import Integration
+import Logging
 import Model
 import Synchronization
 import TestSupport
@@ -38,12 +39,13 @@ import Testing
 
     /// Runs `body` with a server that responds with `actions`, then accepts.
     private func withServer(
-        _ actions: [LoopbackServer.Action], _ body: (LoopbackServer, IntegrationClient) async throws -> Void
+        _ actions: [LoopbackServer.Action], logger: Logger = LogCapture().logger,
+        _ body: (LoopbackServer, IntegrationClient) async throws -> Void
     ) async throws {
         let rest = Mutex(actions[...])
         let server = LoopbackServer { _ in rest.withLock { $0.popFirst() } ?? .answer(body: Self.accepted) }
         defer { server.stop() }
-        try await body(server, try IntegrationClient(url: server.url, key: "fpk_1", logger: LogCapture().logger))
+        try await body(server, try IntegrationClient(url: server.url, key: "fpk_1", logger: logger))
     }
 
     @Test func mutationIsRetriedWithItsNumber() async throws {
@@ -85,11 +87,27 @@ import Testing
         }
     }
 
+    /// After a restore of the database, the gateway does not have the client's numbers.
+    @Test func mutationAfterAGapGetsAnotherClient() async throws {
+        let gap = Array(#"{"type":"urn:fieldpost:problem:sequence-gap","expectedSequence":1}"#.utf8)
+        try await withServer([.answer(body: Self.accepted), .answer(status: 409, body: gap)]) { server, client in
+            for _ in 0..<3 { #expect(try await client.send(patch, in: realm) == nil) }
+            let batches = try server.requests.map(Batch.init)
+            #expect(batches.map { $0.mutations[0].sequence } == [1, 2, 1, 2])
+            #expect(Set(batches.map(\.clientId)).count == 2 && batches[0].clientId == batches[1].clientId)
+        }
+    }
+
     @Test func cancellationEndsRetries() async throws {
         let limited = LoopbackServer.Action.answer(status: 429, headers: ["Retry-After: 60"])
-        try await withServer([limited]) { server, client in
+        let log = LogCapture(level: .warning)
+        try await withServer([limited], logger: log.logger) { _, client in
             let call = Task { try await client.download(UUID()) }
-            while server.requests.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            let end = ContinuousClock.now + patienceMax
+            while log.errorEvents.isEmpty {
+                try #require(ContinuousClock.now < end, "the call waits")
+                try await Task.sleep(for: .milliseconds(5))
+            }
             call.cancel()
             await #expect(throws: CancellationError.self) { try await call.value }
         }
@@ -97,7 +115,7 @@ import Testing
 
     @Test(arguments: [
         ("gateway", "k"), ("ftp://host", "k"), ("http://", "k"), ("http://host/v1", "k"), ("https://host?a", "k"),
-        ("http://host", ""), ("http://host", "a\r\nb"),
+        ("http://host", ""), ("http://host", "a\r\nb"), ("http://hö.example", "k"),
     ])
     func unusableSettingIsAnError(url: String, key: String) {
         #expect {

@@ -131,7 +131,51 @@ import Testing
         #expect(handled.withLock { $0 } == [2, 3])
     }
 
-    /// A second worker gets partitions: the calls of the first one for their messages are cancelled, and it handles them.
+    /// Messages that were handled after a failing one do not commit its offset.
+    @Test func failedMessageIsRedeliveredToTheNextWorker() async throws {
+        let cluster = try MockCluster(topics: ["t": 1])
+        let failing = UUID()
+        try send(failing, [(1, "{}")], to: cluster)
+        for _ in 0..<5 { try send(UUID(), [(1, "{}")], to: cluster) }
+        let count = Atomic(0)
+        let first = worker(cluster) { message in
+            if message.subject.id == failing { throw Failure() }
+            count.add(1, ordering: .relaxed)
+        }
+        try await running(first) { try await wait { count.load(ordering: .relaxed) == 5 } }
+        let handled = Mutex<Set<UUID>>([])
+        try await running(worker(cluster) { message in handled.withLock { _ = $0.insert(message.subject.id) } }) {
+            try await wait { handled.withLock { $0.contains(failing) } }
+        }
+    }
+
+    /// The offsets begin again. Later messages are handled without a new program.
+    @Test func emptiedBrokerIsReadFromItsBeginning() async throws {
+        let cluster = try MockCluster(topics: ["t": 1])
+        let handled = Mutex<Set<UUID>>([])
+        let (before, after) = (UUID(), UUID())
+        try send(before, (1...20).map { ($0, "{}") }, to: cluster)
+        try await running(worker(cluster) { message in handled.withLock { _ = $0.insert(message.subject.id) } }) {
+            try await wait { handled.withLock { $0.contains(before) } }
+            try cluster.restartEmpty()
+            try send(after, (1...3).map { ($0, "{}") }, to: cluster)
+            try await wait { handled.withLock { $0.contains(after) } }
+        }
+    }
+
+    @Test func unusableSettingEndsTheWorker() async throws {
+        let cluster = try MockCluster(topics: ["t": 1])
+        var idle = worker(cluster) { _ in }
+        idle.concurrencyMax = 0
+        let invalid = IntegrationError.invalidSetting("concurrencyMax is 0: at least 1")
+        await #expect(throws: invalid) { try await idle.run() }
+        await #expect(throws: IntegrationError.self) {
+            try await worker(cluster, properties: ["enable.auto.commit": "false"]) { _ in }.run()
+        }
+    }
+
+    /// A second worker gets partitions: the calls of the first one for their messages are cancelled, and it handles
+    /// them.
     @Test func messagesFollowARebalance() async throws {
         let cluster = try MockCluster(topics: ["t": 4])
         let ids = (0..<16).map { _ in UUID() }

@@ -12,8 +12,9 @@ func copySites(of environment: String, gateway: IntegrationClient, settings: Kaf
         group: "site-copies", topics: ["own.\(environment).inspections"], settings: settings
     ) { message in
         guard let mutation = try siteCopy(for: message) else { return }
-        // With the position, a repeated message has no second effect: the rejection is no error.
-        _ = try await gateway.send(mutation, in: message.subject.realm)
+        // With the position, a repeated message has no second effect, and a later state is not overwritten.
+        let rejection = try await gateway.send(mutation, in: message.subject.realm)
+        if let rejection, !rejection.isSuperseded { throw rejection }
     }
     try await worker.runUntilSignal()
 }

@@ -8,7 +8,7 @@ internal import Synchronization
 /// The device API, as an integration: blobs and mutations.
 ///
 /// A request is retried while the gateway is unavailable or limits the rate: after connection errors and timeouts, and
-/// after the statuses 429, 500, 502, 503 and 504. The wait is that of `Retry-After`, otherwise it grows exponentially;
+/// after the statuses 429, 500, 502, 503 and 504. The wait grows exponentially, and is at least that of `Retry-After`;
 /// it is at most a minute. The number of retries has no limit: cancel the task to end a call.
 ///
 /// Calls may run concurrently.
@@ -37,7 +37,8 @@ public final class IntegrationClient: Sendable {
     public init(
         url: String, key: String, logger: Logger = Logger(label: "integration")
     ) throws(IntegrationError) {
-        guard let parsed = URL(string: url), ["http", "https"].contains(parsed.scheme), parsed.host()?.isEmpty == false,
+        guard url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), let parsed = URL(string: url),
+            ["http", "https"].contains(parsed.scheme), parsed.host()?.isEmpty == false,
             ["", "/"].contains(parsed.path()), parsed.query() == nil, parsed.fragment() == nil
         else { throw .invalidSetting("the gateway's URL is \"\(url)\": allowed are http and https, without a path") }
         guard !key.isEmpty, key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
@@ -74,8 +75,12 @@ public final class IntegrationClient: Sendable {
     /// - Throws: ``IntegrationError/refused(status:detail:)`` or `CancellationError`.
     public func send(_ mutation: Mutation, in realm: RealmPath) async throws -> MutationRejection? {
         var numbers = idle.withLock { $0.popLast() } ?? MutationNumbers()
-        let response = try await send(
-            "POST", "/v1/mutations", Self.body(mutation, in: realm, number: numbers.next, of: numbers.client))
+        var response = try await send(mutation, in: realm, numbers)
+        // After a restore of the database, the gateway does not have the earlier numbers, and applies nothing.
+        if response.status == 409, Self.text(of: response).contains("sequence-gap") {
+            numbers = MutationNumbers()
+            response = try await send(mutation, in: realm, numbers)
+        }
         let body = try Self.checked(response, 200).body
         guard let result = try? JSONDecoder().decode(Results.self, from: Data(body)).results.first else {
             throw IntegrationError.refused(status: 200, detail: "the response has no result")
@@ -92,8 +97,15 @@ public final class IntegrationClient: Sendable {
         let results: [Result]
     }
 
-    private static func body(_ mutation: Mutation, in realm: RealmPath, number: Int, of client: UUID) -> [UInt8] {
-        var json = Array("{\"clientId\":\"\(client.text)\",\"mutations\":[{\"sequence\":\(number),\"realm\":".utf8)
+    private func send(
+        _ mutation: Mutation, in realm: RealmPath, _ numbers: MutationNumbers
+    ) async throws -> Response {
+        try await send("POST", "/v1/mutations", Self.body(mutation, in: realm, numbers))
+    }
+
+    private static func body(_ mutation: Mutation, in realm: RealmPath, _ numbers: MutationNumbers) -> [UInt8] {
+        var json = Array("{\"clientId\":\"\(numbers.client.text)\",\"mutations\":[{\"sequence\":".utf8)
+        json += "\(numbers.next),\"realm\":".utf8
         JSONText.append("\(realm)", to: &json)
         json += ",\"op\":\"\(mutation.operation.rawValue)\",\"kind\":".utf8
         JSONText.append(mutation.kind.rawValue, to: &json)
@@ -134,7 +146,7 @@ public final class IntegrationClient: Sendable {
                 guard [429, 500, 502, 503, 504].contains(response.status) else { return response }
                 reason = "\(response.status) \(Self.text(of: response))"
                 if let seconds = response.headers["Retry-After"].flatMap({ Int64($0) }), seconds >= 0 {
-                    wait = min(.seconds(seconds), Self.waitMax)
+                    wait = min(max(wait, .seconds(seconds)), Self.waitMax)
                 }
             } catch {
                 if error.isCancelled { throw CancellationError() }

@@ -7,7 +7,7 @@ internal import Synchronization
 /// The part of a worker's state that other threads change.
 final class TopicMailbox: Sendable {
     /// The end of a handler's call.
-    struct Ended {
+    struct CallResult {
         enum Outcome {
             case handled, cancelled
             /// With the reason.
@@ -18,7 +18,7 @@ final class TopicMailbox: Sendable {
     }
 
     private struct State {
-        var ended: [Ended] = []
+        var results: [CallResult] = []
         var isStopping = false
         var wakeup: Wakeup?
     }
@@ -30,12 +30,12 @@ final class TopicMailbox: Sendable {
 
     func stop() { change { $0.isStopping = true } }
 
-    func post(_ ended: Ended) { change { $0.ended.append(ended) } }
+    func post(_ result: CallResult) { change { $0.results.append(result) } }
 
-    func takeEnded() -> [Ended] {
+    func takeResults() -> [CallResult] {
         state.withLock { state in
-            defer { state.ended = [] }
-            return state.ended
+            defer { state.results = [] }
+            return state.results
         }
     }
 
@@ -50,7 +50,7 @@ final class TopicMailbox: Sendable {
 /// Polls Kafka and starts calls of the handler. It runs on a thread of its own, because a consumer blocks; therefore
 /// the consumer stays in its group, however long a call takes.
 struct TopicLoop: ~Copyable {
-    private struct Waiting {
+    private struct PendingMessage {
         let message: TopicMessage
         let receipt: Receipt
         var backoff = Backoff(waitMax: .seconds(60))
@@ -59,7 +59,7 @@ struct TopicLoop: ~Copyable {
     }
 
     private struct Call {
-        let waiting: Waiting
+        let pending: PendingMessage
         let task: Task<Void, Never>
         /// Whether the message's partition was revoked.
         var isRevoked = false
@@ -69,10 +69,15 @@ struct TopicLoop: ~Copyable {
     private let mailbox: TopicMailbox
     private var consumer: Consumer
     /// Received messages without a call, in the order of their arrival.
-    private var waiting: [Waiting] = []
+    private var waiting: [PendingMessage] = []
     private var calls: [Int: Call] = [:]
     private var callCount = 0
     private var isPaused = false
+    /// Whether a partition was delivered from an earlier offset. A new consumer resumes at the committed offsets.
+    private var isRewound = false
+    /// Assigned partitions whose start is not resolved yet.
+    private var pendingStarts: Set<TopicPartition> = []
+    private var nextStartCheck = ContinuousClock.now
     private var problem: String?
     private var nextDeliveryCheck = ContinuousClock.now + deliveryInterval
 
@@ -81,13 +86,19 @@ struct TopicLoop: ~Copyable {
     private static var batchMax: Int { 100 }
     private static var deliveryInterval: Duration { .seconds(30) }
     private static var waitMax: Duration { .seconds(1) }
+    /// Maximum wait for handlers that ignore their cancellation.
+    private static var stopMax: Duration { .seconds(10) }
 
     static func run(_ worker: TopicWorker, _ mailbox: TopicMailbox) throws(IntegrationError) {
         do throws(KafkaError) {
-            var loop = try TopicLoop(worker, mailbox)
-            let result = Result { () throws(KafkaError) in while !mailbox.isStopping { try loop.step() } }
-            loop.end()
-            try result.get()
+            while !mailbox.isStopping {
+                var loop = try TopicLoop(worker, mailbox)
+                let result = Result { () throws(KafkaError) in
+                    while !mailbox.isStopping, !loop.isRewound { try loop.step() }
+                }
+                loop.end()
+                try result.get()
+            }
         } catch {
             throw .kafka(error.description)
         }
@@ -96,31 +107,34 @@ struct TopicLoop: ~Copyable {
     private init(_ worker: TopicWorker, _ mailbox: TopicMailbox) throws(KafkaError) {
         let consumer = try Consumer(
             brokers: worker.settings.brokers, group: worker.group, topics: worker.topics,
-            properties: worker.settings.properties)
+            properties: worker.settings.properties.filter { $0.key != "enable.auto.commit" })
         mailbox.attach(consumer.wakeup)
         (self.worker, self.mailbox) = (worker, mailbox)
         self.consumer = consumer
     }
 
-    /// Cancels all calls, waits for their end, and stores the offsets of handled messages, which are committed when the
-    /// consumer is closed.
+    /// Cancels all calls, waits for their end, at most `stopMax`, and stores the offsets of handled messages, which are
+    /// committed when the consumer is closed.
     private mutating func end() {
         for call in calls.values { call.task.cancel() }
+        let deadline = ContinuousClock.now + Self.stopMax
         while true {
-            finishEnded()
-            if calls.isEmpty { return }
-            consumer.wakeup.wait(atMost: .seconds(1))
+            finishCalls()
+            let rest = ContinuousClock.now.duration(to: deadline)
+            if calls.isEmpty || rest <= .zero { return }
+            consumer.wakeup.wait(atMost: rest)
         }
     }
 
     private mutating func step() throws(KafkaError) {
-        finishEnded()
+        finishCalls()
         startCalls()
         pauseOrResume()
         let messages = try consumer.nextBatch(countMax: Self.batchMax, waitMax: retryWait)
         // Before the messages: they may be of a partition that was revoked and assigned again.
         for change in consumer.takeAssignmentChanges() { apply(change) }
-        for message in messages { receive(message) }
+        if !pendingStarts.isEmpty, ContinuousClock.now >= nextStartCheck { resolveStarts() }
+        for message in messages where !isRewound { receive(message) }
         logProblems()
         if ContinuousClock.now >= nextDeliveryCheck { try checkDelivery() }
     }
@@ -134,8 +148,12 @@ struct TopicLoop: ~Copyable {
     }
 
     private mutating func receive(_ message: Message) {
+        if message.skippedBefore { logGap(message.topicPartition, message.expectedOffset, before: message.offset) }
+        // The receipts of earlier messages are void: later offsets must not be committed before these are handled.
+        isRewound = message.offset < message.expectedOffset
+        if isRewound { return }
         if let read = TopicMessage(message) {
-            waiting.append(Waiting(message: read, receipt: message.receipt))
+            waiting.append(PendingMessage(message: read, receipt: message.receipt))
         } else {
             worker.logger.error(
                 "message without Fieldpost's headers skipped",
@@ -144,29 +162,54 @@ struct TopicLoop: ~Copyable {
         }
     }
 
+    /// Determines the offsets at which new partitions start: a partition that delivers nothing is detected by them.
+    private mutating func resolveStarts() {
+        nextStartCheck = .now + Self.deliveryInterval
+        guard let beginnings = try? consumer.beginnings(of: pendingStarts).found else { return }
+        for beginning in beginnings {
+            consumer.begin(beginning.partition, at: beginning.start)
+            if !beginning.isFresh, !beginning.expired.isEmpty {
+                logGap(beginning.partition, beginning.expired.lowerBound, before: beginning.first)
+            }
+        }
+        pendingStarts.subtract(beginnings.map(\.partition))
+    }
+
+    private func logGap(_ partition: TopicPartition, _ expected: Int64, before offset: Int64) {
+        worker.logger.error(
+            expected < offset
+                ? "messages missing, republish the topic" : "partition restarts, messages may have been lost",
+            metadata: ["partition": "\(partition)", "expected": "\(expected)", "offset": "\(offset)"])
+    }
+
     /// Another worker may handle a revoked partition's messages at once. Their offsets can no longer be committed here.
     private mutating func apply(_ change: AssignmentChange) {
-        if case .assigned = change { return }
+        if case .assigned = change {
+            pendingStarts.insert(change.partition)
+            nextStartCheck = .now
+            return
+        }
+        pendingStarts.remove(change.partition)
         waiting.removeAll { $0.receipt.partition == change.partition }
-        for (number, call) in calls where call.waiting.receipt.partition == change.partition {
+        for (number, call) in calls where call.pending.receipt.partition == change.partition {
             calls[number]?.isRevoked = true
             call.task.cancel()
         }
     }
 
-    private mutating func finishEnded() {
-        for ended in mailbox.takeEnded() {
-            guard let call = calls.removeValue(forKey: ended.call), !call.isRevoked else { continue }
-            switch ended.outcome {
-            case .handled: consumer.finish([call.waiting.receipt])
+    private mutating func finishCalls() {
+        for result in mailbox.takeResults() {
+            guard let call = calls.removeValue(forKey: result.call), !call.isRevoked else { continue }
+            switch result.outcome {
+            case .handled: consumer.finish([call.pending.receipt])
             case .cancelled: break
-            case .failed(let reason): retry(call.waiting, reason)
+            case .failed(let reason): retry(call.pending, reason)
             }
         }
     }
 
     /// Stores a message whose handler threw before all others, so that it precedes those of its object.
-    private mutating func retry(_ failed: Waiting, _ reason: String) {
+    private mutating func retry(_ failed: PendingMessage, _ reason: String) {
         var failed = failed
         let wait = failed.backoff.failed(random: .random(in: 0..<1))
         failed.retryAt = .now + wait
@@ -184,7 +227,7 @@ struct TopicLoop: ~Copyable {
     /// none, and needs no slot.
     private mutating func startCalls() {
         let now = ContinuousClock.now
-        var busy = Set(calls.values.map(\.waiting.message.subject))
+        var busy = Set(calls.values.map(\.pending.message.subject))
         var index = 0
         while index < waiting.count, calls.count < worker.concurrencyMax {
             let next = waiting[index]
@@ -196,11 +239,11 @@ struct TopicLoop: ~Copyable {
         }
     }
 
-    private mutating func start(_ next: Waiting) {
+    private mutating func start(_ next: PendingMessage) {
         callCount += 1
         let (number, worker, mailbox) = (callCount, worker, mailbox)
         let task = Task { mailbox.post(.init(call: number, outcome: await worker.handle(next.message))) }
-        calls[number] = Call(waiting: next, task: task)
+        calls[number] = Call(pending: next, task: task)
     }
 
     private mutating func pauseOrResume() {
@@ -240,7 +283,7 @@ struct TopicLoop: ~Copyable {
 
 extension TopicWorker {
     /// Calls the handler.
-    fileprivate func handle(_ message: TopicMessage) async -> TopicMailbox.Ended.Outcome {
+    fileprivate func handle(_ message: TopicMessage) async -> TopicMailbox.CallResult.Outcome {
         do {
             try await handler(message)
             return .handled

@@ -114,21 +114,23 @@ final class Document {
     private static func decoded(
         _ photo: [UInt8], _ number: Int
     ) throws -> (pixels: [UInt8], width: UInt32, height: UInt32) {
-        var image = png_image()
-        image.version = png_uint_32(PNG_IMAGE_VERSION)
-        defer { png_image_free(&image) }
-        guard png_image_begin_read_from_memory(&image, photo, photo.count) != 0 else {
-            throw Unprintable("Photo \(number) cannot be read.")
+        try photo.withUnsafeBufferPointer { photo in
+            var image = png_image()
+            image.version = png_uint_32(PNG_IMAGE_VERSION)
+            defer { png_image_free(&image) }
+            guard png_image_begin_read_from_memory(&image, photo.baseAddress, photo.count) != 0 else {
+                throw Unprintable("Photo \(number) cannot be read.")
+            }
+            guard Int(image.width) * Int(image.height) <= pixelsMax else {
+                throw Unprintable("Photo \(number) has more than \(pixelsMax) pixels.")
+            }
+            image.format = png_uint_32(PNG_FORMAT_FLAG_COLOR)
+            var pixels = [UInt8](repeating: 0, count: 3 * Int(image.width) * Int(image.height))
+            var white = png_color(red: 255, green: 255, blue: 255)
+            guard png_image_finish_read(&image, &white, &pixels, 0, nil) != 0 else {
+                throw Unprintable("Photo \(number) cannot be read.")
+            }
+            return (pixels, image.width, image.height)
         }
-        guard Int(image.width) * Int(image.height) <= pixelsMax else {
-            throw Unprintable("Photo \(number) has more than \(pixelsMax) pixels.")
-        }
-        image.format = png_uint_32(PNG_FORMAT_FLAG_COLOR)
-        var pixels = [UInt8](repeating: 0, count: 3 * Int(image.width) * Int(image.height))
-        var white = png_color(red: 255, green: 255, blue: 255)
-        guard png_image_finish_read(&image, &white, &pixels, 0, nil) != 0 else {
-            throw Unprintable("Photo \(number) cannot be read.")
-        }
-        return (pixels, image.width, image.height)
     }
 }

@@ -39,6 +39,7 @@ struct ReceiptWriter {
             operation: .patch, kind: message.subject.kind, id: message.subject.id,
             fields: Array(try JSONEncoder().encode(result)), position: message.position)
         let rejection = try await gateway.send(patch, in: message.subject.realm)
+        if let rejection, !rejection.isSuperseded { throw rejection }
         let outcome = rejection?.detail ?? result["problem"].flatMap(\.self) ?? "receipt"
         logger.info("\(message.subject) at \(message.position): \(outcome)")
     }

@@ -95,11 +95,22 @@ final class UpRun: Sendable {
         for name in ["COMPLETED_KEEP", "ARCHIVE_AFTER"] {
             options.variables[.taskFanOut]?["FIELDPOST_TASK_\(name)"] = "3650d"
         }
+        options.arguments[.broker] = try Self.ownTopics(conninfo).flatMap { topic in
+            ["--topic", "\(topic.name):\(topic.partitions)"]
+        }
         let cluster = LocalCluster(state.home, server, conninfo: conninfo, options)
         try cluster.superviseDatabase()
         self.cluster.withLock { $0 = cluster }
         console.log("PostgreSQL on 127.0.0.1:\(state.ports["postgres"])")
         return cluster
+    }
+
+    /// The topics that environments have declared. The sandbox's broker starts with them, because it creates none on
+    /// request.
+    private static func ownTopics(_ conninfo: String) throws -> [Topic] {
+        var connection = try Connection(conninfo)
+        let rows = try connection.runIfTableExists("SELECT DISTINCT topic FROM realm.own_kind WHERE topic IS NOT NULL")
+        return try rows?.decode(String.self).map { Topic(own: $0) } ?? []
     }
 
     /// Updates the emulators' addresses in the database after a port has changed.

@@ -241,7 +241,8 @@ let shared: [Target] = [
             metrics,
         ], path: "Shared/Worker/KeyedWorker"),
     .target(
-        name: "LagMonitoring", dependencies: ["Essentials", "Kafka", "Telemetry"], path: "Shared/Worker/LagMonitoring"),
+        name: "LagMonitoring", dependencies: ["Essentials", "Kafka", "Model", "Telemetry"],
+        path: "Shared/Worker/LagMonitoring"),
     .target(
         name: "Integration",
         dependencies: ["Essentials", "HTTPClient", "Kafka", "Model", "ServiceSettings", logging, signals],

@@ -1,5 +1,6 @@
 import Essentials
 package import Kafka
+import Model
 
 /// Queries brokers for the offsets of groups.
 ///
@@ -26,7 +27,8 @@ package struct LagReader: ~Copyable {
 
     /// - Parameters:
     ///   - known: Groups with the topics that they read. Their lag includes all partitions of these topics.
-    ///   - others: Whether to include other groups, with the partitions they have committed offsets for.
+    ///   - others: Whether to include other groups, with the partitions they have committed offsets for, and all
+    ///     partitions of topics of own kinds that are among these.
     ///   - named: Other groups to include, whether or not brokers list them.
     /// - Throws: If no broker responds. Other failures are in the snapshot's `problems`.
     package borrowing func snapshot(
@@ -46,8 +48,9 @@ package struct LagReader: ~Copyable {
         let groups = answers.compactMap { group, answer -> LagSnapshot.Group? in
             switch answer {
             case .success(let committed):
-                Self.group(group, (queries[group] ?? nil) ?? Array(committed.keys), committed, known, members)
-            case .failure: nil
+                let partitions = (queries[group] ?? nil) ?? Self.partitions(of: committed, metadata)
+                return Self.group(group, partitions, committed, known, members)
+            case .failure: return nil
             }
         }
         for (group, answer) in answers {
@@ -173,6 +176,15 @@ package struct LagReader: ~Copyable {
             if !error.isNotSupported { problems["groups"] = error }
             return nil
         }
+    }
+
+    /// The partitions that a group reads: those of its committed offsets, and all of a topic of own kinds, which its
+    /// workers share.
+    private static func partitions(
+        of committed: [TopicPartition: Int64], _ metadata: ClusterMetadata
+    ) -> [TopicPartition] {
+        let topics = Set(committed.keys.map(\.topic).filter(Topic.isOwn))
+        return Array(Set(committed.keys).union(partitions(of: Array(topics), metadata)))
     }
 
     private static func partitions(of topics: [String], _ metadata: ClusterMetadata) -> [TopicPartition] {

@@ -140,14 +140,9 @@ struct ErasureSubject {
 
     private var otherSteps: [ErasureStep] {
         [
-            // The person's; from any uploader, their picture and those of their realms.
             rows(
                 "blob.content", "images and documents",
-                """
-                NOT \(isShownByOthers) AND (uploader = \(personNumber) OR EXISTS (
-                    SELECT FROM blob.reference r WHERE r.environment_id = \(environment)
-                        AND r.blob_id = blob.content.id AND (r.id = \(objectID) OR r.realm_id = ANY (\(realms)))))
-                """, precedesObjects: true),
+                "NOT \(isShownByOthers) AND \(isBlobOfPerson)", precedesObjects: true),
             rows(
                 "task.copy", "states of tasks of the person",
                 "assignee_id = \(objectID) OR completed_by = \(objectID) OR \(ofOwnRealms)",
@@ -166,6 +161,15 @@ struct ErasureSubject {
                 changes: "SET reason = regexp_replace(reason, \(mention), \(pseudonym), 'gi')"),
             rows("access.address", "address of the environment", ofEmail),
         ]
+    }
+
+    /// Whether a row of `blob.content` is the person's: from any uploader, their picture and those of their realms.
+    private var isBlobOfPerson: Statement {
+        """
+        (uploader = \(personNumber) OR EXISTS (
+            SELECT FROM blob.reference r WHERE r.environment_id = \(environment)
+                AND r.blob_id = blob.content.id AND (r.id = \(objectID) OR r.realm_id = ANY (\(realms)))))
+        """
     }
 
     /// Whether an object of others shows a row of `blob.content`. The person's notes are deleted with their images.
@@ -251,7 +255,7 @@ struct ErasureSubject {
     var sharedImages: Statement {
         """
         SELECT count(*) FROM blob.content
-        WHERE environment_id = \(environment) AND uploader = \(personNumber) AND \(isShownByOthers)
+        WHERE environment_id = \(environment) AND \(isBlobOfPerson) AND \(isShownByOthers)
         """
     }
 

@@ -13,8 +13,8 @@ struct LagCommand: ParsableCommand {
         discussion: """
             Lag is the number of messages that a group has not committed, with the age of the oldest. A message whose \
             key was deferred is committed: see fieldpost deferred list. Without --group, Fieldpost's own groups are \
-            shown; any other group of the cluster is shown with the partitions of its committed offsets, and a topic \
-            of own kinds, own.{environment}.{topic}, with all groups that committed offsets on it. --watch \
+            shown. Any other group is shown with the partitions of its committed offsets. A topic of own kinds, \
+            own.{environment}.{topic}, is shown with all groups that committed offsets on it. --watch \
             sorts the worst rows first and fits 40 lines. --json prints a row for each partition, and with --watch an \
             array for each sample.
             """)
@@ -96,7 +96,8 @@ struct LagCommand: ParsableCommand {
         do throws(KafkaError) {
             snapshot = try reader.snapshot(of: groups, others: ofOwnTopic, named: foreignGroup.map { [$0] } ?? [])
             history.take(snapshot)
-            for group in snapshot.groups {
+            for group in snapshot.groups where !ofOwnTopic || group.offsets.keys.contains(where: { $0.topic == topic })
+            {
                 history.learn(try reader.writtenTimes(of: history.offsetsOfUnknownAge(of: group.name)), of: group.name)
             }
         } catch {
@@ -110,7 +111,9 @@ struct LagCommand: ParsableCommand {
             throw CommandFailure(
                 "consumer group \(name) has neither members nor committed offsets; Fieldpost's groups: \(names)")
         }
-        return snapshot.problems.min { $0.key < $1.key }?.value
+        // Other groups of the cluster may be unavailable to this client.
+        let problems = snapshot.problems.filter { !ofOwnTopic || !$0.key.contains("group ") }
+        return problems.min { $0.key < $1.key }?.value
     }
 
     /// Returns a row for every partition of the catalogue, including empty ones; for other groups, those of their

@@ -10,22 +10,27 @@ struct OwnTopic {
     /// The kind's name.
     let kind: String
 
-    /// Loads the topics of all environments; none without a database, or before the schema file of own kinds. If the
-    /// database is unavailable, there are none either, with a warning.
+    /// Loads the topics of all environments; none without a database. If the database is unavailable, there are none
+    /// either, with a warning.
     static func all(_ database: DatabaseOptions) throws -> [OwnTopic] {
         guard database.isGiven else { return [] }
         do {
             var connection = try database.connect()
-            let rows = try connection.runIfTableExists(
-                """
-                SELECT o.topic, k.name FROM realm.own_kind o JOIN realm.kind k ON k.number = o.kind
-                WHERE o.topic IS NOT NULL ORDER BY o.topic
-                """)
-            return try rows?.decode(String.self, String.self).map { OwnTopic(topic: Topic(own: $0), kind: $1) } ?? []
+            return try all(on: &connection)
         } catch let error as PostgresError {
             printError("the topics of own kinds are not included: \(error)\n")
             return []
         }
+    }
+
+    /// Loads the topics of all environments; none before the schema file of own kinds.
+    static func all(on connection: inout Connection) throws -> [OwnTopic] {
+        let rows = try connection.runIfTableExists(
+            """
+            SELECT o.topic, k.name FROM realm.own_kind o JOIN realm.kind k ON k.number = o.kind
+            WHERE o.topic IS NOT NULL ORDER BY o.topic
+            """)
+        return try rows?.decode(String.self, String.self).map { OwnTopic(topic: Topic(own: $0), kind: $1) } ?? []
     }
 
     /// Whether the changes of a kind of an environment are published on it.

@@ -128,7 +128,7 @@ struct TopicsCommand: ParsableCommand {
         func run() throws {
             var connection = try database.connect()
             let catalogue = Topics.all.map(\.name).filter { topic == nil || topic == $0 }
-            let own = try OwnTopic.all(database).map(\.topic.name).filter { topic == nil || topic == $0 }
+            let own = try OwnTopic.all(on: &connection).map(\.topic.name).filter { topic == nil || topic == $0 }
             let topics = catalogue + own
             if let topic, topics.isEmpty { throw CommandFailure("no environment declares the topic \(topic)") }
             var statements = catalogue.map { KeyedWorker.Republish.request($0) }

@@ -44,7 +44,7 @@ import Testing
     private struct Inspection: OwnObject {
         static let kindName = "Inspection"
         static let blobPaths: [[FieldStep]] = [
-            [.member("photos"), .each], [.member("receipt")], [.member("steps"), .each, .member("image")],
+            [.member("photos"), .each], [.member("receipt")], [.member("steps"), .others(["site"]), .member("image")],
         ]
         let fields: [String: FieldJSON]
     }
@@ -55,7 +55,8 @@ import Testing
         let (photos, receipt, step, other) = (ids[0...1], ids[2], ids[3], ids[4])
         let fields = """
             {"photos":["\(photos[0].text)","\(photos[1].text)","x",7],"receipt":"\(receipt.text)",
-            "site":"\(other.text)","steps":{"first":{"image":"\(step.text)"},"second":{},"third":[]}}
+            "site":"\(other.text)","steps":{"first":{"image":"\(step.text)"},
+            "second":{},"third":[],"site":{"image":"\(other.text)"}}}
             """
         var device = device(kind, fields)
         let needs = ImageNeeds(of: device, held: [receipt, other], types: [Inspection.self])

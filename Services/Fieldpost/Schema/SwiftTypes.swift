@@ -82,7 +82,8 @@ enum SwiftTypes {
     private static func step(_ step: ValueSchema.PathStep) -> String {
         switch step {
         case .member(let name): ".member(\(literal(name)))"
-        case .element, .otherMember: ".each"
+        case .element: ".each"
+        case .others(let names): ".others([\(names.map(literal).joined(separator: ", "))])"
         }
     }
 

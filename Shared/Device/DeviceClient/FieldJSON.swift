@@ -56,7 +56,7 @@ public enum FieldJSON: Codable, Equatable, Sendable {
     func values(at step: FieldStep) -> [FieldJSON] {
         switch (step, self) {
         case (.member(let name), .object(let members)): members[name].map { [$0] } ?? []
-        case (.each, .object(let members)): Array(members.values)
+        case (.others(let names), .object(let members)): members.filter { !names.contains($0.key) }.map(\.value)
         case (.each, .list(let values)): values
         default: []
         }

@@ -72,12 +72,14 @@ public protocol OwnObject: TypedFields {
 public enum FieldStep: Equatable, Sendable {
     /// A member of an object.
     case member(String)
-    /// Each element of a list, or member of an object.
+    /// Each element of a list.
     case each
+    /// Each member of an object, except those of these names.
+    case others([String])
 }
 
 extension OwnObject {
-    /// None.
+    /// No references: the default.
     public static var blobPaths: [[FieldStep]] { [] }
 
     /// Returns the ids of the images and documents that an object refers to.

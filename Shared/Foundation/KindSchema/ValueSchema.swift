@@ -86,8 +86,8 @@ package struct ValueSchema: Equatable, Sendable {
     /// A step from a value to those in it.
     package enum PathStep: Equatable {
         case member(String)
-        /// Each member of an object whose member names are data.
-        case otherMember
+        /// Each member of an object, except those of these names.
+        case others([String])
         /// Each element of a list.
         case element
     }
@@ -96,7 +96,7 @@ package struct ValueSchema: Equatable, Sendable {
     package var blobPaths: [[PathStep]] {
         if let reference, Self.blobReferences.contains(reference) { return [[]] }
         var steps = items.map { (PathStep.element, $0) }
-        if case .matching(let others) = additional { steps += others.map { (.otherMember, $0) } }
+        if case .matching(let others) = additional { steps += others.map { (.others(properties.map(\.name)), $0) } }
         steps += properties.map { (.member($0.name), $0.schema) }
         return steps.flatMap { step, schema in schema.blobPaths.map { [step] + $0 } }
     }

@@ -185,7 +185,7 @@ extension ValueSchema {
             steps.reduce(into: "$") { path, step in
                 switch step {
                 case .member(let name): path += "." + String(decoding: JSONText.string(name), as: UTF8.self)
-                case .otherMember: path += ".*"
+                case .others: path += ".*"
                 case .element: path += "[*]"
                 }
             }

@@ -31,7 +31,10 @@ class Gateway:
 
     def __init__(self):
         self.url = setting("GATEWAY_URL")
-        self.headers = {"Authorization": "Bearer " + setting("FIELDPOST_KEY")}
+        key = setting("FIELDPOST_KEY")
+        if not key.isascii():
+            raise SystemExit("FIELDPOST_KEY is no key: it has characters other than ASCII")
+        self.headers = {"Authorization": "Bearer " + key}
         self.client, self.sequence = str(uuid.uuid4()), 0  # new at each start, so sequence numbers begin at 1
 
     def send(self, method, path, body=None, content_type="application/json"):

@@ -97,6 +97,8 @@ function card(inspection) {
         item.append(make("button", { textContent: "Send", onclick: send }));
     } else if (receipt) {
         item.append(make("button", { textContent: "Receipt", onclick: () => download(receipt) }));
+    } else if (!problem) {
+        item.append("waiting for its receipt");
     }
     if (inspection.isPending) { item.append(" (saving)"); }
     return item;

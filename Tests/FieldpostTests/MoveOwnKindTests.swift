@@ -247,8 +247,12 @@ import Testing
         let names = Mutex("")
         let isOver = DispatchSemaphore(value: 0)
         Thread {
-            try? fixture.export { bytes in
-                names.withLock { $0 += String(decoding: bytes.prefix(4_000), as: UTF8.self) }
+            do {
+                try fixture.export { bytes in
+                    names.withLock { $0 += String(decoding: bytes.prefix(4_000), as: UTF8.self) }
+                }
+            } catch {
+                Issue.record(error)
             }
             isOver.signal()
         }.start()
@@ -256,7 +260,7 @@ import Testing
             try fixture.count("SELECT count(*) FROM pg_locks WHERE NOT granted", at: fixture.source) > 0
         }
         try connection.run("COMMIT")
-        isOver.wait()
+        #expect(isOver.wait(timeout: .now() + 60) == .success)
         #expect(names.withLock { $0.contains(#""name": "Late""#) && $0.contains(#"{"end""#) })
     }
 }

@@ -123,7 +123,7 @@ extension KindDeclaration {
         let topic = reader.text("topic")
         if let topic, topicPattern?.matches(topic) != true {
             reader.report(
-                "topic", "has 1 to 63 lower-case letters, digits and '-', and begins with a letter")
+                "topic", "must have 1 to 63 lower-case letters, digits and '-', and begin with a letter")
         }
         var permissions: [Permission] = []
         for (index, value) in (reader.list("permissions") ?? []).enumerated() {

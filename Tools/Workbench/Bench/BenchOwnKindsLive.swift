@@ -112,13 +112,17 @@ struct BenchOwnKindsLive: BenchScenario {
         }
     }
 
+    private static let applyMax = Duration.seconds(60)
+
     /// Returns when a version was committed: the start of the last query that did not return it.
     private func commit(
         of version: Int, on installation: BenchInstallation
     ) async throws -> ContinuousClock.Instant {
         let query: Statement = "SELECT max(version)::bigint FROM realm.kind_version"
+        let end = ContinuousClock.now + Self.applyMax
         while true {
             let start = ContinuousClock.now
+            guard start < end else { throw ClusterFailure("version \(version) was not applied") }
             if try await installation.pool.number(query) == version { return start }
             try await Task.sleep(for: .milliseconds(1))
         }
@@ -127,7 +131,9 @@ struct BenchOwnKindsLive: BenchScenario {
     /// Writes an object of the newest kind until it is accepted, since the kind may not be declared yet, and received.
     private func write(_ fixture: Fixture, on installation: BenchInstallation) async throws -> Write {
         let id = UUID()
+        let end = ContinuousClock.now + Self.applyMax
         while true {
+            guard ContinuousClock.now < end else { throw ClusterFailure("kind \(fixture.version) is not accepted") }
             let body = BenchKinds.put("Memo\(fixture.version)", id, #"{"title":"A memo"}"#, in: .common)
             installation.resetPeakMemory(of: .gateway)
             let (sent, processorTime) = (ContinuousClock.now, installation.processorTime(of: .gateway))

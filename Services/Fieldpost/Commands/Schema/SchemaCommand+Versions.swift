@@ -53,10 +53,10 @@ extension SchemaCommand {
         private static func failure(_ refusals: KindApplication.Refusals, _ file: String) -> CommandFailure {
             for refusal in refusals.list {
                 let (change, count) = (refusal.change, refusal.objectCount)
-                let objects = "\(count) \(count == 1 ? "object" : "objects") of \(change.kind)"
+                let objects = count == 1 ? "is 1 object of \(change.kind)" : "are \(count) objects of \(change.kind)"
                 let subject = change.path.isEmpty ? change.kind : "\(change.kind) \(change.path)"
                 printError(
-                    "\(subject) \(change.text), but there are \(objects); \(change.alternative ?? "keep it")\n")
+                    "\(subject) \(change.text), but there \(objects); \(change.alternative ?? "keep it")\n")
             }
             return CommandFailure("\(file) was not applied: \(refusals.list.count) breaking changes")
         }

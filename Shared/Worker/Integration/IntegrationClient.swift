@@ -61,7 +61,9 @@ public final class IntegrationClient: Sendable {
 
     /// Uploads a blob. A repeated upload of the same bytes has no effect.
     ///
-    /// - Parameter id: A random id: a person who can guess it could upload another blob under it.
+    /// - Parameters:
+    ///   - content: An image, or a PDF document.
+    ///   - id: A random id: a person who can guess it could upload another blob under it.
     /// - Throws: ``IntegrationError/refused(status:detail:)`` or `CancellationError`.
     public func upload(_ content: [UInt8], as id: UUID) async throws {
         let response = try await send("PUT", "/v1/blobs/\(id.text)", content, type: "application/octet-stream")
@@ -70,7 +72,9 @@ public final class IntegrationClient: Sendable {
 
     /// Writes an object. The gateway applies the mutation once, however often the request is repeated by this call.
     ///
-    /// - Parameter mutation: With ``Mutation/position``, it is applied only while the object has that position.
+    /// - Parameters:
+    ///   - mutation: With a position, it is applied only while the object has that position.
+    ///   - realm: The object's realm.
     /// - Returns: The reason why the gateway rejected the mutation; `nil` if it was applied.
     /// - Throws: ``IntegrationError/refused(status:detail:)`` or `CancellationError`.
     public func send(_ mutation: Mutation, in realm: RealmPath) async throws -> MutationRejection? {

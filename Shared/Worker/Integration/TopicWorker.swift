@@ -29,6 +29,9 @@ public struct TopicWorker: Sendable {
     /// - Parameters:
     ///   - group: The name of the consumer group: workers of the same name share the topics' partitions. A new group
     ///     starts at the oldest message.
+    ///   - topics: The names of the topics.
+    ///   - settings: The brokers and properties.
+    ///   - logger: Receives failures of the handler and of the brokers.
     ///   - handler: Handles one message. Its task is cancelled when the worker stops, or loses the message's partition:
     ///     it may then throw any error.
     public init(

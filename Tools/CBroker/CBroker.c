@@ -15,8 +15,19 @@
 /* Of the calling thread: what other threads bind is not affected. */
 static _Thread_local int next_port;
 static _Thread_local int ports_left;
+/* Of brokers with a fixed port, in network order; 0: 127.0.0.1. */
+static _Thread_local in_addr_t broker_address;
 /* The socket that has the last fixed port. */
 static _Thread_local int fixed = -1;
+
+int cbroker_use_address(const char *address) {
+    struct in_addr in;
+    if (inet_pton(AF_INET, address, &in) != 1) return -1;
+    broker_address = in.s_addr;
+    return 0;
+}
+
+static in_addr_t listen_address(void) { return broker_address != 0 ? broker_address : htonl(INADDR_LOOPBACK); }
 
 void cbroker_fix_ports(int port, int count) {
     next_port = port;
@@ -55,6 +66,7 @@ int bind(int descriptor, const struct sockaddr *address, socklen_t size) {
     struct sockaddr_in in;
     memcpy(&in, address, sizeof in);
     in.sin_port = htons((unsigned short)port);
+    in.sin_addr.s_addr = listen_address();
 
     /* A socket filter that drops all packets (packet(7)): a listening socket does not see connection attempts. */
     struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -75,7 +87,7 @@ int cbroker_port_is_free(int port) {
     int on = 1;
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port)};
-    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in.sin_addr.s_addr = listen_address();
     int is_free = bind(descriptor, (struct sockaddr *)&in, sizeof in) == 0;
     close(descriptor);
     return is_free;

@@ -1,7 +1,7 @@
 internal import CBroker
 internal import CKafka
 
-/// A Kafka broker on 127.0.0.1 with a fixed port: librdkafka's mock cluster with one broker.
+/// A Kafka broker with a fixed address: librdkafka's mock cluster with one broker.
 ///
 /// Any client can use it over TCP; its data are lost when it ends. Limits (librdkafka 2.0.2): at most 5 MB per
 /// partition; consumer groups, committed offsets, watermarks and idempotent producers work; no CreateTopics, ListGroups
@@ -15,12 +15,16 @@ internal import CKafka
     /// Listens until it is deinitialized.
     ///
     /// - Parameters:
+    ///   - host: IPv4 address of this machine, at which it listens, and which it advertises.
     ///   - topics: Topic → number of partitions.
     ///   - roundTrip: Additional latency of each response, in milliseconds.
-    /// - Throws: `EmulatorError` if the port is taken, or a topic cannot be created.
-    init(port: Int, topics: [String: Int], roundTrip: Int = 0) throws(EmulatorError) {
+    /// - Throws: `EmulatorError` if the address is not one of this machine, the port is taken, or a topic cannot be created.
+    init(host: String, port: Int, topics: [String: Int], roundTrip: Int = 0) throws(EmulatorError) {
+        guard unsafe cbroker_use_address(host) == 0 else {
+            throw EmulatorError("broker: '\(host)' is not an IPv4 address")
+        }
         guard cbroker_port_is_free(Int32(port)) == 1 else {
-            throw EmulatorError("broker: port \(port) of 127.0.0.1 is taken")
+            throw EmulatorError("broker: \(host):\(port) is taken, or not an address of this machine")
         }
         // The cluster needs a client to run in; that client itself connects to nothing.
         let configuration = unsafe rd_kafka_conf_new()
@@ -29,7 +33,7 @@ internal import CKafka
             throw EmulatorError("broker: librdkafka gave no client")
         }
         do throws(EmulatorError) {
-            let cluster = try unsafe MockBroker.cluster(of: client, port, topics)
+            let cluster = try unsafe MockBroker.cluster(of: client, "\(host):\(port)", port, topics)
             unsafe self.client = client
             unsafe self.cluster = cluster
             address = unsafe String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
@@ -42,19 +46,19 @@ internal import CKafka
 
     /// Clients can connect once the cluster has its topics.
     private static func cluster(
-        of client: OpaquePointer, _ port: Int, _ topics: [String: Int]
+        of client: OpaquePointer, _ address: String, _ port: Int, _ topics: [String: Int]
     ) throws(EmulatorError) -> OpaquePointer {
         cbroker_fix_ports(Int32(port), 1)
         let made = unsafe rd_kafka_mock_cluster_new(client, 1)
         let isFixed = cbroker_ports_left() == 0
         cbroker_fix_ports(0, 0)
         guard let cluster = unsafe made else { throw EmulatorError("broker: librdkafka gave no cluster") }
-        var failure = isFixed ? nil : "no cluster on port \(port) of 127.0.0.1"
+        var failure = isFixed ? nil : "no cluster on \(address)"
         for (topic, count) in topics where failure == nil {
             let error = unsafe rd_kafka_mock_topic_create(cluster, topic, Int32(count), 1)
             if error != RD_KAFKA_RESP_ERR_NO_ERROR { failure = "topic \(topic) of \(count) partitions was refused" }
         }
-        if failure == nil, cbroker_accept() != 0 { failure = "port \(port) of 127.0.0.1 cannot be opened" }
+        if failure == nil, cbroker_accept() != 0 { failure = "\(address) cannot be opened" }
         guard let failure else { return unsafe cluster }
         unsafe rd_kafka_mock_cluster_destroy(cluster)
         throw EmulatorError("broker: \(failure)")

@@ -7,7 +7,10 @@ struct BrokerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "broker", abstract: "Emulate a Kafka broker with the catalogue's topics.")
 
-    @Option(help: "Port on 127.0.0.1.")
+    @Option(help: "IPv4 address of this machine to listen on, which clients are given.")
+    var host = "127.0.0.1"
+
+    @Option(help: "Port to listen on.")
     var port = 9092
 
     @Option(help: "Further topic, as name:partitions; may be repeated.")
@@ -25,7 +28,7 @@ struct BrokerCommand: ParsableCommand {
     }
 
     func run() throws {
-        let broker = try MockBroker(port: port, topics: try topics(), roundTrip: roundTrip)
+        let broker = try MockBroker(host: host, port: port, topics: try topics(), roundTrip: roundTrip)
         print("broker: listening on \(broker.address)")
         // The cluster runs on its own threads; this one waits for a signal.
         var signals = sigset_t()

@@ -1,6 +1,12 @@
 #ifndef CBROKER_H
 #define CBROKER_H
 
+/// Sets the IPv4 address at which brokers with a fixed port listen, and which they advertise. Without it, it is
+/// 127.0.0.1. Of the calling thread.
+///
+/// @return 0, or -1 if `address` is not an IPv4 address.
+int cbroker_use_address(const char *address);
+
 /// Gives the next `count` calls of bind(2) that ask for any port of 127.0.0.1 the ports `port`, `port + 1`, …
 ///
 /// librdkafka's mock cluster takes a new port at each start; a broker that is killed and started again must come back
@@ -20,7 +26,7 @@ int cbroker_accept(void);
 /// How many of those calls are still to come. 0 after a cluster was made: its brokers have the ports.
 int cbroker_ports_left(void);
 
-/// Whether a broker could listen on `port` of 127.0.0.1 now.
+/// Whether a broker could listen on `port` of the address now.
 ///
 /// Ask before making a cluster: librdkafka 2.0.2 aborts the process when the port is taken.
 int cbroker_port_is_free(int port);

@@ -12,6 +12,7 @@ import Synchronization
 final class DeviceWatch: Sendable {
     static let environment = "watch"
     private static let emails = (1...3).map { "device\($0)@\(environment).example" }
+    private static let owners = emails.map { Organisation.Person($0) }
     /// Time from a received change to the next one.
     private static let pause = Duration.milliseconds(100)
 
@@ -26,23 +27,32 @@ final class DeviceWatch: Sendable {
     private let waits = Mutex(Waits())
 
     /// Adds the environment with the command line of the cluster's build.
-    init(on stage: ScenarioStage) async throws {
+    static func adding(on stage: ScenarioStage) async throws -> DeviceWatch {
         let (cluster, identity) = (stage.cluster, stage.identity)
-        let issuer = try await identity.issuer(below: Self.environment).issuer
-        let file = cluster.folder.path + "/\(Self.environment).json"
-        let people = Self.emails.map { "{\"email\": \"\($0)\", \"reference\": {}}" }
+        let issuer = try await identity.issuer(below: environment).issuer
+        let file = cluster.folder.path + "/\(environment).json"
+        let people = emails.map { "{\"email\": \"\($0)\", \"reference\": {}}" }
         try Data("[\(people.joined(separator: ", "))]".utf8).write(to: URL(filePath: file))
         try await cluster.runCommand([
-            "environment", "add", Self.environment, "--domain", "\(Self.environment).example", "--issuer", issuer,
+            "environment", "add", environment, "--domain", "\(environment).example", "--issuer", issuer,
             "--audience", DemoSetup.audience, "--backend", "none", "--people", file,
         ])
-        try await cluster.runCommand(["environment", "invite", "--all", "--environment", Self.environment])
-        let setup = stage.setup(Self.environment)
+        try await cluster.runCommand(["environment", "invite", "--all", "--environment", environment])
+        return try await DeviceWatch(stage.setup(environment), gateway: stage.gateway)
+    }
+
+    /// Adds the environment unless it exists, with this build.
+    static func adding(_ setup: DemoSetup, gateway: GatewayClient) async throws -> DeviceWatch {
+        let added = try await setup.addEnvironment(owners)
+        try await setup.invite(owners, to: added.id)
+        return try await DeviceWatch(setup, gateway: gateway)
+    }
+
+    private init(_ setup: DemoSetup, gateway: GatewayClient) async throws {
         let added = try await setup.environment()
-        let tokens = try await DeviceTokens(identity, environment: Self.environment, issuer: added.issuer)
-        let owners = Self.emails.map { Organisation.Person($0) }
-        devices = try await Device.make(for: owners, gateway: stage.gateway, tokens: tokens)
-        self.people = try await setup.objects(of: owners, in: added.id)
+        let tokens = try await DeviceTokens(setup.identity, environment: Self.environment, issuer: added.issuer)
+        devices = try await Device.make(for: Self.owners, gateway: gateway, tokens: tokens)
+        people = try await setup.objects(of: Self.owners, in: added.id)
     }
 
     /// Measures until the task is cancelled.

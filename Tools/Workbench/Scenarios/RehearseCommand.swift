@@ -73,7 +73,7 @@ struct RehearseCommand: ScenarioCommand {
     }
 
     private func run(on stage: ScenarioStage) async throws -> ScenarioReport {
-        let devices = try await DeviceWatch(on: stage)
+        let devices = try await DeviceWatch.adding(on: stage)
         stage.console.log("the services are ready; starting the first demo")
         let lag = LagWatch(Self.monitor, on: stage)
         let demos = RehearsalDemos(stage: stage, people: people)

@@ -1,0 +1,64 @@
+import ArgumentParser
+import Foundation
+import HTTPClient
+import LocalCluster
+import Postgres
+import ServiceSettings
+
+/// `workbench watch`: devices measure their waits while others operate the installation.
+struct WatchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "watch",
+        abstract: "Measure the longest waits of devices during operations.",
+        discussion: """
+            Three devices of an environment of their own change objects all the time. After each line of the standard \
+            input, they must receive changes again; then the line is printed with the longest waits since the previous \
+            line, separated by tabs, in seconds: until PostgreSQL had a change, until the device received it, and \
+            until another person's device received it. The first line of the output is `ready`.
+            """)
+
+    @Option(help: "Address of the realm-gateway.") var gateway: String?
+    @Option(help: "Address of the identity provider.") var identity: String?
+    @Option(help: "PostgreSQL connection string. (default: FIELDPOST_DATABASE_URL)") var database: String?
+
+    private static let receivedMax = Duration.seconds(180)
+
+    func run() async throws {
+        let variable = Setting.databaseURL.variable
+        guard let conninfo = database ?? ProcessInfo.processInfo.environment[variable], !conninfo.isEmpty else {
+            throw ValidationError("give --database or set \(variable)")
+        }
+        let client = Client()
+        defer { client.shutDown() }
+        let pool = try Pool(conninfo, size: 2)
+        defer { pool.stop() }
+        let setup = DemoSetup(
+            pool: pool, environmentName: DeviceWatch.environment,
+            identity: IdentitySandbox(client: client, url: DemoAddresses.url(identity, "IDENTITY_URL", default: 8081)),
+            backend: nil)
+        let devices = try await DeviceWatch.adding(
+            setup, gateway: GatewayClient(client: client, url: DemoAddresses.url(gateway, "GATEWAY_URL", default: 8080)))
+        let running = Task { try await devices.run() }
+        defer { running.cancel() }
+        try await waitUntilReceiving(devices)
+        _ = devices.takeWaits()
+        Self.write("ready")
+        while let step = await onOwnThread({ readLine() }) {
+            try await waitUntilReceiving(devices)
+            let waits = devices.takeWaits()
+            let texts = ["accepted", "seen", "shared"].map { ScenarioReport.text(waits[$0] ?? 0) }
+            Self.write(([step] + texts).joined(separator: "\t"))
+        }
+    }
+
+    private func waitUntilReceiving(_ devices: DeviceWatch) async throws {
+        let before = devices.counts
+        try await waitUntil("the watched devices receive changes", within: Self.receivedMax) {
+            devices.counts.seen > before.seen && devices.counts.shared > before.shared
+        }
+    }
+
+    private static func write(_ line: String) {
+        FileHandle.standardOutput.write(Data("\(line)\n".utf8))
+    }
+}

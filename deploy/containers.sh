@@ -66,3 +66,118 @@ git_mirrors() {
     done | sort -u
     [ ! -s "$1" ] || echo "--volume=$1:/etc/gitconfig:ro"
 }
+
+# --- An installation of deploy/compose.yaml with deploy/sandbox ------------------------------------------------------
+
+# The folder of the installation's files, and its name. Set by scripts that source this.
+work='' project=''
+# This image has the workbench too.
+sandbox=localhost/fieldpost-sandbox:local
+emulators=(identity sap compass)
+
+# Installs podman-compose, and determines the services.
+need_compose() {
+    need_packages python3 python3-venv openssl
+    need_python_programs podman-compose podman-compose==1.6.0
+    podman_compose=$PWD/.build/podman-compose/bin/podman-compose
+    . deploy/trial.sh
+    mapfile -t names < <(services)
+}
+
+# Copies the files that an operator copies, and creates secrets unless they exist. $1: the image of the services
+prepare_installation() {
+    mkdir -p "$work"
+    chmod 700 "$work"
+    cp -r deploy/compose.yaml deploy/prometheus deploy/grafana deploy/sandbox "$work"
+    if [ ! -e "$work/.env" ]; then
+        (
+            umask 077
+            printf '%s\n' "POSTGRES_PASSWORD=$(openssl rand -hex 16)" "FIELDPOST_SECRET_KEYS=$(openssl rand -base64 32)" \
+                "GRAFANA_PASSWORD=$(openssl rand -hex 16)" "FIELDPOST_IMAGE=$1" \
+                FIELDPOST_ONBOARDING_APP_FOLDER=/usr/share/fieldpost/app FIELDPOST_CORS_ORIGINS=http://127.0.0.1:18083 \
+                FIELDPOST_CONSOLE_URL=http://127.0.0.1:18084 FIELDPOST_CONSOLE_ISSUER=http://10.136.36.10:8081 \
+                FIELDPOST_CONSOLE_CLIENT_ID=fieldpost-console FIELDPOST_CONSOLE_CLIENT_SECRET=sandbox-secret \
+                FIELDPOST_CONSOLE_ADMINISTRATORS=operator@fieldpost.example >"$work/.env"
+            echo SANDBOX_SAP_PASSWORD=sandbox >"$work/back-ends.env"
+        )
+    fi
+}
+
+# Sets the image of services that are started from now on.
+use_image() { sed -i "s|^FIELDPOST_IMAGE=.*|FIELDPOST_IMAGE=$1|" "$work/.env"; }
+
+# Runs podman-compose, with its output in $work/compose.log.
+compose() {
+    (cd "$work" && "$podman_compose" --in-pod=false -p "$project" -f compose.yaml -f sandbox/compose.yaml "$@") \
+        >>"$work/compose.log" 2>&1 || fail_with_logs "podman-compose $*"
+}
+
+# Prints the ids of the installation's containers, or of one of its services.
+ids() {
+    podman ps --all --quiet --filter "label=com.docker.compose.project=$project" \
+        ${1:+--filter "label=com.docker.compose.service=$1"}
+}
+
+fail_with_logs() {
+    grep -v 'systemd connection' "$work/compose.log" | tail -n 20 >&2
+    for id in $(ids); do
+        podman logs --tail 5 "$id" 2>&1 | sed "s|^|$(podman inspect --format '{{.Name}}' "$id"): |" >&2
+    done
+    fail "$1 failed"
+}
+
+# Waits until every container of the services passes the health check of its file. podman 4 has no such wait, and runs
+# checks only with systemd.
+wait_healthy() {
+    local name id deadline=$((SECONDS + 120))
+    for name in "$@"; do
+        for id in $(ids "$name"); do
+            until podman healthcheck run "$id" >/dev/null 2>&1; do
+                [ "$SECONDS" -lt "$deadline" ] || fail_with_logs "the health check of $name"
+                sleep 0.2
+            done
+        done
+    done
+}
+
+# Waits until containers have ended with status 0.
+wait_done() {
+    local name
+    for name in "$@"; do [ "$(podman wait "$(ids "$name")")" = 0 ] || fail_with_logs "$name"; done
+}
+
+# Starts everything in the order of its dependencies.
+start_installation() {
+    log "starting PostgreSQL, the broker and the emulators"
+    compose up --detach --no-deps postgres kafka "${emulators[@]}"
+    wait_healthy postgres kafka "${emulators[@]}"
+    log "migrating the schema, creating topics"
+    compose up --detach --no-deps --force-recreate migration topics
+    wait_done migration topics
+    log "starting ${#names[@]} services and Prometheus"
+    compose up --detach --no-deps "${names[@]}" prometheus
+    wait_healthy "${names[@]}" prometheus
+    log "all services are ready"
+}
+
+# Runs the workbench in the installation's network. $1: container; the other arguments: the workbench's
+workbench() {
+    local name=$project-$1
+    shift
+    . "$work/.env"
+    podman run --rm --interactive --no-healthcheck --name "$name" --network "${project}_default" \
+        -e "FIELDPOST_DATABASE_URL=postgresql://fieldpost:$POSTGRES_PASSWORD@postgres/fieldpost" \
+        -e "FIELDPOST_SECRET_KEYS=$FIELDPOST_SECRET_KEYS" -e SANDBOX_CLIENT_SECRET=sandbox-secret \
+        -e GATEWAY_URL=http://realm-gateway:18080 -e IDENTITY_URL=http://10.136.36.10:8081 -e SAP_URL=http://sap:8200 \
+        "$sandbox" workbench "$@"
+}
+
+# Removes the installation with its data.
+remove_installation() {
+    local id
+    for id in $(ids) $(podman ps --all --quiet --filter "name=^$project-"); do
+        podman rm --force --time 5 "$id"
+    done >/dev/null 2>&1
+    podman volume ls --quiet --filter "label=com.docker.compose.project=$project" | xargs -r podman volume rm --force
+    podman network rm --force "${project}_default"
+} >/dev/null 2>&1

@@ -13,7 +13,8 @@ int cbroker_use_address(const char *address);
 /// where its clients look for it. Effective in a program that links this file: its bind(2) stands before the C
 /// library's. It applies to the calling thread, in which librdkafka binds the ports of a new cluster. `count` 0 ends it.
 ///
-/// The ports drop connection attempts, which clients repeat, until `cbroker_accept`.
+/// The ports drop connection attempts, which clients repeat, until `cbroker_accept`. If the system does not allow it,
+/// they accept them, and a topic that a client creates is refused afterwards.
 void cbroker_fix_ports(int port, int count);
 
 /// Lets clients connect to the port that `cbroker_fix_ports` gave last.

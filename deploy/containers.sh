@@ -88,16 +88,13 @@ need_compose() {
 prepare_installation() {
     mkdir -p "$work"
     chmod 700 "$work"
-    cp -r deploy/compose.yaml deploy/prometheus deploy/grafana deploy/sandbox "$work"
+    cp -r deploy/compose.yaml deploy/caddy deploy/prometheus deploy/grafana deploy/sandbox "$work"
     if [ ! -e "$work/.env" ]; then
         (
             umask 077
             printf '%s\n' "POSTGRES_PASSWORD=$(openssl rand -hex 16)" "FIELDPOST_SECRET_KEYS=$(openssl rand -base64 32)" \
                 "GRAFANA_PASSWORD=$(openssl rand -hex 16)" "FIELDPOST_IMAGE=$1" \
-                FIELDPOST_ONBOARDING_APP_FOLDER=/usr/share/fieldpost/app FIELDPOST_CORS_ORIGINS=http://127.0.0.1:18083 \
-                FIELDPOST_CONSOLE_URL=http://127.0.0.1:18084 FIELDPOST_CONSOLE_ISSUER=http://10.136.36.10:8081 \
-                FIELDPOST_CONSOLE_CLIENT_ID=fieldpost-console FIELDPOST_CONSOLE_CLIENT_SECRET=sandbox-secret \
-                FIELDPOST_CONSOLE_ADMINISTRATORS=operator@fieldpost.example >"$work/.env"
+                FIELDPOST_ONBOARDING_APP_FOLDER=/usr/share/fieldpost/app FIELDPOST_CORS_ORIGINS=http://127.0.0.1:18083 >"$work/.env"
             echo SANDBOX_SAP_PASSWORD=sandbox >"$work/back-ends.env"
         )
     fi

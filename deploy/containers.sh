@@ -88,7 +88,7 @@ need_compose() {
 prepare_installation() {
     mkdir -p "$work"
     chmod 700 "$work"
-    cp -r deploy/compose.yaml deploy/caddy deploy/prometheus deploy/grafana deploy/sandbox "$work"
+    cp -r deploy/compose.yaml deploy/backup deploy/caddy deploy/prometheus deploy/grafana deploy/sandbox "$work"
     if [ ! -e "$work/.env" ]; then
         (
             umask 077
@@ -103,9 +103,10 @@ prepare_installation() {
 # Sets the image of services that are started from now on.
 use_image() { sed -i "s|^FIELDPOST_IMAGE=.*|FIELDPOST_IMAGE=$1|" "$work/.env"; }
 
-# Runs podman-compose, with its output in $work/compose.log.
+# Runs podman-compose, with its output in $work/compose.log. `run` needs the profile.
+files=(-f compose.yaml -f sandbox/compose.yaml)
 compose() {
-    (cd "$work" && "$podman_compose" --in-pod=false -p "$project" -f compose.yaml -f sandbox/compose.yaml "$@") \
+    (cd "$work" && "$podman_compose" --in-pod=false --profile tools -p "$project" "${files[@]}" "$@") \
         >>"$work/compose.log" 2>&1 || fail_with_logs "podman-compose $*"
 }
 
@@ -151,9 +152,9 @@ start_installation() {
     log "migrating the schema, creating topics"
     compose up --detach --no-deps --force-recreate migration topics
     wait_done migration topics
-    log "starting ${#names[@]} services and Prometheus"
-    compose up --detach --no-deps "${names[@]}" prometheus
-    wait_healthy "${names[@]}" prometheus
+    log "starting ${#names[@]} services, Prometheus and the backup"
+    compose up --detach --no-deps "${names[@]}" prometheus backup
+    wait_healthy "${names[@]}" prometheus backup
     log "all services are ready"
 }
 

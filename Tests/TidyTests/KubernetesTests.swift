@@ -50,8 +50,15 @@ import Yams
         let base = try ProjectDocument("deploy/kubernetes/\(folder)/kustomization.yaml").root
         #expect(base["images"] == nil)
         let overlay = try ProjectDocument("deploy/kubernetes/example/\(folder)/kustomization.yaml").root
-        #expect(overlay["resources"]?.texts == ["../../\(folder)"])
+        #expect(overlay["resources"]?.texts == ["../../\(folder)", "values.yaml"])
         #expect(overlay["images"]?[0]?["name"]?.string == "fieldpost")
+    }
+
+    /// An installation with the Prometheus Operator has the same alerts as one without it.
+    @Test func prometheusRuleHasTheAlertRules() throws {
+        let rules = try ProjectDocument("deploy/prometheus/fieldpost.rules.yaml").root["groups"]
+        let copy = try ProjectDocument("deploy/kubernetes/prometheus-operator/rules.yaml").root["spec"]?["groups"]
+        #expect(rules != nil && copy == rules, "copy the groups of deploy/prometheus/fieldpost.rules.yaml")
     }
 
     /// All pods run without privileges and exit after their work in flight is finished.

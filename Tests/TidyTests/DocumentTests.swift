@@ -56,7 +56,7 @@ import Yams
     /// Every script is executable and exits at its first failure.
     @Test(arguments: [
         "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/rootfs",
-        "deploy/rootfs-trial", "deploy/package-trial",
+        "deploy/rootfs-trial", "deploy/package-trial", "deploy/kube-test",
         "deploy/failover-test", "deploy/kill-test", "deploy/converge-test", "deploy/rehearse", ".ci/run",
     ])
     func scriptsStopAtTheFirstFailure(path: String) throws {

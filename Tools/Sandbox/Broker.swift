@@ -18,7 +18,8 @@ internal import CKafka
     ///   - host: IPv4 address of this machine, at which it listens, and which it advertises.
     ///   - topics: Topic → number of partitions.
     ///   - roundTrip: Additional latency of each response, in milliseconds.
-    /// - Throws: `EmulatorError` if the address is not one of this machine, the port is taken, or a topic cannot be created.
+    /// - Throws: `EmulatorError` if the address is not one of this machine, the port is taken, or a topic cannot be
+    ///   created.
     init(host: String, port: Int, topics: [String: Int], roundTrip: Int = 0) throws(EmulatorError) {
         guard unsafe cbroker_use_address(host) == 0 else {
             throw EmulatorError("broker: '\(host)' is not an IPv4 address")

@@ -36,8 +36,8 @@ struct WatchCommand: AsyncParsableCommand {
             pool: pool, environmentName: DeviceWatch.environment,
             identity: IdentitySandbox(client: client, url: DemoAddresses.url(identity, "IDENTITY_URL", default: 8081)),
             backend: nil)
-        let devices = try await DeviceWatch.adding(
-            setup, gateway: GatewayClient(client: client, url: DemoAddresses.url(gateway, "GATEWAY_URL", default: 8080)))
+        let gateway = GatewayClient(client: client, url: DemoAddresses.url(gateway, "GATEWAY_URL", default: 8080))
+        let devices = try await DeviceWatch.adding(setup, gateway: gateway)
         let running = Task { try await devices.run() }
         defer { running.cancel() }
         try await waitUntilReceiving(devices)

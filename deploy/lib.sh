@@ -171,6 +171,10 @@ packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev zlib1g-dev postgresql pk
 # shellcheck disable=SC2034 # used by scripts that source this
 test_packages=(libhpdf-dev libpng-dev)
 
+# Hosts of deploy/host-test: their network, a PostgreSQL that fails over, and clocks with an offset.
+# shellcheck disable=SC2034 # used by scripts that source this
+host_packages=(iproute2 iptables python3 curl patroni etcd-server python3-etcd pgbouncer libfaketime)
+
 # Prints a list of the Containerfile: `programs` or `packages`.
 containerfile_list() {
     sed -e ':join' -e '/\\$/{N;s/ *\\\n */ /;b join' -e '}' deploy/Containerfile | sed -n "s/^ARG $1=\"\(.*\)\"\$/\1/p"

@@ -60,6 +60,17 @@ import Testing
         history.differences(snapshot) { writer, _, _ in writer == .owner && isOwner }
     }
 
+    /// A failover lost position 2, and no device had the mutation any more.
+    @Test func onlyLostPositionsAreExcluded() {
+        var other = self
+        other.store(#"{"title":"Roof"}"#)
+        #expect(!other.differences().isEmpty)
+        other.history.exclude(2..<10)
+        #expect(other.differences() == [])
+        other.store(nil)
+        #expect(!other.differences().isEmpty)
+    }
+
     @Test func lostAndUnknownObjectsAreReported() {
         #expect(differences() == [])
         for fields in [#"{"title":"Roof"}"#, nil] {

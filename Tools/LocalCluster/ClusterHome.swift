@@ -14,6 +14,8 @@ package struct ClusterHome: Sendable {
     package var clientSecret = LocalCluster.clientSecret
     /// `FIELDPOST_SECRET_KEYS`.
     package var secretKeys = Data((0..<32).map { UInt8($0) }).base64EncodedString()
+    /// The hosts of the parts, which have their names; `nil`: all run on this machine's loopback.
+    package var network: HostNetwork?
     /// Environment variables that everything gets, unless the cluster has others.
     package var inherited = ["PATH": "/usr/bin:/bin"]
 
@@ -45,7 +47,10 @@ package struct ClusterHome: Sendable {
     /// The address of an emulator or of a service's endpoint.
     package func url(_ part: LocalCluster.Part) -> String { "http://" + address(part) }
 
-    func address(_ part: LocalCluster.Part) -> String { "127.0.0.1:\(ports[part] ?? 0)" }
+    func address(_ part: LocalCluster.Part) -> String { "\(host(part)):\(ports[part] ?? 0)" }
+
+    /// The address that a part listens on.
+    func host(_ part: LocalCluster.Part) -> String { network?.address(part.name) ?? "127.0.0.1" }
 
     /// The settings of every program that uses the cluster.
     package func settings(conninfo: String) -> [String: String] {

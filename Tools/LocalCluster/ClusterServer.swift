@@ -214,11 +214,11 @@ package final class ClusterServer: Sendable {
     // MARK: The system
 
     /// PostgreSQL refuses to run as root. `setpriv` becomes the program, so that its process is the server's own.
-    private static var asUser: [String] {
+    static var asUser: [String] {
         getuid() == 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] : []
     }
 
-    private static func findBinaries() throws -> String {
+    static func findBinaries() throws -> String {
         let root = "/usr/lib/postgresql"
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []
         guard let newest = versions.compactMap({ Int($0) }).max(), newest >= 15 else {

@@ -153,9 +153,10 @@ extension LocalCluster {
     /// The command of a part other than the database.
     func command(_ part: Part, of executables: String) -> ClusterProcess.Command {
         let program = part.service?.name ?? "sandbox"
-        return ClusterProcess.Command(
+        let command = ClusterProcess.Command(
             executable: "\(executables)/\(program)", arguments: arguments(part), environment: variables(part),
             logPath: folder.logPath(part.name))
+        return home.network?.command(command, on: part.name) ?? command
     }
 
     private func arguments(_ part: Part) -> [String] {
@@ -172,7 +173,8 @@ extension LocalCluster {
             default: []
             }
         let port = home.ports[part].map { ["--port", "\($0)"] } ?? []
-        return [part.name] + own + port + (options.arguments[part] ?? [])
+        let host = home.network.map { ["--host", $0.address(part.name)] } ?? []
+        return [part.name] + own + host + port + (options.arguments[part] ?? [])
     }
 
     private func variables(_ part: Part) -> [String: String] {
@@ -180,12 +182,17 @@ extension LocalCluster {
         guard let service = part.service else { return variables }
         variables["FIELDPOST_ADMIN_PORT"] = home.adminPorts[part].map { "\($0)" }
         variables["FIELDPOST_HTTP_PORT"] = home.ports[part].map { "\($0)" }
+        if home.network != nil {
+            variables["FIELDPOST_ADMIN_HOST"] = home.host(part)
+            variables["FIELDPOST_HTTP_HOST"] = home.ports[part].map { _ in home.host(part) }
+        }
         variables.merge(service.localSettings.mapValues(home.text)) { $1 }
         if options.showcases.contains(part.first) {
             variables.merge(service.showcaseSettings.mapValues(home.text)) { $1 }
         }
         if service == Services.lagMonitor, options.hasConsole { variables.merge(console) { $1 } }
         return variables.merging(options.variables[part.first] ?? [:]) { $1 }
+            .merging(options.variables[part] ?? [:]) { $1 }
     }
 
     /// The console's settings, with the addresses of all services.

@@ -92,7 +92,8 @@ package final class LocalCluster: Sendable {
     /// The variable with the client's secret.
     package static let clientSecretVariable = "SANDBOX_CLIENT_SECRET"
 
-    let server: ClusterServer
+    /// `nil`: the database is on hosts of its own.
+    let server: ClusterServer?
     /// The database's standby.
     package let standby: ClusterServer?
     let client = Client()
@@ -121,7 +122,7 @@ package final class LocalCluster: Sendable {
 
     /// A cluster whose database runs.
     package init(
-        _ home: ClusterHome, _ server: ClusterServer, standby: ClusterServer? = nil, conninfo: String,
+        _ home: ClusterHome, _ server: ClusterServer?, standby: ClusterServer? = nil, conninfo: String,
         _ options: Options
     ) {
         self.home = home
@@ -139,8 +140,7 @@ package final class LocalCluster: Sendable {
 
     /// Supervises the database like all other parts.
     package func superviseDatabase() throws {
-        guard let process = server.running else { throw ClusterFailure("the database does not run") }
-        let server = server
+        guard let server, let process = server.running else { throw ClusterFailure("the database does not run") }
         // SIGINT is its fast shutdown.
         supervisor.adopt(Part.database.name, process, stopSignal: SIGINT) { try server.launch() }
     }
@@ -155,7 +155,7 @@ package final class LocalCluster: Sendable {
 
     private func end() {
         supervisor.kill9()
-        server.kill9()
+        server?.kill9()
         standby?.kill9()
         folder.remove()
     }
@@ -166,7 +166,10 @@ package final class LocalCluster: Sendable {
     ///
     /// - Parameter executables: The folder of its build; the cluster's unless given.
     package func start(_ part: Part, of executables: String? = nil) throws {
-        if part == .database { return try server.start() }
+        if part == .database {
+            try server?.start()
+            return
+        }
         let (folder, command) = (folder, command(part, of: executables ?? options.executables))
         try supervisor.start(part.name) { try folder.start(command, name: part.name) }
     }
@@ -174,7 +177,11 @@ package final class LocalCluster: Sendable {
     /// Kills a part with signal 9: its process group or, for PostgreSQL, every process of the server.
     package func kill9(_ part: Part) async {
         await onOwnThread { [self] in
-            if part == .database { server.kill9() } else { process(part)?.kill9() }
+            if part == .database, let server {
+                server.kill9()
+            } else {
+                process(part)?.kill9()
+            }
         }
     }
 
@@ -191,7 +198,7 @@ package final class LocalCluster: Sendable {
     package func thaw(_ part: Part) { signal(part, SIGCONT) }
 
     private func signal(_ part: Part, _ number: Int32) {
-        if part == .database { server.signal(number) } else { process(part)?.signal(number) }
+        if part == .database, let server { server.signal(number) } else { process(part)?.signal(number) }
     }
 
     /// Stops all parts in the reverse order of their start.
@@ -210,7 +217,7 @@ package final class LocalCluster: Sendable {
     }
 
     package func process(_ part: Part) -> ClusterProcess? {
-        part == .database ? server.running : supervisor.process(part.name)
+        part == .database ? server?.running : supervisor.process(part.name)
     }
 
     // MARK: Readiness
@@ -233,7 +240,7 @@ package final class LocalCluster: Sendable {
         if part == .database { return true }  // `start` has waited for it
         let isAnswered =
             switch part {
-            case .broker: Ports.isListening(home.ports[.broker] ?? 0)
+            case .broker: Ports.isListening(home.ports[.broker] ?? 0, on: home.host(.broker))
             case .identity: await answers(identityURL + "/.well-known/openid-configuration")
             case .sap, .economic, .compass: await answers(home.url(part) + "/sandbox/stats")
             default: await answers(adminURL(part) + "/health/ready")
@@ -245,7 +252,7 @@ package final class LocalCluster: Sendable {
     }
 
     /// The address of a service's metrics and health.
-    package func adminURL(_ part: Part) -> String { "http://127.0.0.1:\(home.adminPorts[part] ?? 0)" }
+    package func adminURL(_ part: Part) -> String { "http://\(home.host(part)):\(home.adminPorts[part] ?? 0)" }
 
     private func answers(_ url: String) async -> Bool {
         let response = try? await client.send(Request(url, connectMax: .seconds(1), totalMax: .seconds(2)))

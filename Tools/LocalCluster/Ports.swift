@@ -52,15 +52,15 @@ package enum Ports {
     }
 
     /// Whether something listens on the port.
-    package static func isListening(_ port: Int) -> Bool {
-        unsafe withSocket(UInt16(port)) { unsafe connect($0, $1, $2) }
+    package static func isListening(_ port: Int, on address: String = "127.0.0.1") -> Bool {
+        unsafe withSocket(UInt16(port), of: address) { unsafe connect($0, $1, $2) }
     }
 
     /// Whether a process of this user listens on the port: what answers there is that process and no other.
     ///
-    /// Source: proc(5), `/proc/pid/fd` and `/proc/net/tcp`.
+    /// Source: proc(5), `/proc/pid/fd` and `/proc/pid/net/tcp`, which is that of the process's network namespace.
     package static func isListening(_ port: Int, by process: Int32) -> Bool {
-        let sockets = Set(["tcp", "tcp6"].flatMap { listeners(on: port, in: "/proc/net/\($0)") })
+        let sockets = Set(["tcp", "tcp6"].flatMap { listeners(on: port, in: "/proc/\(process)/net/\($0)") })
         let folder = "/proc/\(process)/fd"
         let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return descriptors.contains { name in
@@ -99,7 +99,8 @@ package enum Ports {
     }
 
     private static func withSocket(
-        _ port: UInt16, _ call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
+        _ port: UInt16, of host: String = "127.0.0.1",
+        _ call: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32
     ) -> Bool {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard descriptor >= 0 else { return false }
@@ -107,7 +108,7 @@ package enum Ports {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        unsafe address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        unsafe address.sin_addr.s_addr = inet_addr(host)
         return unsafe withUnsafePointer(to: &address) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 unsafe call(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0

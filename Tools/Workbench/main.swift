@@ -11,7 +11,8 @@ struct WorkbenchCommand: AsyncParsableCommand {
         version: "workbench \(fieldpostVersion)",
         subcommands: [
             UpCommand.self, DemoCommand.self, BenchCommand.self, KillTestCommand.self,
-            ConvergeCommand.self, RehearseCommand.self, WatchCommand.self, MoveCommand.self, ConvertCommand.self,
+            ConvergeCommand.self, HostsCommand.self, RehearseCommand.self, WatchCommand.self, MoveCommand.self,
+            ConvertCommand.self,
         ])
 }
 

@@ -49,6 +49,12 @@ struct FieldworkHistory: Sendable {
         }
     }
 
+    /// Excludes what was accepted at positions that a failover lost: devices resend only what they still have.
+    mutating func exclude(_ positions: Range<Int64>) {
+        progress = progress.filter { !positions.contains($0.value.position) }
+        own.exclude(positions)
+    }
+
     private mutating func accepted(_ response: AnsweredMutation, at position: Int64, of person: UUID) {
         let mutation = response.mutation
         guard let fields = mutation.fields.flatMap({ try? JSONObject($0) }) else { return }

@@ -62,6 +62,11 @@ struct OwnKindHistory: Sendable {
         }
     }
 
+    /// Excludes the mutations that were accepted at these positions.
+    mutating func exclude(_ positions: Range<Int64>) {
+        writes = writes.mapValues { $0.filter { !positions.contains($0.position) } }
+    }
+
     private static func values(_ fields: [UInt8]?) -> [String: SchemaValue] {
         let members = fields.flatMap { try? SchemaValue($0) }?.members ?? []
         return Dictionary(members.map { ($0.name, $0.value) }) { first, _ in first }

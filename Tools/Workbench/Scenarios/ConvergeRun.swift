@@ -15,6 +15,12 @@ struct ConvergeRun: Sendable {
     let stepCount: Int
     let settleMax: Duration
     let stage: ScenarioStage
+    /// The gateways of the devices; `nil`: the cluster's first one.
+    var gateways: [GatewayClient]?
+    /// Time after two steps.
+    var pause = Duration.milliseconds(20)
+    /// The positions of the environment that a failover lost. Accepted mutations at these need not be kept.
+    var lostPositions: @Sendable (EnvironmentID) -> Range<Int64> = { _ in 0..<0 }
 
     private var name: String { "seed-\(seed)" }
     private var kinds: RandomKinds { RandomKinds(seed: seed) }
@@ -60,11 +66,13 @@ struct ConvergeRun: Sendable {
     private func device(
         _ index: Int, of person: Organisation.Person, _ tokens: DeviceTokens, token: String
     ) throws -> any FieldworkDevice {
+        let gateways = gateways ?? [stage.gateway]
+        let gateway = gateways[index / 2 % gateways.count]
         guard index % 2 == 1 else {
-            return try Device(person: person, gateway: stage.gateway, tokens: tokens, token: token, clientID: UUID())
+            return try Device(person: person, gateway: gateway, tokens: tokens, token: token, clientID: UUID())
         }
         return try PowerSyncDevice(
-            person: person, gateway: stage.gateway, tokens: tokens, token: token, clientID: UUID(),
+            person: person, gateway: gateway, tokens: tokens, token: token, clientID: UUID(),
             seed: seed &* 1_000 &+ UInt64(index))
     }
 
@@ -114,7 +122,7 @@ struct ConvergeRun: Sendable {
                 try await patiently { () async throws -> Void in try await toggle(person, in: environment) }
             }
             // Devices receive some results before the next step.
-            if number % 2 == 0 { try await Task.sleep(for: .milliseconds(20)) }
+            if number % 2 == 0 { try await Task.sleep(for: pause) }
         }
         for player in players { await player.device.goOnline() }
         var history = FieldworkHistory(kinds)
@@ -183,6 +191,7 @@ struct ConvergeRun: Sendable {
             let snapshot = try await patiently {
                 try await stage.pool.run { try EnvironmentSnapshot.read(environment, on: &$0) }
             }
+            history.exclude(lostPositions(environment))
             let differences = await differences(players, history, snapshot)
             // A position that does not change while work is pending does not count.
             let position = snapshot.pending.isEmpty ? snapshot.position : nil

@@ -38,20 +38,28 @@ final class DeviceWatch: Sendable {
             "--audience", DemoSetup.audience, "--backend", "none", "--people", file,
         ])
         try await cluster.runCommand(["environment", "invite", "--all", "--environment", environment])
-        return try await DeviceWatch(stage.setup(environment), gateway: stage.gateway)
+        return try await DeviceWatch(stage.setup(environment), gateways: [stage.gateway])
     }
 
-    /// Adds the environment unless it exists, with this build.
-    static func adding(_ setup: DemoSetup, gateway: GatewayClient) async throws -> DeviceWatch {
+    /// Adds the environment unless it exists, with this build. The identity provider needs no TLS, which the command line
+    /// demands of one on another host.
+    ///
+    /// - Parameter gateways: The gateways of the devices, one after the other.
+    static func adding(_ setup: DemoSetup, gateways: [GatewayClient]) async throws -> DeviceWatch {
         let added = try await setup.addEnvironment(owners)
         try await setup.invite(owners, to: added.id)
-        return try await DeviceWatch(setup, gateway: gateway)
+        return try await DeviceWatch(setup, gateways: gateways)
     }
 
-    private init(_ setup: DemoSetup, gateway: GatewayClient) async throws {
+    private init(_ setup: DemoSetup, gateways: [GatewayClient]) async throws {
         let added = try await setup.environment()
         let tokens = try await DeviceTokens(setup.identity, environment: Self.environment, issuer: added.issuer)
-        devices = try await Device.make(for: Self.owners, gateway: gateway, tokens: tokens)
+        let granted = try await tokens.tokens(for: Self.owners)
+        devices = try Self.owners.enumerated().map { index, owner in
+            try Device(
+                person: owner, gateway: gateways[index % gateways.count], tokens: tokens, token: granted[index],
+                clientID: UUID())
+        }
         people = try await setup.objects(of: Self.owners, in: added.id)
     }
 

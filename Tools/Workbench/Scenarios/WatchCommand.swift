@@ -37,7 +37,7 @@ struct WatchCommand: AsyncParsableCommand {
             identity: IdentitySandbox(client: client, url: DemoAddresses.url(identity, "IDENTITY_URL", default: 8081)),
             backend: nil)
         let gateway = GatewayClient(client: client, url: DemoAddresses.url(gateway, "GATEWAY_URL", default: 8080))
-        let devices = try await DeviceWatch.adding(setup, gateway: gateway)
+        let devices = try await DeviceWatch.adding(setup, gateways: [gateway])
         let running = Task { try await devices.run() }
         defer { running.cancel() }
         try await waitUntilReceiving(devices)

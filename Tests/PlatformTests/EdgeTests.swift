@@ -147,16 +147,13 @@ import Testing
     }
 
     @Test func serverTerminatesTLS() async throws {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "fieldpost-edge-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let (key, certificate) = (folder.appending(path: "key").path, folder.appending(path: "certificate").path)
-        try openssl(
-            "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=fieldpost -addext subjectAltName=IP:127.0.0.1"
-                + " -keyout \(key) -out \(certificate)")
-        try await withServer(HTTPEdge(tls: .init(certificate: certificate, key: key)), limits: Self.quick) { port in
+        let authority = try TestAuthority()
+        let folder = authority.folder
+        try authority.issue(days: 1, in: folder)
+        let files = HTTPEdge.TLSFiles(certificate: folder + "/tls.crt", key: folder + "/tls.key")
+        try await withServer(HTTPEdge(tls: files), limits: Self.quick) { port in
             var configuration = Client.Configuration()
-            configuration.caFile = certificate
+            configuration.caFile = authority.file
             let client = Client(configuration: configuration)
             let response = try await client.send(HTTPClient.Request("https://127.0.0.1:\(port)/page"))
             #expect(response.status == 200 && response.body == Array("page".utf8))
@@ -166,14 +163,6 @@ import Testing
             #expect(!(await get("/page", port: port)).contains("200"))
             #expect(await exchange("", port: port).isEmpty)
         }
-    }
-
-    @Test func unreadableCertificateIsReportedInOneLine() throws {
-        let edge = HTTPEdge(tls: .init(certificate: "/nowhere/certificate.pem", key: "/nowhere/key.pem"))
-        let files = try #require(edge.tls)
-        let error = #expect(throws: ComponentError.self) { try edge.configuration(of: files) }
-        #expect(error?.description.contains("/nowhere/certificate.pem") == true)
-        #expect(error?.description.contains("\n") == false)
     }
 
     @Test func invalidEdgeSettingsAreRejected() throws {
@@ -188,16 +177,4 @@ import Testing
             #expect(throws: ConfigurationError.self) { try edge(variables) }
         }
     }
-}
-
-/// Runs `openssl`, which must succeed.
-private func openssl(_ arguments: String) throws {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["openssl"] + arguments.split(separator: " ").map(String.init)
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0)
 }

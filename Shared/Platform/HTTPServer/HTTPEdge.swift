@@ -1,7 +1,5 @@
 import HTTPTypes
 import Hummingbird
-import NIOCore
-import NIOSSL
 package import ServiceSettings
 
 /// Configuration of a public endpoint: TLS, CORS and security headers.
@@ -10,6 +8,8 @@ package struct HTTPEdge: Sendable {
     package struct TLSFiles: Sendable {
         package var certificate: String
         package var key: String
+        /// Time between two polls of the files, see ``ServerCertificate``.
+        var pollInterval = Duration.seconds(5)
 
         package init(certificate: String, key: String) {
             self.certificate = certificate
@@ -57,20 +57,6 @@ package struct HTTPEdge: Sendable {
         if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
         if tls != nil { fields[.strictTransportSecurity] = "max-age=31536000" }
         return fields
-    }
-
-    /// - Throws: `ComponentError` if the files cannot be used.
-    func configuration(of files: TLSFiles) throws -> TLSConfiguration {
-        do {
-            let chain = try NIOSSLCertificate.fromPEMFile(files.certificate).map(NIOSSLCertificateSource.certificate)
-            let key = NIOSSLPrivateKeySource.privateKey(try NIOSSLPrivateKey(file: files.key, format: .pem))
-            var configuration = TLSConfiguration.makeServerConfiguration(certificateChain: chain, privateKey: key)
-            configuration.minimumTLSVersion = .tlsv12
-            configuration.applicationProtocols = ["http/1.1"]
-            return configuration
-        } catch {
-            throw ComponentError("cannot use the certificate \(files.certificate) with the key \(files.key): \(error)")
-        }
     }
 }
 

@@ -2,7 +2,6 @@ import Essentials
 import HTTPTypes
 package import Hummingbird
 import HummingbirdCore
-import HummingbirdTLS
 package import Logging
 package import NIOCore
 import NIOPosix
@@ -103,15 +102,17 @@ package struct HTTPListener: Service {
         decoder.maxHeaderListSize = limits.headerBytesMax
         decoder.maxHeaderFieldCount = 100
         let limits = limits
-        let plain = server(
+        let certificate = try edge?.tls.map { try ServerCertificate($0, server: name, logger: logger) }
+        let renewal = certificate.map { certificate in Task { await certificate.run() } }
+        defer { renewal?.cancel() }
+        let server = server(
             HTTP1Channel.Configuration(
                 additionalChannelHandlers: [RequestDeadline(limits)],
                 idleTimeout: .milliseconds(limits.idleMax.milliseconds), httpDecoderConfiguration: decoder),
-            fields: edge?.fields ?? [:])
-        let tls = try edge.flatMap { edge in try edge.tls.map { try edge.configuration(of: $0) } }
+            fields: edge?.fields ?? [:], certificate: certificate)
         let application = Application(
             responder: TaskResponder(inner: router.buildResponder()),
-            server: try tls.map { try .tls(plain, tlsConfiguration: $0) } ?? plain,
+            server: server,
             configuration: configuration,
             onServerRunning: { channel in didStart(channel) },
             eventLoopGroupProvider: .shared(eventLoops), logger: quietLogger)
@@ -124,18 +125,24 @@ package struct HTTPListener: Service {
         }
     }
 
-    /// - Parameter fields: The common header fields of all responses.
-    private func server(_ configuration: HTTP1Channel.Configuration, fields: HTTPFields) -> HTTPServerBuilder {
+    /// - Parameters:
+    ///   - fields: The common header fields of all responses.
+    ///   - certificate: `nil`: plain HTTP.
+    private func server(
+        _ configuration: HTTP1Channel.Configuration, fields: HTTPFields, certificate: ServerCertificate?
+    ) -> HTTPServerBuilder {
         let counts = NetworkConnections(
             countMax: limits.networkConnectionCountMax, name: name, logger: logger)
         return HTTPServerBuilder { responder in
-            let http = HTTP1Channel(responder: responder, configuration: configuration)
-            guard let webSocket else {
-                return RetainedChannel(inner: ConformingChannel(http: http, fields: fields), counts: counts)
+            func secured(_ inner: some ServerChildChannel) -> any ServerChildChannel {
+                let channel = RetainedChannel(inner: inner, counts: counts)
+                guard let certificate else { return channel }
+                return TLSChannel(inner: channel, certificate: certificate)
             }
-            return RetainedChannel(
-                inner: UpgradingChannel(http: http, route: webSocket, fields: fields, headMax: limits.headMax),
-                counts: counts)
+            let http = HTTP1Channel(responder: responder, configuration: configuration)
+            guard let webSocket else { return secured(ConformingChannel(http: http, fields: fields)) }
+            return secured(
+                UpgradingChannel(http: http, route: webSocket, fields: fields, headMax: limits.headMax))
         }
     }
 

@@ -64,8 +64,8 @@ extension Setting {
             + "limit, as if http.proxies is not 0")
     package static let tlsCertificate = Setting(
         "tls.certificate", .text(lengthMax: 4096), default: "",
-        help: "PEM file of the certificate and its chain, read at start; with tls.key the service terminates TLS itself"
-    )
+        help: "PEM file of the certificate and its chain; with tls.key the service terminates TLS itself. Changed "
+            + "files are used without a restart")
     package static let tlsKey = Setting(
         "tls.key", .text(lengthMax: 4096), default: "", help: "PEM file of the certificate's private key")
     package static let corsOrigins = Setting(

@@ -49,6 +49,8 @@ enum MetricsHelp {
             "Time until Kafka may remove the oldest message that a group has not read.",
         "fieldpost_retention_removed_total": "Number of rows and objects removed by retention.",
         "fieldpost_retention_rows": "Number of rows of a table, as PostgreSQL estimates it.",
+        "fieldpost_tls_certificate_expiry_timestamp_seconds":
+            "Time when the TLS certificate in use expires, in seconds since 1970.",
         "fieldpost_topic_messages_per_second":
             "Number of messages written to a topic per second, as a one-minute average.",
         "fieldpost_topic_retention_seconds":

@@ -38,6 +38,39 @@ import Testing
                 _ = try Connection(conninfo(host: "elsewhere.example", authority: "server"))
             }
             #expect(misnamed?.message.contains("does not match host name") == true, "\(misnamed?.message ?? "")")
+
+            // A renewed file of authorities is read by the next session.
+            let folderOfFiles = folder.path + "/postgres"
+            try runToEnd("cp", [folderOfFiles + "/server.crt", folderOfFiles + "/other.crt"])
+            _ = try Connection(conninfo(authority: "other"))
+        }
+    }
+
+    @Test func passwordFileIsReadByEachSession() async throws {
+        try await withOwnThread {
+            let folder = try ClusterFolder("password")
+            let port = try Ports.free()
+            let server = try ClusterServer(
+                lasting: folder.path + "/lasting", in: folder, port: port, password: "old")
+            try server.start()
+            defer { server.kill9() }
+            let file = folder.path + "/pgpass"
+            func store(_ password: String) throws {
+                try Data("*:*:*:*:\(password)\n".utf8).write(to: URL(filePath: file))
+                // libpq ignores a file that others can read.
+                try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
+            }
+            let conninfo = "host=127.0.0.1 port=\(port) user=\(ClusterServer.user) dbname=postgres passfile=\(file)"
+            try store("old")
+            var connection = try Connection(conninfo)
+            try connection.run("ALTER ROLE fieldpost PASSWORD 'new'")
+            let refused = #expect(throws: PostgresError.self) { _ = try Connection(conninfo) }
+            #expect(refused?.message.contains("password authentication failed") == true)
+            #expect(refused?.isRetriable == true)
+            try store("new")
+            _ = try Connection(conninfo)
+            // The session with the old password continues.
+            #expect(try connection.run("SELECT 1")[0].value(0, as: Int32.self) == 1)
         }
     }
 

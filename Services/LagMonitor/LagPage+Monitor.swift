@@ -54,6 +54,11 @@ extension LagPage {
         }
     }
 
+    /// - Parameter archiveAge: Seconds; `nil` if `archive_mode` is off.
+    mutating func export(archiveAge: Double?) {
+        if let archiveAge { metrics.add("fieldpost_archive_age_seconds", [], archiveAge) }
+    }
+
     mutating func export(cycle: Duration, problemCount: Int) {
         metrics.add("fieldpost_monitor_cycle_seconds", [], cycle.inSeconds)
         metrics.add("fieldpost_monitor_problems", [], Double(problemCount))

@@ -101,6 +101,7 @@ struct Monitor: ~Copyable {
             page.export(snapshot.reasons)
             page.export(circuits)
             page.export(snapshot.behind)
+            page.export(archiveAge: try results[4].decode(Double.self).first)
             return snapshot.parked
         } catch let error as PostgresError {
             problems[Self.database] = "\(error)"
@@ -137,6 +138,7 @@ struct Monitor: ~Copyable {
         }
         return try connection?.run([
             MonitorStore.parked, MonitorStore.reasons, MonitorStore.behind, MonitorStore.circuits,
+            MonitorStore.archiveAge,
         ]) ?? []
     }
 

@@ -145,4 +145,11 @@ enum MonitorStore {
             OpenCircuit(environment: $0, group: $1, keyCount: $2)
         }
     }
+
+    /// Seconds since PostgreSQL archived a WAL file, or since its statistics were reset; no row if `archive_mode` is
+    /// off.
+    static let archiveAge: Statement = """
+        SELECT greatest(0, extract(epoch FROM now() - coalesce(last_archived_time, stats_reset)))::float8
+        FROM pg_stat_archiver WHERE current_setting('archive_mode') <> 'off'
+        """
 }

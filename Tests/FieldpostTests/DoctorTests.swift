@@ -59,7 +59,9 @@ import Testing
     @Test func healthyInstallationHasNoFindings() async throws {
         try await withProvider { provider in
             try await withMockCluster(topics: Self.topics) { cluster in
-                let server = try ClusterServer(in: try ClusterFolder("doctor"), options: ["fsync": "on"])
+                let server = try ClusterServer(
+                    in: try ClusterFolder("doctor"),
+                    options: ["fsync": "on", "archive_mode": "on", "archive_command": "true"])
                 try server.start()
                 let conninfo = try server.makeDatabase("healthy")
                 let schema = projectFolder.appendingPathComponent("deploy/schema").path
@@ -82,7 +84,8 @@ import Testing
                 #expect(report.notGood.isEmpty)
                 #expect(report.status == 0)
                 for check in [
-                    "PostgreSQL: schema", "PostgreSQL: durability", "Kafka: brokers", "topic entry.events", "secrets",
+                    "PostgreSQL: schema", "PostgreSQL: durability", "PostgreSQL: WAL archive", "Kafka: brokers",
+                    "topic entry.events", "secrets",
                     "acme: client", "acme: keys", "settings", "time",
                 ] { #expect(report.has("OK", check), "\(check): \(result.output)") }
                 let text = try fieldpost(["doctor"], environment: variables)
@@ -91,6 +94,21 @@ import Testing
                 #expect(!text.output.contains("\u{1B}"))
             }
         }
+    }
+
+    @Test func failedArchiveIsReported() throws {
+        let server = try ClusterServer(
+            in: try ClusterFolder("archive"), options: ["archive_mode": "on", "archive_command": "false"])
+        try server.start()
+        var connection = try Connection(server.conninfo("postgres"))
+        try connection.run("SELECT pg_switch_wal()")
+        let deadline = ContinuousClock.now + patienceMax
+        while try connection.run("SELECT failed_count FROM pg_stat_archiver")[0].decode(Int64.self) == 0 {
+            try #require(ContinuousClock.now < deadline)
+            try connection.run("SELECT pg_sleep(0.05)")
+        }
+        let report = try doctor(database: server.conninfo("postgres"))
+        #expect(report.has("FAIL", "PostgreSQL: WAL archive", "archiving fails", do: "archive_command"))
     }
 
     @Test func settingsFaultsAreReported() throws {

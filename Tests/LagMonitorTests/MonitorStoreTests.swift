@@ -1,5 +1,6 @@
 import Foundation
 import Kafka
+import LocalCluster
 import Model
 import Postgres
 import TestSupport
@@ -78,6 +79,17 @@ import Testing
         let behind = try MonitorStore.behind(try environment.connection.run(MonitorStore.behind))
         #expect(behind.environmentCount == 510 && behind.positionCount == 510 * 511 / 2)
         #expect(behind.worst.count == 500 && behind.worst.first?.name == "e510")
+    }
+
+    @Test func archiveAgeIsAbsentWithoutArchive() throws {
+        var environment = try TestEnvironment()
+        #expect(try environment.connection.run(MonitorStore.archiveAge).decode(Double.self).isEmpty)
+        let server = try ClusterServer(
+            in: try ClusterFolder("archive"), options: ["archive_mode": "on", "archive_command": "true"])
+        try server.start()
+        var connection = try Connection(server.conninfo("postgres"))
+        let age = try connection.run(MonitorStore.archiveAge)[0].decode(Double.self)
+        #expect((0..<60).contains(age))
     }
 
     /// The console's page reads these keys.

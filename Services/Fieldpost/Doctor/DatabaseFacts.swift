@@ -30,7 +30,17 @@ struct DatabaseFacts: Equatable, Sendable {
     /// Number of dead-lettered keys, counted up to `deadKeysMax`.
     var deadKeys: Int64 = 0
 
+    /// The state of the WAL archive; `nil` if `archive_mode` is off.
+    var archive: Archive?
+
     static let deadKeysMax: Int64 = 10_000
+
+    struct Archive: Equatable, Sendable {
+        /// Time since a file was archived; since the statistics were reset if none was.
+        var age: Duration
+        /// Whether the last attempt failed.
+        var isFailing = false
+    }
 
     static func load(on connection: inout Connection) throws -> DatabaseFacts {
         let before = Timestamp.now()
@@ -49,7 +59,7 @@ struct DatabaseFacts: Equatable, Sendable {
                     WHERE n.nspname = 'realm' AND c.relname = 'migration')
             FROM pg_database WHERE datname = current_database()
             """,
-            Self.privileges,
+            Self.privileges, Self.archive,
         ])
         var columns = results[0][0].columns
         var facts = DatabaseFacts(
@@ -63,6 +73,9 @@ struct DatabaseFacts: Equatable, Sendable {
         for (name, mayRead) in try results[1].decode(String.self, Bool.self) {
             if mayRead { facts.unwritable.append(name) } else { facts.unreadable.append(name) }
         }
+        for (seconds, isFailing) in try results[2].decode(Double.self, Bool.self) {
+            facts.archive = Archive(age: .seconds(seconds), isFailing: isFailing)
+        }
         guard isMigrated, !facts.unreadable.contains("realm.migration") else { return facts }
         facts.schema = try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].decode(Int32.self)
         if facts.schema >= Schema.oldest {
@@ -74,6 +87,13 @@ struct DatabaseFacts: Equatable, Sendable {
         }
         return facts
     }
+
+    /// Rows: those of ``Archive``; none if `archive_mode` is off.
+    private static let archive: Statement = """
+        SELECT extract(epoch FROM now() - coalesce(last_archived_time, stats_reset))::float8,
+            coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false)
+        FROM pg_stat_archiver WHERE current_setting('archive_mode') <> 'off'
+        """
 
     /// Rows: a table for which the user lacks a privilege, and whether the user may read it.
     private static let privileges: Statement = """

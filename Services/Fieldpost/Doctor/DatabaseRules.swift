@@ -1,3 +1,5 @@
+import Essentials
+
 /// Findings on a database's state.
 enum DatabaseRules {
     /// PostgreSQL 15.
@@ -11,7 +13,8 @@ enum DatabaseRules {
     static func findings(_ facts: DatabaseFacts, connectionsNeeded: Int?) -> [DoctorFinding] {
         [
             version(facts), encoding(facts), schema(facts), lineage(facts), privileges(facts), access(facts),
-            durability(facts), connections(facts, connectionsNeeded), clock(facts.clockAhead), deadKeys(facts.deadKeys),
+            durability(facts), archive(facts.archive), connections(facts, connectionsNeeded), clock(facts.clockAhead),
+            deadKeys(facts.deadKeys),
         ].compactMap(\.self)
     }
 
@@ -107,6 +110,25 @@ enum DatabaseRules {
                 do: "set fsync = on and full_page_writes = on")
         }
         return .good(name, "synchronous_commit, fsync and full_page_writes are on")
+    }
+
+    /// Age of the last archived file above which there is a warning, as in the alert.
+    private static let archiveWarning = Duration.seconds(900)
+
+    private static func archive(_ archive: DatabaseFacts.Archive?) -> DoctorFinding {
+        let name = "PostgreSQL: WAL archive"
+        guard let archive else {
+            return .warning(
+                name, "archive_mode is off: a restored base backup lacks all later changes",
+                do: "set archive_mode = on and archive_command, unless pg_receivewal or your provider stores the WAL")
+        }
+        let seen = "last file \(archive.age.shortText) ago"
+        if archive.isFailing {
+            return .failure(
+                name, "archiving fails; \(seen)", do: "see the reason in PostgreSQL's log, and check archive_command")
+        }
+        guard archive.age > archiveWarning else { return .good(name, seen) }
+        return .warning(name, seen, do: "set archive_timeout = 60s: a restore lacks what was not archived")
     }
 
     private static func connections(_ facts: DatabaseFacts, _ needed: Int?) -> DoctorFinding {

@@ -1,4 +1,5 @@
-# Shared functions of deploy/rootfs-trial and deploy/package-trial. Sourced, not run, in a separate network namespace.
+# Shared functions of deploy/package-trial, which calls them in a separate network namespace, and of containers.sh.
+# Sourced, not run.
 # shellcheck shell=bash
 
 # Starts PostgreSQL and the Kafka emulator at their default ports. They end with the namespace's processes.

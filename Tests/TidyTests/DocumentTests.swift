@@ -55,9 +55,10 @@ import Yams
 
     /// Every script is executable and exits at its first failure.
     @Test(arguments: [
-        "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/rootfs",
-        "deploy/rootfs-trial", "deploy/package-trial", "deploy/kube-test",
-        "deploy/failover-test", "deploy/kill-test", "deploy/converge-test", "deploy/rehearse", ".ci/run",
+        "deploy/up", "deploy/test", "deploy/check", "deploy/docs", "deploy/package", "deploy/package-trial",
+        "deploy/images", "deploy/up-containers", "deploy/release", "deploy/compose-test", "deploy/kube-test",
+        "deploy/backup-test", "deploy/host-test", "deploy/failover-test", "deploy/kill-test", "deploy/converge-test",
+        "deploy/rehearse", ".ci/run",
     ])
     func scriptsStopAtTheFirstFailure(path: String) throws {
         let text = try #require(projectText(path))

@@ -47,6 +47,10 @@ internal import Essentials
     /// The deadline for the start of the request.
     private var startDeadline: ContinuousClock.Instant?
 
+    /// A name is looked up again for a connection after this number of seconds. libcurl's default is 60 s: a server
+    /// that returned with another address, as a new container does, was unreachable meanwhile.
+    private static let addressAgeMaxSeconds = 5
+
     init?(_ configuration: Client.Configuration) {
         guard let easy = unsafe curl_easy_init() else { return nil }
         unsafe self.easy = unsafe easy
@@ -63,6 +67,7 @@ internal import Essentials
             curl_set_number(easy, CURLOPT_FOLLOWLOCATION, 0),
             curl_set_number(easy, CURLOPT_SSL_VERIFYPEER, 1),
             curl_set_number(easy, CURLOPT_SSL_VERIFYHOST, 2),
+            curl_set_number(easy, CURLOPT_DNS_CACHE_TIMEOUT, Self.addressAgeMaxSeconds),
             curl_set_text(easy, CURLOPT_PROXY, configuration.proxy ?? ""),
             curl_set_text(easy, CURLOPT_USERAGENT, configuration.userAgent),
             curl_set_number(easy, CURLOPT_MAXAGE_CONN, Int(configuration.connectionIdleMax.components.seconds)),

@@ -41,8 +41,8 @@ final class DeviceWatch: Sendable {
         return try await DeviceWatch(stage.setup(environment), gateways: [stage.gateway])
     }
 
-    /// Adds the environment unless it exists, with this build. The identity provider needs no TLS, which the command line
-    /// demands of one on another host.
+    /// Adds the environment unless it exists, with this build. The identity provider needs no TLS, which the command
+    /// line demands of one on another host.
     ///
     /// - Parameter gateways: The gateways of the devices, one after the other.
     static func adding(_ setup: DemoSetup, gateways: [GatewayClient]) async throws -> DeviceWatch {
@@ -82,6 +82,18 @@ final class DeviceWatch: Sendable {
                 "shared": waits.shared.takeLongest().inSeconds,
             ]
         }
+    }
+
+    /// Waits until changes that are written from now on have been received.
+    ///
+    /// - Returns: The time since `instant`.
+    func recovery(since instant: ContinuousClock.Instant, within: Duration) async throws -> Duration {
+        let before = counts
+        // The next change that is received may have been written before.
+        try await waitUntil("the watched devices receive changes", within: within) {
+            counts.seen >= before.seen + 2 && counts.shared >= before.shared + 2
+        }
+        return ContinuousClock.now - instant
     }
 
     /// The number of notes that the first and the third device have received.

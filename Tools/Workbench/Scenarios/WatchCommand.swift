@@ -40,21 +40,14 @@ struct WatchCommand: AsyncParsableCommand {
         let devices = try await DeviceWatch.adding(setup, gateways: [gateway])
         let running = Task { try await devices.run() }
         defer { running.cancel() }
-        try await waitUntilReceiving(devices)
+        _ = try await devices.recovery(since: .now, within: Self.receivedMax)
         _ = devices.takeWaits()
         Self.write("ready")
         while let step = await onOwnThread({ readLine() }) {
-            try await waitUntilReceiving(devices)
+            _ = try await devices.recovery(since: .now, within: Self.receivedMax)
             let waits = devices.takeWaits()
             let texts = ["accepted", "seen", "shared"].map { ScenarioReport.text(waits[$0] ?? 0) }
             Self.write(([step] + texts).joined(separator: "\t"))
-        }
-    }
-
-    private func waitUntilReceiving(_ devices: DeviceWatch) async throws {
-        let before = devices.counts
-        try await waitUntil("the watched devices receive changes", within: Self.receivedMax) {
-            devices.counts.seen > before.seen && devices.counts.shared > before.shared
         }
     }
 

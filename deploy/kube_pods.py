@@ -21,7 +21,7 @@ import sys
 
 import yaml
 
-# What podman 4.3 applies. Of probes it knows only livenessProbe, and only with a number as its port.
+# What podman 4.3 applies. Of probes it applies only livenessProbe, and only with a number as its port.
 POD = {"containers", "restartPolicy", "securityContext"}
 CONTAINER = {"name", "image", "args", "env", "envFrom", "ports", "resources", "securityContext"}
 RESOURCES = {"limits.memory", "requests.memory"}

@@ -84,8 +84,28 @@ need_compose() {
     mapfile -t names < <(services)
 }
 
+# Requires that no other run uses the project, and no other installation the network's addresses. Call it before a trap
+# that removes the installation.
+claim_project() {
+    local file=/run/$project.pid id network subnet used
+    id=$(cat "$file" 2>/dev/null || true)
+    if [ -n "$id" ] && [ "$id" != $$ ] && grep -q "$(basename "$0")" "/proc/$id/cmdline" 2>/dev/null; then
+        fail "process $id already runs this script"
+    fi
+    echo $$ >"$file"
+    subnet=$(sed -n 's/.*subnet: \([0-9./]*\).*/\1/p' deploy/sandbox/compose.yaml)
+    for network in $(podman network ls --format '{{.Name}}'); do
+        used=$(podman network inspect --format '{{range .Subnets}}{{.Subnet}} {{end}}' "$network" 2>/dev/null || true)
+        if [ "$network" != "${project}_default" ] && [[ " $used" == *" $subnet "* ]]; then
+            fail "the network $network has the addresses $subnet: end its installation, and remove the network"
+        fi
+    done
+}
+
 # Copies the files that an operator copies, and creates secrets unless they exist. $1: the image of the services
 prepare_installation() {
+    # Variables of the caller would override those of .env.
+    unset "${!FIELDPOST_@}"
     mkdir -p "$work"
     chmod 700 "$work"
     cp -r deploy/compose.yaml deploy/backup deploy/caddy deploy/prometheus deploy/grafana deploy/sandbox "$work"
@@ -107,7 +127,7 @@ use_image() { sed -i "s|^FIELDPOST_IMAGE=.*|FIELDPOST_IMAGE=$1|" "$work/.env"; }
 files=(-f compose.yaml -f sandbox/compose.yaml)
 compose() {
     (cd "$work" && "$podman_compose" --in-pod=false --profile tools -p "$project" "${files[@]}" "$@") \
-        >>"$work/compose.log" 2>&1 || fail_with_logs "podman-compose $*"
+        >>"$work/compose.log" 2>&1 || fail_with_logs "podman-compose $* failed"
 }
 
 # Prints the ids of the installation's containers, or of one of its services.
@@ -116,22 +136,26 @@ ids() {
         ${1:+--filter "label=com.docker.compose.service=$1"}
 }
 
+# Prints the ends of the logs and one line with the reason, and exits.
 fail_with_logs() {
-    grep -v 'systemd connection' "$work/compose.log" | tail -n 20 >&2
+    local id
+    sed '/systemd connection/d' "$work/compose.log" | tail -n 20 >&2
     for id in $(ids); do
         podman logs --tail 5 "$id" 2>&1 | sed "s|^|$(podman inspect --format '{{.Name}}' "$id"): |" >&2
     done
-    fail "$1 failed"
+    fail "$1"
 }
 
-# Waits until every container of the services passes the health check of its file. podman 4 has no such wait, and runs
-# checks only with systemd.
+# Waits until every container of the services passes the health check of its file; each service must have one. podman 4
+# has no such wait, and runs checks only with systemd.
 wait_healthy() {
-    local name id deadline=$((SECONDS + 120))
+    local name id containers deadline=$((SECONDS + 120))
     for name in "$@"; do
-        for id in $(ids "$name"); do
+        containers=$(ids "$name")
+        [ -n "$containers" ] || fail_with_logs "$name has no container"
+        for id in $containers; do
             until podman healthcheck run "$id" >/dev/null 2>&1; do
-                [ "$SECONDS" -lt "$deadline" ] || fail_with_logs "the health check of $name"
+                [ "$SECONDS" -lt "$deadline" ] || fail_with_logs "the health check of $name failed"
                 sleep 0.2
             done
         done
@@ -141,7 +165,7 @@ wait_healthy() {
 # Waits until containers have ended with status 0.
 wait_done() {
     local name
-    for name in "$@"; do [ "$(podman wait "$(ids "$name")")" = 0 ] || fail_with_logs "$name"; done
+    for name in "$@"; do [ "$(podman wait "$(ids "$name")")" = 0 ] || fail_with_logs "$name failed"; done
 }
 
 # Starts everything in the order of its dependencies.
@@ -162,12 +186,15 @@ start_installation() {
 workbench() {
     local name=$project-$1
     shift
-    . "$work/.env"
-    podman run --rm --interactive --no-healthcheck --name "$name" --network "${project}_default" \
-        -e "FIELDPOST_DATABASE_URL=postgresql://fieldpost:$POSTGRES_PASSWORD@postgres/fieldpost" \
-        -e "FIELDPOST_SECRET_KEYS=$FIELDPOST_SECRET_KEYS" -e SANDBOX_CLIENT_SECRET=sandbox-secret \
-        -e GATEWAY_URL=http://realm-gateway:18080 -e IDENTITY_URL=http://10.136.36.10:8081 -e SAP_URL=http://sap:8200 \
-        "$sandbox" workbench "$@"
+    # Process lists show arguments, but not the environment.
+    (
+        . "$work/.env"
+        export FIELDPOST_SECRET_KEYS FIELDPOST_DATABASE_URL=postgresql://fieldpost:$POSTGRES_PASSWORD@postgres/fieldpost
+        podman run --rm --interactive --no-healthcheck --name "$name" --network "${project}_default" \
+            -e FIELDPOST_DATABASE_URL -e FIELDPOST_SECRET_KEYS -e SANDBOX_CLIENT_SECRET=sandbox-secret \
+            -e GATEWAY_URL=http://realm-gateway:18080 -e IDENTITY_URL=http://10.136.36.10:8081 \
+            -e SAP_URL=http://sap:8200 "$sandbox" workbench "$@"
+    )
 }
 
 # Removes the installation with its data.

@@ -85,15 +85,21 @@ need_swift() {
     log "Swift $version"
 }
 
+# Prints those of the Debian packages that are not installed.
+missing_packages() {
+    local package
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' || echo "$package"
+    done
+}
+
 # Installs the missing Debian packages.
 need_packages() {
-    local package missing=()
+    local missing
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         fail "this needs Debian or Ubuntu: without apt-get it cannot check whether these are installed: $*"
     fi
-    for package in "$@"; do
-        dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
-    done
+    mapfile -t missing < <(missing_packages "$@")
     if [ "${#missing[@]}" = 0 ]; then return; fi
     if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
         fail "packages are missing, and installing them needs root or sudo; as root: apt-get install ${missing[*]}"
@@ -171,9 +177,12 @@ packages=(librdkafka-dev libcurl4-openssl-dev libpq-dev zlib1g-dev postgresql pk
 # shellcheck disable=SC2034 # used by scripts that source this
 test_packages=(libhpdf-dev libpng-dev)
 
-# Hosts of deploy/host-test: their network, a PostgreSQL that fails over, and clocks with an offset.
+# Hosts of deploy/host-test: their network, and clocks with an offset.
 # shellcheck disable=SC2034 # used by scripts that source this
-host_packages=(iproute2 iptables python3 curl patroni etcd-server python3-etcd pgbouncer libfaketime)
+host_packages=(iproute2 iptables python3 curl python3-etcd libfaketime)
+# A PostgreSQL that fails over. Debian starts and enables these servers when they are installed, so no script does it.
+# shellcheck disable=SC2034 # used by scripts that source this
+host_servers=(patroni etcd-server pgbouncer)
 
 # Prints a list of the Containerfile: `programs` or `packages`.
 containerfile_list() {

@@ -22,7 +22,7 @@ static _Thread_local int fixed = -1;
 
 int cbroker_use_address(const char *address) {
     struct in_addr in;
-    if (inet_pton(AF_INET, address, &in) != 1) return -1;
+    if (inet_pton(AF_INET, address, &in) != 1 || in.s_addr == htonl(INADDR_ANY)) return -1;
     broker_address = in.s_addr;
     return 0;
 }

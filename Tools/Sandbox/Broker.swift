@@ -22,7 +22,7 @@ internal import CKafka
     ///   created.
     init(host: String, port: Int, topics: [String: Int], roundTrip: Int = 0) throws(EmulatorError) {
         guard unsafe cbroker_use_address(host) == 0 else {
-            throw EmulatorError("broker: '\(host)' is not an IPv4 address")
+            throw EmulatorError("broker: '\(host)' is not an IPv4 address to which clients can connect")
         }
         guard cbroker_port_is_free(Int32(port)) == 1 else {
             throw EmulatorError("broker: \(host):\(port) is taken, or not an address of this machine")

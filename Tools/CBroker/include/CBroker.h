@@ -4,7 +4,7 @@
 /// Sets the IPv4 address at which brokers with a fixed port listen, and which they advertise. Without it, it is
 /// 127.0.0.1. Of the calling thread.
 ///
-/// @return 0, or -1 if `address` is not an IPv4 address.
+/// @return 0, or -1 if `address` is not an IPv4 address, or 0.0.0.0, to which clients cannot connect.
 int cbroker_use_address(const char *address);
 
 /// Gives the next `count` calls of bind(2) that ask for any port of 127.0.0.1 the ports `port`, `port + 1`, …

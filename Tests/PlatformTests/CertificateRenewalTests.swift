@@ -87,8 +87,10 @@ private struct ServerFiles {
             send.finish()
             #expect(try await received.next() == Array("after".utf8))
             #expect(try await received.next() == nil)
-            let renewed = log.errorEvents.filter { $0.message == "TLS certificate renewed" }
-            #expect(renewed.map { $0.metadata["certificate"] } == [server.files.certificate])
+            // It is logged after its first use.
+            func renewed() -> [LogCapture.Event] { log.errorEvents.filter { $0.message == "TLS certificate renewed" } }
+            try await waitUntil { !renewed().isEmpty }
+            #expect(renewed().map { $0.metadata["certificate"] } == [server.files.certificate])
         }
     }
 
@@ -172,6 +174,22 @@ private struct ServerFiles {
         certificate.poll(now: later.adding(.seconds(2 * 86_400 + 60)))
         #expect(certificate.context === renewed)
         #expect(log.errors.count == 2)
+    }
+
+    @Test func certificateOfTheFutureIsNotUsedAndReported() throws {
+        let server = try ServerFiles()
+        let log = LogCapture()
+        let certificate = try ServerCertificate(server.files, server: "test", logger: log.logger)
+        let old = certificate.context
+        try server.authority.issue(days: 30, in: server.folder)
+        let (now, day) = (Timestamp.now(), Duration.seconds(86_400))
+        let earlier = Timestamp(millisecondsSinceEpoch: now.millisecondsSinceEpoch - 86_400_000)
+        certificate.poll(now: earlier)
+        certificate.poll(now: earlier.adding(.seconds(60)))
+        #expect(certificate.context === old)
+        #expect(log.errors.count == 1 && log.errors[0].contains("valid from"), "\(log.errors)")
+        certificate.poll(now: earlier.adding(day))
+        #expect(certificate.context !== old)
     }
 
     /// Forms that `openssl` and load balancers make.

@@ -11,7 +11,7 @@ import Synchronization
 
 /// The certificate and the key of a server, re-read from their files while the server runs.
 ///
-/// New connections use a changed pair once the key matches and the certificate has not expired. Until then the previous
+/// New connections use a changed pair once the key matches and the certificate is valid. Until then the previous
 /// pair stays in use, since many programs replace the two files one after the other. Open connections are not affected.
 final class ServerCertificate: Sendable {
     /// The contents of both files. Their comparison detects every kind of replacement: in place, by renaming, and by a
@@ -35,7 +35,8 @@ final class ServerCertificate: Sendable {
     private struct Pair {
         let contents: Contents
         let context: NIOSSLContext
-        /// The end of the first certificate's validity.
+        /// The validity of the first certificate.
+        let start: Timestamp
         let expiry: Timestamp
 
         /// - Throws: If a file has another format, or the key does not match.
@@ -49,6 +50,7 @@ final class ServerCertificate: Sendable {
             configuration.applicationProtocols = ["http/1.1"]
             // It compares the key with the certificate.
             context = try NIOSSLContext(configuration: configuration)
+            start = Timestamp(millisecondsSinceEpoch: Int64(first.notValidBefore) * 1000)
             expiry = Timestamp(millisecondsSinceEpoch: Int64(first.notValidAfter) * 1000)
             self.contents = contents
         }
@@ -90,8 +92,7 @@ final class ServerCertificate: Sendable {
 
     /// Polls the files until the task is cancelled.
     func run() async {
-        while !Task.isCancelled {
-            try? await Task.sleep(for: files.pollInterval)
+        while (try? await Task.sleep(for: files.pollInterval)) != nil {
             // A network file system may block.
             try? await NIOThreadPool.singleton.runIfActive { self.poll() }
         }
@@ -104,6 +105,7 @@ final class ServerCertificate: Sendable {
             let current = state.withLock { $0.pair }
             let isChanged = contents != current.contents
             let pair = try isChanged ? Pair(contents) : current
+            guard pair.start <= now else { throw ComponentError("the certificate is valid from \(pair.start)") }
             guard pair.expiry > now else { throw ComponentError("the certificate expired at \(pair.expiry)") }
             state.withLock { $0 = State(pair: pair) }
             guard isChanged else { return }

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import HTTPClient
-import LocalCluster
 import Postgres
 import ServiceSettings
 
@@ -11,10 +10,11 @@ struct WatchCommand: AsyncParsableCommand {
         commandName: "watch",
         abstract: "Measure the longest waits of devices during operations.",
         discussion: """
-            Three devices of an environment of their own change objects all the time. After each line of the standard \
-            input, they must receive changes again; then the line is printed with the longest waits since the previous \
-            line, separated by tabs, in seconds: until PostgreSQL had a change, until the device received it, and \
-            until another person's device received it. The first line of the output is `ready`.
+            Adds the environment `watch`, which stays afterwards. Three devices of it change objects all the time. \
+            After each line of the standard input, they must receive changes again; then the line is printed with the \
+            longest waits since the previous line, separated by tabs, in seconds: until PostgreSQL had a change, until \
+            the device received it, and until another person's device received it. The first line of the output is \
+            `ready`.
             """)
 
     @Option(help: "Address of the realm-gateway.") var gateway: String?
@@ -38,16 +38,29 @@ struct WatchCommand: AsyncParsableCommand {
             backend: nil)
         let gateway = GatewayClient(client: client, url: DemoAddresses.url(gateway, "GATEWAY_URL", default: 8080))
         let devices = try await DeviceWatch.adding(setup, gateways: [gateway])
-        let running = Task { try await devices.run() }
-        defer { running.cancel() }
-        _ = try await devices.recovery(since: .now, within: Self.receivedMax)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await devices.run() }
+            group.addTask { try await Self.report(on: devices) }
+            try await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private static func report(on devices: DeviceWatch) async throws {
+        // The read of a line cannot be cancelled.
+        let (steps, read) = AsyncStream.makeStream(of: String.self)
+        Thread.detachNewThread {
+            while let line = readLine() { read.yield(line) }
+            read.finish()
+        }
+        _ = try await devices.recovery(since: .now, within: receivedMax)
         _ = devices.takeWaits()
-        Self.write("ready")
-        while let step = await onOwnThread({ readLine() }) {
-            _ = try await devices.recovery(since: .now, within: Self.receivedMax)
+        write("ready")
+        for await step in steps {
+            _ = try await devices.recovery(since: .now, within: receivedMax)
             let waits = devices.takeWaits()
             let texts = ["accepted", "seen", "shared"].map { ScenarioReport.text(waits[$0] ?? 0) }
-            Self.write(([step] + texts).joined(separator: "\t"))
+            write(([step] + texts).joined(separator: "\t"))
         }
     }
 

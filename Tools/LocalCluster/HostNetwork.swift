@@ -21,24 +21,37 @@ package final class HostNetwork: Sendable {
     private let names: [String]
     /// The program that delays packets.
     private let delaying = Mutex<ClusterProcess?>(nil)
-    /// The offsets of the hosts' clocks.
-    private let clocks = Mutex<[String: Duration]>([:])
+    /// The environment variables of hosts whose clocks have an offset.
+    private let clocks = Mutex<[String: [String: String]]>([:])
     private static let router = "10.77.0.1"
     /// The mark of packets that are delayed, and their routing table.
     private static let delayTable = 100
 
-    /// - Throws: `ClusterFailure` in the network namespace of the machine, which has routes.
+    /// Set by `deploy/host-test` in the namespaces that it makes.
+    private static let mark = "HOST_TEST_NAMESPACES"
+    /// The chains that have the rules of faults, by table and the chain that calls them.
+    private static let chains = [
+        ("filter", "FORWARD"), ("filter", "INPUT"), ("filter", "OUTPUT"), ("mangle", "PREROUTING"),
+    ]
+
+    /// - Throws: `ClusterFailure` outside of such namespaces, or if another interface than `lo` is up.
     package init(_ names: [String]) throws {
         self.names = names
-        let routes = try String(contentsOfFile: "/proc/net/route", encoding: .utf8).split(separator: "\n")
-        guard routes.count <= 1 else {
-            throw ClusterFailure("hosts need a network namespace without routes: start them with deploy/host-test")
-        }
+        let interfaces = try runToEnd("ip", ["-o", "link", "show", "up"]).split(separator: "\n")
+        guard ProcessInfo.processInfo.environment[Self.mark] == "yes", interfaces.allSatisfy({ $0.hasPrefix("1: lo:") })
+        else { throw ClusterFailure("hosts need an empty network namespace: start them with deploy/host-test") }
         try Self.run(
             """
             ip link set lo up && ip address add \(Self.router)/32 dev lo
             sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
             """)
+        for (table, chain) in Self.chains {
+            try Self.run(
+                """
+                iptables -t \(table) -N FAULT-\(chain)
+                iptables -t \(table) -A \(chain) -j FAULT-\(chain)
+                """)
+        }
         for (index, name) in names.enumerated() {
             let (link, address) = ("host\(index)", address(name))
             try Self.run(
@@ -60,12 +73,7 @@ package final class HostNetwork: Sendable {
         var entered = command
         entered.executable = "/usr/bin/nsenter"
         entered.arguments = ["--net=/run/netns/\(name)", command.executable] + command.arguments
-        if let offset = clocks.withLock({ $0[name] }) {
-            entered.environment.merge([
-                "LD_PRELOAD": "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1", "DONT_FAKE_MONOTONIC": "1",
-                "FAKETIME": "\(offset > .zero ? "+" : "")\(offset.components.seconds)s",
-            ]) { $1 }
-        }
+        entered.environment.merge(clocks.withLock { $0[name] ?? [:] }) { $1 }
         return entered
     }
 
@@ -76,9 +84,9 @@ package final class HostNetwork: Sendable {
         for direction in directions {
             let source = direction.source.map { " -s \(address($0))" } ?? ""
             let destination = direction.destination.map { " -d \(address($0))" } ?? ""
-            try Self.run("iptables -A FORWARD\(source)\(destination) -j DROP")
-            if direction.destination == nil { try Self.run("iptables -A INPUT\(source) -j DROP") }
-            if direction.source == nil { try Self.run("iptables -A OUTPUT\(destination) -j DROP") }
+            try Self.run("iptables -A FAULT-FORWARD\(source)\(destination) -j DROP")
+            if direction.destination == nil { try Self.run("iptables -A FAULT-INPUT\(source) -j DROP") }
+            if direction.source == nil { try Self.run("iptables -A FAULT-OUTPUT\(destination) -j DROP") }
         }
     }
 
@@ -90,7 +98,9 @@ package final class HostNetwork: Sendable {
     /// Drops random packets between all hosts, and between hosts and devices.
     package func lose(percent: Int) throws {
         let rule = "-m statistic --mode random --probability \(Double(percent) / 100) -j DROP"
-        for chain in ["FORWARD", "INPUT ! -i lo", "OUTPUT ! -o lo"] { try Self.run("iptables -A \(chain) \(rule)") }
+        for chain in ["FORWARD", "INPUT ! -i lo", "OUTPUT ! -o lo"] {
+            try Self.run("iptables -A FAULT-\(chain) \(rule)")
+        }
     }
 
     /// Delays every packet from `hosts` to `peers` and back by the half of a round trip: the router sends it through a
@@ -100,8 +110,8 @@ package final class HostNetwork: Sendable {
         for (host, peer) in hosts.flatMap({ host in peers.map { (address(host), address($0)) } }) {
             try Self.run(
                 """
-                iptables -t mangle -A PREROUTING ! -i delay -s \(host) -d \(peer) \(mark)
-                iptables -t mangle -A PREROUTING ! -i delay -s \(peer) -d \(host) \(mark)
+                iptables -t mangle -A FAULT-PREROUTING ! -i delay -s \(host) -d \(peer) \(mark)
+                iptables -t mangle -A FAULT-PREROUTING ! -i delay -s \(peer) -d \(host) \(mark)
                 """)
         }
         try Self.run(
@@ -120,9 +130,9 @@ package final class HostNetwork: Sendable {
     /// Ends all faults of the network.
     package func heal() throws {
         delaying.withLock { $0.take() }?.kill9()
+        for (table, chain) in Self.chains { try Self.run("iptables -t \(table) -F FAULT-\(chain)") }
         try Self.run(
             """
-            iptables -F && iptables -t mangle -F
             ip rule del fwmark \(Self.delayTable) 2>/dev/null || true
             ip link del delay 2>/dev/null || true
             """)
@@ -162,7 +172,21 @@ package final class HostNetwork: Sendable {
     }
 
     /// Sets the clock of a host for the processes that are started on it from now on (libfaketime).
-    package func setClock(_ name: String, offset: Duration?) { clocks.withLock { $0[name] = offset } }
+    ///
+    /// - Throws: `ClusterFailure` if the library is not installed.
+    package func setClock(_ name: String, offset: Duration?) throws {
+        guard let offset else { return clocks.withLock { $0[name] = nil } }
+        let folders = try FileManager.default.contentsOfDirectory(atPath: "/usr/lib")
+        let libraries = folders.map { "/usr/lib/\($0)/faketime/libfaketimeMT.so.1" }
+        guard let library = libraries.first(where: FileManager.default.fileExists) else {
+            throw ClusterFailure("libfaketime is missing: apt-get install libfaketime")
+        }
+        let variables = [
+            "LD_PRELOAD": library, "DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME": "\(offset > .zero ? "+" : "")\(offset.components.seconds)s",
+        ]
+        clocks.withLock { $0[name] = variables }
+    }
 
     private func signal(_ number: Int32, to name: String) throws {
         for _ in 0..<3 {

@@ -1,6 +1,7 @@
 import HTTPClient
 import LocalCluster
 import Model
+import ObjectStore
 import Postgres
 import Synchronization
 
@@ -13,7 +14,9 @@ private final class HostLosses: Sendable {
     ///   - after: The first positions of the new generations.
     func add(from before: [EnvironmentID: Int64], to after: [EnvironmentID: Int64]) {
         ranges.withLock { ranges in
-            for (environment, position) in before { ranges[environment] = position + 1..<(after[environment] ?? 0) }
+            for (environment, position) in before {
+                if let end = after[environment], end > position { ranges[environment] = position + 1..<end }
+            }
         }
     }
 
@@ -73,7 +76,12 @@ struct HostStage: Sendable {
         let stage = ScenarioStage(cluster: cluster, client: client, pool: pool, console: ScenarioConsole())
         let watch = try await DeviceWatch.adding(stage.setup(DeviceWatch.environment), gateways: clients(of: stage))
         let hosts = HostStage(stage: stage, network: network, database: database, watch: watch)
-        return try await hosts.whileOperated { try await body(hosts) }
+        do {
+            return try await hosts.whileOperated { try await body(hosts) }
+        } catch {
+            await cluster.printDiagnostics()
+            throw error
+        }
     }
 
     private func whileOperated<Success: Sendable>(_ body: @escaping @Sendable () async throws -> Success) async throws
@@ -101,25 +109,34 @@ struct HostStage: Sendable {
     /// `--nothing-lost` if replication is synchronous.
     private func operate() async throws {
         var accepted = await database.primary()
+        var before: [EnvironmentID: Int64]?
         while true {
             _ = cluster.supervisor.restartWhatEnded()
             if let primary = await database.primary(), primary.timeline != accepted?.timeline {
                 stage.console.log("\(primary.host) is the primary, with timeline \(primary.timeline)")
                 // PostgreSQL may become unavailable again.
-                if (try? await accept()) != nil { accepted = primary }
+                if (try? await accept(&before)) != nil { accepted = primary }
             }
             try await Task.sleep(for: .milliseconds(500))
         }
     }
 
-    private func accept() async throws {
-        if database.isSynchronous {
+    /// - Parameter before: The positions before the first attempt; `nil` after one succeeded.
+    private func accept(_ before: inout [EnvironmentID: Int64]?) async throws {
+        guard !database.isSynchronous else {
             try await cluster.runCommand(["restore", "--nothing-lost"], within: .seconds(30))
-        } else {
-            let before = try await positions()
-            try await cluster.runCommand(["restore"], within: .seconds(30))
-            losses.add(from: before, to: try await positions())
+            return
         }
+        let start: [EnvironmentID: Int64]
+        if let before { start = before } else { start = try await positions() }
+        before = start
+        // An attempt may have failed after its restore.
+        let isAccepted = try await stage.pool.run { try $0.run(Lineage.isUnchanged)[0].decode(Bool.self) }
+        if !isAccepted { try await cluster.runCommand(["restore"], within: .seconds(30)) }
+        // The restore terminates all other sessions.
+        let end = try await retrying(until: .now + .seconds(30)) { try await positions() }
+        losses.add(from: start, to: end)
+        before = nil
     }
 
     private func positions() async throws -> [EnvironmentID: Int64] {
@@ -157,7 +174,7 @@ struct HostStage: Sendable {
     /// Restarts services with an offset of their hosts' clocks.
     func setClocks(_ hosts: [String], offset: Duration?) async throws {
         for part in cluster.services where hosts.contains(part.name) {
-            network.setClock(part.name, offset: offset)
+            try network.setClock(part.name, offset: offset)
             try await cluster.restart(part)
         }
     }

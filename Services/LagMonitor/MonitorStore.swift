@@ -1,3 +1,4 @@
+import ObjectStore
 import Postgres
 
 extension Limits {
@@ -146,10 +147,7 @@ enum MonitorStore {
         }
     }
 
-    /// Seconds since PostgreSQL archived a WAL file, or since its statistics were reset; no row if `archive_mode` is
-    /// off.
-    static let archiveAge: Statement = """
-        SELECT greatest(0, extract(epoch FROM now() - coalesce(last_archived_time, stats_reset)))::float8
-        FROM pg_stat_archiver WHERE current_setting('archive_mode') <> 'off'
-        """
+    /// Rows: ``WALArchive/waitSeconds``; none if `archive_mode` is off.
+    static let archiveAge: Statement =
+        "SELECT \(WALArchive.waitSeconds) FROM pg_stat_archiver WHERE \(WALArchive.isOn)"
 }

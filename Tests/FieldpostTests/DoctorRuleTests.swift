@@ -13,7 +13,7 @@ import Testing
         versionNumber: 150_018, version: "15.18", encoding: "UTF8", isSynchronous: true, isDurable: true,
         connectionsMax: 200, connectionsReserved: 3, connectionsUsed: 20, isReadOnly: false, user: "fieldpost",
         clockAhead: .zero, schema: Schema.version, isUnchanged: true, unreadable: [], unwritable: [],
-        archive: DatabaseFacts.Archive(age: .seconds(40)))
+        archive: DatabaseFacts.Archive(wait: .seconds(40)))
 
     private func database(_ change: (inout DatabaseFacts) -> Void, needed: Int? = 60) -> [DoctorFinding] {
         var facts = Self.healthy
@@ -31,7 +31,9 @@ import Testing
         #expect(database { $0.clockAhead = .seconds(-3) }.first?.state == .warning)
         #expect(database { $0.deadKeys = 2 }.map(\.seen) == ["2 need manual action"])
         #expect(database { $0.archive = nil }.map(\.state) == [.warning])
-        #expect(database { $0.archive?.age = .seconds(901) }.map(\.seen) == ["last file 15m 01s ago"])
+        let seen = "files wait; the last was archived 15m 01s ago"
+        #expect(database { $0.archive?.wait = .seconds(901) }.map(\.seen) == [seen])
+        #expect(database { $0.archive?.hasTimeout = false }.map(\.state) == [.warning])
         #expect(database { $0.archive?.isFailing = true }.map(\.state) == [.failure])
         #expect(database { $0.clockAhead = .seconds(40) }.first?.state == .failure)
     }

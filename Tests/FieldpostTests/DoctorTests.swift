@@ -61,7 +61,9 @@ import Testing
             try await withMockCluster(topics: Self.topics) { cluster in
                 let server = try ClusterServer(
                     in: try ClusterFolder("doctor"),
-                    options: ["fsync": "on", "archive_mode": "on", "archive_command": "true"])
+                    options: [
+                        "fsync": "on", "archive_mode": "on", "archive_command": "true", "archive_timeout": "60",
+                    ])
                 try server.start()
                 let conninfo = try server.makeDatabase("healthy")
                 let schema = projectFolder.appendingPathComponent("deploy/schema").path

@@ -81,15 +81,41 @@ import Testing
         #expect(behind.worst.count == 500 && behind.worst.first?.name == "e510")
     }
 
-    @Test func archiveAgeIsAbsentWithoutArchive() throws {
+    @Test func archiveAgeIsThatOfFilesThatWait() throws {
         var environment = try TestEnvironment()
         #expect(try environment.connection.run(MonitorStore.archiveAge).decode(Double.self).isEmpty)
+        let folder = try ClusterFolder("archive")
+        let full = folder.path + "/full"
         let server = try ClusterServer(
-            in: try ClusterFolder("archive"), options: ["archive_mode": "on", "archive_command": "true"])
+            in: folder, options: ["archive_mode": "on", "archive_command": "test ! -e \(full)"])
         try server.start()
         var connection = try Connection(server.conninfo("postgres"))
-        let age = try connection.run(MonitorStore.archiveAge)[0].decode(Double.self)
-        #expect((0..<60).contains(age))
+        let file = try Self.completeFile(&connection)
+        let deadline = ContinuousClock.now + patienceMax
+        while try connection.run("SELECT last_archived_wal FROM pg_stat_archiver")[0].decode(String?.self) != file {
+            try #require(ContinuousClock.now < deadline)
+            try connection.run("SELECT pg_sleep(0.05)")
+        }
+        // While it is idle, and while the next file is incomplete.
+        #expect(try Self.archiveAge(&connection) == 0)
+        try connection.run("CREATE TABLE a()")
+        #expect(try Self.archiveAge(&connection) == 0)
+        try Data().write(to: URL(filePath: full))
+        _ = try Self.completeFile(&connection)
+        let age = try Self.archiveAge(&connection)
+        #expect(age > 0)
+        try connection.run("SELECT pg_sleep(0.1)")
+        #expect(try Self.archiveAge(&connection) >= age + 0.1)
+    }
+
+    private static func archiveAge(_ connection: inout Connection) throws -> Double {
+        try connection.run(MonitorStore.archiveAge)[0].decode(Double.self)
+    }
+
+    /// - Returns: The name of the WAL file.
+    private static func completeFile(_ connection: inout Connection) throws -> String {
+        try connection.run("SELECT pg_logical_emit_message(true, 'test', 'content')")
+        return try connection.run("SELECT pg_walfile_name(pg_switch_wal())")[0].decode(String.self)
     }
 
     /// The console's page reads these keys.

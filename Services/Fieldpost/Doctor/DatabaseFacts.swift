@@ -36,10 +36,12 @@ struct DatabaseFacts: Equatable, Sendable {
     static let deadKeysMax: Int64 = 10_000
 
     struct Archive: Equatable, Sendable {
-        /// Time since a file was archived; since the statistics were reset if none was.
-        var age: Duration
+        /// Time since a file was archived; zero if no complete file waits.
+        var wait: Duration
         /// Whether the last attempt failed.
         var isFailing = false
+        /// Whether `archive_timeout` completes files.
+        var hasTimeout = true
     }
 
     static func load(on connection: inout Connection) throws -> DatabaseFacts {
@@ -73,8 +75,8 @@ struct DatabaseFacts: Equatable, Sendable {
         for (name, mayRead) in try results[1].decode(String.self, Bool.self) {
             if mayRead { facts.unwritable.append(name) } else { facts.unreadable.append(name) }
         }
-        for (seconds, isFailing) in try results[2].decode(Double.self, Bool.self) {
-            facts.archive = Archive(age: .seconds(seconds), isFailing: isFailing)
+        for (seconds, isFailing, hasTimeout) in try results[2].decode(Double.self, Bool.self, Bool.self) {
+            facts.archive = Archive(wait: .seconds(seconds), isFailing: isFailing, hasTimeout: hasTimeout)
         }
         guard isMigrated, !facts.unreadable.contains("realm.migration") else { return facts }
         facts.schema = try connection.run("SELECT coalesce(max(number), 0) FROM realm.migration")[0].decode(Int32.self)
@@ -90,9 +92,10 @@ struct DatabaseFacts: Equatable, Sendable {
 
     /// Rows: those of ``Archive``; none if `archive_mode` is off.
     private static let archive: Statement = """
-        SELECT extract(epoch FROM now() - coalesce(last_archived_time, stats_reset))::float8,
-            coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false)
-        FROM pg_stat_archiver WHERE current_setting('archive_mode') <> 'off'
+        SELECT \(WALArchive.waitSeconds),
+            coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false),
+            current_setting('archive_timeout') <> '0'
+        FROM pg_stat_archiver WHERE \(WALArchive.isOn)
         """
 
     /// Rows: a table for which the user lacks a privilege, and whether the user may read it.

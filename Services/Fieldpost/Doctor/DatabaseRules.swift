@@ -13,7 +13,7 @@ enum DatabaseRules {
     static func findings(_ facts: DatabaseFacts, connectionsNeeded: Int?) -> [DoctorFinding] {
         [
             version(facts), encoding(facts), schema(facts), lineage(facts), privileges(facts), access(facts),
-            durability(facts), archive(facts.archive), connections(facts, connectionsNeeded), clock(facts.clockAhead),
+            durability(facts), archive(facts), connections(facts, connectionsNeeded), clock(facts.clockAhead),
             deadKeys(facts.deadKeys),
         ].compactMap(\.self)
     }
@@ -112,23 +112,31 @@ enum DatabaseRules {
         return .good(name, "synchronous_commit, fsync and full_page_writes are on")
     }
 
-    /// Age of the last archived file above which there is a warning, as in the alert.
-    private static let archiveWarning = Duration.seconds(900)
+    /// Time that files wait above which there is a failure, as in the alert.
+    private static let archiveWaitMax = Duration.seconds(900)
 
-    private static func archive(_ archive: DatabaseFacts.Archive?) -> DoctorFinding {
+    private static func archive(_ facts: DatabaseFacts) -> DoctorFinding? {
         let name = "PostgreSQL: WAL archive"
-        guard let archive else {
+        guard let archive = facts.archive else {
+            // A standby archives nothing.
+            if facts.isReadOnly { return nil }
             return .warning(
                 name, "archive_mode is off: a restored base backup lacks all later changes",
                 do: "set archive_mode = on and archive_command, unless pg_receivewal or your provider stores the WAL")
         }
-        let seen = "last file \(archive.age.shortText) ago"
-        if archive.isFailing {
+        let waiting = "files wait; the last was archived \(archive.wait.shortText) ago"
+        let seen = archive.wait == .zero ? "no file waits" : waiting
+        if archive.isFailing || archive.wait > archiveWaitMax {
             return .failure(
-                name, "archiving fails; \(seen)", do: "see the reason in PostgreSQL's log, and check archive_command")
+                name, archive.isFailing ? "archiving fails; \(seen)" : seen,
+                do: "see the reason in PostgreSQL's log, and check archive_command")
         }
-        guard archive.age > archiveWarning else { return .good(name, seen) }
-        return .warning(name, seen, do: "set archive_timeout = 60s: a restore lacks what was not archived")
+        guard archive.hasTimeout else {
+            return .warning(
+                name, "archive_timeout is 0: changes are archived when their file is full",
+                do: "set archive_timeout = 60s: a restore lacks what was not archived")
+        }
+        return .good(name, seen)
     }
 
     private static func connections(_ facts: DatabaseFacts, _ needed: Int?) -> DoctorFinding {

@@ -2,7 +2,7 @@
 enum MetricsHelp {
     /// The texts by Prometheus name; one line without a backslash.
     static let texts: [String: String] = [
-        "fieldpost_archive_age_seconds": "Time since PostgreSQL archived a WAL file; absent if archive_mode is off.",
+        "fieldpost_archive_age_seconds": "Time since PostgreSQL archived a WAL file; 0 if none waits.",
         "fieldpost_backend_unreadable_records_total":
             "Number of records of a back end that could not be read, counted when read.",
         "fieldpost_calls_in_flight": "Number of calls to back ends in flight.",

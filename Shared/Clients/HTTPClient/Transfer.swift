@@ -49,7 +49,7 @@ internal import Essentials
 
     /// A name is looked up again for a connection after this number of seconds. libcurl's default is 60 s: a server
     /// that returned with another address, as a new container does, was unreachable meanwhile.
-    private static let addressAgeMaxSeconds = 5
+    private static let addressAgeMaxSeconds = 1
 
     init?(_ configuration: Client.Configuration) {
         guard let easy = unsafe curl_easy_init() else { return nil }

@@ -17,7 +17,7 @@ image_exists() { podman image exists "$1"; }
 debian_release() { sed -n 's|^FROM docker.io/library/debian:\(.*\)-slim$|\1|p' deploy/Containerfile; }
 
 # Creates the image `debian:RELEASE-slim` from Debian's packages unless it exists. The same packages give the same
-# content: files have the date of the newest package's release.
+# content: the dates of files are fixed.
 need_debian_image() {
     local name archive
     name=docker.io/library/debian:$(debian_release)-slim

@@ -275,7 +275,7 @@ let tools: [Target] = [
         dependencies: [
             "CBroker", "CKafka", "CommandLineSupport", "DataFiles", "Essentials", "HTTPServer", "Model",
             "ServiceRuntime", "Telemetry", argumentParser, crypto, cryptoExtras, httpTypes, hummingbird, jwtKit,
-            logging, nio, nioHTTPTypes,
+            logging, nio, nioHTTPTypes, nioPosix,
         ], path: "Tools/Sandbox"),
     .executableTarget(
         name: "Workbench",
@@ -293,7 +293,7 @@ let tests: [Target] = [
     .target(
         name: "TestSupport",
         dependencies: [
-            "BackendContract", "CBroker", "CKafka", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "KindSchema",
+            "BackendContract", "CKafka", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "KindSchema",
             "LocalCluster", "Model", "ObjectStore", "Postgres", "ProjectDocuments", logging, yams,
         ], path: "Tests/TestSupport"),
     .target(name: "CTestNames", path: "Tests/CTestNames"),
@@ -395,7 +395,8 @@ let tests: [Target] = [
             "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "LocalCluster", "Model", "ObjectStore", "Postgres",
             "RealmGateway", "Secrets", "TestSupport", logging,
         ], path: "Tests/InterleavingTests"),
-    .testTarget(name: "KafkaTests", dependencies: ["CKafka", "Kafka", "TestSupport"], path: "Tests/KafkaTests"),
+    .testTarget(
+        name: "KafkaTests", dependencies: ["CKafka", "Kafka", "LocalCluster", "TestSupport"], path: "Tests/KafkaTests"),
     .testTarget(
         name: "LagMonitorTests",
         dependencies: [

@@ -151,7 +151,7 @@ import Testing
 
     /// The offsets begin again. Later messages are handled without a new program.
     @Test func emptiedBrokerIsReadFromItsBeginning() async throws {
-        let cluster = try MockCluster(topics: ["t": 1])
+        let cluster = try MockCluster(topics: ["t": 1], restarts: true)
         let handled = Mutex<Set<UUID>>([])
         let (before, after) = (UUID(), UUID())
         try send(before, (1...20).map { ($0, "{}") }, to: cluster)

@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test func consumerRestartsAfterBrokerRecoversEmpty() async throws {
-        try await withMockCluster(topics: ["t": 1]) { cluster in
+        try await withMockCluster(topics: ["t": 1], restarts: true) { cluster in
             try produce((0..<10).map { "old \($0)" }, at: cluster.address)
             var consumer = try Consumer(brokers: cluster.address, group: "g", topics: ["t"], properties: fastGroup)
             let old = try consumer.receive(10)
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test func producerDetectsBrokerThatRecoversEmpty() async throws {
-        try await withMockCluster(topics: ["t": 1]) { cluster in
+        try await withMockCluster(topics: ["t": 1], restarts: true) { cluster in
             var producer = try Producer(brokers: cluster.address)
             for tag in 0..<10 as Range<UInt64> { try producer.send("t", key: [1], value: [2], tag: tag) }
             producer.expectFlushed()

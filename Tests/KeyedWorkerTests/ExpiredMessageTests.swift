@@ -86,7 +86,7 @@ import Testing
 
     /// Offsets do not reveal the gap: the group had read other messages.
     @Test func expiredMessagesOfNewEpochAreRepublished() async throws {
-        try await withMockCluster(topics: [Topics.realm.name: 1]) { cluster in
+        try await withMockCluster(topics: [Topics.realm.name: 1], restarts: true) { cluster in
             var flow = try Flow(cluster)
             let (seen, log) = (DecidedKeys(), LogCapture())
             var ids = try add(50, to: &flow)

@@ -14,7 +14,7 @@ import Testing
     /// published kind is published again, and the group receives all objects, including those published while it was
     /// stopped.
     @Test(arguments: [true, false]) func emptyBrokerIsRepublished(whileTheGroupIsAway: Bool) async throws {
-        try await withMockCluster(topics: partitionCounts) { cluster in
+        try await withMockCluster(topics: partitionCounts, restarts: true) { cluster in
             var flow = try Flow(cluster)
             let seen = DecidedKeys()
             var ids = try add(40, to: &flow)

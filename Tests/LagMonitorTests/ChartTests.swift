@@ -42,7 +42,7 @@ import Testing
 
     /// A backlog at the start, a burst before the group's first commit, and a broker that loses its topics.
     @Test func chartsContainTheMessagesThereWere() async throws {
-        try await withMockCluster(topics: Self.topics) { cluster in
+        try await withMockCluster(topics: Self.topics, restarts: true) { cluster in
             let environment = try TestEnvironment()
             let board = SnapshotBoard()
             var logger = Logger(label: "test")

@@ -1,4 +1,3 @@
-internal import CBroker
 internal import CKafka
 
 /// librdkafka's mock cluster, with one broker by default: the real Kafka protocol over TCP, in this process, on its
@@ -7,6 +6,8 @@ internal import CKafka
     private let client: OpaquePointer
     private var cluster: OpaquePointer
     private let topics: [String: Int]
+    /// In front of a cluster that restarts.
+    private let proxies: BrokerProxies?
     /// `host:port`
     package let address: String
 
@@ -14,7 +15,8 @@ internal import CKafka
         package let reason: String
     }
 
-    package init(topics: [String: Int], brokers: Int32 = 1) throws {
+    /// - Parameter restarts: Whether `restartEmpty` is called.
+    package init(topics: [String: Int], brokers: Int32 = 1, restarts: Bool = false) throws {
         let configuration = unsafe rd_kafka_conf_new()
         unsafe rd_kafka_conf_set(configuration, "log_level", "3", nil, 0)
         guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
@@ -27,7 +29,9 @@ internal import CKafka
         unsafe self.client = client
         unsafe self.cluster = cluster
         self.topics = topics
-        address = unsafe String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+        let address = unsafe String(cString: rd_kafka_mock_cluster_bootstraps(cluster))
+        proxies = restarts ? try BrokerProxies(inFrontOf: address) : nil
+        self.address = proxies?.address ?? address
         try createTopics()
     }
 
@@ -37,29 +41,16 @@ internal import CKafka
     }
 
     /// Simulates a restart of the broker after a kill: cuts every connection; a broker without messages, groups and
-    /// producers then listens on the same port.
-    ///
-    /// - Parameter beforeTopics: Runs while the broker listens and has no topics.
-    package func restartEmpty(_ beforeTopics: () throws -> Void = {}) throws {
-        guard let port = address.split(separator: ":").last.flatMap({ Int32($0) }) else {
-            throw Failure(reason: "no port in \(address)")
+    /// producers then has the same address.
+    package func restartEmpty() throws {
+        guard let proxies, let made = unsafe rd_kafka_mock_cluster_new(client, 1) else {
+            throw Failure(reason: "the cluster cannot restart")
         }
-        unsafe rd_kafka_mock_cluster_destroy(cluster)
-        var made: OpaquePointer?
-        let deadline = ContinuousClock.now + patienceMax
-        // Another process may get the port for a moment, for a connection that it opens.
-        repeat {
-            cbroker_fix_ports(port, 1)
-            unsafe made = rd_kafka_mock_cluster_new(client, 1)
-            cbroker_fix_ports(0, 0)
-        } while unsafe made == nil && ContinuousClock.now < deadline
-        guard let made = unsafe made else {
-            fatalError("port \(port) was taken by another process while the broker restarted")
-        }
+        let former = unsafe cluster
         unsafe cluster = made
-        try beforeTopics()
         try createTopics()
-        guard cbroker_accept() == 0 else { throw Failure(reason: "port \(port) cannot be opened") }
+        try proxies.replace(1, byThatOf: unsafe String(cString: rd_kafka_mock_cluster_bootstraps(made)))
+        unsafe rd_kafka_mock_cluster_destroy(former)
     }
 
     private func createTopics() throws {
@@ -126,10 +117,11 @@ internal import CKafka
 ///
 /// `body` may block: it runs on its own thread, so that many tests can wait for their clusters at once.
 package func withMockCluster(
-    topics: [String: Int], brokers: Int32 = 1, _ body: @Sendable (MockCluster) throws -> Void
+    topics: [String: Int], brokers: Int32 = 1, restarts: Bool = false,
+    _ body: @Sendable (MockCluster) throws -> Void
 ) async throws {
     try await withOwnThread {
-        let cluster = try MockCluster(topics: topics, brokers: brokers)
+        let cluster = try MockCluster(topics: topics, brokers: brokers, restarts: restarts)
         try withExtendedLifetime(cluster) { try body(cluster) }
     }
 }

@@ -59,8 +59,12 @@ package struct RawConnection: ~Copyable {
 
     /// - Returns: False if the peer accepts no more bytes.
     @discardableResult
-    package func send(_ text: String) -> Bool {
-        var rest = Array(text.utf8)[...]
+    package func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+
+    /// - Returns: False if the peer accepts no more bytes.
+    @discardableResult
+    package func send(_ bytes: [UInt8]) -> Bool {
+        var rest = bytes[...]
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes {
                 unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
@@ -183,7 +187,8 @@ package struct RawConnection: ~Copyable {
         }
     }
 
-    private mutating func take(_ count: Int) throws -> [UInt8] {
+    /// Reads exactly `count` bytes.
+    package mutating func take(_ count: Int) throws -> [UInt8] {
         while bytes.count < count {
             guard fill() else { throw RawProblem(description: "a body ended \(count - bytes.count) bytes too early") }
         }

@@ -25,8 +25,7 @@ struct Ban: Sendable, CustomTestStringConvertible {
             pattern: "import CZlib", allowedIn: ["Shared/Platform/HTTPServer/"], reason: "one module per C library"),
         Ban(pattern: "import CCurl", allowedIn: ["Shared/Clients/HTTPClient/"], reason: "one module per C library"),
         Ban(
-            pattern: "import CBroker", allowedIn: ["Tools/Sandbox/", "Tests/TestSupport/"],
-            reason: "it changes the process's bind(2)"),
+            pattern: "import CBroker", allowedIn: ["Tools/Sandbox/"], reason: "it changes the process's getsockname(2)"),
         Ban(
             pattern: " Application(",
             allowedIn: ["Shared/Platform/HTTPServer/HTTPListener.swift", "Tools/Sandbox/Emulator.swift"],

@@ -1,11 +1,19 @@
 import ArgumentParser
 import Glibc
 import Model
+import NIOCore
 
 /// `sandbox broker`: a Kafka broker with the catalogue's topics, on a fixed port. Its data are lost when it ends.
 struct BrokerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "broker", abstract: "Emulate a Kafka broker with the catalogue's topics.")
+        commandName: "broker", abstract: "Emulate a Kafka broker with the catalogue's topics.",
+        discussion: """
+            Like Kafka, it responds to a waiting Fetch when a record arrives, and to an empty one after the time that \
+            the client set (fetch.wait.max.ms).
+
+            On SIGUSR1 it prints the number of requests since its start: a line of count, API and client.id each, \
+            and their sum.
+            """)
 
     @Option(help: "IPv4 address of this machine to listen on, which clients are given.")
     var host = "127.0.0.1"
@@ -28,16 +36,21 @@ struct BrokerCommand: ParsableCommand {
     }
 
     func run() throws {
-        let broker = try MockBroker(host: host, port: port, topics: try topics(), roundTrip: roundTrip)
-        print("broker: listening on \(broker.address)")
-        // The cluster runs on its own threads; this one waits for a signal.
+        // Blocked before there are other threads, which inherit it; this one waits for a signal.
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
-        unsafe sigaddset(&signals, SIGTERM)
-        unsafe sigaddset(&signals, SIGINT)
+        for signal in [SIGTERM, SIGINT, SIGUSR1] { unsafe sigaddset(&signals, signal) }
         unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+        let broker = try MockBroker(advertising: host, port, topics: try topics())
+        // Clients can connect once the cluster has its topics: it creates one that a client requests with 4 partitions.
+        let server = try BrokerServer(
+            host: host, port: port, mockPort: broker.port, roundTrip: .milliseconds(Int64(roundTrip)))
+        print("broker: listening on \(host):\(port)")
         var received: Int32 = 0
-        unsafe sigwait(&signals, &received)
+        while unsafe sigwait(&signals, &received) == 0, received == SIGUSR1 {
+            print(try server.requestTable())
+            fflush(nil)
+        }
         print("broker: stopped")
     }
 

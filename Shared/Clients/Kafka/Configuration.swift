@@ -59,13 +59,17 @@ struct ClientProperties {
     }
 
     private static let common = [
-        "client.id": "fieldpost",
+        // Brokers' quotas, logs and metrics distinguish clients by it.
+        "client.id": program,
         // Reconnect to a recovered broker within one second instead of ten.
         "reconnect.backoff.ms": "50",
         "reconnect.backoff.max.ms": "1000",
         // Detect idle connections that a firewall dropped.
         "socket.keepalive.enable": "true",
     ]
+
+    /// The name of this program, such as `entry-submitter`.
+    private static let program = CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? "fieldpost"
 
     static let consumer = [
         "enable.auto.commit": "true",

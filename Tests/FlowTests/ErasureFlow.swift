@@ -221,8 +221,7 @@ struct ErasureFlow {
 
     private static func topics(with texts: [String], on brokers: String) throws -> [String] {
         var consumer = try Consumer(
-            brokers: brokers, group: "search-\(UUID().text)", topics: Topics.all.map(\.name),
-            properties: ["fetch.wait.max.ms": "10"])
+            brokers: brokers, group: "search-\(UUID().text)", topics: Topics.all.map(\.name))
         let partitionCount = Topics.all.reduce(0) { $0 + $1.partitions }
         var found: Set<String> = []
         /// The ends of partitions with messages, when all partitions are assigned.

@@ -69,7 +69,7 @@ struct ObservedProgram: Sendable {
         output: String
     ) throws -> ClusterProcess {
         // The mock cluster responds to a fetch that finds nothing only after the time that it may wait.
-        let common = LocalCluster.emulatorSettings.merging([ClusterFolder.mark: folder.markValue]) { $1 }
+        let common = [ClusterFolder.mark: folder.markValue, "FIELDPOST_KAFKA_FETCH_WAIT_MAX_MS": "50"]
         return try ClusterProcess(
             ClusterProcess.Command(
                 executable: LocalCluster.executables + "/" + program, arguments: arguments,

@@ -5,24 +5,25 @@ import Testing
 @testable import LocalCluster
 @testable import Workbench
 
-/// The emulator of Kafka needs short fetches; real brokers keep Kafka's default of 500 ms.
+/// The emulator of Kafka needs no settings of its own: services in trials have the same as those of a real broker.
 @Suite(.ownThreads) struct EmulatorSettingsTests {
-    @Test func partsOfALocalClusterFetchForAShortTime() throws {
-        let options = LocalCluster.Options.quick
+    @Test func partsOfALocalClusterHaveOnlyTheBrokersAddress() throws {
+        let options = LocalCluster.Options()
         let home = try ClusterHome(temporary: "settings", services: options.services)
         let server = try ClusterServer(in: home.folder)
         let cluster = LocalCluster(home, server, conninfo: server.conninfo("fieldpost"), options)
         for part in options.services {
-            let variables = cluster.command(part, of: "/").environment
-            #expect(variables["FIELDPOST_KAFKA_FETCH_WAIT_MAX_MS"] == "50", "\(part.name)")
+            let names = cluster.command(part, of: "/").environment.keys.filter { $0.hasPrefix("FIELDPOST_KAFKA_") }
+            #expect(names == ["FIELDPOST_KAFKA_BROKERS"], "\(part.name)")
         }
     }
 
-    @Test func environmentFileOfUpFetchesForTenMilliseconds() throws {
+    @Test func environmentFileOfUpHasOnlyTheBrokersAddress() throws {
         let folder = try ClusterFolder("up-state")
         let state = try UpState(folder: folder.path + "/.fieldpost")
         try state.writeEnvironment(executables: "/usr/bin")
         let text = try String(contentsOfFile: state.path + "/environment", encoding: .utf8)
-        #expect(text.contains("\nexport FIELDPOST_KAFKA_FETCH_WAIT_MAX_MS='50'\n"), "\(text)")
+        let lines = text.split(separator: "\n").filter { $0.contains("FIELDPOST_KAFKA_") }
+        #expect(lines.count == 1 && lines[0].hasPrefix("export FIELDPOST_KAFKA_BROKERS="), "\(lines)")
     }
 }

@@ -54,12 +54,12 @@ package struct ClusterHome: Sendable {
 
     /// The settings of every program that uses the cluster.
     package func settings(conninfo: String) -> [String: String] {
-        LocalCluster.emulatorSettings.merging([
+        [
             "FIELDPOST_DATABASE_URL": conninfo, "FIELDPOST_KAFKA_BROKERS": address(.broker),
             LocalCluster.passwordVariable: LocalCluster.passwordOfSAP,
             LocalCluster.tokensVariable: LocalCluster.tokensOfEconomic,
             LocalCluster.clientSecretVariable: clientSecret, "FIELDPOST_SECRET_KEYS": secretKeys,
-        ]) { $1 }
+        ]
     }
 
     /// The value of a local setting of the catalogue.

@@ -64,12 +64,6 @@ package final class LocalCluster: Sendable {
     /// A libpq connection string of the cluster's database.
     package let conninfo: String
     package var brokers: String { home.address(.broker) }
-    /// Environment variables for a Kafka client of the emulator.
-    ///
-    /// librdkafka's mock cluster responds to an empty fetch after `fetch.wait.max.ms` only; a real broker responds at
-    /// the first byte, so that the usual 500 ms cause no delay. With 10 ms, each idle consumer sends
-    /// 100 requests a second.
-    package static let emulatorSettings = ["FIELDPOST_KAFKA_FETCH_WAIT_MAX_MS": "50"]
     package var gatewayURL: String { home.url(.gateway) }
     package var identityURL: String { home.url(.identity) }
     package var sapURL: String { home.url(.sap) }

@@ -88,10 +88,6 @@ struct BenchInstallation: Sendable {
         options.variables = configuration.variables
         // All devices of a benchmark have one network address.
         options.variables[.gateway, default: [:]]["FIELDPOST_HTTP_CONNECTIONS_NETWORK_MAX"] = "0"
-        // Latencies are measured with the shortest wait of the mock cluster.
-        for service in options.services {
-            options.variables[service, default: [:]]["FIELDPOST_KAFKA_FETCH_WAIT_MAX_MS"] = "10"
-        }
         options.arguments[.broker] =
             ["--round-trip", "\(configuration.brokerRoundTrip)"]
             + configuration.topics.flatMap { ["--topic", "\($0.key):\($0.value)"] }

@@ -13,7 +13,7 @@ struct BenchCommand: AsyncParsableCommand {
         subcommands: [
             BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchSnapshot.self, BenchFanOut.self,
             BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchOwnKindsLive.self,
-            BenchOwnKindsMemory.self, BenchPowerSync.self,
+            BenchOwnKindsMemory.self, BenchPowerSync.self, BenchIdle.self,
         ])
 }
 

@@ -150,7 +150,7 @@ struct BenchInstallation: Sendable {
 
     /// A value of `/proc/<pid>/status`, in kB.
     func memory(of part: LocalCluster.Part, _ name: String) -> Double {
-        cluster.process(part).flatMap { ProcessUsage.memory(name, of: $0.id) } ?? .nan
+        cluster.process(part).flatMap { ProcessUsage.value(name, of: $0.id) } ?? .nan
     }
 
     /// Begins a new measurement of a process's peak memory, `VmHWM`.

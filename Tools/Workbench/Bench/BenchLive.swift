@@ -111,7 +111,7 @@ struct BenchLive: BenchScenario {
     }
 
     /// Reads the other device's stream until the task is cancelled.
-    private static func receive(
+    static func receive(
         on installation: BenchInstallation, _ lines: LatencyClock, _ released: LatencyClock, opened: () -> Void
     ) async throws {
         for try await line in try await installation.gateway.sync(

@@ -95,7 +95,7 @@ struct BenchNotices: BenchScenario {
         let count = Double(last.count - first.count)
         return (
             count / (last.time - first.time).inSeconds, (last.own - first.own) / count * 1e6,
-            (ProcessUsage.memory("VmHWM", of: worker.id) ?? .nan) / 1_024
+            (ProcessUsage.value("VmHWM", of: worker.id) ?? .nan) / 1_024
         )
     }
 }

@@ -3,12 +3,56 @@ import LocalCluster
 
 /// Processor time and memory of a process, from `/proc` (proc(5)).
 enum ProcessUsage {
-    /// A value of `/proc/<pid>/status`, in kB; `nil` if the process has ended.
-    static func memory(_ name: String, of process: pid_t) -> Double? {
-        guard let text = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8),
+    /// A value of `/proc/<pid>/status`, memory in kB; `nil` if the process has ended.
+    static func value(_ name: String, of process: pid_t, in file: String = "status") -> Double? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/\(file)", encoding: .utf8),
             let line = text.split(separator: "\n").first(where: { $0.hasPrefix(name + ":") })
         else { return nil }
         return line.split(whereSeparator: { " \t".contains($0) }).dropFirst().first.flatMap { Double($0) }
+    }
+
+    /// Processor time, wake-ups and memory of processes since their start.
+    struct Sample: Sendable {
+        var processorSeconds = 0.0
+        /// Number of times that a thread waited.
+        var wakeupCount = 0.0
+        var threadCount = 0
+        /// In MB.
+        var memory = 0.0
+
+        /// The time and wake-ups since `earlier`, and the present threads and memory.
+        func change(since earlier: Sample) -> Sample {
+            var change = self
+            change.processorSeconds -= earlier.processorSeconds
+            change.wakeupCount -= earlier.wakeupCount
+            return change
+        }
+
+        static func + (first: Sample, second: Sample) -> Sample {
+            Sample(
+                processorSeconds: first.processorSeconds + second.processorSeconds,
+                wakeupCount: first.wakeupCount + second.wakeupCount,
+                threadCount: first.threadCount + second.threadCount, memory: first.memory + second.memory)
+        }
+    }
+
+    /// Returns the usage of a process and its children.
+    ///
+    /// - Parameter isShared: Whether they share memory, of which each counts its proportion.
+    static func sample(of process: pid_t, isShared: Bool) -> Sample {
+        var sample = Sample()
+        for member in [process] + ProcessTable.children(of: process) {
+            sample.memory += (value(isShared ? "Pss" : "Rss", of: member, in: "smaps_rollup") ?? 0) / 1_024
+            let folder = "/proc/\(member)/task"
+            for thread in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
+                // Its first field is the time on a processor, in nanoseconds.
+                let times = try? String(contentsOfFile: "\(folder)/\(thread)/schedstat", encoding: .utf8)
+                sample.processorSeconds += (times?.split(separator: " ").first.flatMap { Double($0) } ?? 0) / 1e9
+                sample.wakeupCount += value("voluntary_ctxt_switches", of: member, in: "task/\(thread)/status") ?? 0
+                sample.threadCount += 1
+            }
+        }
+        return sample
     }
 
     /// Sets the peak memory of a process (`VmHWM`) to its current memory.

@@ -73,7 +73,7 @@ struct MoveTransfer: Sendable {
         let children = (try? String(contentsOfFile: "/proc/\(shell)/task/\(shell)/children", encoding: .utf8)) ?? ""
         return children.split(separator: " ").compactMap { pid_t($0) }.compactMap { id in
             guard let line = FileManager.default.contents(atPath: "/proc/\(id)/cmdline"),
-                let kilobytes = ProcessUsage.memory("VmHWM", of: id)
+                let kilobytes = ProcessUsage.value("VmHWM", of: id)
             else { return nil }
             let words = line.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
             return words.count > 2 ? (words[2], kilobytes) : nil

@@ -1,0 +1,155 @@
+import ArgumentParser
+import Essentials
+import FoundationEssentials
+import LocalCluster
+import Model
+import ServiceSettings
+
+/// The cost of an idle installation, and the latency of the first change afterwards.
+struct BenchIdle: BenchScenario {
+    static let configuration = CommandConfiguration(
+        commandName: "idle",
+        abstract: "Measure an idle installation: processor, wake-ups, memory.",
+        discussion: """
+            All services run, and nothing changes. The processor's time is a share of one core. A wake-up is a \
+            thread's return from a wait. The memory of PostgreSQL is the proportional share (PSS) of its processes, \
+            that of others the resident set (RSS). The broker counts the Fetch requests of each service.
+
+            The latency of the first change is that between two devices of a person, after as much idle time again.
+            """)
+
+    @OptionGroup var options: BenchOptions
+
+    @Option(help: "Number of idle live devices, all of one person.") var devices = 0
+    @Option(help: "Duration of a run's idle time, in seconds.") var seconds = 15
+
+    func validate() throws {
+        try BenchOptions.check(devices, in: 0...60_000, "--devices")
+        try BenchOptions.check(seconds, in: 1...3_600, "--seconds")
+    }
+
+    static let targets = [
+        BenchTarget(name: "processor, all", figure: "all, processor", limit: .atMost(5)),
+        BenchTarget(name: "wake-ups of a service", figure: "service with most wake-ups", limit: .atMost(10)),
+        BenchTarget(name: "memory, services", figure: "services, memory", limit: .atMost(300)),
+        BenchTarget(name: "requests of a consumer", figure: "consumer with most fetches", limit: .atMost(3)),
+        BenchTarget(name: "first change", figure: "first change", limit: .atMost(10)),
+    ]
+
+    private static let services = LocalCluster.Part.services
+    /// The services with consumers.
+    private static let workers = services.filter { $0.service.map { !$0.topics.isEmpty } ?? false }
+    private static let idleMax = Duration.seconds(120)
+    private static let changeMax = Duration.seconds(30)
+
+    var installation: BenchInstallation.Configuration {
+        var configuration = BenchInstallation.Configuration.devices(devices)
+        configuration.services = Self.services
+        return configuration
+    }
+
+    func setUp(_ installation: BenchInstallation) {}
+
+    func measure(
+        _ fixture: Void, on installation: BenchInstallation, _ report: inout BenchReport
+    ) async throws {
+        var sockets = BenchSockets(port: try installation.gatewayPort)
+        if devices > 0 {
+            let body = GatewayClient.firstSyncBody(isLive: true)
+            try sockets.open(
+                devices, request: BenchConnections.request("/v1/sync", body, token: installation.tokens[0]),
+                until: "\"checkpoint\"")
+        }
+        try await Self.waitUntilIdle(installation)
+        let before = try await IdleSample(installation.cluster)
+        try await Task.sleep(for: .seconds(seconds))
+        let after = try await IdleSample(installation.cluster)
+        add(before, after, &report)
+        report.add("first change", "ms", try await firstChange(on: installation))
+    }
+
+    /// Waits until every worker's consumers fetch, and no client joins a group or produces.
+    private static func waitUntilIdle(_ installation: BenchInstallation) async throws {
+        var last = try await IdleSample(installation.cluster).requests
+        try await waitUntil("the installation is idle", within: idleMax, interval: .seconds(2)) {
+            let requests = try await IdleSample(installation.cluster).requests
+            defer { last = requests }
+            let grown = Set(requests.filter { $0.value > last[$0.key, default: 0] }.keys)
+            let isFetched = workers.allSatisfy { grown.contains(BrokerRequests.Kind("Fetch", $0.name)) }
+            return isFetched && !grown.contains { ["JoinGroup", "SyncGroup", "Produce"].contains($0.api) }
+        }
+    }
+
+    private func add(_ before: IdleSample, _ after: IdleSample, _ report: inout BenchReport) {
+        var total = ProcessUsage.Sample()
+        var services = ProcessUsage.Sample()
+        var wakeupsMax = 0.0
+        for part in IdleSample.parts {
+            guard let first = before.usage[part], let last = after.usage[part] else { continue }
+            let change = last.change(since: first)
+            add(part.name, change, &report)
+            total = total + change
+            if part.service == nil { continue }
+            services = services + change
+            wakeupsMax = max(wakeupsMax, change.wakeupCount / Double(seconds))
+        }
+        add("services", services, &report)
+        add("all", total, &report)
+        report.add("service with most wake-ups", "1/s", wakeupsMax)
+        let consumerCount = Double(Setting.workerCount.defaultText ?? "") ?? .nan
+        let fetches = Self.workers.map { part in
+            let kind = BrokerRequests.Kind("Fetch", part.name)
+            let count = after.requests[kind, default: 0] - before.requests[kind, default: 0]
+            return Double(count) / Double(seconds) / consumerCount
+        }
+        report.add("consumers, fetches", "1/s", fetches.reduce(0, +) * consumerCount)
+        report.add("consumer with most fetches", "1/s", fetches.max() ?? .nan)
+    }
+
+    private func add(_ name: String, _ usage: ProcessUsage.Sample, _ report: inout BenchReport) {
+        report.add("\(name), processor", "% of a core", usage.processorSeconds / Double(seconds) * 100)
+        report.add("\(name), wake-ups", "1/s", usage.wakeupCount / Double(seconds))
+        report.add("\(name), threads", "", Double(usage.threadCount))
+        report.add("\(name), memory", "MB", usage.memory)
+    }
+
+    /// Returns the latency in milliseconds from one device to another that has received nothing for a while.
+    private func firstChange(on installation: BenchInstallation) async throws -> Double {
+        var sender = try BenchSender(installation)
+        let (lines, released) = (LatencyClock(), LatencyClock())
+        let (opened, open) = AsyncStream.makeStream(of: Void.self)
+        let receiver = Task {
+            defer { open.finish() }
+            try await BenchLive.receive(on: installation, lines, released) { open.yield() }
+        }
+        defer { receiver.cancel() }
+        var isOpen = false
+        for await _ in opened {
+            isOpen = true
+            break
+        }
+        guard isOpen else { throw ClusterFailure("the stream ended before its first checkpoint") }
+        try await Task.sleep(for: .seconds(seconds))
+        try await sender.send(1, perSecond: 1, lines) { _ in Array(#"{"text":"After idle time"}"#.utf8) }
+        try await lines.waitUntilComplete(within: Self.changeMax)
+        return (lines.take().first?.inSeconds ?? .nan) * 1_000
+    }
+}
+
+/// The usage of an installation's processes, and the broker's requests, at one moment.
+private struct IdleSample: Sendable {
+    static let parts = [LocalCluster.Part.database, .broker] + LocalCluster.Part.services
+
+    let usage: [LocalCluster.Part: ProcessUsage.Sample]
+    let requests: [BrokerRequests.Kind: Int]
+
+    init(_ cluster: LocalCluster) async throws {
+        guard let broker = cluster.process(.broker) else { throw ClusterFailure("the broker does not run") }
+        // Before the processes' usage, which the broker's output is part of.
+        requests = try await onOwnThread { () throws(ClusterFailure) in try BrokerRequests(of: broker).counts }
+        usage = Dictionary(
+            uniqueKeysWithValues: Self.parts.compactMap { part in
+                cluster.process(part).map { (part, ProcessUsage.sample(of: $0.id, isShared: part == .database)) }
+            })
+    }
+}

@@ -40,7 +40,7 @@ final class BrokerMonitor: Sendable {
     private final class Mailbox: Sendable {
         let state = Mutex(State())
         let wakeup: Wakeup
-        init() throws(KafkaError) { wakeup = try Wakeup() }
+        init() throws(KafkaError) { wakeup = try .make() }
     }
 
     private let mailbox: Mailbox

@@ -1,5 +1,6 @@
 internal import CKafka
 import DequeModule
+import Essentials
 internal import Glibc
 import Synchronization
 

@@ -1,4 +1,5 @@
 internal import CKafka
+import Essentials
 internal import Glibc
 
 /// An unused client and its callbacks' context during destruction.

@@ -1,4 +1,5 @@
 internal import CKafka
+package import Essentials
 
 /// A member of a consumer group. Owned by one thread: it cannot be copied or shared.
 ///
@@ -34,7 +35,7 @@ package struct Consumer: ~Copyable {
     ) throws(KafkaError) {
         self.brokers = brokers
         self.properties = properties
-        let wakeup = try Wakeup()
+        let wakeup = try Wakeup.make()
         let context = ConsumerContext()
         let client = try Client(
             RD_KAFKA_CONSUMER,

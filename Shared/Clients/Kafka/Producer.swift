@@ -1,4 +1,5 @@
 internal import CKafka
+package import Essentials
 
 /// The result of sending a message.
 package struct Delivery: Equatable, Sendable {
@@ -40,7 +41,7 @@ package struct Producer: ~Copyable {
     ///     queue's limits are `queue.buffering.max.messages` and `queue.buffering.max.kbytes`.
     /// - Throws: If librdkafka does not support a property or rejects its value; the message names it.
     package init(brokers: String, properties: [String: String] = [:]) throws(KafkaError) {
-        let wakeup = try Wakeup()
+        let wakeup = try Wakeup.make()
         let context = ProducerContext()
         client = try Client(
             RD_KAFKA_PRODUCER,

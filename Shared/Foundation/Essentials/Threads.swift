@@ -37,3 +37,8 @@ private func nameThisThread(_ name: String) {
     _ = unsafe write(descriptor, text, text.count)
     close(descriptor)
 }
+
+/// Blocks the calling thread, which must not be one of Swift's pool.
+package func pauseThread(_ duration: Duration) {
+    _ = poll(nil, 0, Int32(clamping: duration.milliseconds))
+}

@@ -1,5 +1,4 @@
 import Essentials
-import Glibc
 package import Logging
 import Synchronization
 import Telemetry
@@ -20,7 +19,8 @@ package final class WorkerControl: Sendable {
     /// Whether the body has made progress since its last start.
     private let hasProgressed = Atomic<Bool>(false)
     private let stopHooks = Mutex<[@Sendable () -> Void]>([])
-    private let stopSignal: EventDescriptor
+    /// `nil` if the process has no free file descriptor: a pause then is not interrupted.
+    private let stopSignal = try? Wakeup()
 
     init(name: String, index: Int, logger: Logger, health: Health) {
         self.name = name
@@ -28,7 +28,6 @@ package final class WorkerControl: Sendable {
         self.logger = logger
         self.health = health
         self.progress = health.watch(name)
-        self.stopSignal = EventDescriptor()
         health.ready(false, source: name, reason: "starting")
     }
 
@@ -66,13 +65,14 @@ package final class WorkerControl: Sendable {
             let left = deadline - SteadyClock.nanoseconds()
             guard left > 0 else { return }
             // In intervals, so that a long pause does not count as a stall.
-            stopSignal.wait(milliseconds: Int32(min(1000, (left + 999_999) / 1_000_000)))
+            let interval = min(.seconds(1), Duration.nanoseconds(left))
+            if let stopSignal { stopSignal.wait(atMost: interval) } else { pauseThread(interval) }
         }
     }
 
     func stop() {
         stopping.store(true, ordering: .releasing)
-        stopSignal.signal()
+        stopSignal?.signal()
         for hook in stopHooks.withLock({ $0 }) { hook() }
     }
 
@@ -83,38 +83,5 @@ package final class WorkerControl: Sendable {
     func ended() {
         health.unwatch(progress)
         stopHooks.withLock { $0 = [] }
-    }
-}
-
-/// A pipe that stays readable after it was signalled: one thread waits, any thread can wake it.
-///
-/// Swift's Glibc module has no `eventfd(2)`.
-@safe struct EventDescriptor: ~Copyable, Sendable {
-    private let readEnd: Int32
-    private let writeEnd: Int32
-
-    init() {
-        var ends: [Int32] = [-1, -1]
-        unsafe pipe(&ends)
-        for end in ends {
-            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            _ = fcntl(end, F_SETFL, O_NONBLOCK)
-        }
-        readEnd = ends[0]
-        writeEnd = ends[1]
-    }
-
-    deinit {
-        close(readEnd)
-        close(writeEnd)
-    }
-
-    /// Wakes the current and all later waits.
-    borrowing func signal() { write([1], to: writeEnd) }
-
-    /// If the process has no free descriptors, this only waits for the time.
-    borrowing func wait(milliseconds: Int32) {
-        var entry = pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)
-        unsafe poll(&entry, 1, milliseconds)
     }
 }

@@ -1,4 +1,5 @@
-package import Kafka
+package import Essentials
+import Kafka
 package import Logging
 import Metrics
 import Model

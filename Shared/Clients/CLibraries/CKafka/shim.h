@@ -1,7 +1,6 @@
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
 /* librdkafka's wake-up mechanism; not in the Glibc module. */
-#include <sys/eventfd.h>
 
 /* rd_kafka_producev takes variable arguments, which Swift does not import. Copies key and value; takes ownership of
  * the headers only if it succeeds. */

@@ -48,7 +48,7 @@ extension WorkScheduler {
             decisionHistory.record(position, of: plan.items[index].key, now: now)
         }
         if !plan.deferrals.isEmpty, let environment = plan.items.first?.item.environment {
-            environmentsWithDeferredKeys?.insert(environment)
+            hasDeferredKeys(in: environment, now: now)
         }
         if let environment = plan.items.first?.item.environment {
             unlocked(environment)
@@ -67,7 +67,7 @@ extension WorkScheduler {
     mutating func deferred(now: ContinuousClock.Instant) {
         let items = deciding
         deciding = []
-        if let environment = items.first?.item.environment { environmentsWithDeferredKeys?.insert(environment) }
+        if let environment = items.first?.item.environment { hasDeferredKeys(in: environment, now: now) }
         for item in items {
             let key = item.key
             if probes[key.environment] == key {

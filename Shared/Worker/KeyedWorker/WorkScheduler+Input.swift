@@ -80,7 +80,7 @@ extension WorkScheduler {
         saturated.formUnion(slotSchedule.environments.filter { !isRunningLow($0) })
         let idle = idle(now: now)
         guard now >= nextDue || hasBackoffEnded || !idle.isEmpty else { return nil }
-        nextDue = now + limits.dueInterval
+        (scannedAt, nextDue) = (now, now + limits.dueInterval)
         guard room > 0, !assignment.isEmpty else { return nil }
         slotSchedule.prune(now: now)
         let expedited = Set(idle).intersection(slotSchedule.environments)
@@ -111,6 +111,7 @@ extension WorkScheduler {
     /// - Parameter environments: Environments with deferred keys of the group, including dead-lettered ones.
     mutating func due(_ keys: [DeferredKeys.Due], of request: DueRequest, deferredIn environments: Set<EnvironmentID>) {
         environmentsWithDeferredKeys = environments
+        nextDue = scannedAt + (environments.isEmpty ? max(Self.idleDueInterval, limits.dueInterval) : limits.dueInterval)
         var counts: [EnvironmentID: Int] = [:]
         for due in keys {
             let key = WorkKey(environment: due.environment, subject: due.subject)
@@ -124,14 +125,23 @@ extension WorkScheduler {
         moreDue = Set(counts.filter { $0.value >= request.exceptions[$0.key] ?? request.countMax }.keys)
         // If calls are made, they limit the rate. Keys without calls are taken in every cycle.
         if calls.count == 0, moreDue.contains(where: { request.exceptions[$0] == nil }) {
-            nextDue -= limits.dueInterval
+            nextDue = scannedAt
         }
     }
+
+    /// The interval of scans while the group has no deferred keys.
+    private static var idleDueInterval: Duration { .seconds(1) }
 
     /// A decision has deferred keys that are due immediately.
     mutating func deferredDueKeys(in environment: EnvironmentID, now: ContinuousClock.Instant) {
         environmentsWithDeferredKeys?.insert(environment)
         nextDue = min(nextDue, now)
+    }
+
+    /// The environment has deferred keys.
+    mutating func hasDeferredKeys(in environment: EnvironmentID, now: ContinuousClock.Instant) {
+        environmentsWithDeferredKeys?.insert(environment)
+        nextDue = min(nextDue, now + limits.dueInterval)
     }
 
     /// Ends requested pauses that are over.

@@ -83,6 +83,8 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     /// Environments in which the last scan reached its limit: more keys may be due.
     var moreDue: Set<EnvironmentID> = []
     var nextDue: ContinuousClock.Instant
+    /// Time of the last scan for due keys.
+    var scannedAt: ContinuousClock.Instant
     /// Arrival of the last message that needs a decision.
     var lastEventAt: ContinuousClock.Instant?
     /// Environments with deferred keys at the last scan; `nil` before the first one.
@@ -101,11 +103,11 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
 
     private static var fullMax: Duration { .seconds(5) }
     private static var waitMax: Duration { .milliseconds(50) }
-    private static var messageWaitMax: Duration { .milliseconds(100) }
+    private static var messageWaitMax: Duration { .seconds(1) }
 
     init(_ limits: WorkerLimits, now: ContinuousClock.Instant) {
         self.limits = limits
-        nextDue = now
+        (nextDue, scannedAt) = (now, now)
         decisionHistory = DecisionHistory(now: now)
         calls = CallQueue(slotsMax: limits.inFlightMax)
     }
@@ -130,6 +132,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
         assignment = partitions
         // The new partitions may have deferred keys of other workers.
         environmentsWithDeferredKeys = nil
+        nextDue = min(nextDue, scannedAt + limits.dueInterval)
     }
 
     // MARK: Next action

@@ -42,7 +42,7 @@ import Testing
 
     /// The simulation detects each deliberate mistake, with the seeds from 1 on.
     @Test(arguments: Mistake.allCases) func simulationDetectsEachMistake(mistake: Mistake) {
-        for seed in 1...60 as ClosedRange<UInt64> {
+        for seed in 1...300 as ClosedRange<UInt64> {
             if (try? Self.run(seed: seed, mistake: mistake)) == nil { return }
         }
         Issue.record("\(mistake) was not found")

@@ -28,6 +28,7 @@ struct LoginFlow: Sendable {
     let provider: OpenIDProvider
     let providers: ProviderDirectory
     let check: TokenCheck
+    let changes: SessionChanges
     let logger: Logger
 
     private var events: EventStore { EventStore(secrets: store.secrets) }
@@ -153,6 +154,7 @@ struct LoginFlow: Sendable {
             throw LoginProblem.boundElsewhere
         }
         guard isStored else { return .linkInvalid }
+        changes.signal()
         logger.info("login completed", metadata: ["environment": "\(pending.organisation.environment)"])
         return .done
     }

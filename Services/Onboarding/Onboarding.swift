@@ -28,6 +28,8 @@ struct Onboarding: Sendable {
     private let logger: Logger
 
     private static let watchInterval = Duration.milliseconds(50)
+    /// The same without sessions that wait: those of other instances begin to be processed after this time.
+    private static let idleInterval = Duration.seconds(1)
     private static let cleanupInterval = Duration.seconds(5)
     /// The number of sessions deleted per transaction.
     private static let cleanupCountMax = 1_000
@@ -62,10 +64,12 @@ struct Onboarding: Sendable {
         let provider = OpenIDProvider(client: client)
         let providers = ProviderDirectory(provider)
         let redirect = base + "/auth_callback"
-        hub = SessionHub(after: position, pool: own[0], events: events, limits: limits, health: health, logger: logger)
-        services = Self.services(RealmWatch(events: events, logger: logger), pool, own, health, logger)
+        hub = try SessionHub(after: position, pool: own[0], events: events, limits: limits, health: health, logger: logger)
+        let changes = try SessionChanges()
+        services = Self.services(RealmWatch(events: events, logger: logger), changes, pool, own, health, logger)
         register = RegisterRoute(
-            store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, clients: clients)
+            store: store, pool: pool, limits: limits, providers: providers, redirect: redirect, clients: clients,
+            changes: changes)
         let check = TokenCheck(keys: JWKS(client: client), refetchMin: limits.refetchMin, now: now) {
             environment, names in
             do {
@@ -77,7 +81,7 @@ struct Onboarding: Sendable {
         }
         login = LoginFlow(
             store: store, pool: pool, limits: limits, redirect: redirect, provider: provider, providers: providers,
-            check: check, logger: logger)
+            check: check, changes: changes, logger: logger)
         let devices = DeviceStore(secrets: secrets, leaseMax: limits.leaseMax)
         token = TokenRoute(
             devices: devices, pool: pool, limits: limits, provider: provider, providers: providers, check: check,
@@ -95,14 +99,24 @@ struct Onboarding: Sendable {
     }
 
     private static func services(
-        _ watch: RealmWatch, _ pool: Pool, _ own: [Pool], _ health: Health?, _ logger: Logger
+        _ watch: RealmWatch, _ changes: SessionChanges, _ pool: Pool, _ own: [Pool], _ health: Health?,
+        _ logger: Logger
     ) -> [Repeating] {
         [
             Repeating("realm-registration", every: watchInterval, health: health, logger: logger) {
-                try await own[1].run { connection in _ = try watch.register(on: &connection) }
+                let wakeup = changes.toRegister
+                try await own[1].run(interruptedBy: wakeup) { connection in
+                    if try watch.register(on: &connection) == 0 { wakeup.wait(atMost: idleInterval) }
+                }
             },
-            Repeating("realm-notifications", every: watchInterval, resting: 4, health: health, logger: logger) {
-                try await own[2].run { connection in _ = try watch.notify(on: &connection) }
+            Repeating("realm-notifications", every: watchInterval, health: health, logger: logger) {
+                let wakeup = changes.toNotify
+                try await own[2].run(interruptedBy: wakeup) { connection in
+                    let start = ContinuousClock.now
+                    let areWaiting = try watch.notify(on: &connection)
+                    // Many waiting sessions use at most a fifth of the connection's time.
+                    if areWaiting { pauseThread((.now - start) * 4) } else { wakeup.wait(atMost: idleInterval) }
+                }
             },
             Repeating("session-cleanup", every: cleanupInterval, health: health, logger: logger) {
                 while try await pool.run({ try SessionStore.deleteExpired(countMax: cleanupCountMax, on: &$0) }) {}

@@ -1,8 +1,23 @@
 import Access
+import Essentials
 import FoundationEssentials
 import Logging
 import Model
 import Postgres
+
+/// Wakes the threads of ``RealmWatch`` when sessions of this instance change.
+struct SessionChanges: Sendable {
+    let toRegister: Wakeup
+    let toNotify: Wakeup
+
+    /// - Throws: `NoFileDescriptor`
+    init() throws { (toRegister, toNotify) = (try Wakeup(), try Wakeup()) }
+
+    func signal() {
+        toRegister.signal()
+        toNotify.signal()
+    }
+}
 
 /// Registers the realms of people who log in, and notifies sessions when they are initialised. All state is in
 /// PostgreSQL: every instance runs it, and repetitions have no effect.
@@ -41,18 +56,18 @@ struct RealmWatch: Sendable {
     ///
     /// If the environment hides unknown people, sends nothing before the login: it would disclose who is known.
     ///
-    /// - Returns: The number of events stored.
-    func notify(on connection: inout Connection) throws -> Int {
+    /// - Returns: Whether sessions wait for their realms.
+    func notify(on connection: inout Connection) throws -> Bool {
         // One instance at a time, to prevent duplicate events.
         try connection.transaction { transaction in
             let lock = try transaction.run(["SELECT pg_try_advisory_xact_lock(\(Self.lockKey))"])[0]
-            guard try lock[0].decode(Bool.self) else { return 0 }
+            guard try lock[0].decode(Bool.self) else { return true }
             let due = try transaction.run([Self.due])[0]
                 .decode(Bytea.self, UUID.self, Int16.self, String?.self, Bool.self)
                 .map { DueSession(session: $0, realms: $1, progress: $2, path: $3, isInitialized: $4) }
             let newEvents = makeEvents(for: due, of: try Self.unchanged(due, in: &transaction))
             if !newEvents.isEmpty { try transaction.run(try events.append(newEvents)) }
-            return newEvents.count
+            return try transaction.run(Self.areWaiting)[0].decode(Bool.self)
         }
     }
 
@@ -68,6 +83,9 @@ struct RealmWatch: Sendable {
         let path: String?
         let isInitialized: Bool
     }
+
+    private static let areWaiting: Statement =
+        "SELECT EXISTS (SELECT FROM onboarding.session WHERE progress < 2 AND expires_at > now())"
 
     /// Selects the columns of ``DueSession``.
     private static var due: Statement {

@@ -15,6 +15,7 @@ struct RegisterRoute: Sendable {
     let providers: ProviderDirectory
     let redirect: String
     let clients: ClientAddress
+    let changes: SessionChanges
 
     private struct Body: Decodable {
         let email: String
@@ -41,6 +42,7 @@ struct RegisterRoute: Sendable {
         try await withRetry { [store] connection in
             _ = try connection.run(try store.begin(id, email, organisation, attempt, from: client, device: device))
         }
+        changes.signal()
         return try .json(
             RegisterResponse(
                 login_url: attempt.url(organisation, metadata, email, redirect: redirect), session_id: id.text,

@@ -1,3 +1,4 @@
+import Essentials
 import HTTPServer
 import Logging
 import ObjectStore
@@ -24,19 +25,25 @@ final class SessionHub: Service, Sendable {
 
     private static let countMax = 1_000
     private static let sweepInterval = Duration.seconds(1)
+    /// The poll interval without open sockets.
+    private static let idleInterval = Duration.seconds(1)
     private let pool: Pool
     private let events: EventStore
     private let limits: OnboardingLimits
     private let health: Health?
     private let logger: Logger
+    /// Ends the wait for the first socket.
+    private let wakeup: Wakeup
     private let state: Mutex<State>
 
     /// - Parameters:
     ///   - position: The position of events before the first socket opens.
     ///   - pool: A dedicated pool with one connection.
+    /// - Throws: `NoFileDescriptor`
     init(
         after position: Int64, pool: Pool, events: EventStore, limits: OnboardingLimits, health: Health?, logger: Logger
-    ) {
+    ) throws {
+        wakeup = try Wakeup()
         self.pool = pool
         self.events = events
         self.limits = limits
@@ -54,6 +61,7 @@ final class SessionHub: Service, Sendable {
             return (other, state.isClosed)
         }
         older?.close(SessionClose.replaced)
+        wakeup.signal()
         if isClosed { mailbox.close(.goingAway) }
     }
 
@@ -83,8 +91,9 @@ final class SessionHub: Service, Sendable {
 
     /// Delivers new events. A newly opened socket loads earlier ones itself.
     private func deliver() async throws {
-        let position = state.withLock { $0.position }
-        let (next, newEvents) = try await pool.run { [events] connection in
+        let (position, isIdle) = state.withLock { ($0.position, $0.entries.isEmpty) }
+        let (next, newEvents) = try await pool.run(interruptedBy: wakeup) { [events, wakeup] connection in
+            if isIdle { wakeup.wait(atMost: Self.idleInterval) }
             let newest = try EventStore.position(on: &connection)
             guard newest > position else { return (position, [EventStore.StoredEvent]()) }
             let newEvents = try events.events(after: position, countMax: Self.countMax, on: &connection)

@@ -6,7 +6,6 @@ import ServiceLifecycle
 package struct Repeating: Service {
     private let name: String
     private let interval: Duration
-    private let restFactor: Int
     private let health: Health?
     private let logger: Logger
     private let isFinal: @Sendable (any Error) -> Bool
@@ -17,17 +16,15 @@ package struct Repeating: Service {
     /// - Parameters:
     ///   - name: The name in logs and readiness.
     ///   - interval: The time from the end of a run to the start of the next; after a failure, backoff applies.
-    ///   - rest: The minimum pause as a multiple of the run's duration, which limits the load of long runs.
     ///   - isFinal: Whether an error stops the process.
     ///   - body: One run. Its errors are logged, and the process is not ready until a run succeeds.
     package init(
-        _ name: String, every interval: Duration, resting rest: Int = 0, health: Health?, logger: Logger,
+        _ name: String, every interval: Duration, health: Health?, logger: Logger,
         isFinal: @escaping @Sendable (any Error) -> Bool = { _ in false },
         _ body: @escaping @Sendable () async throws -> Void
     ) {
         self.name = name
         self.interval = interval
-        restFactor = rest
         self.health = health
         self.logger = logger
         self.isFinal = isFinal
@@ -38,12 +35,11 @@ package struct Repeating: Service {
         try await cancelWhenGracefulShutdown {
             var backoff = Self.backoff
             while !Task.isCancelled {
-                let start = ContinuousClock.now
                 do {
                     try await body()
                     backoff.succeeded()
                     health?.ready(true, source: name)
-                    try? await Task.sleep(for: max(interval, (ContinuousClock.now - start) * restFactor))
+                    try? await Task.sleep(for: interval)
                 } catch {
                     if isFinal(error) { throw error }
                     logger.warning(

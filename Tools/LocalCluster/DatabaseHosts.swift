@@ -110,6 +110,17 @@ package final class DatabaseHosts: Sendable {
         return try? await client.send(Request(url, connectMax: .seconds(1), totalMax: .seconds(2)))
     }
 
+    /// Prints what Patroni reports of each server, and the ends of the logs.
+    package func printDiagnostics() async {
+        for host in Self.servers {
+            let state = await response(host, "/patroni").map { String(decoding: $0.body, as: UTF8.self) }
+            let log = (try? String(contentsOfFile: folder.logPath(host), encoding: .utf8)) ?? ""
+            print("--- \(host)\n\(log.suffix(Self.logLengthMax))\n\(state ?? "no response")")
+        }
+    }
+
+    private static let logLengthMax = 8_000
+
     // MARK: Hosts
 
     /// The file system of a server's data.
@@ -132,7 +143,7 @@ package final class DatabaseHosts: Sendable {
             "etcd",
             [
                 "etcd", "--data-dir", data, "--listen-client-urls", url, "--advertise-client-urls", url,
-                "--log-level", "warn",
+                "--log-level", "warn", "--enable-v2",
             ])
     }
 
@@ -158,13 +169,15 @@ package final class DatabaseHosts: Sendable {
 
     // MARK: Files
 
+    /// Not with version 3 of etcd's API: Patroni 3.0.2 then writes the leader's key without a comparison, so that a
+    /// primary that was suspended takes it from the promoted standby.
     private func patroni(_ host: String) throws -> String {
         let address = network.address(host)
         return """
             scope: fieldpost
             name: \(host)
             restapi: {listen: "\(address):8008", connect_address: "\(address):8008"}
-            etcd3: {host: "\(network.address("etcd")):2379"}
+            etcd: {host: "\(network.address("etcd")):2379"}
             bootstrap:
               dcs:
                 ttl: 20

@@ -79,9 +79,15 @@ struct HostStage: Sendable {
         do {
             return try await hosts.whileOperated { try await body(hosts) }
         } catch {
-            await cluster.printDiagnostics()
+            await hosts.printDiagnostics()
             throw error
         }
+    }
+
+    /// Prints the state of all hosts.
+    func printDiagnostics() async {
+        await database.printDiagnostics()
+        await cluster.printDiagnostics()
     }
 
     private func whileOperated<Success: Sendable>(_ body: @escaping @Sendable () async throws -> Success) async throws

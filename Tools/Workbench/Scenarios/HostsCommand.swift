@@ -49,7 +49,7 @@ struct HostsCommand: ScenarioCommand {
                 differences.prefix(5).forEach { hosts.stage.console.log("  \($0)") }
             }
             report.differences += try await hosts.stage.cluster.differences().map { "fieldpost check: \($0)" }
-            if !report.differences.isEmpty { await hosts.stage.cluster.printDiagnostics() }
+            if !report.differences.isEmpty { await hosts.printDiagnostics() }
             return report
         }
     }

@@ -1,4 +1,5 @@
 import CKafka
+import Foundation
 import TestSupport
 import Testing
 
@@ -11,6 +12,29 @@ import Testing
     func consumerFetchesWithTheDefaultsOfKafka(name: String, value: String) throws {
         #expect(try Self.value(of: name) == value)
         #expect(try Self.value(of: name, overrides: [name: "10"]) == "10")
+    }
+
+    /// The documentation lists all properties with their values.
+    @Test func propertiesAreDocumented() throws {
+        let text = try String(
+            contentsOf: projectFolder.appendingPathComponent("docs/operators/kafka-clients.md"), encoding: .utf8)
+        let sections = text.components(separatedBy: "\n## ")
+        for (heading, values) in [
+            ("All clients", ClientProperties.common), ("Consumers", ClientProperties.consumer),
+            ("Producers", ClientProperties.producer),
+        ] {
+            let section = try #require(sections.first { $0.hasPrefix(heading) })
+            let rows = section.split(separator: "\n").map {
+                $0.split(separator: "|").map { cell in
+                    cell.trimmingCharacters(in: .whitespaces)
+                }
+            }
+            let documented = rows.filter { $0.count == 4 && $0[0].hasPrefix("`") }.map { ($0[0], $0[1]) }
+            #expect(Set(documented.map(\.0)) == Set(values.keys.map { "`\($0)`" }), "\(heading)")
+            for (name, value) in documented where name != "`client.id`" {
+                #expect(value == values[name.replacing("`", with: "")].map { "`\($0)`" }, "\(name)")
+            }
+        }
     }
 
     private static func value(of name: String, overrides: [String: String] = [:]) throws -> String {

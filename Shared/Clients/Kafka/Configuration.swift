@@ -33,6 +33,8 @@ internal import CKafka
 
 /// The librdkafka properties of a client: this project's defaults, overridden by the caller's.
 ///
+/// docs/operators/kafka-clients.md lists them, which a test compares.
+///
 /// Source of names, ranges and librdkafka's own defaults: librdkafka 2.0.2, CONFIGURATION.md.
 struct ClientProperties {
     private(set) var values: [String: String]
@@ -58,7 +60,7 @@ struct ClientProperties {
         return handle
     }
 
-    private static let common = [
+    static let common = [
         // Brokers' quotas, logs and metrics distinguish clients by it.
         "client.id": program,
         // Reconnect to a recovered broker within one second instead of ten.

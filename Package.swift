@@ -396,7 +396,8 @@ let tests: [Target] = [
             "RealmGateway", "Secrets", "TestSupport", logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(
-        name: "KafkaTests", dependencies: ["CKafka", "Kafka", "LocalCluster", "TestSupport"], path: "Tests/KafkaTests"),
+        name: "KafkaTests", dependencies: ["CKafka", "Essentials", "Kafka", "LocalCluster", "TestSupport"],
+        path: "Tests/KafkaTests"),
     .testTarget(
         name: "LagMonitorTests",
         dependencies: [

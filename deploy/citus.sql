@@ -17,6 +17,8 @@
 --     transaction's other writes.
 --   - The relay polls for environments with changes, and a worker for due deferred keys, without naming one: both queries
 --     go to every node. The statements of devices and of event processing name one.
+--   - Notifications of new positions are sent on the node of the counter's shard. Readers find changes after a pause by
+--     their poll, once a second.
 --   - A move (docs/operators/moving.md) creates triggers while an environment is write-blocked; whether they block it on
 --     every node was not tested.
 

@@ -13,7 +13,8 @@ struct Compactor {
     private static let lockedMax = 20
 
     private var waiting: [(environment: EnvironmentID, lockedCount: Int)] = []
-    private var next = ContinuousClock.now
+    /// The time of the next step.
+    private(set) var next = ContinuousClock.now
 
     /// Performs a limited step if one is due, so that each environment with removable data is compacted once per
     /// `interval`. Does not wait for locks.

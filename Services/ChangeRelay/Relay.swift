@@ -15,8 +15,6 @@ import Postgres
 /// a restart, publishing resumes there: duplicates have no effect by law 3. PostgreSQL reads the next page while this
 /// one is sent: each query stores confirmed positions, and returns the environments with changes and one page.
 struct Relay: ~Copyable {
-    /// The first schema with kinds that environments declare.
-    private static let schemaOldest: Int32 = 37
     /// Maximum number of pointers read per page.
     let pageCountMax: Int
     /// Interval between two queries of the brokers for their partitions' end offsets.
@@ -29,6 +27,8 @@ struct Relay: ~Copyable {
         let confirmed: [RelayProgress.Confirmed]
         let republished: [Republished]
         let page: RelayProgress.Request?
+        /// Whether it requests a notification of new positions.
+        let isAwaiting: Bool
     }
 
     /// A republished topic of an environment.
@@ -92,7 +92,10 @@ struct Relay: ~Copyable {
     var brokersFailure: KafkaError?
     /// The brokers that did not respond to the last poll.
     var lastUnresponsive: Set<Int32> = []
-    var lastSent: ContinuousClock.Instant?
+    /// The time of the last page or notification.
+    var lastRead: ContinuousClock.Instant?
+    /// Whether the next change is notified: there was none at the last query.
+    var isAwaiting = false
     /// The time at which each page in flight was sent, by tag.
     var sentAt: [UInt64: ContinuousClock.Instant] = [:]
     /// The time of the last confirmation, for any partition.
@@ -111,7 +114,7 @@ struct Relay: ~Copyable {
         conninfo: String, brokers: String, properties: [String: String], logger: Logger, pageCountMax: Int = 4_000
     ) throws {
         var connection = try Connection(conninfo, limits: .lockHolder, check: Lineage.check)
-        try Schema.check(on: &connection, oldest: Self.schemaOldest)
+        try Schema.check(on: &connection, oldest: AwaitedPositions.schemaOldest)
         // The time that a message waits for its partition's leader; later messages of its environment wait too.
         let defaults = ["message.timeout.ms": "10000"]
         let producer = try Producer(brokers: brokers, properties: defaults.merging(properties) { $1 })
@@ -123,28 +126,23 @@ struct Relay: ~Copyable {
         self.pageCountMax = pageCountMax
     }
 
-    /// Publishes a limited number of changes, and waits at most `waitMax` if there are none.
+    /// Publishes a limited number of changes. If there are none, waits at most `waitMax` for the next one.
     ///
     /// - Returns: Whether this relay is the leader.
     /// - Throws: `PostgresError`, `KafkaError`, `ContentLost` or `BrokersUnavailable`; create a new relay then.
     mutating func step(waitMax: Duration) throws -> Bool {
         try checkForLoss()
         guard try mayPublish() else { return false }
-        if pendingQuery == nil { try sendQuery(nextRequest()) }
+        let isInFlight = progress.values.contains { $0.isInFlight }
+        if pendingQuery == nil { try sendQuery(nextRequest(), isAwaiting: !isInFlight && !isBusy) }
         let page = try receive()
+        if page != nil { lastRead = .now }
         if let request = nextRequest() { try sendQuery(request) }
         let sentCount = try page.map { try send($0) } ?? 0
         published.increment(by: sentCount)
-        if sentCount > 0 { lastSent = .now }
-        let isInFlight = progress.values.contains { $0.isInFlight }
-        try confirm(
-            producer.deliveries(
-                waitMax: pendingQuery != nil || sentCount > 0 ? .zero : isInFlight ? .milliseconds(2) : waitMax))
+        try confirm(wait(atMost: pendingQuery != nil || sentCount > 0 ? .zero : waitMax, isInFlight: isInFlight))
         return true
     }
-
-    /// Whether messages were published in the last seconds, so that more are likely.
-    var isBusy: Bool { lastSent.map { ContinuousClock.now - $0 < .seconds(3) } ?? false }
 
     /// Removes obsolete data of the change log, one limited step per call, of each environment once per `interval`.
     ///
@@ -185,7 +183,7 @@ struct Relay: ~Copyable {
 
     /// Sends a query: one transaction that stores confirmed positions, and reads the environments with changes and the
     /// page.
-    mutating func sendQuery(_ request: RelayProgress.Request?) throws {
+    mutating func sendQuery(_ request: RelayProgress.Request?, isAwaiting: Bool = false) throws {
         // Positions published for a previous generation are not stored.
         confirmed.removeAll { unprepared.contains($0.environment) }
         var statements = confirmed.map(RelayStore.store)
@@ -196,11 +194,14 @@ struct Relay: ~Copyable {
             statements.append(RelayStore.store(changedOffsets))
             changedOffsets = [:]
         }
+        let isAwaiting = isAwaiting && request == nil && statements.isEmpty
+        if isAwaiting { statements = AwaitedPositions.request(where: EnvironmentCounter.works) }
         statements.append(RelayStore.pendingEnvironments(except: blockedTopics.keys.sorted()))
         // The kinds are read after the page, so that none of its rows is of a kind that was declared in between.
         if let request { statements += [page(request), RelayStore.ownKinds(in: request.environment)] }
         try connection.start(statements)
-        pendingQuery = PendingQuery(confirmed: confirmed, republished: republished, page: request)
+        pendingQuery = PendingQuery(
+            confirmed: confirmed, republished: republished, page: request, isAwaiting: isAwaiting)
         confirmed = []
         republished = []
     }
@@ -243,7 +244,11 @@ struct Relay: ~Copyable {
         }
         let ownKinds = pendingQuery.page == nil ? nil : results.popLast()
         let rows = pendingQuery.page == nil ? nil : results.popLast()
-        if let environments = results.last { try update(environments) }
+        if let environments = results.popLast() {
+            try update(environments)
+            let writtenCount = pendingQuery.isAwaiting ? try results.last?[0].decode(Int64.self) : nil
+            isAwaiting = writtenCount == 0 && environments.count == 0
+        }
         guard let request = pendingQuery.page, let rows, let ownKinds else { return nil }
         return try take(rows, of: request, try ownRoutes(ownKinds))
     }

@@ -1,6 +1,7 @@
 // Publishes changed objects to Kafka in position order; one instance is the leader, the others are standbys. Also
 // removes old, unused data.
 
+import Essentials
 import Kafka
 import KeyedWorker
 import Metrics
@@ -24,8 +25,9 @@ await serve("change-relay", settings: Settings.all) { context in
             var relay = try Relay(
                 conninfo: conninfo, brokers: brokers, properties: properties, logger: control.logger,
                 pageCountMax: pageCountMax)
+            control.whenStopping(relay.wakeup.signal)
             while !control.isStopping {
-                let isLeader = try relay.step(waitMax: .milliseconds(relay.isBusy ? 5 : 25))
+                let isLeader = try relay.step(waitMax: AwaitedPositions.pollInterval)
                 leader.record(isLeader ? 1 : 0)
                 if isLeader { try relay.compact(keep: keep, interval: interval) }
                 if let problem = relay.problem { control.impaired(problem) } else { control.progressed() }

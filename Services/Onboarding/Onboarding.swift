@@ -64,7 +64,8 @@ struct Onboarding: Sendable {
         let provider = OpenIDProvider(client: client)
         let providers = ProviderDirectory(provider)
         let redirect = base + "/auth_callback"
-        hub = try SessionHub(after: position, pool: own[0], events: events, limits: limits, health: health, logger: logger)
+        hub = try SessionHub(
+            after: position, pool: own[0], events: events, limits: limits, health: health, logger: logger)
         let changes = try SessionChanges()
         services = Self.services(RealmWatch(events: events, logger: logger), changes, pool, own, health, logger)
         register = RegisterRoute(

@@ -23,9 +23,6 @@ struct Gateway: Sendable {
     private let pools: [Pool]
     private let commits: CommitPools
 
-    /// The oldest supported version of the database schema: it has kinds that environments declare.
-    private static let schemaOldest: Int32 = 37
-
     /// Connects to the database, checks its schema and loads the environments.
     ///
     /// - Parameters:
@@ -38,13 +35,13 @@ struct Gateway: Sendable {
     ) async throws {
         let pool = try Pool(database, size: limits.poolSize, check: Lineage.check)
         let commits = try CommitPools(database, limits)
-        try await pool.run { connection in try Schema.check(on: &connection, oldest: Self.schemaOldest) }
+        try await pool.run { connection in try Schema.check(on: &connection, oldest: AwaitedPositions.schemaOldest) }
         let directory = EnvironmentDirectory(pool: pool, health: health, logger: logger)
         try await directory.refresh()
         let livePool = try Pool(database, size: limits.livePoolSize, check: Lineage.check)
         let watchPool = try Pool(database, size: 1, check: Lineage.check)
         let kinds = KindDirectory(pool: pool)
-        let hub = LiveHub(
+        let hub = try LiveHub(
             pool: livePool, watchPool: watchPool, limits: limits, names: kinds.names, logger: logger)
         directory.onRefresh { hub.close(where: directory.isRemoved) }
         let verifier = TokenVerifier(limits: tokens, environments: { directory.identities }, fetch: fetch)

@@ -1,3 +1,4 @@
+import Essentials
 import Foundation
 import Logging
 import Model
@@ -21,7 +22,7 @@ import Testing
             defer { pool.stop() }
             let reader = LiveReader(
                 environment: fixture.environment, pool: pool, limits: GatewayLimits(),
-                names: KindNames(), logger: Logger(label: "test"))
+                names: KindNames(), logger: Logger(label: "test"), wakeup: try Wakeup())
             let buffer = SendBuffer(bytesMax: 1 << 20, expiresIn: .seconds(600)) {}
             defer { buffer.close() }
             let realm = OpenRealm(path: path, number: number, progress: .changeLog(counter.position))
@@ -37,6 +38,38 @@ import Testing
             guard case .lagging = await buffer.next() else {
                 Issue.record("the device is not notified")
                 return
+            }
+        }
+    }
+
+    /// An idle gateway is notified of changes. It also finds those whose notification was lost: cleared requests, as
+    /// with a pooler in transaction mode, and a connection that ended.
+    @Test func idleGatewayFindsChanges() async throws {
+        let losses = [
+            "SELECT", "UPDATE realm.environment SET is_awaited = false",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+                + "AND query LIKE '%AS k(id, generation, position)%' AND pid <> pg_backend_pid()",
+        ]
+        try await withGateway { fixture in
+            let phone = try await fixture.device("ana@example.com")
+            let following = Task { try await phone.follow() }
+            defer { following.cancel() }
+            try await phone.wait("live") { $0.checkpointCount >= 1 }
+            let realm = try fixture.realm(RealmPath.user("ana@example.com"))
+            for loss in losses {
+                try await eventually("the gateway is idle") {
+                    try fixture.withDatabase { connection in
+                        try connection.run("SELECT is_awaited FROM realm.environment")[0].decode(Bool.self)
+                    }
+                }
+                try fixture.withDatabase { connection in try connection.runScript(loss) }
+                let id = UUID()
+                try fixture.write {
+                    $0.put(ObjectKey(realm: realm, kind: .timeEntry, id: id), try CanonicalJSON("{}"), decision: 0)
+                }
+                try await phone.wait("the change after: \(loss)") {
+                    $0.copy[$0.realm]?[id.uuidString.lowercased()] != nil
+                }
             }
         }
     }

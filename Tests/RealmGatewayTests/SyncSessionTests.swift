@@ -154,7 +154,7 @@ private func withSession(
         let pool = try Pool(fixture.database, size: 1)
         defer { pool.stop() }
         let limits = GatewayLimits()
-        let hub = LiveHub(
+        let hub = try LiveHub(
             pool: pool, watchPool: pool, limits: limits, names: KindNames(), logger: Logger(label: "test"))
         let services = SyncServices(
             pool: pool, numbers: RealmNumbers(), hub: hub, kinds: KindDirectory(pool: pool), limits: limits)

@@ -21,6 +21,8 @@ final class LiveHub: Service, Sendable {
     }
 
     private static let tickInterval = Duration.milliseconds(250)
+    /// The same without any stream.
+    private static let idleTickInterval = Duration.seconds(1)
     /// Write timeout at a shutdown, so that a device that does not read does not delay it.
     private static let lastWriteMax = Duration.seconds(2)
 
@@ -29,12 +31,16 @@ final class LiveHub: Service, Sendable {
     private let limits: GatewayLimits
     private let names: KindNames
     private let logger: Logger
+    /// Ends the wait for a notification, when the awaited environments change.
+    private let wakeup: Wakeup
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - pool: The readers' own connections, so that downloads do not delay changes.
     ///   - watchPool: One connection that polls for changes.
-    init(pool: Pool, watchPool: Pool, limits: GatewayLimits, names: KindNames, logger: Logger) {
+    /// - Throws: `NoFileDescriptor`
+    init(pool: Pool, watchPool: Pool, limits: GatewayLimits, names: KindNames, logger: Logger) throws {
+        wakeup = try Wakeup()
         self.names = names
         self.pool = pool
         self.watchPool = watchPool
@@ -73,7 +79,8 @@ final class LiveHub: Service, Sendable {
             guard state.buffers[ObjectIdentifier(buffer)] != nil else { return nil }
             let reader =
                 state.readers[environment]
-                ?? LiveReader(environment: environment, pool: pool, limits: limits, names: names, logger: logger)
+                ?? LiveReader(
+                    environment: environment, pool: pool, limits: limits, names: names, logger: logger, wakeup: wakeup)
             state.readers[environment] = reader
             state.buffers[ObjectIdentifier(buffer)]?.reader = reader
             return reader
@@ -103,7 +110,7 @@ final class LiveHub: Service, Sendable {
             async let polling: Void = self.pollChanges()
             var gauges: [EnvironmentID: Gauge] = [:]
             while !Task.isCancelled {
-                try? await Task.sleep(for: Self.tickInterval)
+                try? await Task.sleep(for: self.count == 0 ? Self.idleTickInterval : Self.tickInterval)
                 self.tick(lagMax: self.limits.lagMax)
                 Self.record(self.deviceCounts, in: &gauges)
             }
@@ -135,7 +142,8 @@ final class LiveHub: Service, Sendable {
         }
     }
 
-    /// Polls for environments with new changes, and wakes their readers.
+    /// Polls for environments with new changes, and wakes their readers. Without recent changes, it waits for a
+    /// notification.
     private func pollChanges() async {
         var backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
         var nextFullPoll = ContinuousClock.now
@@ -149,9 +157,14 @@ final class LiveHub: Service, Sendable {
                 active = polled.filter { $0.isActive(now: now) }
             }
             do {
-                try await wakeChanged(polled)
+                if active.isEmpty {
+                    try await waitForChanges(of: polled)
+                    nextFullPoll = .now
+                } else {
+                    try await wakeChanged(polled)
+                    try? await Task.sleep(for: limits.liveInterval)
+                }
                 backoff.succeeded()
-                try? await Task.sleep(for: active.isEmpty ? limits.liveIdleInterval : limits.liveInterval)
             } catch {
                 logger.warning("polling for changes failed", metadata: ["error": "\(error)"])
                 try? await Task.sleep(for: backoff.failed(random: .random(in: 0..<1)))
@@ -164,6 +177,29 @@ final class LiveHub: Service, Sendable {
         if positions.isEmpty { return }
         let environments = try await watchPool.run { connection in
             try connection.run(ReaderPosition.changed(positions)).decode(EnvironmentID.self)
+        }
+        for environment in environments { committed(in: environment) }
+    }
+
+    /// Wakes the readers of changed environments. If there are none, waits until a change is notified.
+    private func waitForChanges(of readers: [LiveReader]) async throws {
+        let positions = readers.compactMap(\.idlePosition)
+        let environments: [EnvironmentID] = try await watchPool.run(interruptedBy: wakeup) {
+            [wakeup, limits] connection in
+            guard !positions.isEmpty else {
+                wakeup.wait(atMost: AwaitedPositions.pollInterval)
+                return []
+            }
+            let ids = positions.map(\.environment.rawValue)
+            let results = try connection.run(
+                AwaitedPositions.request(where: "e.id = ANY (\(ids))")
+                    + [ReaderPosition.changed(positions)])
+            let changed = try results[results.count - 1].decode(EnvironmentID.self)
+            if !changed.isEmpty { return changed }
+            let writtenCount = try results[results.count - 2][0].decode(Int64.self)
+            let isNotified = try connection.waitForNotification(
+                atMost: writtenCount == 0 ? AwaitedPositions.pollInterval : limits.liveIdleInterval, or: wakeup)
+            return isNotified ? try connection.run(ReaderPosition.changed(positions)).decode(EnvironmentID.self) : []
         }
         for environment in environments { committed(in: environment) }
     }

@@ -32,17 +32,19 @@ final class LiveReader: Sendable {
         var lastChange = ContinuousClock.now
     }
 
-    /// Time after a change during which the environment is polled more often.
-    private static let activityWindow = Duration.seconds(3)
-
     private let environment: EnvironmentID
     private let pool: Pool
     private let limits: GatewayLimits
     private let names: KindNames
     private let logger: Logger
+    private let wakeup: Wakeup
     private let state = Mutex(State())
 
-    init(environment: EnvironmentID, pool: Pool, limits: GatewayLimits, names: KindNames, logger: Logger) {
+    /// - Parameter wakeup: Signalled when ``idlePosition`` changes.
+    init(
+        environment: EnvironmentID, pool: Pool, limits: GatewayLimits, names: KindNames, logger: Logger, wakeup: Wakeup
+    ) {
+        self.wakeup = wakeup
         self.names = names
         self.environment = environment
         self.pool = pool
@@ -62,7 +64,7 @@ final class LiveReader: Sendable {
     }
 
     func isActive(now: ContinuousClock.Instant) -> Bool {
-        state.withLock { !$0.subscriptions.isEmpty && now - $0.lastChange < Self.activityWindow }
+        state.withLock { !$0.subscriptions.isEmpty && now - $0.lastChange < AwaitedPositions.activityWindow }
     }
 
     /// Reads the new changes, page by page, unless a read is running.
@@ -97,6 +99,7 @@ final class LiveReader: Sendable {
             if state.position == nil {
                 (state.position, state.consistentPosition) = (counter.position, counter.position)
                 state.generation = counter.generation
+                wakeup.signal()
             }
         }
     }
@@ -119,6 +122,7 @@ final class LiveReader: Sendable {
     // MARK: Reading
 
     private func run() async {
+        defer { wakeup.signal() }
         var backoff = Backoff(first: .milliseconds(50), waitMax: .seconds(2))
         /// Devices that got a part of a longer read, and must get its end.
         var unfinished: [ObjectIdentifier: SendBuffer] = [:]

@@ -1,4 +1,4 @@
-import Essentials
+package import Essentials
 import Glibc
 
 /// A connection to PostgreSQL, used by the thread that owns it.
@@ -108,6 +108,26 @@ package struct Connection: ~Copyable {
         let limit = limits.resultMax
         try closingIfLost { handle throws(PostgresError) in
             try unsafe handle.copyOut(text.description, waitMax: limit, body)
+        }
+    }
+
+    /// Waits until a channel to which the session listens is notified. Notifications that have arrived since the last
+    /// call count, and all are discarded: the caller queries what has changed.
+    ///
+    /// The caller must not rely on it alone: a lost connection, or a pooler in transaction mode, loses notifications.
+    ///
+    /// - Parameters:
+    ///   - waitMax: The time after which it returns without one.
+    ///   - wakeup: Ends the wait when signalled.
+    /// - Returns: Whether there was a notification.
+    /// - Throws: If the connection was lost; the next statement reopens it, in a session that does not listen.
+    @discardableResult
+    package mutating func waitForNotification(
+        atMost waitMax: Duration, or wakeup: Wakeup
+    ) throws(PostgresError) -> Bool {
+        receiveStarted()
+        return try closingIfLost { handle throws(PostgresError) in
+            try handle.waitForNotification(atMost: waitMax, or: wakeup)
         }
     }
 
@@ -300,21 +320,6 @@ package struct Connection: ~Copyable {
     }
 }
 
-/// The visibility of other transactions' commits.
-package enum Isolation: Sendable {
-    /// Each statement sees the commits before its start.
-    case readCommitted
-    /// All statements see one snapshot; the transaction is read-only.
-    case snapshot
-
-    fileprivate var begin: Statement {
-        switch self {
-        case .readCommitted: "BEGIN"
-        case .snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        }
-    }
-}
-
 /// A transaction, lent to a closure: it cannot escape.
 package struct Transaction: ~Copyable {
     private var connection: Connection
@@ -333,9 +338,4 @@ package struct Transaction: ~Copyable {
     package mutating func run(_ statement: Statement) throws(PostgresError) -> Rows {
         try connection.exchange([statement])[0]
     }
-}
-
-/// Blocks the calling thread, which must be a worker's own, not one of Swift's pool.
-func pauseThread(_ duration: Duration) {
-    _ = poll(nil, 0, Int32(clamping: duration.milliseconds))
 }

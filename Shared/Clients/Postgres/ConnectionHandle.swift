@@ -209,6 +209,23 @@ import Glibc
         if unsafe PQconsumeInput(pointer) == 1 { _ = unsafe PQisBusy(pointer) }
     }
 
+    /// See `Connection.waitForNotification`.
+    func waitForNotification(atMost waitMax: Duration, or wakeup: Wakeup) throws(PostgresError) -> Bool {
+        if takeNotifications() { return true }
+        wakeup.wait(atMost: waitMax, orReadable: unsafe PQsocket(pointer))
+        guard unsafe PQconsumeInput(pointer) == 1 else { throw lost() }
+        return takeNotifications()
+    }
+
+    private func takeNotifications() -> Bool {
+        var isAny = false
+        while let notification = unsafe PQnotifies(pointer) {
+            unsafe PQfreemem(notification)
+            isAny = true
+        }
+        return isAny
+    }
+
     private func nextResult(waitMax: Duration) throws(PostgresError) -> OpaquePointer? {
         if unsafe PQisBusy(pointer) == 0 { return unsafe PQgetResult(pointer) }
         let deadline = ContinuousClock.now + waitMax

@@ -1,6 +1,6 @@
 import DequeModule
 import Dispatch
-import Essentials
+package import Essentials
 import Synchronization
 
 /// Connections for asynchronous callers: a few threads, each with one connection, process jobs from one queue.
@@ -60,6 +60,17 @@ package final class Pool: Sendable {
                 let message = "the queue of the connection pool is full: \(jobCountMax) jobs"
                 continuation.resume(throwing: PostgresError(sqlState: "53300", message: message))
             }
+        }
+    }
+
+    /// As ``run(_:)``, for a body that waits for `wakeup`: a cancelled task signals it.
+    package func run<Success: Sendable>(
+        interruptedBy wakeup: Wakeup, _ body: @escaping @Sendable (inout Connection) throws -> Success
+    ) async throws -> Success {
+        try await withTaskCancellationHandler {
+            try await run(body)
+        } onCancel: {
+            wakeup.signal()
         }
     }
 

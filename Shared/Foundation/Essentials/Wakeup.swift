@@ -51,7 +51,9 @@ package final class Wakeup: Sendable {
     package func wait(atMost waitMax: Duration, orReadable descriptor: Int32? = nil) -> Bool {
         // poll(2) ignores negative descriptors.
         var entries = [readEnd, descriptor ?? -1].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        guard unsafe poll(&entries, 2, Int32(clamping: max(0, waitMax.milliseconds(roundedUp: true)))) > 0 else { return false }
+        guard unsafe poll(&entries, 2, Int32(clamping: max(0, waitMax.milliseconds(roundedUp: true)))) > 0 else {
+            return false
+        }
         return drain()
     }
 }

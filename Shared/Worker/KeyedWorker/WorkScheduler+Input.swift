@@ -111,7 +111,8 @@ extension WorkScheduler {
     /// - Parameter environments: Environments with deferred keys of the group, including dead-lettered ones.
     mutating func due(_ keys: [DeferredKeys.Due], of request: DueRequest, deferredIn environments: Set<EnvironmentID>) {
         environmentsWithDeferredKeys = environments
-        nextDue = scannedAt + (environments.isEmpty ? max(Self.idleDueInterval, limits.dueInterval) : limits.dueInterval)
+        let interval = environments.isEmpty ? max(Self.idleDueInterval, limits.dueInterval) : limits.dueInterval
+        nextDue = scannedAt + interval
         var counts: [EnvironmentID: Int] = [:]
         for due in keys {
             let key = WorkKey(environment: due.environment, subject: due.subject)

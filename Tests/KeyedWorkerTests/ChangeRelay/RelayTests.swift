@@ -186,7 +186,7 @@ import Testing
         let partition = TopicPartition(topic: Topics.realm.name, partition: 0)
         try wait("the message is sent") {
             _ = try relay.step(waitMax: .milliseconds(1))
-            return relay.isBusy
+            return !relay.sentAt.isEmpty
         }
         try wait("the message is there") { try admin.watermarks(partition).upperBound > 0 }
     }
@@ -255,6 +255,29 @@ import Testing
             #expect(try left[0].value(0) == remaining.id)
             let floor = try flow.connection.run("SELECT compacted_position, position FROM realm.environment")
             #expect(try floor[0].value(0, as: Int64.self) == floor[0].value(1, as: Int64.self))
+        }
+    }
+
+    /// An idle relay awaits the next position. It also finds a change whose notification was lost.
+    @Test(arguments: [false, true]) func idleRelayIsNotified(isLost: Bool) async throws {
+        try await withMockCluster(topics: partitionCounts) { cluster in
+            var flow = try Flow(cluster)
+            var relay = try flow.makeRelay()
+            try wait("the relay is idle") {
+                _ = try relay.step(waitMax: .milliseconds(5))
+                return relay.isAwaiting
+            }
+            let isAwaited: Statement = "SELECT is_awaited FROM realm.environment"
+            #expect(try flow.connection.run(isAwaited)[0].decode(Bool.self))
+            if isLost { try flow.connection.run("UPDATE realm.environment SET is_awaited = false") }
+            try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#)
+            #expect(try !flow.connection.run(isAwaited)[0].decode(Bool.self))
+            try wait("the change is published") {
+                _ = try relay.step(waitMax: isLost ? .milliseconds(5) : patienceMax)
+                // Its next step limits the wait.
+                try relay.compact(keep: .seconds(60), interval: patienceMax)
+                return try flow.relayed().position == 1
+            }
         }
     }
 }

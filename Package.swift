@@ -275,7 +275,7 @@ let tools: [Target] = [
         dependencies: [
             "CBroker", "CKafka", "CommandLineSupport", "DataFiles", "Essentials", "HTTPServer", "Model",
             "ServiceRuntime", "Telemetry", argumentParser, crypto, cryptoExtras, httpTypes, hummingbird, jwtKit,
-            logging, nio, nioHTTPTypes, nioPosix,
+            lifecycle, logging, nio, nioHTTPTypes, nioPosix, signals,
         ], path: "Tools/Sandbox"),
     .executableTarget(
         name: "Workbench",

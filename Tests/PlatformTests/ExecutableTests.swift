@@ -179,4 +179,18 @@ private struct Executable: ~Copyable {
         #expect(end.contains("\"message\":\"stopped\""))
         #expect(exit == 0)
     }
+
+    @Test(arguments: ["sap", "economic", "compass"]) func emulatorStopsCleanlyOnSignal(name: String) async throws {
+        let (start, exit) = try await onThread(named: "executable") {
+            Result {
+                let executable = try Executable("sandbox", [name, "--port", "0"], environment: [:])
+                let start = executable.read(until: "listens on 127.0.0.1:")
+                kill(executable.process, SIGTERM)
+                _ = executable.read()
+                return (start, executable.wait())
+            }
+        }.get()
+        #expect(start.contains("sandbox \(name) listens on"))
+        #expect(exit == 0)
+    }
 }

@@ -1,14 +1,36 @@
 import ArgumentParser
+import Glibc
+import Logging
+import ServiceLifecycle
+import UnixSignals
 
 /// The options of all emulators of back ends; `--port` has a default of its own for each.
 struct EmulatorOptions: ParsableArguments {
     @Option(help: "Address to listen on.") var host = "127.0.0.1"
     @Option(help: "File that keeps the state over a restart; in memory unless given.") var state: String?
 
-    /// Serves, and prints the address.
+    /// Serves until SIGTERM or SIGINT, and prints the address.
     func run(_ emulator: some Emulator, as name: String, port: Int) async throws {
-        try await emulator.run(host: host, port: port) { [host] in
-            print("sandbox \(name) listens on \(host):\($0)")
+        let logger = Logger(label: "sandbox") { _ in SwiftLogNoOpLogHandler() }
+        let service = EmulatorService(emulator: emulator, name: name, host: host, port: port)
+        // The handler is needed: the first process of a container ignores signals without one.
+        var configuration = ServiceGroupConfiguration(
+            services: [service], gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        configuration.maximumGracefulShutdownDuration = .seconds(5)
+        try await ServiceGroup(configuration: configuration).run()
+    }
+}
+
+private struct EmulatorService<Served: Emulator>: Service {
+    let emulator: Served
+    let name: String
+    let host: String
+    let port: Int
+
+    func run() async throws {
+        try await emulator.run(host: host, port: port) { port in
+            print("sandbox \(name) listens on \(host):\(port)")
+            fflush(nil)
         }
     }
 }

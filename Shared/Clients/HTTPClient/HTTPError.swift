@@ -69,3 +69,7 @@ package struct HTTPError: Error, Equatable, Sendable {
         HTTPError(outcome: outcome, code: CURLE_FAILED_INIT.rawValue, message: "the HTTP client was shut down")
     }
 }
+
+extension HTTPError: CustomStringConvertible {
+    package var description: String { message }
+}

@@ -7,25 +7,27 @@ import Testing
 @Suite(.ownThreads) struct SandboxBrokerTests {
     private static let group = fastGroup.merging(["fetch.wait.max.ms": "500", "client.id": "reader"]) { $1 }
 
-    /// Between a message and its arrival lies no wait of 500 ms, in either topic.
+    /// Between a message and its arrival lies no wait of 20 s, in either topic.
     @Test func messageEndsTheWaitOfAConsumer() throws {
         let broker = try SandboxBroker(topics: ["t:3", "u:1"])
         var consumer = try Consumer(
-            brokers: broker.address, group: "g", topics: ["t", "u"], properties: Self.group)
+            brokers: broker.address, group: "g", topics: ["t", "u"],
+            properties: Self.group.merging(["fetch.wait.max.ms": "20000"]) { $1 })
         var producer = try Producer(brokers: broker.address)
         try producer.send("t", key: [1], value: [1])
         producer.expectFlushed()
         _ = try consumer.receive(1)
         var waits: [Duration] = []
+        var count = 0
         for topic in ["t", "u", "t", "u", "t", "u", "t"] {
-            // The response to the last Fetch was empty, and it waits.
-            try broker.waitForRequests(1, "Fetch", from: "reader")
+            try waitUntil("the next Fetch") { try broker.requestCount("Fetch", from: "reader") > count }
+            count = try broker.requestCount("Fetch", from: "reader")
             let start = ContinuousClock.now
             try producer.send(topic, key: [1], value: [2])
             _ = try consumer.receive(1)
             waits.append(ContinuousClock.now - start)
         }
-        #expect(waits.sorted()[waits.count / 2] < .milliseconds(250), "\(waits)")
+        #expect(waits.sorted()[waits.count / 2] < .seconds(10), "\(waits)")
     }
 
     @Test func idleConsumerFetchesAtItsMaximumWait() throws {
@@ -34,11 +36,11 @@ import Testing
         var consumer = try Consumer(brokers: broker.address, group: "g", topics: ["t"], properties: Self.group)
         _ = try consumer.receive(1)
         try broker.waitForRequests(1, "Fetch", from: "reader")
-        let before = try broker.requestCount("Fetch", from: "reader")
         let start = ContinuousClock.now
+        let before = try broker.requestCount("Fetch", from: "reader")
         try broker.waitForRequests(6, "Fetch", from: "reader")
-        let elapsed = ContinuousClock.now - start
         let count = try broker.requestCount("Fetch", from: "reader") - before
+        let elapsed = ContinuousClock.now - start
         // Five whole waits lie between six requests.
         #expect(elapsed > .milliseconds(500) * (count - 1), "\(count) requests in \(elapsed)")
     }

@@ -25,6 +25,10 @@ struct Ban: Sendable, CustomTestStringConvertible {
             pattern: "import CZlib", allowedIn: ["Shared/Platform/HTTPServer/"], reason: "one module per C library"),
         Ban(pattern: "import CCurl", allowedIn: ["Shared/Clients/HTTPClient/"], reason: "one module per C library"),
         Ban(
+            pattern: "FIELDPOST_KAFKA_FETCH",
+            allowedIn: ["Tests/LagMonitorTests/ObservedProgram.swift", "Tests/TidyTests/"],
+            reason: "the sandbox's broker needs no settings of its own"),
+        Ban(
             pattern: "import CBroker", allowedIn: ["Tools/Sandbox/"], reason: "it changes the process's getsockname(2)"),
         Ban(
             pattern: " Application(",

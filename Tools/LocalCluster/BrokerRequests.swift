@@ -19,24 +19,23 @@ package struct BrokerRequests: Sendable {
     ///
     /// - Throws: `ClusterFailure` if nothing was printed.
     package init(of broker: ClusterProcess) throws(ClusterFailure) {
-        let tableCount = Self.tables(of: broker).count
+        let start = broker.logSize
         broker.signal(SIGUSR1)
         let deadline = ContinuousClock.now + Self.waitMax
-        var tables = Self.tables(of: broker)
-        while tables.count == tableCount {
+        var table = Self.table(of: broker, after: start)
+        while table == nil {
             guard broker.waitForEnd(within: .milliseconds(2)) == nil, .now < deadline else {
                 throw ClusterFailure("the broker printed no requests: \(broker.logTail())")
             }
-            tables = Self.tables(of: broker)
+            table = Self.table(of: broker, after: start)
         }
-        counts = Dictionary(tables.last?.compactMap(Self.count) ?? []) { $1 }
+        counts = Dictionary(table?.compactMap(Self.count) ?? []) { $1 }
     }
 
-    /// The tables, each of which ends with the sum of its requests.
-    private static func tables(of broker: ClusterProcess) -> [[Substring]] {
-        let text = broker.logTail(bytesMax: 10_000_000)
-        let parts = text.split(separator: "\n").split(omittingEmptySubsequences: false) { $0.hasSuffix(" requests") }
-        return parts.dropLast().map { Array($0) }
+    /// The table that was printed after the log had `start` bytes. Its last line is the sum of its requests.
+    private static func table(of broker: ClusterProcess, after start: Int) -> [Substring]? {
+        let lines = broker.logTail(bytesMax: broker.logSize - start).split(separator: "\n")
+        return lines.last?.hasSuffix(" requests") == true ? lines.dropLast() : nil
     }
 
     private static func count(_ line: Substring) -> (Kind, Int)? {

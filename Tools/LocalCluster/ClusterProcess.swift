@@ -101,6 +101,12 @@ package final class ClusterProcess: Sendable {
         return end
     }
 
+    /// The size of its log, in bytes.
+    package var logSize: Int {
+        let attributes = command.logPath.flatMap { try? FileManager.default.attributesOfItem(atPath: $0) }
+        return attributes?[.size] as? Int ?? 0
+    }
+
     /// The end of its log.
     package func logTail(bytesMax: Int = 4_000) -> String {
         guard let path = command.logPath, let data = FileManager.default.contents(atPath: path) else { return "" }

@@ -15,7 +15,7 @@ struct BrokerCommand: ParsableCommand {
             and their sum.
             """)
 
-    @Option(help: "IPv4 address of this machine to listen on, which clients are given.")
+    @Option(help: "IPv4 address of this machine to listen on and to advertise.")
     var host = "127.0.0.1"
 
     @Option(help: "Port to listen on.")
@@ -46,6 +46,7 @@ struct BrokerCommand: ParsableCommand {
         let server = try BrokerServer(
             host: host, port: port, mockPort: broker.port, roundTrip: .milliseconds(Int64(roundTrip)))
         print("broker: listening on \(host):\(port)")
+        fflush(nil)
         var received: Int32 = 0
         while unsafe sigwait(&signals, &received) == 0, received == SIGUSR1 {
             print(try server.requestTable())

@@ -25,7 +25,6 @@ final class KafkaFrameReader: ChannelInboundHandler {
             guard (0...Self.bytesMax).contains(Int(length)) else { return context.close(promise: nil) }
             guard let frame = received.readSlice(length: 4 + Int(length)) else {
                 received.discardReadBytes()
-                received.reserveCapacity(4 + Int(length))
                 return
             }
             onFrame(frame)
@@ -45,6 +44,8 @@ struct KafkaRequest {
 
     let key: Int16
     let version: Int16
+    /// The number by which the client assigns the response.
+    let correlationID: Int32
     let clientID: String
     private let bodyIndex: Int
 
@@ -52,11 +53,12 @@ struct KafkaRequest {
     init?(_ frame: ByteBuffer) {
         var header = frame
         guard
-            let (_, key, version, _, length) = header.readMultipleIntegers(
+            let (_, key, version, correlationID, length) = header.readMultipleIntegers(
                 as: (Int32, Int16, Int16, Int32, Int16).self),
             let clientID = header.readString(length: max(0, Int(length)))
         else { return nil }
-        (self.key, self.version, self.clientID, bodyIndex) = (key, version, clientID, header.readerIndex)
+        (self.key, self.version, self.correlationID) = (key, version, correlationID)
+        (self.clientID, bodyIndex) = (clientID, header.readerIndex)
     }
 
     /// Sets the time that a Fetch may wait to 0, and returns what it was; `nil` for other requests.

@@ -26,6 +26,7 @@ internal import CKafka
         let configuration = unsafe rd_kafka_conf_new()
         unsafe rd_kafka_conf_set(configuration, "log_level", "3", nil, 0)
         guard let client = unsafe rd_kafka_new(RD_KAFKA_PRODUCER, configuration, nil, 0) else {
+            _ = cbroker_end_advertising()
             throw EmulatorError("broker: librdkafka gave no client")
         }
         let made = unsafe rd_kafka_mock_cluster_new(client, 1)
@@ -33,6 +34,11 @@ internal import CKafka
         guard let cluster = unsafe made else {
             unsafe rd_kafka_destroy(client)
             throw EmulatorError("broker: librdkafka gave no cluster")
+        }
+        guard port > 0 else {
+            unsafe rd_kafka_mock_cluster_destroy(cluster)
+            unsafe rd_kafka_destroy(client)
+            throw EmulatorError("broker: librdkafka does not call this program's getsockname")
         }
         for (topic, count) in topics {
             let error = unsafe rd_kafka_mock_topic_create(cluster, topic, Int32(count), 1)

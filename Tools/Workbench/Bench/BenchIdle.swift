@@ -13,9 +13,10 @@ struct BenchIdle: BenchScenario {
         discussion: """
             All services run, and nothing changes. The processor's time is a share of one core. A wake-up is a \
             thread's return from a wait. The memory of PostgreSQL is the proportional share (PSS) of its processes, \
-            that of others the resident set (RSS). The broker counts the Fetch requests of each service.
+            that of others the resident set (RSS). The broker counts the requests of each service.
 
-            The latency of the first change is that between two devices of a person, after as much idle time again.
+            The latency of the first change is that between two devices of a person, after a second idle time of \
+            the same duration.
             """)
 
     @OptionGroup var options: BenchOptions
@@ -32,7 +33,8 @@ struct BenchIdle: BenchScenario {
         BenchTarget(name: "processor, all", figure: "all, processor", limit: .atMost(5)),
         BenchTarget(name: "wake-ups of a service", figure: "service with most wake-ups", limit: .atMost(10)),
         BenchTarget(name: "memory, services", figure: "services, memory", limit: .atMost(300)),
-        BenchTarget(name: "requests of a consumer", figure: "consumer with most fetches", limit: .atMost(3)),
+        BenchTarget(
+            name: "requests of a consumer", figure: "service with most requests per consumer", limit: .atMost(3)),
         BenchTarget(name: "first change", figure: "first change", limit: .atMost(10)),
     ]
 
@@ -81,34 +83,36 @@ struct BenchIdle: BenchScenario {
     }
 
     private func add(_ before: IdleSample, _ after: IdleSample, _ report: inout BenchReport) {
+        let seconds = (after.usedAt - before.usedAt).inSeconds
         var total = ProcessUsage.Sample()
         var services = ProcessUsage.Sample()
         var wakeupsMax = 0.0
         for part in IdleSample.parts {
             guard let first = before.usage[part], let last = after.usage[part] else { continue }
             let change = last.change(since: first)
-            add(part.name, change, &report)
+            add(part.name, change, seconds, &report)
             total = total + change
             if part.service == nil { continue }
             services = services + change
-            wakeupsMax = max(wakeupsMax, change.wakeupCount / Double(seconds))
+            wakeupsMax = max(wakeupsMax, change.wakeupCount / seconds)
         }
-        add("services", services, &report)
-        add("all", total, &report)
+        add("services", services, seconds, &report)
+        add("all", total, seconds, &report)
         report.add("service with most wake-ups", "1/s", wakeupsMax)
         let consumerCount = Double(Setting.workerCount.defaultText ?? "") ?? .nan
-        let fetches = Self.workers.map { part in
-            let kind = BrokerRequests.Kind("Fetch", part.name)
-            let count = after.requests[kind, default: 0] - before.requests[kind, default: 0]
-            return Double(count) / Double(seconds) / consumerCount
+        let requests = Self.workers.map { part in
+            let grown = after.requests.filter { $0.key.clientID == part.name }
+                .map { $0.value - before.requests[$0.key, default: 0] }.reduce(0, +)
+            return Double(grown) / (after.countedAt - before.countedAt).inSeconds / consumerCount
         }
-        report.add("consumers, fetches", "1/s", fetches.reduce(0, +) * consumerCount)
-        report.add("consumer with most fetches", "1/s", fetches.max() ?? .nan)
+        report.add("service with most requests per consumer", "1/s", requests.max() ?? .nan)
     }
 
-    private func add(_ name: String, _ usage: ProcessUsage.Sample, _ report: inout BenchReport) {
-        report.add("\(name), processor", "% of a core", usage.processorSeconds / Double(seconds) * 100)
-        report.add("\(name), wake-ups", "1/s", usage.wakeupCount / Double(seconds))
+    private func add(
+        _ name: String, _ usage: ProcessUsage.Sample, _ seconds: Double, _ report: inout BenchReport
+    ) {
+        report.add("\(name), processor", "% of a core", usage.processorSeconds / seconds * 100)
+        report.add("\(name), wake-ups", "1/s", usage.wakeupCount / seconds)
         report.add("\(name), threads", "", Double(usage.threadCount))
         report.add("\(name), memory", "MB", usage.memory)
     }
@@ -141,15 +145,23 @@ private struct IdleSample: Sendable {
     static let parts = [LocalCluster.Part.database, .broker] + LocalCluster.Part.services
 
     let usage: [LocalCluster.Part: ProcessUsage.Sample]
+    let usedAt: ContinuousClock.Instant
     let requests: [BrokerRequests.Kind: Int]
+    let countedAt: ContinuousClock.Instant
 
     init(_ cluster: LocalCluster) async throws {
         guard let broker = cluster.process(.broker) else { throw ClusterFailure("the broker does not run") }
         // Before the processes' usage, which the broker's output is part of.
         requests = try await onOwnThread { () throws(ClusterFailure) in try BrokerRequests(of: broker).counts }
-        usage = Dictionary(
-            uniqueKeysWithValues: Self.parts.compactMap { part in
-                cluster.process(part).map { (part, ProcessUsage.sample(of: $0.id, isShared: part == .database)) }
-            })
+        countedAt = .now
+        var usage: [LocalCluster.Part: ProcessUsage.Sample] = [:]
+        for part in Self.parts {
+            guard let process = cluster.process(part), process.isRunning else {
+                throw ClusterFailure("\(part.name) does not run")
+            }
+            usage[part] = ProcessUsage.sample(of: process.id, isShared: part == .database)
+        }
+        self.usage = usage
+        usedAt = .now
     }
 }

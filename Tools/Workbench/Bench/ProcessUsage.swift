@@ -14,8 +14,9 @@ enum ProcessUsage {
     /// Processor time, wake-ups and memory of processes since their start.
     struct Sample: Sendable {
         var processorSeconds = 0.0
-        /// Number of times that a thread waited.
-        var wakeupCount = 0.0
+        /// Thread → number of times that it waited.
+        var waits: [String: Double] = [:]
+        var wakeupCount: Double { waits.values.reduce(0, +) }
         var threadCount = 0
         /// In MB.
         var memory = 0.0
@@ -24,14 +25,15 @@ enum ProcessUsage {
         func change(since earlier: Sample) -> Sample {
             var change = self
             change.processorSeconds -= earlier.processorSeconds
-            change.wakeupCount -= earlier.wakeupCount
+            // Those of threads that ended meanwhile are missing.
+            for (thread, count) in waits { change.waits[thread] = count - earlier.waits[thread, default: 0] }
             return change
         }
 
         static func + (first: Sample, second: Sample) -> Sample {
             Sample(
                 processorSeconds: first.processorSeconds + second.processorSeconds,
-                wakeupCount: first.wakeupCount + second.wakeupCount,
+                waits: first.waits.merging(second.waits, uniquingKeysWith: +),
                 threadCount: first.threadCount + second.threadCount, memory: first.memory + second.memory)
         }
     }
@@ -41,14 +43,12 @@ enum ProcessUsage {
     /// - Parameter isShared: Whether they share memory, of which each counts its proportion.
     static func sample(of process: pid_t, isShared: Bool) -> Sample {
         var sample = Sample()
+        sample.processorSeconds = processorTime(of: process)
         for member in [process] + ProcessTable.children(of: process) {
             sample.memory += (value(isShared ? "Pss" : "Rss", of: member, in: "smaps_rollup") ?? 0) / 1_024
             let folder = "/proc/\(member)/task"
             for thread in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
-                // Its first field is the time on a processor, in nanoseconds.
-                let times = try? String(contentsOfFile: "\(folder)/\(thread)/schedstat", encoding: .utf8)
-                sample.processorSeconds += (times?.split(separator: " ").first.flatMap { Double($0) } ?? 0) / 1e9
-                sample.wakeupCount += value("voluntary_ctxt_switches", of: member, in: "task/\(thread)/status") ?? 0
+                sample.waits[thread] = value("voluntary_ctxt_switches", of: member, in: "task/\(thread)/status")
                 sample.threadCount += 1
             }
         }
